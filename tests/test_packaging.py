@@ -1,0 +1,69 @@
+"""
+Tests for what C{setup.cfg} says of the tree.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from configparser import ConfigParser
+from importlib.util import find_spec
+
+from twisted.trial.unittest import SynchronousTestCase
+
+PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+#: Distribution to module, where the names differ.
+MODULES = {"google-re2": "re2", "pyopenssl": "OpenSSL", "pyyaml": "yaml"}
+
+
+def setup_cfg() -> ConfigParser:
+    """Return C{setup.cfg}."""
+    parser = ConfigParser()
+    with open(os.path.join(PROJECT, "setup.cfg"), encoding="utf-8") as file:
+        parser.read_file(file)
+    return parser
+
+
+class SetupCfgTests(SynchronousTestCase):
+    """
+    C{setup.cfg} lists packages by hand; here it is held against the tree.
+    """
+
+    def test_packages(self) -> None:
+        """Every directory with code is listed, so that none is missing from an installation."""
+        found = {"twisted.plugins"}
+        for directory, _, names in os.walk(os.path.join(PROJECT, "webhookrx")):
+            if any(name.endswith(".py") for name in names):
+                found.add(os.path.relpath(directory, PROJECT).replace(os.sep, "."))
+        self.assertEqual(found, set(setup_cfg()["options"]["packages"].split()))
+
+    def test_plugin_directory_is_no_package(self) -> None:
+        """No __init__.py makes twisted/ ours: it would hide Twisted itself, or our plugin."""
+        for directory in ("twisted", "twisted/plugins"):
+            self.assertFalse(os.path.exists(os.path.join(PROJECT, directory, "__init__.py")))
+
+    def test_requirements(self) -> None:
+        """Every requirement can be imported and has a lower bound, and every import of others is required."""
+        required = setup_cfg()["options"]["install_requires"].split()
+        names = {re.split(r"[\[>]", line)[0] for line in required}
+        for line in required:
+            self.assertIn(">=", line)
+        modules = {MODULES.get(name, name) for name in names}
+        for module in modules:
+            self.assertIsNot(None, find_spec(module), module)
+        # These two come with twisted[tls], which alone knows which versions fit each other.
+        self.assertEqual(set(), imported() - modules - {"cryptography", "zope", "webhookrx"})
+
+
+def imported() -> set[str]:
+    """Return the first names of what webhookrx imports, less the standard library."""
+    from sys import stdlib_module_names
+
+    found: set[str] = set()
+    for directory, _, names in os.walk(os.path.join(PROJECT, "webhookrx")):
+        for name in names:
+            if name.endswith(".py"):
+                with open(os.path.join(directory, name), encoding="utf-8") as file:
+                    found |= set(re.findall(r"^\s*(?:from|import) (\w+)", file.read(), re.MULTILINE))
+    return found - stdlib_module_names - {"__future__"}

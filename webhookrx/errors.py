@@ -1,0 +1,111 @@
+"""
+Every exception we raise on purpose, in one tree, and every reason for which a request is refused.
+
+WebhookrxError
+├── ConfigError       a setting can't be used: option, file and line, what is allowed
+├── RequestRefused    a request can't become a message: a Reason, so a status and a word
+├── NoRoom            the queue is full: 503, try later
+└── NotStored         an observer could not make a message safe: 503, try later
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Reason(NamedTuple):
+    """
+    Why a request is refused: the word that senders, counters and log lines share, its HTTP status,
+    and one sentence for people. The sentence never quotes what the sender wrote.
+    """
+
+    word: str
+    status: int
+    detail: str
+
+
+NO_MATCHING_PATH = Reason("no_matching_path", 404, "No configured path pattern matches this path.")
+METHOD_NOT_ALLOWED = Reason("method_not_allowed", 405, "Messages are sent with POST.")
+BAD_TOKEN = Reason("bad_token", 403, "The Authorization header is missing, repeated, or holds no accepted token.")
+BAD_ENCODING = Reason("bad_encoding", 400, "The path or the query is not UTF-8 after percent-decoding.")
+BAD_REQUEST = Reason("bad_request", 400, "This is not well-formed HTTP/1.1.")
+BAD_EXPECTATION = Reason("bad_expectation", 417, "The only supported expectation is 100-continue.")
+BAD_PAYLOAD = Reason("bad_payload", 400, "The body is not a JSON object or array.")
+TIMEOUT = Reason("timeout", 408, "The request took too long to arrive.")
+BODY_TOO_LARGE = Reason("body_too_large", 413, "The body is larger than this receiver accepts.")
+TARGET_TOO_LONG = Reason("target_too_long", 414, "The request target is longer than this receiver accepts.")
+HEADERS_TOO_LARGE = Reason("headers_too_large", 431, "The headers are larger or more than this receiver accepts.")
+UNSUPPORTED_ENCODING = Reason(
+    "unsupported_encoding", 415, "Content-Encoding may be one of gzip, deflate, zstd, br or identity."
+)
+BAD_COMPRESSION = Reason("bad_compression", 400, "The body does not unpack by its Content-Encoding.")
+NO_ROOM = Reason("no_room", 503, "There is no room for this message now.")
+TOO_MANY_CONNECTIONS = Reason("too_many_connections", 503, "There are too many open connections.")
+DRAINING = Reason("draining", 503, "This receiver is stopping.")
+NOT_STORED = Reason("not_stored", 503, "The message could not be made safe.")
+INTERNAL_ERROR = Reason("internal_error", 500, "The receiver failed on this request; its log says where.")
+
+REASONS: tuple[Reason, ...] = (
+    NO_MATCHING_PATH,
+    METHOD_NOT_ALLOWED,
+    BAD_TOKEN,
+    BAD_ENCODING,
+    BAD_REQUEST,
+    BAD_EXPECTATION,
+    BAD_PAYLOAD,
+    TIMEOUT,
+    BODY_TOO_LARGE,
+    TARGET_TOO_LONG,
+    HEADERS_TOO_LARGE,
+    UNSUPPORTED_ENCODING,
+    BAD_COMPRESSION,
+    NO_ROOM,
+    TOO_MANY_CONNECTIONS,
+    DRAINING,
+    NOT_STORED,
+    INTERNAL_ERROR,
+)
+
+
+class WebhookrxError(Exception):
+    """The root of what we raise on purpose."""
+
+
+class ConfigError(WebhookrxError):
+    """
+    A setting can't be used.
+
+    @param problem: one sentence that quotes the offending text (never a secret) and says what is allowed.
+    @param option: the option as a user writes it, such as C{--paths} or C{sources[0].paths}.
+    @param where: where it was written: C{"command line"} or C{"FILE:LINE"}.
+    """
+
+    def __init__(self, problem: str, *, option: str = "", where: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.option = option
+        self.where = where
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.where, self.option, self.problem) if part)
+
+
+class RequestRefused(WebhookrxError):
+    """
+    A request can't become a message.
+
+    @param detail: a sentence in place of the reason's own; it never echoes raw input or a secret.
+    """
+
+    def __init__(self, reason: Reason, detail: str | None = None) -> None:
+        super().__init__(reason.word)
+        self.reason = reason
+        self.detail = reason.detail if detail is None else detail
+
+
+class NoRoom(WebhookrxError):
+    """The queue holds as many messages or bytes as it may."""
+
+
+class NotStored(WebhookrxError):
+    """An observer could not make a message safe."""
