@@ -1,0 +1,67 @@
+"""
+A message as one line of JSON: a flat object, one key per name, C{ISODATE} first.
+
+JSON (RFC 8259) may hold characters that end a line for some reader (C{str.splitlines}, a terminal, a log viewer) or
+that reorder what a person sees. They come out as C{\\u} escapes, so that a sender can't forge a second line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from webhookrx.message.macros import isodate
+from webhookrx.message.message import Message
+
+#: DEL, C1 controls, ARABIC LETTER MARK, LRM and RLM, line and paragraph separators, bidi embeddings and isolates.
+MISLEADING: Final = (
+    *(chr(code) for code in range(0x7F, 0xA0)),
+    "\u061c",
+    *("\u200e", "\u200f"),
+    *(chr(code) for code in range(0x2028, 0x202F)),
+    *(chr(code) for code in range(0x2066, 0x206A)),
+)
+
+_ESCAPES: Final = {char: f"\\u{ord(char):04x}" for char in MISLEADING}
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def escape(text: str, escapes: Mapping[str, str]) -> str:
+    """
+    Replace characters of a text.
+
+    @param escapes: what stands for each character; printable, and only for characters that are not.
+    """
+    if not text.isprintable():
+        # A pass for each that occurs stays fast where a sender wrote nothing else; a call for each place would not.
+        for char in escapes.keys() & set(text):
+            text = text.replace(char, escapes[char])
+    return text
+
+
+def encode_line(message: Message) -> bytes:
+    """
+    Return a message as a line: one JSON object with all its pairs in UTF-8, and C{b"\\n"}. It is always one line of
+    valid JSON, whatever bytes a sender chose: it holds no control characters, line or paragraph separators or bidi
+    controls other than as escapes.
+
+    It raises for no message whose values keep to L{webhookrx.message.message.Value}.
+    """
+    values = message.values
+    text = _encode(values)
+    # The encoder has escaped C0. What is left stands in strings only, where an escape means the same.
+    if not text.isascii() or b"\x7f" in text:
+        text = escape(text.decode(), _ESCAPES).encode()
+    if "ISODATE" in values:
+        return text + b"\n"
+    if not values:
+        return b'{"ISODATE":"' + isodate(message.received).encode() + b'"}\n'
+    return b"".join((b'{"ISODATE":"', isodate(message.received).encode(), b'",', text[1:], b"\n"))
+
+
+def encode_object(message: Message) -> bytes:
+    """Return the same as L{encode_line} without the line end."""
+    return encode_line(message)[:-1]

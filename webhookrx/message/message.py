@@ -1,0 +1,26 @@
+"""
+A message: name-value pairs in the order in which they were set, and the moment it was received.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+#: What a pair holds. C{msgspec.Raw} is the exact JSON text of a number; lists and dicts are JSON that was not
+#: flattened and may hold C{Raw} too. Strings never hold lone surrogates, so that they always encode.
+Value: TypeAlias = "str | int | bool | msgspec.Raw | list[Value] | dict[str, Value] | None"
+
+
+class Message(msgspec.Struct, gc=False):
+    """
+    One log message.
+
+    @ivar values: name to value. Hard macros that the receiver set (C{SOURCEIP}, C{RCPTID}, …) are among them; those
+        that follow from others (C{DATE}, C{PRI}, …) are not: L{webhookrx.message.macros} works them out.
+    @ivar received: nanoseconds since the epoch, wall clock.
+    """
+
+    values: dict[str, Value]
+    received: int
