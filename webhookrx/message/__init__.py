@@ -1,0 +1,3 @@
+"""
+Messages, and what is written of them.
+"""

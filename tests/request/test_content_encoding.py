@@ -1,0 +1,351 @@
+"""
+Tests for L{webhookrx.request.content_encoding}.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+import threading
+import time
+import tracemalloc
+import zlib
+from collections.abc import Callable
+from functools import cache
+
+import brotli
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.errors import BAD_COMPRESSION, BODY_TOO_LARGE, UNSUPPORTED_ENCODING, Reason, RequestRefused
+from webhookrx.request.content_encoding import check_encoding, unpack
+
+MiB = 1024 * 1024
+LIMIT = 10 * MiB
+TEXT = b'{"MESSAGE": "text that repeats, text that repeats", "n": 12345}' * 30
+
+
+def raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(data) + packer.flush()
+
+
+def zstd_stream(data: bytes) -> bytes:
+    """Make a frame as a streaming sender does: without size and checksum, in blocks of all lengths."""
+    packer = zstandard.ZstdCompressor(write_content_size=False, write_checksum=False).compressobj()
+    half = len(data) // 2
+    first = packer.compress(data[:half]) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    return first + packer.compress(data[half:]) + packer.flush()
+
+
+PACKERS: list[tuple[bytes, Callable[[bytes], bytes]]] = [
+    (b"gzip", gzip.compress),
+    (b"x-gzip", gzip.compress),
+    (b"deflate", zlib.compress),
+    (b"deflate", raw_deflate),
+    (b"zstd", zstandard.compress),
+    (b"zstd", zstd_stream),
+    (b"br", brotli.compress),
+]
+
+
+def noise(size: int) -> bytes:
+    return random.Random(size).randbytes(size)
+
+
+@cache
+def bomb(coding: bytes, mebibytes: int = 600) -> bytes:
+    """Pack that many mebibytes of zeros."""
+    zeros = bytes(MiB)
+    if coding == b"br":
+        packer = brotli.Compressor(quality=5)
+        return b"".join([packer.process(zeros) for _ in range(mebibytes)]) + packer.finish()
+    if coding == b"zstd":
+        packer = zstandard.ZstdCompressor(level=1).compressobj()
+    else:
+        packer = zlib.compressobj(1, zlib.DEFLATED, {b"gzip": 31, b"deflate": 15}[coding])
+    return b"".join([packer.compress(zeros) for _ in range(mebibytes)]) + packer.flush()
+
+
+class CheckEncodingTests(SynchronousTestCase):
+    def test_known(self) -> None:
+        """Each coding is known by its names in any case; identity and empty elements are nothing."""
+        table: list[tuple[list[bytes], str | None]] = [
+            ([], None),
+            ([b""], None),
+            ([b"identity"], None),
+            ([b"identity", b"Identity"], None),
+            ([b", ,"], None),
+            ([b"gzip"], "gzip"),
+            ([b"GZIP"], "gzip"),
+            ([b"X-GZip"], "gzip"),
+            ([b" gzip\t"], "gzip"),
+            ([b"deflate"], "deflate"),
+            ([b"zstd"], "zstd"),
+            ([b"Br"], "br"),
+            ([b"identity, gzip"], "gzip"),
+            ([b"identity", b"gzip,"], "gzip"),
+        ]
+        for values, coding in table:
+            self.assertEqual((values, coding), (values, check_encoding(values)))
+
+    def test_unknown(self) -> None:
+        """A coding that is not known is refused, and its name is not repeated to the sender."""
+        for value in (b"compress", b"x-deflate", b"gzip;q=1", b"utf-8", b"aws-chunked", b"gz\xff", b"*", b"none"):
+            refused = self.assertRaises(RequestRefused, check_encoding, [value])
+
+            self.assertEqual((value, UNSUPPORTED_ENCODING), (value, refused.reason))
+            self.assertEqual(UNSUPPORTED_ENCODING.detail, refused.detail)
+
+    def test_more_than_one(self) -> None:
+        """Two codings are refused, in one line or in two, known or not."""
+        for values in ([b"gzip, gzip"], [b"gzip,br"], [b"gzip", b"gzip"], [b"identity, zstd", b"gzip"], [b"gzip, x"]):
+            refused = self.assertRaises(RequestRefused, check_encoding, values)
+
+            self.assertEqual((values, UNSUPPORTED_ENCODING), (values, refused.reason))
+            self.assertIn("only one", refused.detail)
+
+
+class UnpackTests(SynchronousTestCase):
+    def assert_refused(self, reason: Reason, body: bytes, coding: bytes, limit: int = LIMIT) -> RequestRefused:
+        refused = self.assertRaises(RequestRefused, unpack, body, [coding], limit)
+        self.assertEqual((coding, reason), (coding, refused.reason))
+        return refused
+
+    def test_plain(self) -> None:
+        """A body without a coding comes back as it is, up to the limit."""
+        for values in ([], [b""], [b"identity"]):
+            self.assertIs(TEXT, unpack(TEXT, values, len(TEXT)))
+        self.assert_refused(BODY_TOO_LARGE, TEXT, b"identity", len(TEXT) - 1)
+
+    def test_codings(self) -> None:
+        """Each coding is undone, whatever the size of the body is to the buffers inside."""
+        sizes = [1, 2, 100, 4095, 4096, 65535, 65536, 65537, 131072, 262144 + 1]
+        bodies = [TEXT, *map(bytes, sizes), *map(noise, sizes)]
+        for coding, pack in PACKERS:
+            for body in bodies:
+                unpacked = unpack(pack(body), [coding.upper()], LIMIT)
+                self.assertTrue(body == unpacked, (coding, len(body), len(unpacked)))
+
+    def test_empty_body(self) -> None:
+        """An empty body stays empty with any coding; so does one that packs nothing."""
+        for coding, pack in PACKERS:
+            self.assertEqual(b"", unpack(b"", [coding], 0))
+            self.assertEqual(b"", unpack(pack(b""), [coding], 0))
+
+    def test_unknown_coding(self) -> None:
+        """A coding that is not known is refused here too, even with an empty body."""
+        self.assert_refused(UNSUPPORTED_ENCODING, b"", b"compress")
+
+    def test_limit(self) -> None:
+        """As much as the limit may come out, and not one byte more."""
+        for coding, pack in PACKERS:
+            for body in (TEXT, noise(200_000)):
+                packed = pack(body)
+
+                self.assertTrue(body == unpack(packed, [coding], len(body)))
+                refused = self.assert_refused(BODY_TOO_LARGE, packed, coding, len(body) - 1)
+                self.assertIn("unpacks to more", refused.detail)
+
+    def test_several_parts(self) -> None:
+        """Gzip members and zstd frames follow each other; skippable zstd frames give nothing."""
+        parts = [b"first", b"", noise(70_000), b"last"]
+        skippable = b"\x50\x2a\x4d\x18\x03\0\0\0abc"
+
+        self.assertTrue(b"".join(parts) == unpack(b"".join(map(gzip.compress, parts)), [b"gzip"], LIMIT))
+        for pack in (zstandard.compress, zstd_stream):
+            packed = skippable + skippable.join(map(pack, parts)) + skippable
+            self.assertTrue(b"".join(parts) == unpack(packed, [b"zstd"], LIMIT))
+
+    def test_limit_over_several_parts(self) -> None:
+        """The limit is for all parts together."""
+        for coding, pack in ((b"gzip", gzip.compress), (b"zstd", zstandard.compress)):
+            self.assertEqual(b"x" * 100, unpack(pack(b"x" * 10) * 10, [coding], 100))
+            self.assert_refused(BODY_TOO_LARGE, pack(b"x" * 10) * 11, coding, 100)
+
+    def test_cut_short(self) -> None:
+        """A body that ends too early is refused, wherever it was cut; none of it becomes a message."""
+        for coding, pack in PACKERS:
+            for body in (b"x", TEXT, noise(5000)):
+                packed = pack(body)
+                for end in {*range(1, min(len(packed), 40)), *range(max(1, len(packed) - 20), len(packed))}:
+                    self.assert_refused(BAD_COMPRESSION, packed[:end], coding)
+
+    def test_last_part_cut_short(self) -> None:
+        """A whole part does not make up for a cut one."""
+        for coding, pack in ((b"gzip", gzip.compress), (b"zstd", zstandard.compress), (b"zstd", zstd_stream)):
+            whole = pack(TEXT)
+            for end in range(1, len(whole)):
+                self.assert_refused(BAD_COMPRESSION, whole + whole[:end], coding)
+        self.assert_refused(BAD_COMPRESSION, zstandard.compress(b"x") + b"\x50\x2a\x4d\x18\x09\0\0\0", b"zstd")
+
+    def test_goes_on_after_the_end(self) -> None:
+        """Anything after the end is refused, next to it or in a later slice."""
+        for coding, pack in PACKERS:
+            for body in (b"", TEXT, noise(4096 * 3)):
+                for junk in (b"x", b"\0", b"\0" * 5000, noise(9000), b"\n"):
+                    self.assert_refused(BAD_COMPRESSION, pack(body) + junk, coding)
+
+    def test_one_stream_only(self) -> None:
+        """Deflate and brotli bodies are one stream."""
+        for coding, pack in ((b"deflate", zlib.compress), (b"deflate", raw_deflate), (b"br", brotli.compress)):
+            self.assert_refused(BAD_COMPRESSION, pack(TEXT) * 2, coding)
+
+    def test_corrupt(self) -> None:
+        """A changed byte where a checksum watches, or bytes that were never packed, are refused."""
+        frame = zstandard.ZstdCompressor(write_checksum=True).compress(TEXT)
+        for coding, packed in ((b"gzip", gzip.compress(TEXT)), (b"deflate", zlib.compress(TEXT)), (b"zstd", frame)):
+            for place in (len(packed) // 2, -3):
+                changed = bytearray(packed)
+                changed[place] ^= 0x55
+                self.assert_refused(BAD_COMPRESSION, bytes(changed), coding)
+        for coding in (b"gzip", b"deflate", b"zstd", b"br"):
+            self.assert_refused(BAD_COMPRESSION, b'{"MESSAGE": "not packed at all"}', coding)
+
+    def test_each_coding_takes_its_own(self) -> None:
+        """The wrapper of another coding is refused."""
+        self.assert_refused(BAD_COMPRESSION, zlib.compress(TEXT), b"gzip")
+        self.assert_refused(BAD_COMPRESSION, gzip.compress(TEXT), b"deflate")
+        self.assert_refused(BAD_COMPRESSION, gzip.compress(TEXT), b"zstd")
+
+    def test_zlib_dictionary(self) -> None:
+        """A zlib stream that asks for a preset dictionary can't be unpacked."""
+        packer = zlib.compressobj(zdict=b"text that repeats")
+        self.assert_refused(BAD_COMPRESSION, packer.compress(TEXT) + packer.flush(), b"deflate")
+
+    def test_zstd_window(self) -> None:
+        """A zstd frame may ask for a window of 8 MiB and no more."""
+        for window_log, accepted in ((23, True), (24, False)):
+            parameters = zstandard.ZstdCompressionParameters.from_level(
+                1, window_log=window_log, write_content_size=False
+            )
+            packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+            packed = packer.compress(TEXT) + packer.flush()
+
+            if accepted:
+                self.assertEqual(TEXT, unpack(packed, [b"zstd"], LIMIT))
+            else:
+                self.assert_refused(BAD_COMPRESSION, packed, b"zstd")
+
+    def test_refusal_leaves_nothing_behind(self) -> None:
+        """A good body is unpacked after any bad one: no decoder keeps a part of it."""
+        for coding, pack in PACKERS:
+            good = pack(TEXT)
+            for bad, limit in ((good[:-1], LIMIT), (good + b"junk", LIMIT), (good, 10), (b"junk" * 9, LIMIT)):
+                self.assertRaises(RequestRefused, unpack, bad, [coding], limit)
+                self.assertEqual(TEXT, unpack(good, [coding], LIMIT))
+
+    def test_threads(self) -> None:
+        """Several threads unpack at once without harm to each other."""
+        bodies = [noise(300_000) + bytes([number]) for number in range(4)]
+        results: list[bool] = []
+
+        def work(body: bytes) -> None:
+            results.extend(unpack(pack(body), [coding], LIMIT) == body for coding, pack in PACKERS if coding != b"br")
+
+        threads = [threading.Thread(target=work, args=(body,)) for body in bodies]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        self.assertEqual([True] * 24, results)
+
+    @given(
+        st.binary(max_size=3000) | st.text(max_size=500).map(str.encode), st.sampled_from(PACKERS), st.integers(1, 9)
+    )
+    @settings(deadline=None)
+    def test_round_trip(self, body: bytes, packer: tuple[bytes, Callable[[bytes], bytes]], times: int) -> None:
+        """What a sender packs comes out as it was."""
+        coding, pack = packer
+
+        self.assertEqual(body * times, unpack(pack(body * times), [coding], LIMIT))
+
+    @given(st.binary(max_size=300), st.sampled_from([b"gzip", b"deflate", b"zstd", b"br"]), st.integers(0, 5000))
+    @settings(deadline=None)
+    def test_any_bytes(self, body: bytes, coding: bytes, limit: int) -> None:
+        """Whatever bytes come, they are unpacked within the limit or refused for one of two reasons."""
+        try:
+            self.assertLessEqual(len(unpack(body, [coding], limit)), limit)
+        except RequestRefused as refused:
+            self.assertIn(refused.reason, (BAD_COMPRESSION, BODY_TOO_LARGE))
+
+
+class BombTests(SynchronousTestCase):
+    """
+    C{tracemalloc} sees what zlib and brotli give out, and the buffer it is gathered in. The windows inside the
+    decoders have limits of their own.
+    """
+
+    def peak(self, body: bytes, coding: bytes, limit: int) -> int:
+        """Return the bytes held at most while unpacking."""
+        tracemalloc.start()
+        try:
+            unpack(body, [coding], limit)
+        except RequestRefused as refused:
+            self.assertEqual(BODY_TOO_LARGE, refused.reason)
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        return peak
+
+    def test_bombs(self) -> None:
+        """600 MiB of zeros are refused when the limit is reached, without holding more than little over it."""
+        for coding in (b"gzip", b"deflate", b"zstd", b"br"):
+            body = bomb(coding)
+            self.assertLess(len(body), 4 * MiB)
+
+            for limit in (10_000, MiB, LIMIT):
+                peak = self.peak(body, coding, limit)
+                self.assertLess(peak, limit * 1.25 + MiB, (coding, limit))
+
+    def test_one_copy(self) -> None:
+        """A body that fills the limit is held once and not twice."""
+        packers = [*PACKERS[:-1], (b"br", lambda data: brotli.compress(data, quality=1))]
+        for coding, pack in packers:
+            body = pack(noise(MiB) * 10)
+
+            self.assertLess(self.peak(body, coding, LIMIT), LIMIT * 1.4, coding)
+
+    def test_measure_can_fail(self) -> None:
+        """The measure of these tests sees a body that is unpacked whole."""
+        body = bomb(b"gzip", 40)
+        tracemalloc.start()
+        zlib.decompress(body, 31)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+
+        self.assertGreater(peak, 40 * MiB)
+
+    def test_time(self) -> None:
+        """A bomb takes far less than what unpacking all of it would: 200 ms is allowed."""
+        for coding in (b"gzip", b"deflate", b"zstd", b"br"):
+            body = bomb(coding)
+            spent = []
+            for _ in range(3):
+                started = time.process_time()
+                self.assertRaises(RequestRefused, unpack, body, [coding], LIMIT)
+                spent.append(time.process_time() - started)
+
+            self.assertLess(min(spent), 0.2, coding)
+
+    def test_many_parts(self) -> None:
+        """Ten times as many empty parts take about ten times as long, not a hundred times."""
+        frame = zstandard.ZstdCompressor(write_content_size=False).compress(b"")
+        for coding, part in ((b"gzip", gzip.compress(b"")), (b"zstd", frame)):
+            spent = []
+            for count in (8_000, 80_000):
+                started = time.process_time()
+                self.assertEqual(b"", unpack(part * count, [coding], LIMIT))
+                spent.append(time.process_time() - started)
+
+            self.assertLess(spent[1], max(spent[0], 0.001) * 30, coding)
+
+    def test_tiny_pieces(self) -> None:
+        """A stream that gives one byte at a time is gathered without a piece for each."""
+        for coding, pack in ((b"gzip", gzip.compress), (b"zstd", zstandard.compress)):
+            body = pack(b"x") * 20_000
+
+            self.assertLess(self.peak(body, coding, LIMIT), 200_000, coding)

@@ -1,0 +1,214 @@
+"""
+Undo C{Content-Encoding}, never past the limit: what comes out is counted while it comes out.
+"""
+
+from __future__ import annotations
+
+import io
+import secrets
+import threading
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import brotli  # type: ignore[import-untyped]
+import zstandard
+
+from webhookrx.errors import BAD_COMPRESSION, BODY_TOO_LARGE, UNSUPPORTED_ENCODING, RequestRefused
+
+_FED: Final = 4 * 1024
+"""Bytes given to zlib or brotli at once. They copy what they did not use, so a small bite keeps the work linear."""
+_TAKEN: Final = 64 * 1024
+"""Bytes that they may give back at once; brotli goes over it by at most as much again."""
+_MAX_ZSTD_WINDOW: Final = 8 * 1024 * 1024
+"""The most memory that a zstd frame may ask of a receiver (RFC 9659)."""
+
+# The wbits argument of zlib: a window of 32 KiB, and which wrapper stands around the stream.
+_GZIP: Final = 31
+_ZLIB: Final = 15
+_RAW_DEFLATE: Final = -15
+
+
+def check_encoding(content_encoding: Sequence[bytes]) -> str | None:
+    """
+    Say which coding a body has, before it is read.
+
+    @param content_encoding: the values of all C{Content-Encoding} lines.
+    @return: C{"gzip"}, C{"deflate"}, C{"zstd"} or C{"br"}; None when there is nothing to undo.
+    @raise RequestRefused: C{UNSUPPORTED_ENCODING}: a coding that is not known, or more than one.
+    """
+    if not content_encoding:
+        return None
+    # As nearly every sender writes it.
+    coding = _CODINGS.get(content_encoding[0])
+    if coding is not None and len(content_encoding) == 1:
+        return coding
+    names = (name.strip(b" \t").lower() for value in content_encoding for name in value.split(b","))
+    codings = [name for name in names if name not in (b"", b"identity")]
+    if not codings:
+        return None
+    if len(codings) > 1:
+        raise RequestRefused(UNSUPPORTED_ENCODING, "Content-Encoding may name only one coding.")
+    coding = _CODINGS.get(codings[0])
+    if coding is None:
+        raise RequestRefused(UNSUPPORTED_ENCODING)
+    return coding
+
+
+def unpack(body: bytes, content_encoding: Sequence[bytes], limit: int) -> bytes:
+    """
+    Undo the coding of a body. An empty body stays empty, whatever its coding.
+
+    A body may consist of several gzip members (RFC 1952 section 2.2) or zstd frames (RFC 8878 section 3.1), one after
+    the other. C{deflate} is the zlib format (RFC 9110 section 8.4.1.2), and also the bare stream that many send.
+
+    @param content_encoding: the values of all C{Content-Encoding} lines.
+    @param limit: bytes that may come out. Little more than that is held at any time, and 8 MiB of zstd window or
+        16 MiB of brotli window at most.
+    @raise RequestRefused: C{UNSUPPORTED_ENCODING} as L{check_encoding} does; C{BAD_COMPRESSION} when the body is
+        corrupt, cut short, or goes on after its end; C{BODY_TOO_LARGE} when more than C{limit} bytes come out.
+    """
+    coding = check_encoding(content_encoding)
+    if coding is None or not body:
+        if len(body) > limit:
+            raise RequestRefused(BODY_TOO_LARGE)
+        return body
+    unpacked = _Unpacked(limit)
+    try:
+        complete = _UNPACKERS[coding](body, unpacked)
+    except (zlib.error, brotli.error, zstandard.ZstdError):
+        raise RequestRefused(BAD_COMPRESSION) from None
+    if not complete:
+        raise RequestRefused(BAD_COMPRESSION, "The compressed body is cut short.")
+    return unpacked.all()
+
+
+class _Unpacked:
+    """
+    What has come out so far. C{BytesIO} grows in place and hands its bytes out without a copy, so that no more than
+    one copy of the body is ever held.
+    """
+
+    __slots__ = ("_buffer", "_room")
+
+    def __init__(self, limit: int) -> None:
+        self._buffer = io.BytesIO()
+        self._room = limit
+
+    def write(self, piece: bytes) -> int:
+        self._room -= len(piece)
+        if self._room < 0:
+            raise RequestRefused(BODY_TOO_LARGE, "The body unpacks to more than this receiver accepts.")
+        return self._buffer.write(piece)
+
+    def all(self) -> bytes:
+        return self._buffer.getvalue()
+
+
+def _unpack_zlib(body: bytes, wbits: int, unpacked: _Unpacked, *, several: bool) -> bool:
+    """
+    Inflate one stream, or several one after the other.
+
+    @return: whether the last one came to its end.
+    """
+    inflater = zlib.decompressobj(wbits)
+    for start in range(0, len(body), _FED):
+        fed = body[start : start + _FED]
+        while True:
+            if inflater.eof:
+                if not several:
+                    raise RequestRefused(BAD_COMPRESSION, "The compressed body goes on after its end.")
+                inflater = zlib.decompressobj(wbits)
+            piece = inflater.decompress(fed, _TAKEN)
+            unpacked.write(piece)
+            fed = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+            # A full piece may have left more inside, even when all input is used up.
+            if not fed and (inflater.eof or len(piece) < _TAKEN):
+                break
+    return inflater.eof
+
+
+def _unpack_gzip(body: bytes, unpacked: _Unpacked) -> bool:
+    return _unpack_zlib(body, _GZIP, unpacked, several=True)
+
+
+def _unpack_deflate(body: bytes, unpacked: _Unpacked) -> bool:
+    # A zlib header (RFC 1950 section 2.2) read as a bare stream would be a stored block with its padding bits set,
+    # which no compressor writes: so the two can be told apart.
+    wrapped = len(body) >= 2 and body[0] & 0x0F == 8 and body[0] >> 4 <= 7 and (body[0] << 8 | body[1]) % 31 == 0
+    return _unpack_zlib(body, _ZLIB if wrapped else _RAW_DEFLATE, unpacked, several=False)
+
+
+def _unpack_brotli(body: bytes, unpacked: _Unpacked) -> bool:
+    decoder = brotli.Decompressor()
+    for start in range(0, len(body), _FED):
+        piece = decoder.process(body[start : start + _FED], output_buffer_limit=_TAKEN)
+        unpacked.write(piece)
+        # A full piece may have left more inside, even when all input is used up.
+        while len(piece) >= _TAKEN or not decoder.can_accept_more_data():
+            piece = decoder.process(b"", output_buffer_limit=_TAKEN)
+            unpacked.write(piece)
+    return bool(decoder.is_finished())
+
+
+class _Zstd(threading.local):
+    """One decoder a thread: making one costs more than unpacking a small body, and two threads must not share it."""
+
+    def __init__(self) -> None:
+        self.decoder = zstandard.ZstdDecompressor(max_window_size=_MAX_ZSTD_WINDOW)
+
+
+class _UntilSeal:
+    """Passes on what comes out of the body, and keeps apart what comes out after it."""
+
+    __slots__ = ("after", "write")
+
+    def __init__(self, unpacked: _Unpacked) -> None:
+        self.after = b""
+        self.write: Callable[[bytes], int] = unpacked.write
+
+    def body_ends(self) -> None:
+        self.write = self._write_after
+
+    def _write_after(self, piece: bytes) -> int:
+        self.after += piece
+        return len(piece)
+
+
+_zstd: Final = _Zstd()
+_SEAL: Final = secrets.token_bytes(16)
+_SEAL_FRAME: Final = zstandard.ZstdCompressor(write_checksum=True).compress(_SEAL)
+
+
+def _unpack_zstd(body: bytes, unpacked: _Unpacked) -> bool:
+    """
+    The streaming decoder goes from frame to frame by itself but does not tell whether the last one was whole. So a
+    frame of our own goes in last: it comes out as it was exactly when the body ended where a frame ends. Its content
+    is random, so that no body can be made to look like it.
+    """
+    sink = _UntilSeal(unpacked)
+    writer = _zstd.decoder.stream_writer(sink, closefd=False)  # type: ignore[arg-type]
+    writer.write(body)
+    sink.body_ends()
+    try:
+        # In two parts: given a whole frame at once after a header that was cut short, libzstd forgets the header.
+        writer.write(_SEAL_FRAME[:1])
+        writer.write(_SEAL_FRAME[1:])
+    except zstandard.ZstdError:
+        return False
+    return sink.after == _SEAL
+
+
+_CODINGS: Final = {
+    b"gzip": "gzip",
+    b"x-gzip": "gzip",
+    b"deflate": "deflate",
+    b"zstd": "zstd",
+    b"br": "br",
+}
+_UNPACKERS: Final[dict[str, Callable[[bytes, _Unpacked], bool]]] = {
+    "gzip": _unpack_gzip,
+    "deflate": _unpack_deflate,
+    "zstd": _unpack_zstd,
+    "br": _unpack_brotli,
+}

@@ -1,0 +1,184 @@
+"""
+What is wrong with path patterns, found when they are loaded and not at the first request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import re2  # type: ignore[import-untyped]
+
+from webhookrx.message.macros import is_hard_macro
+from webhookrx.request.path_patterns import LinearSet, PathPattern, compile_pattern
+from webhookrx.request.pattern_samples import ParsedPattern
+
+_SAMPLES: Final = 160
+_ENOUGH: Final = 16
+"""Examples of a pattern that are tried, and how many of them it must match to tell us anything."""
+
+# RE2 may let a name come twice. An escaped bracket and a character class hold no group.
+_GROUP: Final = re.compile(
+    r"\\. | \[ \^? \]? (?: \\. | [^\]\\] )* \] | \( \? P? < (?P<name> [^<>=!)]+ ) >", re.VERBOSE | re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternProblem:
+    """
+    One finding.
+
+    @ivar index: of the pattern, from 0.
+    @ivar text: one sentence that quotes the pattern. It counts other patterns from 1, as people do.
+    """
+
+    index: int
+    text: str
+
+
+class PatternCheck(NamedTuple):
+    """
+    All findings.
+
+    @ivar errors: what makes a pattern unusable.
+    @ivar warnings: what is allowed but probably not meant.
+    """
+
+    errors: tuple[PatternProblem, ...]
+    warnings: tuple[PatternProblem, ...]
+
+
+def check_patterns(patterns: Sequence[str]) -> PatternCheck:
+    """
+    Look for patterns that can't be used, and for those that do nothing or cost much.
+
+    @return: errors and warnings, each in the order of the patterns.
+    """
+    errors: list[PatternProblem] = []
+    usable: dict[int, PathPattern] = {}
+    for index, pattern in enumerate(patterns):
+        try:
+            compiled = compile_pattern(pattern)
+        except ValueError as error:
+            problems = [_repeated_group(pattern) or f"{_quoted(pattern)} does not compile: {error}."]
+        else:
+            problems = _group_problems(pattern, compiled)
+        errors.extend(PatternProblem(index, text) for text in problems)
+        if not problems:
+            usable[index] = compiled
+    warnings = [PatternProblem(index, text) for index, text in _Warnings(patterns, usable).in_order()]
+    return PatternCheck(tuple(errors), tuple(warnings))
+
+
+def _repeated_group(pattern: str) -> str | None:
+    names = [found["name"] for found in _GROUP.finditer(pattern) if found["name"]]
+    for name in names:
+        if names.count(name) > 1:
+            return f"{_quoted(pattern)} has more than one group {_quoted(name)}; each group needs a name of its own."
+    return None
+
+
+def _group_problems(pattern: str, compiled: PathPattern) -> list[str]:
+    # C{re} refuses a repeated name itself, and knows better what is a group.
+    repeated = _repeated_group(pattern) if compiled.linear is not None else None
+    problems = [] if repeated is None else [repeated]
+    problems.extend(
+        f"{_quoted(pattern)} has a group {_quoted(name)}, which is a hard macro; only the receiver sets it."
+        for name, _ in compiled.groups
+        if is_hard_macro(name)
+    )
+    return problems
+
+
+class _Warnings:
+    """Goes through the usable patterns in order, with what is known of the earlier ones."""
+
+    def __init__(self, patterns: Sequence[str], usable: dict[int, PathPattern]) -> None:
+        self._patterns = patterns
+        self._usable = usable
+        self._linear = LinearSet([(index, found) for index, found in usable.items() if found.linear is not None])
+        self._index_of: dict[str, int] = {}
+        self._universal: int | None = None
+
+    def in_order(self) -> list[tuple[int, str]]:
+        warnings: list[tuple[int, str]] = []
+        for index, compiled in self._usable.items():
+            pattern = self._patterns[index]
+            parsed = _parsed(pattern)
+            found = (
+                self._runs_on_re(compiled),
+                self._never_matches(compiled, parsed) or self._hidden(index, compiled, parsed),
+            )
+            warnings.extend((index, f"{_quoted(pattern)} {text}") for text in found if text)
+            self._index_of.setdefault(pattern, index)
+            if self._universal is None and parsed is not None and parsed.is_universal():
+                self._universal = index
+        return warnings
+
+    def _runs_on_re(self, compiled: PathPattern) -> str | None:
+        if compiled.linear is not None:
+            return None
+        return "can't run on RE2; it runs on the slower re, where a hostile path may take very long."
+
+    def _never_matches(self, compiled: PathPattern, parsed: ParsedPattern | None) -> str | None:
+        if compiled.linear is not None and not _may_begin_with_slash(compiled):
+            return "can never match: every path begins with '/'."
+        if parsed is not None and parsed.asks_for_invisible():
+            return "can never match: a path holds visible ASCII characters only, the others come percent-encoded."
+        return None
+
+    def _hidden(self, index: int, compiled: PathPattern, parsed: ParsedPattern | None) -> str | None:
+        same = self._index_of.get(self._patterns[index])
+        if same is not None:
+            return f"is hidden by pattern {same + 1}, which is the same."
+        if self._universal is not None:
+            return f"is hidden by {self._name(self._universal)}, which matches every path."
+        if compiled.linear is None or parsed is None:
+            return None
+        plain_text = parsed.plain_text()
+        if plain_text is not None:
+            hiding = min(self._linear.all(plain_text.encode("ascii")), default=index)
+            return f"is hidden by {self._name(hiding)}." if hiding < index else None
+        sampled = self._hiding_samples(index, compiled, parsed)
+        return None if sampled is None else f"appears to be hidden by {self._name(sampled)}."
+
+    def _hiding_samples(self, index: int, compiled: PathPattern, parsed: ParsedPattern) -> int | None:
+        """Find an earlier pattern that matches every example of this one."""
+        hiding: set[int] | None = None
+        tried = 0
+        for sample in parsed.samples(_SAMPLES):
+            path = sample.encode("utf-8", "replace")
+            if not compiled.linear.fullmatch(path):
+                continue
+            tried += 1
+            earlier = {hit for hit in self._linear.all(path) if hit < index}
+            hiding = earlier if hiding is None else hiding & earlier
+            if not hiding:
+                return None
+        return min(hiding) if hiding and tried >= _ENOUGH else None
+
+    def _name(self, index: int) -> str:
+        return f"pattern {index + 1}, {_quoted(self._patterns[index])}"
+
+
+def _parsed(pattern: str) -> ParsedPattern | None:
+    try:
+        return ParsedPattern(pattern)
+    except ValueError:
+        return None
+
+
+def _quoted(text: str) -> str:
+    """Quote as written: C{repr} would double the backslashes, of which patterns are full."""
+    return f'"{text}"' if text.isprintable() else repr(text)
+
+
+def _may_begin_with_slash(compiled: PathPattern) -> bool:
+    """Say whether a text that begins with a slash lies in the range of texts that the pattern can match."""
+    try:
+        least, greatest = compiled.linear.possiblematchrange(16)
+    except re2.error:
+        return True
+    return bool(least < b"0" and greatest >= b"/")

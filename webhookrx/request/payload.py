@@ -1,0 +1,318 @@
+"""
+A body that should be JSON, and the name-value pairs in it.
+
+JSON is read by RFC 8259 first, and nothing is lost: numbers keep their exact value and spelling, however long. What
+that refuses gets one look as JSON5, since the collector's own quick start posts C{{'MESSAGE':'message-value'}}.
+
+For bytes of whatever kind, nothing here raises anything but L{PayloadError}, and its sentence quotes none of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+import msgspec
+import pyjson5
+
+from webhookrx.errors import WebhookrxError
+from webhookrx.message.macros import ALIASES, HARD_MACROS, QUERY_PREFIX, RESERVED, is_reserved
+from webhookrx.message.message import Value
+
+MAX_DEPTH: Final = 128
+"""
+How deep arrays and objects may nest, the outermost counted. RFC 8259 section 9 allows such a limit; this one keeps
+every later step, encoding included, far from the interpreter's own.
+"""
+
+MAX_ELEMENTS: Final = 1_000_000
+"""Elements of an array that become pairs. Five million zeros are a body of 10 MB, but would be a message of 800 MB."""
+
+MAX_JSON5: Final = 256 * 1024
+"""
+Bytes of a body that is looked at as JSON5. That look is for what people type; it may cost a microsecond a byte, ten
+times what JSON costs.
+"""
+
+_BOM: Final = b"\xef\xbb\xbf"
+
+_NOT_UTF_8: Final = "The body is not UTF-8."
+_TOO_DEEP: Final = f"The body is JSON that nests deeper than {MAX_DEPTH} levels."
+
+#: Integers of so many digits become numbers whatever PYTHONINTMAXSTRDIGITS says; longer ones may have to stay text.
+_SAFE_DIGITS: Final = sys.int_info.str_digits_check_threshold
+
+#: Names that a payload may not set as they are: read-only, or second names of something else.
+_SPECIAL_NAMES: Final = HARD_MACROS | RESERVED | ALIASES.keys()
+
+
+class PayloadError(WebhookrxError):
+    """A body yields no name-value pairs. The text is one sentence for people that quotes none of the body."""
+
+
+def name_budget(body_length: int) -> int:
+    """
+    Return how many characters the names around nested members may take in all, for a body of that many bytes. Each
+    member repeats them, so that ten megabytes could otherwise become gigabytes.
+    """
+    return 64 * 1024 + 8 * body_length
+
+
+def body_text(body: bytes) -> tuple[str, bool]:
+    """
+    Return a body as text, and whether it is UTF-8. Bytes that are not come out as C{\\xff} escapes, which may also be
+    what was sent: only the second value tells.
+    """
+    try:
+        return body.decode(), True
+    except UnicodeDecodeError:
+        return body.decode("utf-8", "backslashreplace"), False
+
+
+def _exact(number: str) -> msgspec.Raw:
+    return msgspec.Raw(number.encode())
+
+
+_decode: Final = msgspec.json.Decoder(float_hook=_exact).decode
+
+
+def parse_strict_json(body: bytes) -> Value:
+    """
+    Read JSON by RFC 8259. A byte order mark before it is skipped (section 8.1). Numbers with a fraction or an exponent,
+    and integers too long for Python, keep their text; of equal names in one object the last wins (section 4); a lone
+    surrogate (section 8.2) becomes U+FFFD.
+
+    @raise PayloadError: it is not JSON, not UTF-8, or nests too deep.
+    """
+    if body.startswith(_BOM):
+        body = body[len(_BOM) :]
+    try:
+        value: Value = _decode(body)
+    except RecursionError:
+        raise PayloadError(_TOO_DEEP) from None
+    except UnicodeDecodeError:
+        raise PayloadError(_NOT_UTF_8) from None
+    except msgspec.DecodeError as error:
+        # The two things that the decoder refuses and RFC 8259 allows: integers too long for Python, lone surrogates.
+        if isinstance(error, msgspec.ValidationError) or b"\\u" in body:
+            return _parse_unusual_json(body)
+        if not body.strip():
+            raise PayloadError("The body is empty.") from None
+        raise PayloadError(f"The body is not JSON: {str(error).removeprefix('JSON is malformed: ')}.") from None
+    # Fewer brackets than levels can't nest too deep, and bytes are counted faster than values are walked.
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
+        _check_depth(value)
+    return value
+
+
+def parse_json(body: bytes) -> Value:
+    """
+    Read JSON as L{parse_strict_json} does, and what that refuses as JSON5, unless it is longer than L{MAX_JSON5}:
+    single quotes, names without quotes, comments, a comma at the end. C{NaN} and the infinities become text, since JSON
+    has no such numbers.
+
+    @raise PayloadError: it is neither; the sentence is about JSON.
+    """
+    try:
+        return parse_strict_json(body)
+    except PayloadError as refusal:
+        if len(body) > MAX_JSON5:
+            raise
+        try:
+            return _parse_json5(body)
+        except (PayloadError, UnicodeDecodeError, pyjson5.Json5DecoderException):
+            raise refusal from None
+
+
+def flatten(value: dict[str, Value], prefix: str, into: dict[str, Value], budget: int) -> int:
+    """
+    Set the members of an object as pairs: nested objects joined by C{.}, C{prefix} in front, in the order of the
+    document, so that the last of two that meet under one name wins. Arrays, and objects without members, are values.
+    A soft macro's second name sets that macro. What a payload may not set is left out.
+
+    @param value: no deeper than L{MAX_DEPTH}.
+    @param into: where the pairs are set.
+    @param budget: how many characters the names around nested members may take in all, see L{name_budget}.
+    @return: how many members were left out.
+    @raise PayloadError: the names take more.
+    """
+    left_out: list[str] = []
+    _set_members(value, prefix, True, into, left_out, budget)
+    return len(left_out)
+
+
+def _set_members(
+    members: dict[str, Value], path: str, guarded: bool, into: dict[str, Value], left_out: list[str], budget: int
+) -> int:
+    """
+    Do the work of L{flatten} for one object.
+
+    @param path: what comes before the names.
+    @param guarded: whether a name that begins with C{path} may be special. Below a dot, only C{webhook.} names are.
+    @return: what is left of the budget.
+    """
+    for key, member in members.items():
+        name = path + key
+        if type(member) is dict and member:
+            budget -= len(member) * len(name)
+            if budget < 0:
+                raise PayloadError("The names in the body are too long once nested objects are joined.")
+            name += "."
+            budget = _set_members(member, name, guarded and name.startswith("webhook."), into, left_out, budget)
+        elif guarded and (name in _SPECIAL_NAMES or name.startswith(QUERY_PREFIX)):
+            if name in ALIASES:
+                into[ALIASES[name]] = member
+            else:
+                left_out.append(name)
+        else:
+            into[name] = member
+    return budget
+
+
+def pairs_from_json(body: bytes, prefix: str) -> tuple[dict[str, Value], int]:
+    """
+    Return the pairs of a body, and how many members were left out because a payload may not set them. The elements of
+    an array are C{<prefix>1}, C{<prefix>2}, and so on; objects among them stay whole.
+
+    @raise PayloadError: it is neither a JSON object nor a JSON array, or it is too deep or too large for pairs.
+    """
+    value = parse_json(body)
+    pairs: dict[str, Value] = {}
+    if isinstance(value, dict):
+        return pairs, flatten(value, prefix, pairs, name_budget(len(body)))
+    if not isinstance(value, list):
+        raise PayloadError("The body is JSON, but neither an object nor an array.")
+    if len(value) > MAX_ELEMENTS:
+        raise PayloadError(f"The body is an array of more than {MAX_ELEMENTS} elements.")
+    left_out = 0
+    for number, element in enumerate(value, 1):
+        name = f"{prefix}{number}"
+        if is_reserved(name):
+            left_out += 1
+        else:
+            pairs[name] = element
+    return pairs, left_out
+
+
+_CONTAINERS: Final = frozenset({dict, list})
+
+
+def _check_depth(value: Any) -> None:
+    """@raise PayloadError: arrays and objects nest deeper than L{MAX_DEPTH}."""
+    level = [value] if type(value) in _CONTAINERS else []
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if outer
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) in _CONTAINERS
+        ]
+        if not level:
+            return
+    raise PayloadError(_TOO_DEEP)
+
+
+def _rebuild(value: Any, leaf: Callable[[Any], Value]) -> Value:
+    """Return a value, no deeper than L{MAX_DEPTH}, with C{leaf} applied to all in it but arrays and objects."""
+    if type(value) is list:
+        return [_rebuild(element, leaf) for element in value]
+    if type(value) is not dict:
+        return leaf(value)
+    members: dict[str, Value] = {}
+    for key, member in value.items():
+        name = leaf(key)
+        if not isinstance(name, str):
+            raise PayloadError("The body is not JSON: a name is a number.")
+        members[name] = _rebuild(member, leaf)
+    return members
+
+
+def _integer(digits: str) -> int | msgspec.Raw:
+    return int(digits) if len(digits) <= _SAFE_DIGITS else _exact(digits)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise PayloadError("The body is not JSON: NaN and Infinity are not numbers there.")
+
+
+_unusual_decode: Final = json.JSONDecoder(parse_int=_integer, parse_float=_exact, parse_constant=_no_constant).decode
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def _without_surrogates(leaf: Any) -> Value:
+    return _SURROGATE.sub("\ufffd", leaf) if isinstance(leaf, str) else leaf
+
+
+def _parse_unusual_json(body: bytes) -> Value:
+    """Read JSON with the standard library, which takes lone surrogates and can leave long integers alone."""
+    try:
+        value = _unusual_decode(body.decode())
+    except RecursionError:
+        raise PayloadError(_TOO_DEEP) from None
+    except UnicodeDecodeError:
+        raise PayloadError(_NOT_UTF_8) from None
+    except json.JSONDecodeError as error:
+        problem = error.msg[:1].lower() + error.msg[1:]
+        raise PayloadError(f"The body is not JSON: {problem} (character {error.pos}).") from None
+    _check_depth(value)
+    return _rebuild(value, _without_surrogates)
+
+
+#: JSON5 (https://spec.json5.org) as far as it takes to find its numbers: strings, comments and words are stepped over.
+#: What is not closed runs to the end of the text, so that the time stays in proportion to its length.
+_JSON5_NUMBER: Final = re.compile(
+    r"""
+    "[^"\\]*(?:\\.[^"\\]*)*"? | '[^'\\]*(?:\\.[^'\\]*)*'?
+    | //[^\n\r\u2028\u2029]* | /\*.*?(?:\*/|\Z)
+    | (?![0-9])(?:[\w$\\]|[^\x00-\x7f\s\ufeff])+
+    | (?P<number> [+-]?(?: 0[xX][0-9a-fA-F]{1,64} | (?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)? ))
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+
+#: Marks a string that stands for a number. No other string can begin so: it is no UTF-8, and no escape yields it.
+_NUMBER_MARK: Final = "\udc00"
+
+
+def _quote_number(match: re.Match[str]) -> str:
+    number = match["number"]
+    return match[0] if number is None else f'"{_NUMBER_MARK}{number}"'
+
+
+def _json5_number(text: str) -> Value:
+    """Return the value of a JSON5 number; a decimal one keeps its spelling as far as JSON has it."""
+    sign = "-" if text.startswith("-") else ""
+    digits = text.lstrip("+-")
+    if digits[1:2] in ("x", "X"):
+        return int(sign + digits, 16)
+    if digits.startswith("."):
+        digits = "0" + digits
+    whole, point, rest = digits.partition(".")
+    if point and not rest[:1].isdigit():
+        digits = f"{whole}.0{rest}"
+    return _integer(sign + digits) if digits.isdigit() else _exact(sign + digits)
+
+
+def _json5_leaf(leaf: str | float | bool | None) -> Value:
+    if isinstance(leaf, str):
+        return _json5_number(leaf[1:]) if leaf.startswith(_NUMBER_MARK) else leaf
+    # Numbers went in as strings. What comes out as a float nevertheless was written as a word.
+    if isinstance(leaf, float):
+        return "NaN" if leaf != leaf else "Infinity" if leaf > 0 else "-Infinity"
+    return leaf
+
+
+def _parse_json5(body: bytes) -> Value:
+    """
+    @raise UnicodeDecodeError: the body is not UTF-8.
+    @raise pyjson5.Json5DecoderException: it is not JSON5, or nests deeper than L{MAX_DEPTH}.
+    @raise PayloadError: the name of a member is a number.
+    """
+    # pyjson5 would round numbers to doubles and take 1_000 for one; as strings they come through it whole.
+    text = _JSON5_NUMBER.sub(_quote_number, body.decode())
+    return _rebuild(pyjson5.decode(text, MAX_DEPTH), _json5_leaf)

@@ -1,0 +1,33 @@
+"""
+What of a request matters to the decision, as plain values.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Head(msgspec.Struct, frozen=True):
+    """
+    The head of a request.
+
+    @ivar method: as sent, such as C{b"POST"}.
+    @ivar path: the raw path, not percent-decoded, without the query; visible ASCII only.
+    @ivar query: the raw query, without the question mark; empty when there is none.
+    @ivar headers: lower-case name and value, optional white space stripped, in the order of the wire.
+    @ivar peer_ip: address of the connection's other end as text; C{"127.0.0.1"} for a UNIX socket.
+    @ivar peer_port: its port; None for a UNIX socket.
+    @ivar secure: whether it came by TLS.
+    """
+
+    method: bytes
+    path: bytes
+    query: bytes
+    headers: list[tuple[bytes, bytes]]
+    peer_ip: str
+    peer_port: int | None
+    secure: bool
+
+    def values(self, name: bytes) -> list[bytes]:
+        """Return the values of all header lines of that lower-case name, in order."""
+        return [value for key, value in self.headers if key == name]
