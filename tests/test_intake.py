@@ -1,0 +1,297 @@
+"""
+Tests for L{webhookrx.intake}.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.intake import Accepted, Admission, Receipt, Refused, SourceRules, admit, judge
+from webhookrx.message.json_lines import encode_line
+from webhookrx.message.macros import is_hard_macro, isodate
+from webhookrx.request.received import Head
+
+RECEIPT = Receipt(1_767_323_045_678_901_234, "id-1")
+
+
+def make_head(
+    *headers: tuple[bytes, bytes],
+    method: bytes = b"POST",
+    query: bytes = b"",
+    peer: tuple[str, int | None] = ("192.0.2.7", 40000),
+    secure: bool = False,
+) -> Head:
+    """Return a head with those headers."""
+    return Head(method, b"/in", query, list(headers), *peer, secure)
+
+
+def make_rules(**options: Any) -> SourceRules:
+    """Return rules that differ from the defaults by those options."""
+    return SourceRules(**{"name": "default", "parse_json": False, "body_limit": 1000, **options})
+
+
+class IntakeTestCase(SynchronousTestCase):
+    """Judges whole requests."""
+
+    def judge(
+        self, body: bytes = b"", head: Head | None = None, groups: dict[str, bytes] | None = None, **options: Any
+    ) -> Accepted | Refused:
+        """Admit and judge a request."""
+        head = head or make_head()
+        admission = admit(head, make_rules(**options), groups or {})
+        if isinstance(admission, Refused):
+            return admission
+        return judge(head, admission, body, RECEIPT)
+
+    def accept(self, *args: Any, **options: Any) -> dict[str, Any]:
+        """Judge a request that is accepted and return its values as they come out of a JSON line."""
+        verdict = self.judge(*args, **options)
+        assert isinstance(verdict, Accepted), verdict
+        values: dict[str, Any] = json.loads(encode_line(verdict.message))
+        return values
+
+    def reason(self, *args: Any, **options: Any) -> str:
+        """Judge a request that is refused and return why."""
+        verdict = self.judge(*args, **options)
+        assert isinstance(verdict, Refused), verdict
+        return verdict.reason.word
+
+
+class AdmitTests(IntakeTestCase):
+    """Decisions at the end of the head."""
+
+    def test_order(self) -> None:
+        """Method comes before token, token before what the rest of the head says."""
+        rules = make_rules(auth_tokens=(b"t",))
+        bad_encoding = (b"content-encoding", b"x")
+        token = (b"authorization", b"Bearer t")
+        for head, reason in (
+            (make_head(bad_encoding, method=b"PUT"), "method_not_allowed"),
+            (make_head(bad_encoding), "bad_token"),
+            (make_head(token, bad_encoding), "unsupported_encoding"),
+            (make_head(token, query=b"%ff"), "bad_encoding"),
+        ):
+            verdict = admit(head, rules, {})
+            assert isinstance(verdict, Refused)
+            self.assertEqual(reason, verdict.reason.word)
+        self.assertIsInstance(admit(make_head(token), rules, {}), Admission)
+
+    def test_bad_group(self) -> None:
+        """Captured text that is not UTF-8 is refused, only after the token."""
+        self.assertEqual("bad_encoding", self.reason(groups={"HOST": b"%ff"}))
+        self.assertEqual("bad_token", self.reason(groups={"HOST": b"%ff"}, auth_tokens=(b"t",)))
+
+
+class RawMessageTests(IntakeTestCase):
+    """Messages of C{webhook}."""
+
+    def test_all_of_it(self) -> None:
+        """A message has the body as it is, and what the receiver saw."""
+        self.assertEqual(
+            {
+                "ISODATE": isodate(RECEIPT.received),
+                "HOST": "192.0.2.7",
+                "MESSAGE": '{"a":\r\n1}',
+                "SOURCE": "default",
+                "SOURCEIP": "192.0.2.7",
+                "SOURCEPORT": 40000,
+                "TRANSPORT": "http",
+                "RAWMSG_SIZE": 9,
+                "TAGS": ".source.default",
+                "RCPTID": "id-1",
+            },
+            self.accept(b'{"a":\r\n1}'),
+        )
+
+    def test_bodies(self) -> None:
+        """No body is dropped or changed; what is not UTF-8 is there exactly beside its escapes."""
+        for body, message, exact in (
+            (b"", "", None),
+            (b"a\x00b", "a\x00b", None),
+            ("é\u2028".encode(), "é\u2028", None),
+            (b"a\xffb", "a\\xffb", "Yf9i"),
+        ):
+            values = self.accept(body)
+            self.assertEqual((message, exact), (values["MESSAGE"], values.get("webhook.body_base64")))
+
+    def test_unpacked(self) -> None:
+        """The message is the unpacked body, and so is its size."""
+        values = self.accept(gzip.compress(b"hello"), make_head((b"content-encoding", b"gzip")))
+        self.assertEqual(("hello", 5), (values["MESSAGE"], values["RAWMSG_SIZE"]))
+
+    def test_unpacking_fails(self) -> None:
+        """A body that does not unpack, or unpacks to too much, is refused."""
+        head = make_head((b"content-encoding", b"gzip"))
+        self.assertEqual("bad_compression", self.reason(b"x", head))
+        self.assertEqual("body_too_large", self.reason(gzip.compress(b"x" * 1001), head))
+
+    def test_query(self) -> None:
+        """Query parameters are pairs; a repeated one is a list."""
+        values = self.accept(head=make_head(query=b"a=1&b=x+y%C3%A9&b=&c"))
+        self.assertEqual(("1", ["x yé", ""], ""), tuple(values[f"webhook.query.{name}"] for name in ("a", "b", "c")))
+
+    def test_groups(self) -> None:
+        """Path groups set what they name, soft macros too; an empty HOST is none."""
+        values = self.accept(b"body", groups={"HOST": b"h%2F1", "MESSAGE": b"m", "site": b""})
+        self.assertEqual(("h/1", "m", ""), (values["HOST"], values["MESSAGE"], values["site"]))
+        self.assertEqual("192.0.2.7", self.accept(groups={"HOST": b""})["HOST"])
+
+    def test_headers(self) -> None:
+        """Headers are recorded when asked for: spelled as people do, all values, credentials masked."""
+        head = make_head(
+            (b"x-github-event", b"push"),
+            (b"x-a", b"1"),
+            (b"x-a", "é".encode()),
+            (b"x-b", b"\xe9"),
+            (b"authorization", b"Bearer CANARY"),
+            (b"cookie", b"CANARY"),
+            (b"x-gitlab-token", b"CANARY"),
+        )
+        self.assertEqual(
+            {
+                "X-Github-Event": ["push"],
+                "X-A": ["1", "é"],
+                "X-B": ["é"],
+                "Authorization": ["***"],
+                "Cookie": ["***"],
+                "X-Gitlab-Token": ["***"],
+            },
+            self.accept(head=head, include_request_headers=True)["webhook.headers"],
+        )
+        self.assertNotIn("webhook.headers", self.accept(head=head))
+
+    def test_transport(self) -> None:
+        """TLS shows, and a UNIX socket has no port."""
+        values = self.accept(head=make_head(peer=("127.0.0.1", None), secure=True))
+        self.assertEqual(("https", "127.0.0.1"), (values["TRANSPORT"], values["SOURCEIP"]))
+        self.assertNotIn("SOURCEPORT", values)
+
+
+class ProxyHeaderTests(IntakeTestCase):
+    """Who the sender is behind a proxy."""
+
+    def test_table(self) -> None:
+        """The trusted header, and no other, says who; the connection's peer is kept beside."""
+        for headers, expected in (
+            ([], ("192.0.2.7", 40000)),
+            ([(b"x-real-ip", b"203.0.113.9")], ("192.0.2.7", 40000)),
+            ([(b"x-forwarded-for", b"198.51.100.1, 203.0.113.9")], ("203.0.113.9", None)),
+            ([(b"x-forwarded-for", b"203.0.113.9:81")], ("203.0.113.9", 81)),
+            ([(b"x-forwarded-for", b"unknown")], ("192.0.2.7", 40000)),
+        ):
+            values = self.accept(head=make_head(*headers), proxy_header="x-forwarded-for")
+            self.assertEqual(expected, (values["SOURCEIP"], values.get("SOURCEPORT")), headers)
+            self.assertEqual(("192.0.2.7", 40000), (values["PEERIP"], values["PEERPORT"]))
+            self.assertEqual(expected[0], values["HOST"])
+
+    def test_without_option(self) -> None:
+        """Without the option no header is trusted."""
+        values = self.accept(head=make_head((b"x-forwarded-for", b"203.0.113.9")))
+        self.assertEqual("192.0.2.7", values["SOURCEIP"])
+        self.assertNotIn("PEERIP", values)
+
+    def test_counted(self) -> None:
+        """Text that is no address is counted."""
+        verdict = self.judge(head=make_head((b"f", b"nobody"), peer=("127.0.0.1", None)), proxy_header="f")
+        assert isinstance(verdict, Accepted)
+        self.assertEqual(("bad_proxy_header",), verdict.notes)
+        self.assertNotIn("PEERPORT", verdict.message.values)
+
+
+class JSONMessageTests(IntakeTestCase):
+    """Messages of C{webhook-json}."""
+
+    def accept(self, *args: Any, **options: Any) -> dict[str, Any]:
+        """Judge by C{webhook-json}."""
+        return super().accept(*args, **{"parse_json": True, **options})
+
+    def test_pairs(self) -> None:
+        """Members are pairs with the prefix in front; the body stays as MESSAGE unless a member replaces it."""
+        body = b'{"a":{"b":1.50},"MESSAGE":"m","PROGRAM":"p","l":["x"],"n":null}'
+        values = self.accept(body)
+        self.assertEqual(
+            (1.5, "m", "p", ["x"], None), tuple(values[name] for name in ("a.b", "MESSAGE", "PROGRAM", "l", "n"))
+        )
+        values = self.accept(body, prefix="p.")
+        self.assertEqual((body.decode(), "m", 1.5), (values["MESSAGE"], values["p.MESSAGE"], values["p.a.b"]))
+
+    def test_nothing_forged(self) -> None:
+        """A payload can't say what the receiver saw; what it tried is left out and counted."""
+        forged = {
+            "SOURCEIP": "6.6.6.6",
+            "PEERIP": "6.6.6.6",
+            "RCPTID": "forged",
+            "ISODATE": "1970",
+            "TAGS": "forged",
+            "TRANSPORT": "forged",
+            "RAWMSG_SIZE": 6,
+            "webhook": {"headers": "forged", "query": {"a": "forged"}, "parse_error": "x", "body_base64": "x"},
+            "DATE": "forged",
+        }
+        body = json.dumps(forged).encode()
+        head = make_head((b"x-a", b"1"), query=b"a=1")
+        for options in ({}, {"proxy_header": "x-forwarded-for"}, {"include_request_headers": True}):
+            verdict = self.judge(body, head, parse_json=True, **options)
+            assert isinstance(verdict, Accepted)
+            values = dict(verdict.message.values)
+            self.assertEqual(body.decode(), values.pop("MESSAGE"))
+            self.assertNotIn("forged", str(values))
+            self.assertNotIn("6.6.6.6", str(values))
+            self.assertEqual("1", values["webhook.query.a"])
+            self.assertEqual(12, verdict.left_out)
+
+    def test_later_wins(self) -> None:
+        """A path group wins over the payload; a payload's HOST over the peer; an empty one over nothing."""
+        self.assertEqual("g", self.accept(b'{"HOST":"p"}', groups={"HOST": b"g"})["HOST"])
+        self.assertEqual("p", self.accept(b'{"HOST":"p"}')["HOST"])
+        self.assertEqual("192.0.2.7", self.accept(b'{"HOST":""}')["HOST"])
+        self.assertEqual("192.0.2.7", self.accept(b'{"HOST":null}')["HOST"])
+
+    def test_not_json(self) -> None:
+        """What is not JSON is kept, with the reason beside it, or refused if the operator said so."""
+        for body in (b"", b"text", b"1", b'"s"', b"null", b'{"a":', b"\xff", b'{"a":1} x'):
+            values = self.accept(body)
+            self.assertEqual(body.decode("utf-8", "backslashreplace"), values["MESSAGE"])
+            self.assertTrue(values["webhook.parse_error"])
+            self.assertEqual("bad_payload", self.reason(body, parse_json=True, keep_unparsed=False))
+        verdict = self.judge(b"text", parse_json=True)
+        assert isinstance(verdict, Accepted)
+        self.assertEqual(("unparsed_payload",), verdict.notes)
+
+    def test_array(self) -> None:
+        """A top-level array sets numbered names."""
+        values = self.accept(b'[1,"two",{"a":3}]', prefix="p.")
+        self.assertEqual((1, "two", {"a": 3}), (values["p.1"], values["p.2"], values["p.3"]))
+
+    @settings(max_examples=200, deadline=None)
+    @given(
+        st.dictionaries(
+            st.text(max_size=8) | st.sampled_from(["SOURCEIP", "MSG", "webhook"]), st.text() | st.integers()
+        ),
+        st.sampled_from(["", "p.", "SOURCE", "webhook."]),
+    )
+    def test_facts_stand(self, payload: dict[str, Any], prefix: str) -> None:
+        """Whatever a payload says, and whatever its prefix, the facts are the receiver's and the line is one line."""
+        body = json.dumps(payload).encode()
+        verdict = self.judge(body, parse_json=True, prefix=prefix, body_limit=10**6)
+        assert isinstance(verdict, Accepted)
+        line = encode_line(verdict.message)
+        values = json.loads(line)
+        self.assertEqual(1, len(line.decode().splitlines()))
+        self.assertEqual(("192.0.2.7", 40000, "id-1"), (values["SOURCEIP"], values["SOURCEPORT"], values["RCPTID"]))
+        self.assertEqual(len(body), values["RAWMSG_SIZE"])
+        hard = {"ISODATE", "SOURCEIP", "SOURCEPORT", "TRANSPORT", "RAWMSG_SIZE", "TAGS", "RCPTID"}
+        self.assertEqual(hard, {name for name in values if is_hard_macro(name)})
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.binary(max_size=300))
+    def test_any_body(self, body: bytes) -> None:
+        """Any body becomes a message whose line is one line of JSON."""
+        values = self.accept(body)
+        self.assertEqual(len(body), values["RAWMSG_SIZE"])

@@ -1,0 +1,230 @@
+"""
+The decision on a request, in two steps: L{admit} when its head is there, L{judge} when its body is.
+
+Plain functions on plain values: no Twisted, no clock, no file.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from webhookrx.errors import BAD_PAYLOAD, BAD_TOKEN, METHOD_NOT_ALLOWED, Reason, RequestRefused
+from webhookrx.message.macros import isodate
+from webhookrx.message.message import Message, Value
+from webhookrx.request.auth_tokens import TokenCheck
+from webhookrx.request.client_address import ClientAddress, from_proxy_header
+from webhookrx.request.content_encoding import check_encoding, unpack
+from webhookrx.request.path_patterns import decode_groups
+from webhookrx.request.payload import PayloadError, body_text, pairs_from_json
+from webhookrx.request.query import parse_query
+from webhookrx.request.received import Head
+
+#: Headers that let whoever reads them in; their values are never recorded.
+CREDENTIAL_HEADERS = frozenset(
+    [
+        b"authorization",
+        b"proxy-authorization",
+        b"cookie",
+        b"x-api-key",
+        b"api-key",
+        b"apikey",
+        b"x-auth-token",
+        b"x-access-token",
+        b"x-gitlab-token",
+        b"x-amz-security-token",
+        b"x-vault-token",
+    ]
+)
+MASK = "***"
+
+
+class SourceRules:
+    """
+    How one source decides: its options, made ready once.
+
+    @param auth_tokens: all that are accepted; none means that no token is asked for.
+    @param proxy_header: lower-case name of the one trusted header.
+    @param keep_unparsed: whether a body that is not JSON still becomes a message.
+    @param body_limit: bytes of a body when unpacked.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        parse_json: bool,
+        prefix: str = "",
+        auth_tokens: tuple[bytes, ...] = (),
+        include_request_headers: bool = False,
+        proxy_header: str | None = None,
+        keep_unparsed: bool = True,
+        body_limit: int,
+    ) -> None:
+        self.name = name
+        self.tags = f".source.{name}"
+        self.parse_json = parse_json
+        self.prefix = prefix
+        self.tokens = TokenCheck(auth_tokens)
+        self.include_request_headers = include_request_headers
+        self.proxy_header = None if proxy_header is None else proxy_header.encode("ascii")
+        self.keep_unparsed = keep_unparsed
+        self.body_limit = body_limit
+
+
+class Receipt(NamedTuple):
+    """
+    What the receiver adds to a message.
+
+    @ivar received: nanoseconds since the epoch, wall clock.
+    @ivar id: unique among all messages.
+    """
+
+    received: int
+    id: str
+
+
+class Admission(msgspec.Struct, frozen=True):
+    """
+    A head that passed.
+
+    @ivar groups: text of the path groups that took part.
+    @ivar query: name to text, or to a list when it is repeated.
+    @ivar encodings: values of C{Content-Encoding}, known to be one that can be unpacked.
+    """
+
+    rules: SourceRules
+    groups: dict[str, str]
+    query: dict[str, str | list[str]]
+    encodings: list[bytes]
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A request that does not become a message."""
+
+    reason: Reason
+    detail: str
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """
+    A request that became a message.
+
+    @ivar notes: words for what is worth counting: C{bad_proxy_header}, C{unparsed_payload}.
+    @ivar left_out: how many names of the payload were the receiver's own.
+    """
+
+    message: Message
+    notes: tuple[str, ...] = ()
+    left_out: int = 0
+
+
+def admit(head: Head, rules: SourceRules, raw_groups: dict[str, bytes]) -> Admission | Refused:
+    """
+    Decide on a head whose path has matched: method, token, encodings, in this order.
+
+    @param raw_groups: captured text, still percent-encoded.
+    """
+    if head.method != b"POST":
+        return Refused(METHOD_NOT_ALLOWED, METHOD_NOT_ALLOWED.detail)
+    if not rules.tokens.accepts(head.values(b"authorization")):
+        return Refused(BAD_TOKEN, BAD_TOKEN.detail)
+    try:
+        encodings = head.values(b"content-encoding")
+        if encodings:
+            check_encoding(encodings)
+        groups = decode_groups(raw_groups) if raw_groups else {}
+        query = parse_query(head.query) if head.query else {}
+    except RequestRefused as refused:
+        return Refused(refused.reason, refused.detail)
+    return Admission(rules, groups, query, encodings)
+
+
+def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Accepted | Refused:
+    """
+    Make a message of an admitted request.
+
+    Values are set in this order and a later one wins: payload, query, path groups, headers, what the receiver saw.
+
+    @param body: as it came by the wire, all of it.
+    """
+    rules = admission.rules
+    if admission.encodings:
+        try:
+            body = unpack(body, admission.encodings, rules.body_limit)
+        except RequestRefused as refused:
+            return Refused(refused.reason, refused.detail)
+    text, exact = body_text(body)
+    values: dict[str, Value] = {
+        "ISODATE": isodate(receipt.received),
+        "HOST": None,
+        "MESSAGE": text,
+        "SOURCE": rules.name,
+    }
+    notes: tuple[str, ...] = ()
+    left_out = 0
+    if rules.parse_json:
+        try:
+            pairs, left_out = pairs_from_json(body, rules.prefix)
+        except PayloadError as error:
+            if not rules.keep_unparsed:
+                return Refused(BAD_PAYLOAD, f"{BAD_PAYLOAD.detail} {error}")
+            values["webhook.parse_error"] = str(error)
+            notes = ("unparsed_payload",)
+        else:
+            values.update(pairs)
+    if not exact:
+        values["webhook.body_base64"] = b64encode(body).decode("ascii")
+    for name, value in admission.query.items():
+        values[f"webhook.query.{name}"] = value  # type: ignore[assignment]  # dict is invariant
+    values.update(admission.groups)
+    if rules.include_request_headers:
+        values["webhook.headers"] = _recorded(head.headers)
+    source = ClientAddress(head.peer_ip, head.peer_port)
+    if rules.proxy_header is not None:
+        values["PEERIP"] = head.peer_ip
+        if head.peer_port is not None:
+            values["PEERPORT"] = head.peer_port
+        given = head.values(rules.proxy_header)
+        if given:
+            claimed = from_proxy_header(given)
+            if claimed is None:
+                notes += ("bad_proxy_header",)
+            else:
+                source = claimed
+    values["SOURCEIP"] = source.ip
+    if source.port is not None:
+        values["SOURCEPORT"] = source.port
+    if values["HOST"] is None or values["HOST"] == "":
+        values["HOST"] = source.ip
+    values["TRANSPORT"] = "https" if head.secure else "http"
+    values["RAWMSG_SIZE"] = len(body)
+    values["TAGS"] = rules.tags
+    values["RCPTID"] = receipt.id
+    return Accepted(Message(values, receipt.received), notes, left_out)
+
+
+def _recorded(headers: list[tuple[bytes, bytes]]) -> Value:
+    """Return headers as C{webhook.headers} has them: name to list of values, credentials masked."""
+    recorded: dict[str, list[str]] = {}
+    for name, value in headers:
+        text = MASK if name in CREDENTIAL_HEADERS else _header_text(value)
+        recorded.setdefault(_header_name(name), []).append(text)
+    return recorded  # type: ignore[return-value]  # dict is invariant
+
+
+def _header_text(value: bytes) -> str:
+    """Read a header value: UTF-8 as senders mean it today, else ISO 8859-1 as RFC 9110 §5.5 remembers it."""
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+@lru_cache(maxsize=1024)
+def _header_name(name: bytes) -> str:
+    """Spell a header name as people do: C{x-github-event} is C{X-Github-Event}."""
+    return "-".join(part.capitalize() for part in name.decode("latin-1").split("-"))
