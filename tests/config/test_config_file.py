@@ -1,0 +1,237 @@
+"""
+Tests for L{webhookrx.config.config_file}.
+"""
+
+from __future__ import annotations
+
+import os
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.config.starting import write_text
+from webhookrx.config.config_file import ConfigFile, read_config_file
+from webhookrx.config.problems import Problems
+from webhookrx.config.written import Layer
+from webhookrx.errors import ConfigError
+
+SECRET = "c4nary"
+
+
+def texts(layer: Layer) -> dict[str, list[str]]:
+    """Return the values of a layer as texts."""
+    return {name: [value.text for value in written.values] for name, written in layer.items()}
+
+
+class ReadConfigFileTests(SynchronousTestCase):
+    """
+    Tests for L{read_config_file}.
+    """
+
+    def read(self, text: str) -> tuple[ConfigFile, list[str]]:
+        """Return what a file holds, and its problems with C{F} for its name."""
+        path = write_text(self.mktemp(), "x.yaml", text)
+        problems = Problems()
+        file = read_config_file(path, problems)
+        return file, [str(error).replace(path, "F") for error in problems.errors]
+
+    def test_everything(self) -> None:
+        """All keys are read with their line, spelled with - or _, at the top and in sources."""
+        file, errors = self.read(
+            """
+            observers:
+              - stdout
+              - file:x.jsonl
+            ack: written
+            limits: {body: 10MiB, header-time: 5s}
+            allow-plaintext-token: yes
+            auth_token_file: [a, b]
+            sources:
+              - name: github
+                source: webhook-json
+                port: 8443
+                paths: ["/a", /b]
+                tls-peer-verify: "no"
+              - paths: /c
+            """
+        )
+        self.assertEqual([], errors)
+        top = {
+            "observer": ["stdout", "file:x.jsonl"],
+            "ack": ["written"],
+            "limit": ["body=10MiB", "header_time=5s"],
+            "allow-plaintext-token": ["yes"],
+            "auth-token-file": ["a", "b"],
+        }
+        self.assertEqual(top, texts(file.values))
+        assert file.entries is not None
+        github, other = file.entries
+        assert github.name is not None
+        self.assertEqual("github", github.name.text)
+        expected = {"source": ["webhook-json"], "port": ["8443"], "paths": ["/a", "/b"], "tls-peer-verify": ["no"]}
+        self.assertEqual(expected, texts(github.values))
+        self.assertIs(None, other.name)
+        self.assertTrue(github.values["paths"].place.where.endswith("x.yaml:12"))
+        self.assertEqual(("sources[1]", "sources[1].paths"), (other.place.option, other.values["paths"].label))
+        self.assertTrue(file.values["observer"].values[1].where.endswith("x.yaml:3"))
+
+    def test_values_are_what_was_written(self) -> None:
+        """No value turns into a number, a date or a flag on its way."""
+        for value in ("0123", "1_000", "12:30", "2026-11-20", "0x10", "yes", ".inf", "1e3"):
+            file, errors = self.read(f"auth_token: {value}")
+            self.assertEqual(([], {"auth-token": [value]}), (errors, texts(file.values)))
+
+    def test_empty(self) -> None:
+        """A file without anything, or with comments alone, says nothing."""
+        for text in ("", "# port: 1\n", "---\n"):
+            file, errors = self.read(text)
+            self.assertEqual(({}, []), (texts(file.values), errors))
+            self.assertIs(None, file.entries)
+
+    def test_one_source(self) -> None:
+        """Without sources the top level is the one source, which may have a name."""
+        file, errors = self.read("name: x\npaths: /a\n")
+        assert file.name is not None
+        self.assertEqual(([], "x", {"paths": ["/a"]}), (errors, file.name.text, texts(file.values)))
+
+    def test_byte_order_mark(self) -> None:
+        """A byte order mark is no part of the first key."""
+        self.assertEqual([], self.read("\ufeffack: queued")[1])
+
+    def test_anchors_and_merge_keys(self) -> None:
+        """Aliases stand for what they name, and a key of one's own wins over one that << brings."""
+        file, errors = self.read(
+            """
+            sources:
+              - &base
+                paths: &paths [/a, /b]
+                source: webhook-json
+                prefix: a.
+              - <<: *base
+                prefix: b.
+              - <<: [{port: 1}, *base, {port: 2}]
+              - paths: *paths
+            """
+        )
+        self.assertEqual([], errors)
+        assert file.entries is not None
+        _, second, third, fourth = (texts(entry.values) for entry in file.entries)
+        self.assertEqual({"paths": ["/a", "/b"], "source": ["webhook-json"], "prefix": ["b."]}, second)
+        self.assertEqual((["1"], ["a."]), (third["port"], third["prefix"]))
+        self.assertEqual({"paths": ["/a", "/b"]}, fourth)
+
+    def test_problems(self) -> None:
+        """What is wrong inside of a file is noted with its line and key, and the nearest known key is named."""
+        cases = {
+            "pahts: /a": 'F:1: There is no key "pahts". Did you mean "paths"?',
+            "ack: queued\npaths: /a\nzzz: 1": 'F:3: There is no key "zzz". Known are ack,',
+            "ports: [1, 2]": 'Did you mean "port"?',
+            "config: x.yaml": 'There is no key "config".',
+            "check: yes": 'There is no key "check".',
+            "workers: 2": 'There is no key "workers".',
+            "rules: x": 'There is no key "rules".',
+            "sources:\n - prot: 1": 'F:2: sources[0]: There is no key "prot". Did you mean "port"?',
+            "sources:\n - port: 1\n   ack: queued": "F:3: sources[0].ack: It holds for the whole service",
+            "sources: []": "F:1: sources: It takes a list with at least one source",
+            "sources: {port: 1}": "sources: It takes a list",
+            "sources:": "sources: It takes a list",
+            "sources: [1]": "sources[0]: A source is written as keys and values",
+            "name: a\nsources: [{port: 1}]": "F:1: name: A name belongs to one source",
+            "sources: [{name: [a]}]": "sources[0].name: It takes one value",
+            "paths: /a\npaths: /b": 'F:2: The key "paths" is there twice, first in line 1.',
+            "auth-token-file: a\nauth_token_file: b": "twice, first in line 1",
+            "observer: stdout\nobservers: [stdout]": "F:2: observers: It is the same as observer, which is there",
+            "limits: {body: 1, body: 2}": "twice, first in line 1",
+            "paths: {a: 1}": "paths: It takes one value or a list of values.",
+            "paths: []": "paths: The list is empty",
+            "paths: [[/a]]": "paths[0]: It takes one value.",
+            "paths: [/a, ]\nprefix: [a]": "F:2: prefix: It takes one value.",
+            "paths:": "paths: It has no value",
+            "paths: ~": "paths: It has no value",
+            "paths: [~]": "paths[0]: It has no value",
+            "limits: 5": "limits: It takes names and values",
+            "limits: {body: [1]}": "limits.body: It takes one value",
+            "- port: 1": "F:1: The file holds no keys",
+            "port 8181": "F:1: The file holds no keys",
+            "? [a]\n: b": "A key is plain text.",
+            "port: !!python/object/apply:os.getcwd []": "YAML tags are not used",
+            "port: !port 1": "YAML tags are not used",
+            "!x port: 1": "YAML tags are not used",
+            "sources: !x [{port: 1}]": "YAML tags are not used",
+            "limits: !x {body: 1}": "YAML tags are not used",
+            "port: !!binary MQ==": "YAML tags are not used",
+            "<<: 5": "<< takes a mapping",
+            "sources: [&a {<<: *a, port: 1}]": "without a << of their own",
+        }
+        for text, fragment in cases.items():
+            _, errors = self.read(text)
+            self.assertIn(fragment, "\n".join(errors), text)
+
+    def test_quoted_emptiness(self) -> None:
+        """A text in quotes is a value, even when it is empty or says null."""
+        file, errors = self.read("prefix: ''\nproxy_header: 'null'")
+        self.assertEqual(([], {"prefix": [""], "proxy-header": ["null"]}), (errors, texts(file.values)))
+
+    def fail_to_read(self, content: bytes) -> ConfigError:
+        """Return why a file can't be read at all."""
+        directory = self.mktemp()
+        os.mkdir(directory)
+        self.path = os.path.join(directory, "x.yaml")
+        with open(self.path, "wb") as file:
+            file.write(content)
+        return self.assertRaises(ConfigError, read_config_file, self.path, Problems())
+
+    def test_not_yaml(self) -> None:
+        """What is not YAML, or not UTF-8, is one line with the number of the line."""
+        cases: dict[bytes, tuple[int, str]] = {
+            b"port: 1\npaths: [/a\n": (3, "expected ',' or ']'"),
+            b"port: 1\n\tpaths: /a\n": (2, "not YAML"),
+            b"a: b: c\n": (1, "mapping values are not allowed"),
+            b"port: 1\n---\nport: 2\n": (2, "single document"),
+            b"port: 1\npaths: '\xff'\n": (2, "not UTF-8"),
+            b"port: 1\npaths: a\x00b\n": (2, "control characters"),
+            b"paths: *nobody\n": (1, "undefined alias"),
+        }
+        for content, (line, fragment) in cases.items():
+            error = self.fail_to_read(content)
+            self.assertEqual(f"{self.path}:{line}", error.where, content)
+            self.assertIn(fragment, error.problem)
+            self.assertTrue(error.problem.isprintable())
+
+    def test_deep_nesting(self) -> None:
+        """A file that is nested without end is refused, not a crash."""
+        self.assertIn("nested too deeply", self.fail_to_read(b"[" * 5000).problem)
+
+    def test_missing(self) -> None:
+        """A file that is not there is an error that names it."""
+        error = self.assertRaises(ConfigError, read_config_file, "/no/such.yaml", Problems())
+        self.assertIn('"/no/such.yaml" does not exist', error.problem)
+
+    def test_no_secret_in_errors(self) -> None:
+        """However a token is written wrongly, no error shows it."""
+        for text in (
+            f"auth_token: *{SECRET}",
+            f"auth_token: !{SECRET} x",
+            f"auth_token: !{SECRET}!x y",
+            f"auth_token: &{SECRET}",
+            f"auth_token: %{SECRET}",
+            f"auth_token: '{SECRET}",
+            f'auth_token: "{SECRET}\\q"',
+            f"auth_token: {{{SECRET}: x}}",
+            f"auth_token: [[{SECRET}]]",
+            f"auth_token: a: {SECRET}",
+            f"auth_token: |{SECRET}",
+            f"auth_tokn: {SECRET}",
+            f"auth_token {SECRET}: 1",
+            f"auth_token{SECRET}: 1",
+            f"{{auth_token={SECRET}}}",
+            f"sources: [{{auth_token {SECRET}}}]",
+            f"auth_token {SECRET}",
+            f"auth_token: {SECRET}\nauth_token: {SECRET}",
+            f"ack: queued\nport: &{SECRET} 1\npaths: *{SECRET}2",
+        ):
+            try:
+                file, errors = self.read(text)
+                said = [*errors, repr(file)]
+            except ConfigError as error:
+                said = [str(error), repr(error)]
+            self.assertNotIn(SECRET, "\n".join(said), text)

@@ -1,0 +1,3 @@
+"""
+From options and files to frozen settings.
+"""

@@ -1,0 +1,57 @@
+"""
+What C{--check} prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webhookrx.config.options import OPTIONS
+from webhookrx.config.resolve import Resolved
+from webhookrx.config.settings import TLS, Listener
+from webhookrx.config.values import Effective
+from webhookrx.errors import ConfigError
+
+_ORDER = {option.name: number for number, option in enumerate(OPTIONS)}
+
+
+def check_report(resolved: Resolved) -> str:
+    """Return every setting with its origin, the endpoints as they will be, and the warnings. Secrets are C{***}."""
+    lines = ["service", *_columns(resolved.effective, ""), ""]
+    for source in resolved.settings.sources:
+        lines += [f"source {source.name}", *_columns(resolved.effective, source.name)]
+        lines += [f"  listens on {_listener(listener)}" for listener in source.listeners]
+        lines.append("")
+    lines += [f"warning: {warning}" for warning in resolved.settings.warnings]
+    lines.append("The configuration is good.")
+    return "\n".join(lines)
+
+
+def error_report(error: ConfigError) -> str:
+    """Return everything that is wrong, one line each."""
+    lines = [f"error: {line}" for line in str(error).splitlines()]
+    return "\n".join([*lines, "The configuration can't be used."])
+
+
+def _columns(effective: Sequence[Effective], section: str) -> list[str]:
+    rows = sorted(
+        (row for row in effective if row.section == section), key=lambda row: _ORDER.get(row.name, len(_ORDER))
+    )
+    names = max(len(row.name) for row in rows)
+    values = min(max(len(row.value) for row in rows), 60)
+    return [f"  {row.name:{names}}  {row.value:{values}}  ({row.origin})" for row in rows]
+
+
+def _listener(listener: Listener) -> str:
+    proxy = ", behind a PROXY header" if listener.proxy_protocol else ""
+    return f"{listener.inner}{proxy}, {'plain HTTP' if listener.tls is None else _tls(listener.tls)}"
+
+
+def _tls(tls: TLS) -> str:
+    files = [f"key {tls.key_file}", f"certificate {tls.cert_file}"]
+    if tls.extra_chain_file is not None:
+        files.append(f"chain {tls.extra_chain_file}")
+    if not tls.peer_verify:
+        return f"TLS with {', '.join(files)}; no client certificate is asked for"
+    trust = [path for path in (tls.ca_file, tls.ca_dir, "the system's store" if tls.system_store else None) if path]
+    return f"TLS with {', '.join(files)}; clients need a certificate that {' or '.join(trust)} vouches for"

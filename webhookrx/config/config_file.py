@@ -1,0 +1,249 @@
+"""
+The YAML file: its keys and values as texts, each with its line.
+
+The file is read as a tree of nodes, never as Python values, so that C{auth_token: 0123} stays what was written, and
+C{tls_peer_verify: "no"} means no. No error shows a value of the file whose meaning is not known: it may be a token.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import yaml
+
+from webhookrx.config.files import read_file
+from webhookrx.config.options import BY_YAML_KEY, Kind, Option, Scope, shown_name
+from webhookrx.config.problems import Place, Problems, suggestion
+from webhookrx.config.written import Layer, Text, Written
+from webhookrx.errors import ConfigError
+
+_SOURCE_KEYS = [key for key, option in BY_YAML_KEY.items() if option.scope is Scope.SOURCE]
+
+_TAG = "tag:yaml.org,2002:"
+_PLAIN_TAGS = frozenset(
+    _TAG + name for name in ("null", "bool", "int", "float", "timestamp", "str", "value", "merge", "seq", "map")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """
+    One item of C{sources:}.
+
+    @ivar place: the item as a whole: C{sources[0]} and its first line.
+    @ivar name: what C{name:} says; None without it.
+    @ivar values: its options.
+    """
+
+    place: Place
+    name: Text | None
+    values: Layer
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """
+    A configuration file.
+
+    @ivar values: the options at the top level: the service's own, and a source's as defaults for all sources.
+    @ivar name: what C{name:} at the top level says, for the one source of a file without C{sources:}.
+    @ivar entries: the items of C{sources:}; None without that key.
+    """
+
+    values: Layer
+    name: Text | None = None
+    entries: tuple[Entry, ...] | None = None
+
+
+def read_config_file(path: str, problems: Problems) -> ConfigFile:
+    """
+    Read a file. What is wrong inside of it is noted, and the rest is returned.
+
+    @param path: as its user wrote it; the places of errors begin with it.
+    @raise ConfigError: the file can't be read, is not UTF-8, or not YAML.
+    """
+    root = _compose(path)
+    if root is None or _is_nothing(root):
+        return ConfigFile({})
+    return _Reader(path, problems).read(root)
+
+
+def _compose(path: str) -> yaml.Node | None:
+    data, _ = read_file(path)
+    try:
+        loader = yaml.SafeLoader(data.decode("utf-8-sig"))
+        try:
+            return loader.get_single_node()
+        finally:
+            loader.dispose()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError("The file is not UTF-8 text.", where=f"{path}:{line}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise ConfigError(f"This is not YAML: {_without_values(error)}.", where=f"{path}:{line}") from None
+    except yaml.reader.ReaderError as error:
+        line = data.decode("utf-8-sig")[: error.position].count("\n") + 1
+        raise ConfigError("This is not YAML: control characters are not allowed.", where=f"{path}:{line}") from None
+    except RecursionError:
+        raise ConfigError("This is not YAML that can be read: it is nested too deeply.", where=path) from None
+
+
+def _is_nothing(node: yaml.Node) -> bool:
+    """Whether a node is nothing, or null without quotes."""
+    return isinstance(node, yaml.ScalarNode) and node.tag == f"{_TAG}null" and node.style is None
+
+
+def _without_values(error: yaml.MarkedYAMLError) -> str:
+    """Return what the parser says, less the names of aliases and tags: an unquoted token can look like one."""
+    said = ", ".join(part for part in (error.context, error.problem) if part)
+    return re.sub(r"(alias|anchor|handle) (['\"]).*?\2", r"\1 (not shown)", said)
+
+
+class _Reader:
+    """Turns the nodes of one file into texts, and notes what is wrong with them."""
+
+    def __init__(self, path: str, problems: Problems) -> None:
+        self._path = path
+        self._problems = problems
+
+    def read(self, root: yaml.Node) -> ConfigFile:
+        if not isinstance(root, yaml.MappingNode):
+            self._error(root, "", "The file holds no keys; it begins for example with sources: or port:")
+            return ConfigFile({})
+        entries: tuple[Entry, ...] | None = None
+        name: Text | None = None
+        values: dict[str, Written] = {}
+        for key, key_node, node in self._pairs(root, ""):
+            if key == "sources":
+                entries = self._entries(node)
+            elif key == "name":
+                name = self._scalar(node, "name")
+            elif key in BY_YAML_KEY:
+                self._option(values, key, key_node, node, "")
+            else:
+                self._unknown(key, key_node, "", [*BY_YAML_KEY, "sources", "name"])
+        if name is not None and entries is not None:
+            place = Place("name", name.where)
+            self._problems.error("A name belongs to one source: write it into an item of sources:", place)
+        return ConfigFile(values, name, entries)
+
+    def _entries(self, node: yaml.Node) -> tuple[Entry, ...]:
+        if not isinstance(node, yaml.SequenceNode) or not node.value or not self._plain(node, "sources"):
+            self._error(node, "sources", "It takes a list with at least one source; leave it out for a single one.")
+            return ()
+        return tuple(self._entry(item, f"sources[{index}]") for index, item in enumerate(node.value))
+
+    def _entry(self, node: yaml.Node, label: str) -> Entry:
+        name: Text | None = None
+        values: dict[str, Written] = {}
+        if not isinstance(node, yaml.MappingNode):
+            self._error(node, label, "A source is written as keys and values, such as port: 8181.")
+        for key, key_node, value in self._pairs(node, label) if isinstance(node, yaml.MappingNode) else ():
+            option = BY_YAML_KEY.get(key)
+            if key == "name":
+                name = self._scalar(value, f"{label}.name")
+            elif option is None:
+                self._unknown(key, key_node, label, [*_SOURCE_KEYS, "name"])
+            elif option.scope is not Scope.SOURCE:
+                self._error(key_node, f"{label}.{key}", "It holds for the whole service: move it to the top level.")
+            else:
+                self._option(values, key, key_node, value, label)
+        return Entry(Place(label, self._where(node)), name, values)
+
+    def _option(self, values: dict[str, Written], key: str, key_node: yaml.Node, node: yaml.Node, owner: str) -> None:
+        option = BY_YAML_KEY[key]
+        label = f"{owner}.{key}" if owner else key
+        if option.name in values:
+            self._error(key_node, label, f"It is the same as {values[option.name].label}, which is there already.")
+            return
+        texts = tuple(self._texts(option, node, label))
+        if texts:
+            values[option.name] = Written(label, texts)
+
+    def _texts(self, option: Option, node: yaml.Node, label: str) -> Iterator[Text]:
+        if option.kind is Kind.LIMITS:
+            yield from self._limits(node, label)
+        elif isinstance(node, yaml.SequenceNode) and option.repeat and self._plain(node, label):
+            if not node.value:
+                self._error(node, label, "The list is empty; leave the key out for the default.")
+            for index, item in enumerate(node.value):
+                text = self._scalar(item, f"{label}[{index}]")
+                if text is not None:
+                    yield text
+        else:
+            text = self._scalar(node, label, list_too=option.repeat)
+            if text is not None:
+                yield text
+
+    def _limits(self, node: yaml.Node, label: str) -> Iterator[Text]:
+        if not isinstance(node, yaml.MappingNode):
+            self._error(node, label, "It takes names and values, such as {body: 10MiB, connections: 10000}.")
+            return
+        for key, _, value in self._pairs(node, label):
+            text = self._scalar(value, f"{label}.{key}")
+            if text is not None:
+                yield Text(f"{key}={text.text}", text.where)
+
+    def _scalar(self, node: yaml.Node, label: str, *, list_too: bool = False) -> Text | None:
+        """Return a value as it was written; None, and an error noted, when it is no plain value."""
+        if not isinstance(node, yaml.ScalarNode):
+            self._error(node, label, f"It takes one value{' or a list of values' if list_too else ''}.")
+        elif _is_nothing(node):
+            self._error(node, label, "It has no value; leave the key out for the default.")
+        elif self._plain(node, label):
+            return Text(node.value, self._where(node))
+        return None
+
+    def _pairs(self, node: yaml.MappingNode, label: str) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
+        """Yield key with C{_}, key node and value; a key that is there twice is an error."""
+        seen: dict[str, yaml.Node] = {}
+        merges: list[yaml.Node] = []
+        for key_node, value in node.value if self._plain(node, label) else ():
+            if not isinstance(key_node, yaml.ScalarNode) or not self._plain(key_node, label):
+                self._error(key_node, label, "A key is plain text.")
+                continue
+            if key_node.tag == f"{_TAG}merge":
+                merges.append(value)
+                continue
+            key = key_node.value.replace("-", "_")
+            if key in seen:
+                first = self._where(seen[key]).removeprefix(f"{self._path}:")
+                self._error(key_node, label, f'The key "{shown_name(key)}" is there twice, first in line {first}.')
+                continue
+            seen[key] = key_node
+            yield key, key_node, value
+        for merge in merges:
+            yield from self._merged(merge, seen, label)
+
+    def _merged(
+        self, merge: yaml.Node, seen: dict[str, yaml.Node], label: str
+    ) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
+        """Yield what C{<<} brings in (YAML 1.1, merge key): the pairs whose key is not there yet."""
+        for other in merge.value if isinstance(merge, yaml.SequenceNode) else (merge,):
+            if not isinstance(other, yaml.MappingNode) or any(key.value == "<<" for key, _ in other.value):
+                self._error(merge, label, "<< takes a mapping, or a list of mappings, without a << of their own.")
+                continue
+            for key, key_node, value in self._pairs(other, label):
+                if key not in seen:
+                    seen[key] = key_node
+                    yield key, key_node, value
+
+    def _unknown(self, key: str, node: yaml.Node, owner: str, known: list[str]) -> None:
+        self._error(node, owner, f'There is no key "{shown_name(key)}". {suggestion(key, known)}')
+
+    def _plain(self, node: yaml.Node, label: str) -> bool:
+        """Whether a node is of the safe schema; an error is noted when it is not."""
+        if node.tag in _PLAIN_TAGS:
+            return True
+        self._error(node, label, "YAML tags are not used here; a value that begins with ! is written in quotes.")
+        return False
+
+    def _error(self, node: yaml.Node, label: str, problem: str) -> None:
+        self._problems.error(problem, Place(label, self._where(node)))
+
+    def _where(self, node: yaml.Node) -> str:
+        return f"{self._path}:{node.start_mark.line + 1}"

@@ -1,0 +1,77 @@
+"""
+Reading the files that a configuration names, with one clear sentence for each way in which that fails.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from webhookrx.config.problems import quoted
+from webhookrx.config.settings import MiB
+from webhookrx.errors import ConfigError
+
+LARGEST_FILE = 16 * MiB
+"""A configuration, key or certificate file is never near this; C{/dev/zero} and a mistaken log file are past it."""
+
+
+def absolute(path: str) -> str:
+    """
+    Return the path made absolute from the current directory, as twistd itself reads relative names: also for
+    what a configuration file names, wherever that file is. twistd changes its directory later.
+    """
+    return os.path.abspath(path)
+
+
+def read_file(path: str) -> tuple[bytes, int]:
+    """
+    Return the content of a regular file, and its mode bits.
+
+    @raise ConfigError: it is missing, not readable, not a regular file, or absurdly large; the text names it.
+    """
+    name = quoted(path)
+    try:
+        # Without O_NONBLOCK a FIFO that nobody writes would hold the start for ever.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            mode = os.fstat(handle).st_mode
+            if stat.S_ISDIR(mode):
+                raise ConfigError(f"{name} is a directory; a file is needed.")
+            if not stat.S_ISREG(mode):
+                raise ConfigError(f"{name} is not a regular file.")
+            with open(handle, "rb", closefd=False) as file:
+                content = file.read(LARGEST_FILE + 1)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise ConfigError(_why_not(name, error)) from None
+    except ValueError:
+        raise ConfigError(f"{name} is not a file name.") from None
+    if len(content) > LARGEST_FILE:
+        raise ConfigError(f"{name} is larger than 16 MiB; that is not the file that was meant.")
+    return content, stat.S_IMODE(mode)
+
+
+def list_directory(path: str) -> list[str]:
+    """
+    Return the names in a directory, sorted.
+
+    @raise ConfigError: it is missing, not readable, or no directory.
+    """
+    name = quoted(path)
+    try:
+        return sorted(os.listdir(path))
+    except OSError as error:
+        raise ConfigError(_why_not(name, error)) from None
+    except ValueError:
+        raise ConfigError(f"{name} is not a directory name.") from None
+
+
+def _why_not(name: str, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"{name} does not exist."
+    if isinstance(error, PermissionError):
+        return f"{name} may not be read by the user who starts webhookrx."
+    if isinstance(error, NotADirectoryError):
+        return f"{name} is not a directory, or lies below something that is none."
+    return f"{name} can't be read: {error.strerror}."

@@ -1,0 +1,85 @@
+"""
+The limits: what each means in a table, and C{NAME=VALUE} texts made into L{Limits}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+from webhookrx.config.problems import quoted, suggestion
+from webhookrx.config.settings import Limits
+from webhookrx.errors import ConfigError
+from webhookrx.quantities import format_duration, format_size, parse_duration, parse_size
+
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How the values of a limit are read and shown."""
+
+    parse: Callable[[str], Number]
+    show: Callable[[Number], str]
+    example: str
+
+
+def _parse_count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(text)
+    return int(text)
+
+
+SIZE = Unit(parse_size, lambda size: format_size(int(size)), "a size such as 512KiB or 10MiB")
+TIME = Unit(parse_duration, format_duration, "a time such as 500ms, 30s or 2m")
+COUNT = Unit(_parse_count, str, "a whole number such as 1000")
+
+#: The field of L{Limits}, its unit, what it bounds, and the reason word of a request that goes past it.
+LIMITS: dict[str, tuple[Unit, str, str]] = {
+    "body": (SIZE, "one body, on the wire and unpacked", "body_too_large"),
+    "header_block": (SIZE, "request line and headers together", "headers_too_large"),
+    "headers": (COUNT, "header lines in one request", "headers_too_large"),
+    "target": (SIZE, "the request target: path and query", "target_too_long"),
+    "connections": (COUNT, "open connections on all endpoints", "too_many_connections"),
+    "connections_per_peer": (COUNT, "open connections from one address", "too_many_connections"),
+    "queue": (SIZE, "bytes from the first of a body to the last acknowledgement", "no_room"),
+    "queue_messages": (COUNT, "messages that wait for an acknowledgement", "no_room"),
+    "header_time": (TIME, "from the first byte of a request to the end of its headers; TLS handshakes too", "timeout"),
+    "body_time": (TIME, "from the end of the headers to the end of the body", "timeout"),
+    "answer_time": (
+        TIME,
+        "for the observers to make a message safe, and for a sender to take its answer",
+        "not_stored",
+    ),
+    "idle_time": (TIME, "between two requests on one connection; then it is closed", ""),
+}
+
+DEFAULTS: dict[str, Number] = {field.name: getattr(Limits(), field.name) for field in fields(Limits)}
+
+
+def parse_limit(text: str) -> tuple[str, Number]:
+    """
+    Read C{NAME=VALUE}.
+
+    @return: the name with C{_}, and the value in bytes, seconds or as a count.
+    @raise ConfigError: the form, the name or the value is wrong.
+    """
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"{quoted(text)} is not of the form NAME=VALUE, such as body=10MiB.")
+    name = key.strip().replace("-", "_")
+    if name not in LIMITS:
+        raise ConfigError(f"There is no limit {quoted(name)}. {suggestion(name, LIMITS)}")
+    unit = LIMITS[name][0]
+    try:
+        number = unit.parse(value.strip())
+    except ValueError:
+        number = 0
+    if not number > 0:
+        raise ConfigError(f"{name} can't be {quoted(value.strip())}; it takes {unit.example}, more than 0.")
+    return name, number
+
+
+def show_limit(name: str, number: Number) -> str:
+    """Return a limit's value as a person writes it."""
+    return LIMITS[name][0].show(number)

@@ -1,0 +1,281 @@
+"""
+The one table of options. The command line, the YAML file, C{--check} and the option table of the docs come from it.
+
+Defaults are not here: they are taken from L{webhookrx.config.settings}.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from webhookrx.config.problems import quoted
+from webhookrx.config.settings import MESSAGE_FILE, PLAIN_PORT, TLS_PORT, Settings, Source
+from webhookrx.errors import ConfigError
+
+_SOURCE = Source()
+_SETTINGS = Settings(sources=(), observers=())
+
+
+class Kind(Enum):
+    """What an option takes."""
+
+    FLAG = "yes or no"
+    TEXT = "text"
+    FILE = "file name"
+    DIRECTORY = "directory name"
+    LIMITS = "names and values"
+
+
+class Scope(Enum):
+    """
+    What an option belongs to, and so where a YAML file may hold it: a source's anywhere, the service's at the top
+    level, the command's nowhere.
+    """
+
+    SOURCE = "source"
+    SERVICE = "service"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """
+    One option.
+
+    @ivar name: its name on the command line, with C{-}.
+    @ivar help: one line, no full stop.
+    @ivar value: what stands for its value in help texts; empty for a flag.
+    @ivar default: its default in words.
+    @ivar choices: the only values; empty means that anything fits the kind.
+    @ivar repeat: it may be given several times, or as a YAML list.
+    @ivar plural: another YAML key of the same meaning.
+    @ivar secret: its value is never shown.
+    """
+
+    name: str
+    scope: Scope
+    kind: Kind
+    help: str
+    value: str = ""
+    default: str = "none"
+    choices: tuple[str, ...] = ()
+    short: str = ""
+    repeat: bool = False
+    plural: str = ""
+    secret: bool = False
+
+    @property
+    def yaml_keys(self) -> tuple[str, ...]:
+        """Its keys in a YAML file, with C{_}; the first is the usual one."""
+        if self.scope is Scope.COMMAND:
+            return ()
+        key = self.name.replace("-", "_")
+        return (self.plural, key) if self.plural else (key,)
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "port",
+        Scope.SOURCE,
+        Kind.TEXT,
+        "where to listen: a port number, or a tcp:, tcp6:, ssl:, unix:, systemd: or haproxy: endpoint string",
+        value="ENDPOINT",
+        default=f"{PLAIN_PORT}, or {TLS_PORT} with a key",
+        short="p",
+        repeat=True,
+    ),
+    Option(
+        "source",
+        Scope.SOURCE,
+        Kind.TEXT,
+        "which variant: webhook keeps the body as it is, webhook-json parses it",
+        value="VARIANT",
+        default=_SOURCE.source,
+        choices=("webhook", "webhook-json"),
+    ),
+    Option(
+        "paths",
+        Scope.SOURCE,
+        Kind.TEXT,
+        "a static path or a regular expression that the whole path must match, or a JSON list of them",
+        value="PATTERN",
+        default=" ".join(_SOURCE.paths),
+        repeat=True,
+    ),
+    Option(
+        "prefix",
+        Scope.SOURCE,
+        Kind.TEXT,
+        "put before the name of each parsed name-value pair (webhook-json only)",
+        value="TEXT",
+        default="empty",
+    ),
+    Option(
+        "on-parse-error",
+        Scope.SOURCE,
+        Kind.TEXT,
+        "what becomes of a body that is not JSON: keep it as MESSAGE, or reject it with 400 (webhook-json only)",
+        value="ACTION",
+        default=_SOURCE.on_parse_error,
+        choices=("keep", "reject"),
+    ),
+    Option(
+        "auth-token",
+        Scope.SOURCE,
+        Kind.TEXT,
+        "a token that requests must carry; several are all accepted. Others on this machine can read it in the "
+        "process list: prefer --auth-token-file",
+        value="TOKEN",
+        repeat=True,
+        secret=True,
+    ),
+    Option(
+        "auth-token-file",
+        Scope.SOURCE,
+        Kind.FILE,
+        "a file with one accepted token a line; # starts a comment",
+        value="FILE",
+        repeat=True,
+    ),
+    Option(
+        "include-request-headers",
+        Scope.SOURCE,
+        Kind.FLAG,
+        "put the request headers into webhook.headers, credentials masked",
+        default="no",
+    ),
+    Option(
+        "proxy-header",
+        Scope.SOURCE,
+        Kind.TEXT,
+        "the one request header that is trusted for the client address; yes means x-forwarded-for",
+        value="NAME",
+    ),
+    Option(
+        "tls-key-file",
+        Scope.SOURCE,
+        Kind.FILE,
+        "unencrypted private key in PEM; with it every endpoint of the source speaks TLS",
+        value="FILE",
+    ),
+    Option(
+        "tls-cert-file",
+        Scope.SOURCE,
+        Kind.FILE,
+        "certificate in PEM, or the whole chain with the host certificate first",
+        value="FILE",
+    ),
+    Option(
+        "tls-peer-verify",
+        Scope.SOURCE,
+        Kind.FLAG,
+        "refuse clients without a valid certificate; needs --tls-ca-file, --tls-ca-dir or --tls-use-system-cert-store",
+        default="no",
+    ),
+    Option(
+        "tls-ca-file",
+        Scope.SOURCE,
+        Kind.FILE,
+        "trusted CA certificates in PEM",
+        value="FILE",
+    ),
+    Option(
+        "tls-ca-dir",
+        Scope.SOURCE,
+        Kind.DIRECTORY,
+        "directory of trusted CA certificates with hashed names (openssl rehash)",
+        value="DIR",
+    ),
+    Option(
+        "tls-use-system-cert-store",
+        Scope.SOURCE,
+        Kind.FLAG,
+        "trust the certificate store of the system",
+        default="no",
+    ),
+    Option(
+        "allow-plaintext-token",
+        Scope.SERVICE,
+        Kind.FLAG,
+        "accept tokens on plain HTTP: something in front speaks TLS",
+        default="no",
+    ),
+    Option(
+        "observer",
+        Scope.SERVICE,
+        Kind.TEXT,
+        "what takes the messages: file:PATH, stdout, observer:DOTTED.NAME, or the name of a plugin",
+        value="SPEC",
+        default=f"file:{MESSAGE_FILE} in $STATE_DIRECTORY, else the working directory",
+        short="o",
+        repeat=True,
+        plural="observers",
+    ),
+    Option(
+        "ack",
+        Scope.SERVICE,
+        Kind.TEXT,
+        "what a 200 means: the message survives a power cut, is with the operating system, or is in our memory",
+        value="LEVEL",
+        default=_SETTINGS.ack,
+        choices=("durable", "written", "queued"),
+    ),
+    Option(
+        "limit",
+        Scope.SERVICE,
+        Kind.LIMITS,
+        "what senders may take, such as body=10MiB or header_time=10s",
+        value="NAME=VALUE",
+        default="see the table of limits",
+        repeat=True,
+        plural="limits",
+    ),
+    Option(
+        "config",
+        Scope.COMMAND,
+        Kind.FILE,
+        "a YAML file with the same options, spelled with _ or -; the command line wins over it",
+        value="FILE",
+    ),
+    Option(
+        "check",
+        Scope.COMMAND,
+        Kind.FLAG,
+        "validate everything, print what would run and where each setting came from, and exit with 0 or 1",
+        default="no",
+    ),
+)
+
+BY_NAME: dict[str, Option] = {option.name: option for option in OPTIONS}
+
+BY_YAML_KEY: dict[str, Option] = {key: option for option in OPTIONS for key in option.yaml_keys}
+
+FLAG_WORDS: dict[str, bool] = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
+
+
+def parse_flag(text: str) -> bool:
+    """
+    Return what a flag's value means; quotes around it in YAML make no difference.
+
+    @raise ConfigError: it is none of the six words.
+    """
+    value = FLAG_WORDS.get(text.lower())
+    if value is None:
+        raise ConfigError(f"{quoted(text)} is neither yes nor no (on, off, true and false mean the same).")
+    return value
+
+
+def shown_name(word: str) -> str:
+    """
+    Return as much of an unknown option or key as is safe to show: where the C{=} or the blank is forgotten, as in
+    C{--auth-tokenSECRET} or C{auth_token SECRET}, the secret stands right behind the name.
+    """
+    name = re.match(r"[\w.-]*", word)
+    shown = name[0] if name else ""
+    folded = shown.replace("_", "-")
+    for option in OPTIONS:
+        if option.secret and folded.startswith(option.name):
+            shown = shown[: len(option.name)]
+    return shown if shown == word else f"{shown}…"

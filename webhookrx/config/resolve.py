@@ -1,0 +1,158 @@
+"""
+Command line, file and defaults made into L{Settings}: everything is checked, and nothing but the named files is read.
+
+An option of the command line wins over a source's own entry, that over the top level of the file, and that over the
+default. A list replaces the one below it; limits are joined name by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from webhookrx.config.all_sources import resolve_sources
+from webhookrx.config.config_file import ConfigFile, read_config_file
+from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
+from webhookrx.config.observer_strings import default_observer, parse_observer
+from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, suggestion
+from webhookrx.config.settings import Limits, Observer, Settings
+from webhookrx.config.values import DEFAULT, Effective, Values, origin
+from webhookrx.config.written import Layer
+from webhookrx.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """
+    What of the world matters besides options and files.
+
+    @ivar environ: the environment.
+    @ivar now: the time with its zone, for the dates of certificates.
+    @ivar observer_names: the first words that observer specs may have.
+    @ivar check_observer: makes an observer for an acknowledgement level and opens nothing; raises C{ConfigError}.
+    """
+
+    environ: Mapping[str, str]
+    now: datetime
+    observer_names: Collection[str]
+    check_observer: Callable[[Observer, str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """
+    Settings, and each with its origin.
+
+    @ivar config_file: the absolute path of the file that was read; None without one.
+    """
+
+    settings: Settings
+    effective: tuple[Effective, ...]
+    config_file: str | None
+
+
+def resolve(command_line: Layer, surroundings: Surroundings) -> Resolved:
+    """
+    Make settings.
+
+    @param command_line: what was given there, by the name of the option.
+    @raise webhookrx.config.problems.ConfigProblems: something is wrong; it holds all of it.
+    """
+    problems = Problems()
+    _check_encoding(command_line, problems)
+    problems.raise_errors()
+    service = Values((command_line,), problems, "", Place("", ""))
+    path = service.path("config")
+    file = _read(service, problems)
+    service = Values((command_line, file.values), problems, "", Place("", ""))
+    ack = service.text("ack", Settings((), ()).ack)
+    observers = _observers(service, surroundings, ack)
+    limits = _limits(service)
+    allowed = service.flag("allow-plaintext-token", False)
+    sources, effective = resolve_sources(command_line, file, problems, now=surroundings.now, plaintext_token=allowed)
+    problems.raise_errors()
+    settings = Settings(sources, observers, ack, limits, tuple(problems.warnings))
+    return Resolved(settings, (*service.effective, *effective), path)
+
+
+def _check_encoding(command_line: Layer, problems: Problems) -> None:
+    """Note values that are not UTF-8: Python hands such bytes over as lone surrogates, which nothing can write."""
+    for written in command_line.values():
+        for value in written.values:
+            if not value.text.isascii() and any("\ud800" <= char <= "\udfff" for char in value.text):
+                problems.error("It is not UTF-8 text.", written.place_of(value))
+
+
+def _read(service: Values, problems: Problems) -> ConfigFile:
+    """
+    @raise webhookrx.config.problems.ConfigProblems: the file can't be read at all.
+    """
+    texts = service.texts("config")
+    if not texts:
+        return ConfigFile({})
+    try:
+        return read_config_file(texts[0].text, problems)
+    except ConfigError as error:
+        place = service.place("config")
+        where = error.where or place.where
+        raise ConfigProblems([ConfigError(error.problem, option=place.option, where=where)]) from None
+
+
+def _observers(service: Values, surroundings: Surroundings, ack: str) -> tuple[Observer, ...]:
+    written = service.written("observer")
+    if written is None:
+        default = service.problems.attempt(service.place("observer"), default_observer, surroundings.environ)
+        service.show("observer", default.text if default else "")
+        return (default,) if default else ()
+    observers: list[Observer] = []
+    for value in written.values:
+        place = written.place_of(value)
+        observer = service.problems.attempt(place, _checked_observer, value.text, surroundings, ack)
+        if observer is None:
+            continue
+        if any((observer.name, observer.args) == (known.name, known.args) for known in observers):
+            service.problems.error(f"{quoted(value.text)} is there twice; each message would be written twice.", place)
+        observers.append(observer)
+    service.show("observer", " ".join(observer.text for observer in observers))
+    return tuple(observers)
+
+
+def _checked_observer(text: str, surroundings: Surroundings, ack: str) -> Observer:
+    observer = parse_observer(text)
+    names = surroundings.observer_names
+    if observer.name not in names:
+        raise ConfigError(f"There is no observer {quoted(observer.name)}. {suggestion(observer.name, names)}")
+    surroundings.check_observer(observer, ack)
+    return observer
+
+
+def _limits(service: Values) -> Limits:
+    values: dict[str, Any] = dict(DEFAULTS)
+    origins = dict.fromkeys(values, DEFAULT)
+    for layer in reversed(service.layers):
+        written = layer.get("limit")
+        if written is None:
+            continue
+        found: set[str] = set()
+        for value in written.values:
+            place = written.place_of(value)
+            limit = service.problems.attempt(place, parse_limit, value.text)
+            if limit is None:
+                continue
+            name, values[name] = limit
+            origins[name] = origin(place)
+            if name in found:
+                service.problems.error(f"The limit {name} is there twice.", place)
+            found.add(name)
+    for name, number in values.items():
+        service.effective.append(Effective("", f"limit {name}", show_limit(name, number), origins[name]))
+    limits = Limits(**values)
+    if limits.body > limits.queue:
+        service.problems.warn(
+            f"The queue of {show_limit('queue', limits.queue)} never has room for a body of "
+            f"{show_limit('body', limits.body)}.",
+            service.place("limit"),
+        )
+    return limits

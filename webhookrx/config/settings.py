@@ -1,0 +1,126 @@
+"""
+What webhookrx runs with: frozen values, and the only home of defaults.
+
+Sizes are bytes, times are seconds on the monotonic clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+KiB = 1024
+MiB = 1024 * KiB
+
+PLAIN_PORT = 80
+"""TCP port of a source that names no endpoint and has no key."""
+TLS_PORT = 443
+"""TCP port of a source that names no endpoint and has a key."""
+BACKLOG = 4096
+"""Connections that the kernel may hold until we accept them; it cuts this to C{net.core.somaxconn}."""
+MESSAGE_FILE = "messages.jsonl"
+"""What the observer writes when none is named: in C{$STATE_DIRECTORY} under systemd, else the working directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """
+    What one sender, and all of them together, may take. Each has its reason code; see C{docs/limits.md}.
+    """
+
+    body: int = 10 * MiB
+    """Bytes of one body, on the wire and unpacked."""
+    header_block: int = 16 * KiB
+    """Bytes of request line and headers together, with their line ends."""
+    headers: int = 100
+    """Header lines in one request."""
+    target: int = 8 * KiB
+    """Bytes of the request target, path and query."""
+    connections: int = 10_000
+    """Open connections on all endpoints together."""
+    connections_per_peer: int = 1_000
+    """Open connections from one address; a UNIX socket's peers have none."""
+    queue: int = 64 * MiB
+    """Bytes from the first of a body to the last acknowledgement."""
+    queue_messages: int = 100_000
+    """Messages that wait for an acknowledgement."""
+    header_time: float = 10.0
+    """From the first byte of a request, or from the connection, to the end of its headers; TLS handshakes too."""
+    body_time: float = 60.0
+    """From the end of the headers to the end of the body."""
+    answer_time: float = 30.0
+    """For the observers to make a message safe, and for a sender to take its answer."""
+    idle_time: float = 75.0
+    """Between two requests on one connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class TLS:
+    """Key, certificate and client-certificate policy of an endpoint; paths are absolute."""
+
+    key_file: str
+    cert_file: str
+    extra_chain_file: str | None = None
+    peer_verify: bool = False
+    ca_file: str | None = None
+    ca_dir: str | None = None
+    system_store: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """
+    One endpoint to listen on.
+
+    @ivar text: as the user wrote it, for people.
+    @ivar inner: an endpoint string for C{serverFromString} that holds neither TLS nor the PROXY protocol.
+    @ivar proxy_protocol: a PROXY header comes before everything else, TLS included.
+    """
+
+    text: str
+    inner: str
+    proxy_protocol: bool = False
+    tls: TLS | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One configured receiver of the collector form."""
+
+    name: str = "default"
+    source: str = "webhook"
+    """C{"webhook"} or C{"webhook-json"}."""
+    paths: tuple[str, ...] = ("/.*",)
+    prefix: str = ""
+    auth_tokens: tuple[bytes, ...] = field(default=(), repr=False)
+    """All tokens that are accepted, from options and files; none means that no token is asked for."""
+    include_request_headers: bool = False
+    proxy_header: str | None = None
+    """Lower-case name of the one trusted header."""
+    on_parse_error: str = "keep"
+    """C{"keep"} or C{"reject"}; C{webhook-json} only."""
+    listeners: tuple[Listener, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """
+    A parsed observer spec string: C{name:arg:key=value}.
+    """
+
+    text: str
+    name: str
+    args: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything, validated."""
+
+    sources: tuple[Source, ...]
+    observers: tuple[Observer, ...]
+    ack: str = "durable"
+    """C{"durable"}, C{"written"} or C{"queued"}."""
+    limits: Limits = field(default_factory=Limits)
+    warnings: tuple[str, ...] = ()
+    """What is allowed but probably not meant; logged at start, printed by C{--check}."""

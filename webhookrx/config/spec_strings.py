@@ -1,0 +1,61 @@
+"""
+The grammar that endpoint strings and observer spec strings share.
+
+C{:} separates the parts; the first C{=} of a part makes it a keyword; a backslash takes the next character as it is.
+It is the grammar of C{twisted.internet.endpoints.serverFromString}, read here without opening anything.
+"""
+
+from __future__ import annotations
+
+from webhookrx.config.problems import quoted
+from webhookrx.errors import ConfigError
+
+
+def split_spec(text: str) -> tuple[list[str], dict[str, str]]:
+    """
+    Return the positional parts and the keyword parts.
+
+    @raise ConfigError: a backslash is the last character, or a keyword stands there twice.
+    """
+    args: list[str] = []
+    options: dict[str, str] = {}
+    for part in _split(text):
+        if part.key is None:
+            args.append(part.value)
+        elif part.key in options:
+            raise ConfigError(f"{quoted(text)} has {part.key}= twice.")
+        else:
+            options[part.key] = part.value
+    return args, options
+
+
+def escaped(text: str) -> str:
+    """Return a value with all that the grammar gives a meaning escaped."""
+    return "".join(f"\\{char}" if char in "\\:=" else char for char in text)
+
+
+class _Part:
+    __slots__ = ("key", "value")
+
+    def __init__(self) -> None:
+        self.key: str | None = None
+        self.value = ""
+
+
+def _split(text: str) -> list[_Part]:
+    parts = [_Part()]
+    characters = iter(text)
+    for char in characters:
+        part = parts[-1]
+        if char == ":":
+            parts.append(_Part())
+        elif char == "=" and part.key is None:
+            part.key, part.value = part.value, ""
+        elif char == "\\":
+            taken = next(characters, None)
+            if taken is None:
+                raise ConfigError(f"{quoted(text)} ends with a backslash, which has nothing to escape.")
+            part.value += taken
+        else:
+            part.value += char
+    return parts

@@ -1,0 +1,231 @@
+"""
+Keys, certificates and CA directories checked at start, so that a mistake is one clear line and not a traceback, a
+pass phrase prompt, or a service that refuses every client.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+from webhookrx.config.files import list_directory, read_file
+from webhookrx.config.problems import quoted
+from webhookrx.config.settings import TLS
+from webhookrx.errors import ConfigError
+
+PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
+
+SOON = timedelta(days=30)
+"""A certificate that expires within this is worth a warning."""
+
+SHORTEST_RSA_KEY = 2048
+"""Bits; OpenSSL refuses shorter ones at its default security level."""
+
+OTHERS = 0o007
+"""Mode bits that let every user of the machine at a file."""
+
+_PEM_CERTIFICATE = re.compile(rb"-----BEGIN (?:X509 )?CERTIFICATE-----")
+_HASHED_NAME = re.compile(r"[0-9a-f]{8}\.[0-9]+")
+
+
+class Finding(NamedTuple):
+    """
+    What is wrong with a file.
+
+    @ivar role: the field of L{TLS} that names it.
+    @ivar problem: one sentence that names the file.
+    @ivar fatal: False for what is allowed but probably not meant.
+    """
+
+    role: str
+    problem: str
+    fatal: bool = True
+
+
+class _Stop(Exception):
+    """The rest can't be judged."""
+
+    def __init__(self, role: str, problem: str) -> None:
+        super().__init__(problem)
+        self.finding = Finding(role, problem)
+
+
+def check_tls_files(tls: TLS, now: datetime) -> list[Finding]:
+    """
+    Read every file that it names and say what is wrong with them.
+
+    @param now: the time, with its zone.
+    """
+    findings: list[Finding] = []
+    for check in (_check_pair, _check_ca_file, _check_ca_dir):
+        try:
+            findings.extend(check(tls, now))
+        except _Stop as stop:
+            findings.append(stop.finding)
+    return findings
+
+
+def _check_pair(tls: TLS, now: datetime) -> Iterator[Finding]:
+    key, key_mode = _load_key(tls.key_file)
+    if key_mode & OTHERS:
+        yield Finding(
+            "key_file", f"{quoted(tls.key_file)} can be read or written by every user: chmod 640 or less.", fatal=False
+        )
+    chain = [
+        _Certificate("cert_file", tls.cert_file, number, each)
+        for number, each in _load_certificates("cert_file", tls.cert_file)
+    ]
+    if tls.extra_chain_file is not None:
+        chain += [
+            _Certificate("extra_chain_file", tls.extra_chain_file, number, each)
+            for number, each in (_load_certificates("extra_chain_file", tls.extra_chain_file))
+        ]
+    _check_fit(key, tls.key_file, chain)
+    _check_order(chain)
+    for certificate in chain:
+        yield from certificate.check_dates(now)
+
+
+def _check_ca_file(tls: TLS, now: datetime) -> Iterator[Finding]:
+    if tls.ca_file is not None:
+        for number, certificate in _load_certificates("ca_file", tls.ca_file):
+            yield from _Certificate("ca_file", tls.ca_file, number, certificate).check_dates(now)
+
+
+def _check_ca_dir(tls: TLS, now: datetime) -> Iterator[Finding]:
+    if tls.ca_dir is None:
+        return
+    name = quoted(tls.ca_dir)
+    rehash = f"run: openssl rehash {tls.ca_dir}"
+    try:
+        names = list_directory(tls.ca_dir)
+    except ConfigError as error:
+        raise _Stop("ca_dir", error.problem) from None
+    if not names:
+        raise _Stop("ca_dir", f"{name} is empty, so no client could be trusted; put CA certificates there and {rehash}")
+    hashed = [each for each in names if _HASHED_NAME.fullmatch(each)]
+    if not hashed:
+        raise _Stop("ca_dir", f"{name} has no hashed names (hhhhhhhh.0), without which OpenSSL finds nothing; {rehash}")
+    for each in hashed:
+        path = os.path.join(tls.ca_dir, each)
+        try:
+            for number, certificate in _load_certificates("ca_dir", path):
+                yield from _Certificate("ca_dir", path, number, certificate).check_dates(now)
+        except _Stop as stop:
+            yield stop.finding
+
+
+@dataclass(frozen=True, slots=True)
+class _Certificate:
+    """A certificate and where it stands: the number counts from 1 in its file."""
+
+    role: str
+    path: str
+    number: int
+    value: x509.Certificate
+
+    @property
+    def name(self) -> str:
+        return f"certificate {self.number} of {quoted(self.path)}"
+
+    def public_key(self) -> bytes:
+        """Return its public key in DER; nothing for a kind of key that nobody here knows."""
+        try:
+            return self.value.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        except (ValueError, UnsupportedAlgorithm):
+            return b""
+
+    def check_dates(self, now: datetime) -> Iterator[Finding]:
+        """Warn of a certificate out of its time: it may be renewed while we run."""
+        begin, end = self.value.not_valid_before_utc, self.value.not_valid_after_utc
+        if now < begin:
+            yield self._warning(f"is not valid before {begin:%Y-%m-%d %H:%M} UTC")
+        elif end < now:
+            yield self._warning(f"has expired on {end:%Y-%m-%d %H:%M} UTC")
+        elif end - now < SOON:
+            yield self._warning(f"expires on {end:%Y-%m-%d %H:%M} UTC, in {(end - now).days} days")
+
+    def _warning(self, text: str) -> Finding:
+        return Finding(self.role, f"{self.name} {text}.", fatal=False)
+
+
+def _load_key(path: str) -> tuple[PrivateKey, int]:
+    """Return the key and the mode bits of its file."""
+    name = quoted(path)
+    data, mode = _read("key_file", path)
+    try:
+        key = load_pem_private_key(data, password=None)
+    except TypeError:
+        # Never a prompt: a service has nobody to ask.
+        raise _Stop(
+            "key_file", f"{name} is encrypted; an unencrypted key is needed (openssl pkey -in … -out …)."
+        ) from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise _Stop("key_file", f"{name} holds no private key in PEM format that can be read.") from None
+    if not isinstance(key, PrivateKey):
+        raise _Stop("key_file", f"{name} is a key of a kind that TLS can't use; RSA, EC and Ed25519 are usual.")
+    if isinstance(key, rsa.RSAPrivateKey) and key.key_size < SHORTEST_RSA_KEY:
+        raise _Stop("key_file", f"{name} is an RSA key of {key.key_size} bits; TLS needs {SHORTEST_RSA_KEY} or more.")
+    return key, mode
+
+
+def _load_certificates(role: str, path: str) -> list[tuple[int, x509.Certificate]]:
+    """Return the certificates of a file, each with its number from 1; at least one."""
+    data, _ = _read(role, path)
+    if not _PEM_CERTIFICATE.search(data):
+        raise _Stop(role, f"{quoted(path)} holds no certificate in PEM format.")
+    try:
+        return list(enumerate(x509.load_pem_x509_certificates(data), 1))
+    except ValueError:
+        raise _Stop(role, f"{quoted(path)} holds a certificate that is damaged.") from None
+
+
+def _read(role: str, path: str) -> tuple[bytes, int]:
+    try:
+        data, mode = read_file(path)
+    except ConfigError as error:
+        raise _Stop(role, error.problem) from None
+    if not data.strip():
+        raise _Stop(role, f"{quoted(path)} is empty.")
+    return data, mode
+
+
+def _check_fit(key: PrivateKey, key_file: str, chain: list[_Certificate]) -> None:
+    """
+    @raise _Stop: the key does not belong to the first certificate.
+    """
+    ours = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    fitting = next((each for each in chain if each.public_key() == ours), None)
+    if fitting is None:
+        raise _Stop("cert_file", f"The key {quoted(key_file)} does not fit the certificate {quoted(chain[0].path)}.")
+    if fitting is not chain[0]:
+        raise _Stop(
+            fitting.role,
+            f"The chain is in the wrong order: the key {quoted(key_file)} fits {fitting.name}, "
+            "but the host certificate must come first.",
+        )
+
+
+def _check_order(chain: list[_Certificate]) -> None:
+    """
+    @raise _Stop: a certificate is not signed by the one that follows it.
+    """
+    for signed, signer in pairwise(chain):
+        try:
+            signed.value.verify_directly_issued_by(signer.value)
+        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+            raise _Stop(
+                signer.role,
+                f"The chain is in the wrong order: {signer.name} did not sign {signed.name}. "
+                "The host certificate comes first, then each one's signer.",
+            ) from None
