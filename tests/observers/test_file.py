@@ -1,0 +1,386 @@
+"""The file observer, on real files, with real and planned faults."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import stat
+from collections.abc import Sequence
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.contracts.observer_contract import ObserverContract
+from tests.observers.faulty_file_system import FaultyFileSystem
+from webhookrx.errors import ConfigError
+from webhookrx.interfaces import IMessageObserver
+from webhookrx.message.json_lines import encode_line
+from webhookrx.observers.file import FileObserver, build_file
+from webhookrx.observers.line_writer import FileSystem
+from webhookrx.testing import make_message
+
+EIO = OSError(errno.EIO, "Input/output error")
+
+
+def read_texts(path: str) -> list[str]:
+    """Return the C{MESSAGE} of each line of a file of JSON lines, if it is there."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8", newline="\n") as file:
+        return [json.loads(line)["MESSAGE"] for line in file]
+
+
+class FileContractTests(ObserverContract, SynchronousTestCase):
+    """A file observer is an observer."""
+
+    ack = "durable"
+
+    def make_observer(self) -> FileObserver:
+        """Make one of a new file."""
+        self.path = os.path.abspath(self.mktemp())
+        self.file_system = FaultyFileSystem()
+        return FileObserver("file:x", self.path, encode_line, self.ack, file_system=self.file_system)
+
+    def break_observer(self) -> None:
+        """Fill the disk."""
+        self.file_system.plans["writev"] = [OSError(errno.ENOSPC, "No space left on device")] * 5
+
+    def stored_texts(self) -> list[str]:
+        """Read the file."""
+        return read_texts(self.path)
+
+
+class WrittenFileContractTests(FileContractTests):
+    """So is one that does not sync."""
+
+    ack = "written"
+
+
+class FileTestCase(SynchronousTestCase):
+    """Makes file observers."""
+
+    def setUp(self) -> None:
+        """Name a file that is not there, in a directory that is."""
+        self.directory = os.path.abspath(self.mktemp())
+        os.mkdir(self.directory)
+        self.path = os.path.join(self.directory, "messages.jsonl")
+
+    def observer(
+        self, ack: str = "durable", path: str | None = None, **plans: Sequence[Exception | int | None]
+    ) -> FileObserver:
+        """Make an observer of the file, and open it."""
+        self.file_system = FaultyFileSystem(**plans)
+        observer = FileObserver("file:x", path or self.path, encode_line, ack, file_system=self.file_system)
+        self.addCleanup(observer.close)
+        observer.open()
+        return observer
+
+    def store(self, observer: IMessageObserver, *texts: str) -> None:
+        """Store messages."""
+        observer.store([observer.prepare(make_message(text)) for text in texts])
+
+
+class SyncTests(FileTestCase):
+    """What durable means."""
+
+    def test_durable(self) -> None:
+        """Each batch ends in one fdatasync of the file, after the write."""
+        observer = self.observer()
+        self.file_system.calls.clear()
+        self.store(observer, "one", "two")
+
+        self.assertEqual(["writev", "fdatasync"], [name for name, _ in self.file_system.calls])
+        self.assertEqual("durable", observer.promise)
+
+    def test_written(self) -> None:
+        """Without --ack durable nothing is synced, neither the file nor its directory."""
+        for ack in ("written", "queued"):
+            observer = self.observer(ack, self.path + ack)
+            self.store(observer, "one")
+
+            self.assertEqual([], self.file_system.named("fdatasync") + self.file_system.named("fsync"))
+            self.assertEqual("written", observer.promise)
+
+    def test_new_name(self) -> None:
+        """The directory of a file that is created is synced before the start; that of an old file is not touched."""
+        self.observer()
+        self.assertEqual(1, len(self.file_system.named("fsync")))
+        self.observer()
+        self.assertEqual(0, len(self.file_system.named("fsync")))
+
+    def test_new_name_behind_a_link(self) -> None:
+        """A link whose target is not there creates the target, and syncs the directory of that."""
+        link = os.path.join(self.directory, "link")
+        os.mkdir(os.path.join(self.directory, "real"))
+        os.symlink("real/target", link)
+        self.observer(path=link)
+
+        self.assertTrue(os.path.exists(os.path.join(self.directory, "real", "target")))
+        self.assertIn(os.path.join(self.directory, "real"), self.file_system.named("open"))
+
+    def test_directory_sync_fails(self) -> None:
+        """A name that can't be made safe is no start."""
+        self.assertRaises(ConfigError, self.observer, fsync=[EIO])
+
+    def test_failed_sync(self) -> None:
+        """A failed sync raises; the descriptor is closed and never synced again; the next batch opens the file anew."""
+        observer = self.observer(fdatasync=[EIO])
+        self.assertRaises(OSError, self.store, observer, "one")
+        (poisoned,) = self.file_system.named("fdatasync")
+        self.assertEqual(poisoned, self.file_system.named("close")[-1])
+        # Keep the number from being given out again.
+        other = os.open(os.devnull, os.O_RDONLY)
+        self.addCleanup(os.close, other)
+        self.file_system.calls.clear()
+        self.store(observer, "two")
+
+        self.assertIn(self.path, self.file_system.named("open"))
+        self.assertEqual(1, len(self.file_system.named("fdatasync")))
+        self.assertNotIn(poisoned, self.file_system.named("fdatasync"))
+        self.assertEqual("two", read_texts(self.path)[-1])
+
+    def test_failed_sync_and_open(self) -> None:
+        """As long as the file does not open after a failed sync, no batch is safe; then they are again."""
+        observer = self.observer(fdatasync=[EIO])
+        self.assertRaises(OSError, self.store, observer, "one")
+        self.file_system.plans["open"] = [EIO, EIO]
+        self.assertRaises(OSError, self.store, observer, "two")
+        self.assertRaises(OSError, self.store, observer, "three")
+        self.store(observer, "four")
+
+        self.assertEqual(["one", "four"], read_texts(self.path))
+
+    def test_close_after_failed_sync(self) -> None:
+        """It can be closed, and reopened, with nothing open."""
+        observer = self.observer(fdatasync=[EIO, EIO])
+        self.assertRaises(OSError, self.store, observer, "one")
+        observer.reopen()
+        self.assertRaises(OSError, self.store, observer, "two")
+        observer.close()
+
+        self.assertEqual(set(), self.file_system.descriptors)
+
+
+class OpenTests(FileTestCase):
+    """Opening the file."""
+
+    def mode_of(self, path: str) -> int:
+        """Return the permission bits."""
+        return stat.S_IMODE(os.stat(path).st_mode)
+
+    def test_mode(self) -> None:
+        """A new file has exactly the mode that was asked for, whatever the umask."""
+        for umask, mode in ((0o077, 0o666), (0o000, 0o640), (0o777, 0o600)):
+            path = os.path.join(self.directory, f"{mode:o}")
+            self.addCleanup(os.umask, os.umask(umask))
+            observer = FileObserver("file:x", path, encode_line, "durable", mode)
+            observer.open()
+            observer.close()
+
+            self.assertEqual(mode, self.mode_of(path))
+
+    def test_old_file_keeps_its_mode(self) -> None:
+        """The mode of a file that is there already is not touched."""
+        with open(self.path, "w"):
+            os.chmod(self.path, 0o604)
+        self.observer()
+
+        self.assertEqual(0o604, self.mode_of(self.path))
+
+    def test_appends(self) -> None:
+        """What is there stays, also when two observers write to one file in turn."""
+        first, second = self.observer(), self.observer()
+        self.store(first, "one")
+        self.store(second, "two")
+        self.store(first, "three")
+
+        self.assertEqual(["one", "two", "three"], read_texts(self.path))
+
+    def test_torn_line(self) -> None:
+        """A line that a crash has torn is closed off by the first batch; its bytes stay."""
+        for content, before in ((b"", b""), (b"whole\n", b"whole\n"), (b"whole\ntor", b"whole\ntor\n")):
+            with open(self.path, "wb") as file:
+                file.write(content)
+            self.store(self.observer(), "one")
+
+            with open(self.path, "rb") as file:
+                self.assertEqual(before + encode_line(make_message("one")), file.read())
+
+    def test_torn_line_not_readable(self) -> None:
+        """A file that may be written but not read gets a line end to be sure."""
+        with open(self.path, "wb") as file:
+            file.write(b"whole\n")
+        self.store(self.observer(open=[None, PermissionError()]), "one")
+
+        with open(self.path, "rb") as file:
+            self.assertEqual(b"whole\n\n" + encode_line(make_message("one")), file.read())
+
+    def test_close_on_exec(self) -> None:
+        """The descriptor blocks, and no child inherits it."""
+        observer = self.observer()
+        self.store(observer, "one")
+        (fd,) = self.file_system.named("writev")
+
+        self.assertFalse(os.get_inheritable(fd))
+        self.assertTrue(os.get_blocking(fd))
+
+    def test_cannot_open(self) -> None:
+        """What can't be opened is a ConfigError that names the file and says why."""
+        fifo = os.path.join(self.directory, "fifo")
+        os.mkfifo(fifo)
+        plain = os.path.join(self.directory, "plain")
+        with open(plain, "w"):
+            pass
+        cases: list[tuple[str, dict[str, list[Exception]], str]] = [
+            (os.path.join(self.directory, "no", "file"), {}, "No such file or directory"),
+            (os.path.join(plain, "file"), {}, "is not a directory"),
+            (self.directory, {}, "is a directory"),
+            (fifo, {}, "nobody reads from this FIFO"),
+            (self.path, {"open": [PermissionError(errno.EACCES, "Permission denied")]}, "Permission denied"),
+            (self.path, {"open": [OSError(errno.EROFS, "Read-only file system")]}, "Read-only file system"),
+            (self.path, {"fchmod": [EIO]}, "Input/output error"),
+        ]
+        for path, plans, reason in cases:
+            error = self.assertRaises(ConfigError, self.observer, "durable", path, **plans)
+
+            self.assertIn(repr(path), str(error))
+            self.assertIn(reason, str(error))
+            self.assertEqual(set(), self.file_system.descriptors)
+
+    def test_not_a_file(self) -> None:
+        """A device or FIFO takes lines, but its word is never durable, and it is not synced."""
+        fifo = os.path.join(self.directory, "fifo")
+        os.mkfifo(fifo)
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        observer = self.observer(path=fifo)
+        self.store(observer, "one")
+
+        self.assertEqual("written", observer.promise)
+        self.assertEqual("one", json.loads(os.read(reader, 1000))["MESSAGE"])
+        self.assertEqual([], self.file_system.named("fdatasync"))
+
+
+class FullDiskTests(FileTestCase):
+    """What the operating system refuses is not safe."""
+
+    def test_dev_full(self) -> None:
+        """A full device makes every batch fail, and the observer goes on to try."""
+        observer = FileObserver("file:/dev/full", "/dev/full", encode_line, "durable", file_system=FileSystem())
+        observer.open()
+        self.addCleanup(observer.close)
+
+        for _ in range(3):
+            self.assertEqual(errno.ENOSPC, self.assertRaises(OSError, self.store, observer, "one").errno)
+
+    def test_space_again(self) -> None:
+        """Once there is space again messages are stored, each on a line of its own."""
+        observer = self.observer(writev=[10, OSError(errno.ENOSPC, "No space left on device")])
+        self.assertRaises(OSError, self.store, observer, "one", "two")
+        self.store(observer, "one", "two")
+
+        with open(self.path, "rb") as file:
+            torn, *lines = file.read().splitlines()
+        self.assertEqual(10, len(torn))
+        self.assertEqual(["one", "two"], [json.loads(line)["MESSAGE"] for line in lines])
+
+    def test_file_size_limit(self) -> None:
+        """A write that the kernel itself cuts short, and then refuses, tears one line and no other."""
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, limits)
+        observer = self.observer()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (150, limits[1]))
+        self.assertEqual(errno.EFBIG, self.assertRaises(OSError, self.store, observer, "one", "two").errno)
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        self.store(observer, "three")
+
+        with open(self.path, "rb") as file:
+            content = file.read()
+        self.assertEqual(b"\n", content[150:151])
+        self.assertEqual("three", json.loads(content[151:])["MESSAGE"])
+
+    def test_failed_write_is_not_synced(self) -> None:
+        """Nothing is synced for a batch that was not written."""
+        observer = self.observer(writev=[EIO])
+        self.assertRaises(OSError, self.store, observer, "one")
+
+        self.assertEqual([], self.file_system.named("fdatasync"))
+
+
+class ReopenTests(FileTestCase):
+    """Log rotation."""
+
+    def test_rotation(self) -> None:
+        """After the file was moved away, a reopen makes a new one of the same mode; no line is lost or doubled."""
+        observer = self.observer()
+        self.store(observer, "one")
+        os.rename(self.path, self.path + ".1")
+        self.store(observer, "two")
+        observer.reopen()
+        self.store(observer, "three")
+
+        self.assertEqual(["one", "two"], read_texts(self.path + ".1"))
+        self.assertEqual(["three"], read_texts(self.path))
+        self.assertEqual(0o640, stat.S_IMODE(os.stat(self.path).st_mode))
+
+    def test_fails(self) -> None:
+        """A reopen that fails raises, and the old file stays in use."""
+        observer = self.observer()
+        os.rename(self.path, self.path + ".1")
+        self.file_system.plans["open"] = [PermissionError(errno.EACCES, "Permission denied")]
+        self.assertRaises(PermissionError, observer.reopen)
+        self.store(observer, "one")
+
+        self.assertEqual(["one"], read_texts(self.path + ".1"))
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_closes_the_old_file(self) -> None:
+        """No descriptor is left behind, however often it is reopened."""
+        observer = self.observer()
+        for _ in range(5):
+            observer.reopen()
+        observer.close()
+        observer.close()
+
+        self.assertEqual(set(), self.file_system.descriptors)
+
+
+class BuildTests(FileTestCase):
+    """From a spec string."""
+
+    def test_options(self) -> None:
+        """Mode and format are taken from the options."""
+        observer = build_file("file:spec", [self.path], {"mode": "600", "template": "$MESSAGE"}, "written")
+        observer.open()
+        self.store(observer, "one")
+        observer.close()
+
+        with open(self.path, "rb") as file:
+            self.assertEqual(b"one\n", file.read())
+        self.assertEqual(0o600, stat.S_IMODE(os.stat(self.path).st_mode))
+        self.assertEqual(("file:spec", "written"), (observer.spec, observer.promise))
+
+    def test_opens_nothing(self) -> None:
+        """Building creates no file."""
+        build_file("file:spec", [self.path], {}, "durable")
+
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_errors(self) -> None:
+        """A wrong argument or option is an error that says what is right."""
+        cases: list[tuple[list[str], dict[str, str], str]] = [
+            ([], {}, "file:PATH"),
+            ([""], {}, "file:PATH"),
+            ([self.path, "more"], {}, "file:PATH"),
+            ([self.path], {"mode": "999"}, "mode=999"),
+            ([self.path], {"mode": "rw"}, "octal"),
+            ([self.path], {"mode": "4755"}, "octal"),
+            ([self.path], {"format": "xml"}, "format=xml"),
+            ([self.directory], {}, "is a directory"),
+            ([os.path.join(self.directory, "no", "file")], {}, "No such file or directory"),
+        ]
+        for args, options, text in cases:
+            error = self.assertRaises(ConfigError, build_file, "file:spec", args, options, "durable")
+
+            self.assertIn(text, str(error))

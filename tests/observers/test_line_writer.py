@@ -1,0 +1,169 @@
+"""Writing lines, with every kind of bad luck."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.observers.faulty_file_system import FaultyFileSystem
+from webhookrx.observers.line_writer import MAX_PIECES, FileSystem, LineWriter
+
+ENOSPC = OSError(errno.ENOSPC, "No space left on device")
+
+
+class LineWriterTests(SynchronousTestCase):
+    """Lines arrive whole, or it says so."""
+
+    def writer(
+        self, torn: bool = False, **plans: Sequence[Exception | int | None]
+    ) -> tuple[LineWriter, FaultyFileSystem]:
+        """Make a writer to a new file."""
+        self.path = self.mktemp()
+        self.file_system = FaultyFileSystem(**plans)
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        return LineWriter(self.file_system, fd, torn), self.file_system
+
+    def content(self) -> bytes:
+        """Return what is in the file."""
+        with open(self.path, "rb") as file:
+            return file.read()
+
+    def test_one_call(self) -> None:
+        """A batch is one system call."""
+        writer, file_system = self.writer()
+        writer.write([b"one\n", b"two\n"])
+        writer.close()
+
+        self.assertEqual(b"one\ntwo\n", self.content())
+        self.assertEqual(1, len(file_system.named("writev")))
+
+    def test_many_pieces(self) -> None:
+        """More lines than the kernel takes in one call need one more call, between two lines."""
+        lines = [b"%d\n" % number for number in range(MAX_PIECES + 1)]
+        writer, file_system = self.writer()
+        writer.write(lines)
+        writer.close()
+
+        self.assertEqual(b"".join(lines), self.content())
+        self.assertEqual(2, len(file_system.named("writev")))
+
+    def test_short_writes(self) -> None:
+        """What the kernel did not take goes after, at once."""
+        for steps in ([1], [4], [5], [1] * 8, [7], [3, 1, 3]):
+            writer, _ = self.writer(writev=steps)
+            writer.write([b"one\n", b"two\n"])
+            writer.write([b"three\n"])
+            writer.close()
+
+            self.assertEqual(b"one\ntwo\nthree\n", self.content(), steps)
+
+    def test_torn_line(self) -> None:
+        """After a write that failed inside a line, the next batch begins on a line of its own."""
+        cases: list[tuple[list[Exception | int | None], bytes]] = [
+            ([ENOSPC], b"three\n"),
+            ([1, ENOSPC], b"o\nthree\n"),
+            ([4, ENOSPC], b"one\nthree\n"),
+            ([6, ENOSPC], b"one\ntw\nthree\n"),
+            ([2, 2, ENOSPC], b"one\nthree\n"),
+            ([4, 1, ENOSPC], b"one\nt\nthree\n"),
+            # Failing again and again, even on the line end that closes the torn line.
+            ([1, ENOSPC, ENOSPC, ENOSPC], b"o\nthree\n"),
+        ]
+        for steps, expected in cases:
+            writer, file_system = self.writer(writev=steps)
+            while file_system.plans["writev"]:
+                error = self.assertRaises(OSError, writer.write, [b"one\n", b"two\n"])
+                self.assertEqual(errno.ENOSPC, error.errno)
+            writer.write([b"three\n"])
+            writer.close()
+
+            self.assertEqual(expected, self.content(), steps)
+
+    def test_line_end_alone_was_written(self) -> None:
+        """When only the line end that closes the torn line got through, it is not written twice."""
+        writer, _ = self.writer(writev=[1, ENOSPC, 1, ENOSPC])
+        for _ in range(2):
+            self.assertRaises(OSError, writer.write, [b"one\n"])
+        writer.write([b"two\n"])
+        writer.close()
+
+        self.assertEqual(b"o\ntwo\n", self.content())
+
+    def test_torn_before(self) -> None:
+        """A torn line from before its time is closed off, once."""
+        writer, _ = self.writer(torn=True)
+        writer.write([b"one\n"])
+        writer.write([b"two\n"])
+        writer.close()
+
+        self.assertEqual(b"\none\ntwo\n", self.content())
+
+    def test_no_bytes_taken(self) -> None:
+        """A system that takes nothing and gives no reason is a failure, not a loop without end."""
+        writer, _ = self.writer(writev=[0])
+
+        self.assertRaises(OSError, writer.write, [b"one\n"])
+        writer.close()
+
+    def test_not_ready(self) -> None:
+        """A descriptor that others made non-blocking is waited for."""
+        writer, file_system = self.writer(writev=[BlockingIOError(), 2, BlockingIOError(), BlockingIOError()])
+        writer.write([b"one\n"])
+        writer.close()
+
+        self.assertEqual(b"one\n", self.content())
+        self.assertEqual(3, len(file_system.named("wait_writable")))
+
+    def test_is_regular(self) -> None:
+        """It knows a file from a pipe."""
+        writer, _ = self.writer()
+        self.assertTrue(writer.is_regular)
+        writer.close()
+        reading, writing = os.pipe()
+        writer = LineWriter(FileSystem(), writing)
+        self.assertFalse(writer.is_regular)
+        writer.close()
+        os.close(reading)
+
+    def test_wait_writable(self) -> None:
+        """Waiting ends when there is room, and when the reader is gone."""
+        reading, writing = os.pipe()
+        FileSystem().wait_writable(writing)
+        os.close(reading)
+        FileSystem().wait_writable(writing)
+        os.close(writing)
+
+    def test_full_pipe(self) -> None:
+        """A pipe whose reader has gone raises, whatever fitted before."""
+        reading, writing = os.pipe()
+        writer = LineWriter(FileSystem(), writing)
+        writer.write([b"one\n"])
+        os.close(reading)
+
+        self.assertRaises(BrokenPipeError, writer.write, [b"two\n"])
+        writer.close()
+
+    @settings(deadline=None)
+    @given(
+        st.lists(st.lists(st.binary(max_size=5).map(lambda text: text.replace(b"\n", b"") + b"\n"), min_size=1)),
+        st.lists(st.one_of(st.just(ENOSPC), st.integers(1, 12))),
+    )
+    def test_lines_stay_whole(self, batches: list[list[bytes]], steps: list[Exception | int]) -> None:
+        """Whatever fails when, each line of a batch that succeeded is there, whole, once or more, and in order."""
+        writer, _ = self.writer(writev=steps)
+        good: list[bytes] = []
+        for batch in batches:
+            try:
+                writer.write(batch)
+            except OSError:
+                continue
+            good += batch
+        writer.close()
+
+        found = iter(line + b"\n" for line in self.content().split(b"\n"))
+        self.assertTrue(all(line in found for line in good), (good, self.content()))

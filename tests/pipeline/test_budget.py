@@ -1,0 +1,144 @@
+"""Counting what waits."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.message.message import Message
+from webhookrx.pipeline.budget import Budget, size_of
+from webhookrx.testing import make_message
+
+
+class BudgetTests(SynchronousTestCase):
+    """A budget never goes past its limits, and gives back what it counted."""
+
+    def test_reserve(self) -> None:
+        """Reservations fit up to the last byte; one that does not fit counts for nothing."""
+        budget = Budget(12, 10)
+
+        self.assertEqual((True, False), (budget.has_room(9), budget.has_room(10)))
+        self.assertTrue(budget.reserve(9))
+        self.assertFalse(budget.reserve(1))
+        self.assertEqual(9, budget.bytes)
+        budget.release(9)
+        self.assertEqual(0, budget.bytes)
+
+    def test_bodies_leave_room(self) -> None:
+        """Bodies in progress get three quarters of the bytes, the rest is there for messages."""
+        budget = Budget(100, 10)
+        self.assertTrue(budget.reserve(75))
+        self.assertFalse(budget.reserve(1))
+        self.assertTrue(budget.add_message(10))
+        self.assertTrue(budget.add_message(15))
+        self.assertFalse(budget.add_message(1))
+        budget.release(75)
+        self.assertTrue(budget.reserve(75))
+
+    def test_large_message(self) -> None:
+        """A message that is larger than the limit finds room when no other waits, and only then."""
+        budget = Budget(10, 10)
+        self.assertTrue(budget.add_message(11))
+        self.assertFalse(budget.add_message(0))
+        budget.remove_messages(1, 11)
+        self.assertTrue(budget.add_message(1))
+        self.assertFalse(budget.add_message(11))
+
+    def test_messages(self) -> None:
+        """Messages are limited by number and by bytes."""
+        cases = [
+            # max_bytes, max_messages, sizes, how many fit
+            (100, 2, [1, 1, 1], 2),
+            (10, 5, [5, 5, 1], 2),
+            (10, 5, [11], 1),
+            (10, 5, [1, 10], 1),
+            (10, 5, [0, 0, 0], 3),
+        ]
+        for max_bytes, max_messages, sizes, fitting in cases:
+            budget = Budget(max_bytes, max_messages)
+
+            self.assertEqual(fitting, sum(budget.add_message(size) for size in sizes))
+            self.assertEqual(fitting, budget.messages)
+
+    def test_is_full(self) -> None:
+        """It is full when nothing fits any more, by either limit."""
+        by_number, by_bytes = Budget(10, 1), Budget(10, 5)
+
+        self.assertFalse(by_number.is_full())
+        by_number.add_message(1)
+        by_bytes.add_message(10)
+
+        self.assertTrue(by_number.is_full())
+        self.assertTrue(by_bytes.is_full())
+
+    def test_marks(self) -> None:
+        """The high mark lies above three quarters of either limit, the low mark at half of both."""
+        cases = [
+            # sizes, above high, below low
+            ([], False, True),
+            ([50], False, True),
+            ([51], False, False),
+            ([75], False, False),
+            ([76], True, False),
+            ([1] * 4, False, True),
+            ([1] * 6, False, False),
+            ([1] * 7, True, False),
+        ]
+        for sizes, high, low in cases:
+            budget = Budget(100, 8)
+            for size in sizes:
+                self.assertTrue(budget.add_message(size))
+
+            self.assertEqual((high, low), (budget.is_above_high_mark(), budget.is_below_low_mark()), sizes)
+
+    def test_marks_ignore_bodies(self) -> None:
+        """Reserved bytes move neither mark."""
+        budget = Budget(100, 8)
+        budget.reserve(75)
+
+        self.assertEqual((False, True), (budget.is_above_high_mark(), budget.is_below_low_mark()))
+
+    @settings(deadline=None)
+    @given(st.lists(st.tuples(st.booleans(), st.integers(0, 40))))
+    def test_nothing_leaks(self, steps: list[tuple[bool, int]]) -> None:
+        """Whatever is added, it stays within the limits; and when all is given back, nothing is counted."""
+        budget = Budget(100, 5)
+        reserved, sizes = 0, []
+        for is_message, size in steps:
+            if is_message and budget.add_message(size):
+                sizes.append(size)
+            elif not is_message and budget.reserve(size):
+                reserved += size
+            self.assertEqual(reserved + sum(sizes), budget.bytes)
+            self.assertTrue(budget.bytes <= 100 or len(sizes) == 1)
+            self.assertLessEqual(budget.messages, 5)
+        budget.release(reserved)
+        budget.remove_messages(len(sizes), sum(sizes))
+
+        self.assertEqual((0, 0, 0), (budget.bytes, budget.message_bytes, budget.messages))
+
+
+class SizeOfTests(SynchronousTestCase):
+    """What a prepared message counts for."""
+
+    def test_bytes(self) -> None:
+        """Bytes count for their length."""
+        self.assertEqual(3, size_of(b"abc"))
+
+    def test_message(self) -> None:
+        """A message counts for at least the text that it holds, wherever it holds it."""
+        text = "x" * 1000
+        bare = size_of(make_message(""))
+        for value in (text, [text], {"a": text}, {text: None}, [[{"a": [text]}]], msgspec.Raw(b"1" * 1000)):
+            self.assertGreaterEqual(size_of(make_message("", {"value": value})), bare + 1000)
+
+    def test_names(self) -> None:
+        """Names count too."""
+        self.assertGreaterEqual(size_of(Message({"x" * 1000: None}, 0)), 1000)
+
+    def test_something_else(self) -> None:
+        """Anything else is refused by name."""
+        error = self.assertRaises(TypeError, size_of, "text")
+        self.assertIn("not str", str(error))

@@ -1,0 +1,57 @@
+"""Pausing and resuming; what a consumer must do with it is in the consumer contract."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.contracts.consumer_contract import RecordingProducer
+from webhookrx.pipeline.budget import Budget
+from webhookrx.pipeline.producer_gate import ProducerGate
+
+
+class BrokenProducer(RecordingProducer):
+    """Notes what it was told, then fails."""
+
+    def pauseProducing(self) -> None:
+        """Fail."""
+        super().pauseProducing()
+        raise ValueError("pause")
+
+    def resumeProducing(self) -> None:
+        """Fail."""
+        super().resumeProducing()
+        raise ValueError("resume")
+
+
+class ProducerGateTests(SynchronousTestCase):
+    """The gate tells its producer once each time."""
+
+    def test_broken_producer(self) -> None:
+        """A producer that fails is logged, and stops nobody."""
+        budget = Budget(100, 4)
+        gate = ProducerGate(budget)
+        producer = BrokenProducer()
+        gate.register(producer, True)
+        for _ in range(4):
+            budget.add_message(1)
+        gate.grew()
+        budget.remove_messages(4, 4)
+        gate.shrank()
+
+        self.assertEqual(["pause", "resume"], producer.calls)
+        self.assertEqual(2, len(self.flushLoggedErrors(ValueError)))
+
+    def test_between_the_marks(self) -> None:
+        """Between the marks nothing changes."""
+        budget = Budget(100, 8)
+        gate = ProducerGate(budget)
+        producer = RecordingProducer()
+        gate.register(producer, True)
+        for _ in range(8):
+            budget.add_message(1)
+        gate.grew()
+        budget.remove_messages(2, 2)
+        gate.shrank()
+        gate.grew()
+
+        self.assertEqual(["pause"], producer.calls)

@@ -1,0 +1,160 @@
+"""
+The seams between the shells: rooms on one floor meet here and are joined in L{webhookrx.service}.
+
+Twisted lives from here up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from twisted.internet.interfaces import IPushProducer
+from zope.interface import Attribute, Interface
+
+if TYPE_CHECKING:
+    from twisted.python.failure import Failure
+
+    from webhookrx.errors import NotStored, Reason
+    from webhookrx.http.answers import Answer
+    from webhookrx.intake import Admission, Refused
+    from webhookrx.message.message import Message
+    from webhookrx.request.received import Head
+
+    #: Told once, in the reactor thread: None when every observer has the message safe, else why it is not.
+    Acknowledge = Callable[[NotStored | None], None]
+    #: What an observer makes of a message before it is queued: bytes to write, or the message itself.
+    Prepared = bytes | Message
+
+
+class IMessageObserver(Interface):
+    """
+    Takes messages in batches and says when they are safe.
+
+    C{open}, C{prepare} and C{close} are called in the reactor thread (C{close} after the last C{store}); C{store}
+    and C{reopen} in one thread that belongs to this observer alone, one call at a time, so they may block.
+    """
+
+    spec: str = Attribute("The spec string it was made from, fit for a log line.")
+    promise: str = Attribute("The most that its word can mean: 'durable', 'written' or 'queued'.")
+
+    def open() -> None:
+        """
+        Open what it writes to, before any endpoint listens.
+
+        @raise webhookrx.errors.ConfigError: it can't be opened; the text names it and says why.
+        """
+
+    def prepare(message: Message) -> Prepared:
+        """Turn a message into what C{store} takes, so that encoding is paid once and its size is known."""
+
+    def store(batch: Sequence[Prepared]) -> Sequence[Exception | None] | None:
+        """
+        Make a batch as safe as the C{--ack} level asks.
+
+        @return: None when all of it is safe, else one entry a message: None, or why that one is not safe.
+        @raise Exception: none of the batch is safe.
+        """
+
+    def reopen() -> None:
+        """Close and open again by name: a log rotation moved the file away."""
+
+    def close() -> None:
+        """Let go of everything."""
+
+
+class IMessageConsumer(Interface):
+    """
+    The end of the chain that the web side sees: C{twisted.internet.interfaces.IConsumer} for messages.
+
+    Every byte from the first of a body to the last acknowledgement is counted against one limit.
+    """
+
+    def registerProducer(producer: IPushProducer, streaming: bool) -> None:
+        """Register who is paused when the queue is nearly full; only C{streaming=True} is supported."""
+
+    def unregisterProducer() -> None:
+        """Forget the producer."""
+
+    def has_room(size: int) -> bool:
+        """Whether a body of C{size} bytes would find room now; nothing is counted."""
+
+    def reserve(size: int) -> bool:
+        """Count C{size} bytes of a body that is arriving; False, and nothing counted, when there is no room."""
+
+    def release(size: int) -> None:
+        """Give back what was reserved."""
+
+    def write(message: Message, acknowledge: Acknowledge) -> None:
+        """
+        Hand over a message. C{acknowledge} is called exactly once, never before this method has returned.
+
+        @raise webhookrx.errors.NoRoom: the queue is full; C{acknowledge} is not called.
+        """
+
+
+class IExchange(Interface):
+    """One request under way, from its admission to its answer."""
+
+    head: Head = Attribute("What was said before the body.")
+    admission: Admission = Attribute("What was found out at the end of the head.")
+    body: bytes = Attribute("The whole body, as it came by the wire.")
+
+    def answer(answer: Answer) -> None:
+        """Answer. Nothing happens when the sender is gone or was answered already, at the deadline."""
+
+
+class IEarlyResource(Interface):
+    """A resource that judges a request at the end of its head, before a byte of the body is read."""
+
+    def dispatch(head: Head) -> tuple[IReceiver, Admission] | Refused | None:
+        """
+        Judge a head.
+
+        @return: who takes the request once its body is there, a refusal, or None: not ours, so traverse the tree of
+            resources by segments as C{twisted.web} does.
+        """
+
+
+class IReceiver(Interface):
+    """Takes a request that was admitted."""
+
+    def receive(exchange: IExchange) -> None:
+        """Take a request with its whole body, and answer it now or later."""
+
+
+class IObserverFactory(Interface):
+    """
+    A C{twisted.plugin} that adds an observer name. Third parties drop a module into C{twisted/plugins} that holds
+    an object which provides this and C{twisted.plugin.IPlugin}.
+    """
+
+    name: str = Attribute("The first word of the spec strings it serves.")
+
+    def build(args: Sequence[str], options: dict[str, str], ack: str) -> IMessageObserver:
+        """
+        Make an observer from the rest of its spec string; open nothing yet.
+
+        @raise webhookrx.errors.ConfigError: an argument or option is missing, unknown or wrong.
+        """
+
+
+class ITraffic(Interface):
+    """Is told what happens on the wire, to count it and to log it."""
+
+    def refused(reason: Reason, detail: str, peer: str, method: bytes, path: bytes) -> None:
+        """A request was refused. C{path} is raw, without the query; both it and C{method} may be empty."""
+
+    def accepted(source: str, notes: Sequence[str], left_out: int) -> None:
+        """
+        A message was made.
+
+        @param notes: words for what was worth counting about it.
+        @param left_out: how many names of its payload were the receiver's own.
+        """
+
+    def handshake_failed(peer: str, failure: Failure) -> None:
+        """A connection ended before its TLS handshake did."""
+
+    def failed(what: str, failure: Failure) -> None:
+        """Something of ours raised what it should not."""

@@ -1,0 +1,1 @@
+"""Observers: what takes messages, and says when they are safe."""

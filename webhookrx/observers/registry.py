@@ -1,0 +1,133 @@
+"""
+Observer names: ours, and those that third parties add by C{twisted.plugin}.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from twisted.logger import ILogObserver, globalLogPublisher
+from twisted.plugin import getPlugins
+from zope.interface import provider
+from zope.interface.exceptions import Invalid
+from zope.interface.verify import verifyObject
+
+from webhookrx.errors import ConfigError
+from webhookrx.interfaces import IMessageObserver, IObserverFactory
+from webhookrx.observers.file import FILE_OPTIONS, build_file
+from webhookrx.observers.log_observer import build_log_observer
+from webhookrx.observers.stdout import STDOUT_OPTIONS, build_stdout
+
+if TYPE_CHECKING:
+    from twisted.logger import LogEvent
+
+    from webhookrx.config.settings import Observer
+
+
+class _BuiltIn(NamedTuple):
+    """How to make one of our own: from spec string, arguments, options and C{--ack} level."""
+
+    build: Callable[[str, Sequence[str], Mapping[str, str], str], IMessageObserver]
+    options: tuple[str, ...]
+
+
+_BUILT_IN = {
+    "file": _BuiltIn(build_file, FILE_OPTIONS),
+    "observer": _BuiltIn(build_log_observer, ()),
+    "stdout": _BuiltIn(build_stdout, STDOUT_OPTIONS),
+}
+
+
+def known_names() -> list[str]:
+    """Return every name that a spec string may begin with, sorted."""
+    return sorted({*_BUILT_IN, *_find_factories().by_name})
+
+
+def build(observer: Observer, ack: str) -> IMessageObserver:
+    """
+    Make an observer from its parsed spec string; nothing is opened yet. Our own win over plugins of the same name.
+
+    @param ack: the C{--ack} level.
+    @raise ConfigError: the name, an argument or an option is unknown or wrong, or a plugin is broken.
+    """
+    options = _options_of(observer)
+    built_in = _BUILT_IN.get(observer.name)
+    if built_in is None:
+        return _build_by_plugin(observer, options, ack)
+    for key in options:
+        if key not in built_in.options:
+            known = (
+                f"its options are {', '.join(sorted(built_in.options))}" if built_in.options else "it has no options"
+            )
+            raise ConfigError(
+                f"observer {observer.name!r}: unknown option {key!r}; {known}{_guess(key, built_in.options)}"
+            )
+    return built_in.build(observer.text, observer.args, options, ack)
+
+
+def _options_of(observer: Observer) -> dict[str, str]:
+    options = dict(observer.options)
+    if len(options) < len(observer.options):
+        keys = [key for key, _ in observer.options]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise ConfigError(f"observer {observer.name!r}: option {repeated!r} is given twice")
+    return options
+
+
+def _build_by_plugin(observer: Observer, options: dict[str, str], ack: str) -> IMessageObserver:
+    name = observer.name
+    found = _find_factories()
+    factory = found.by_name.get(name)
+    if factory is None:
+        names = sorted({*_BUILT_IN, *found.by_name})
+        broken = f" (plugins that can't be used: {'; '.join(found.broken)})" if found.broken else ""
+        raise ConfigError(f"unknown observer {name!r}; known are {', '.join(names)}{_guess(name, names)}{broken}")
+    try:
+        built = factory.build(observer.args, options, ack)
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"observer {name!r}: its plugin failed: {type(error).__name__}: {error}") from error
+    try:
+        verifyObject(IMessageObserver, built)
+    except Invalid as error:
+        raise ConfigError(
+            f"observer {name!r}: its plugin made something that is no IMessageObserver: {error}"
+        ) from error
+    return built
+
+
+class _Found(NamedTuple):
+    by_name: dict[str, IObserverFactory]
+    broken: list[str]
+
+
+def _find_factories() -> _Found:
+    """Find the plugins. C{twisted.plugin} only logs what fails to import, so its log is where that is learned."""
+    broken: list[str] = []
+    by_name: dict[str, IObserverFactory] = {}
+
+    @provider(ILogObserver)
+    def note_failure(event: LogEvent) -> None:
+        failure = event.get("log_failure", event.get("failure"))
+        if failure is not None:
+            broken.append(f"{failure.type.__name__}: {failure.getErrorMessage()}")
+
+    globalLogPublisher.addObserver(note_failure)
+    try:
+        for factory in getPlugins(IObserverFactory):
+            name = getattr(factory, "name", None)
+            if isinstance(name, str):
+                by_name.setdefault(name, factory)
+            else:
+                broken.append(f"{type(factory).__module__}: it has no name")
+    finally:
+        globalLogPublisher.removeObserver(note_failure)
+    return _Found(by_name, broken)
+
+
+def _guess(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

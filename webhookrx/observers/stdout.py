@@ -1,0 +1,106 @@
+"""
+C{stdout}: writes lines to standard output, apart from the service's own log.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from zope.interface import implementer
+
+from webhookrx.errors import ConfigError
+from webhookrx.interfaces import IMessageObserver
+from webhookrx.observers.line_writer import FileSystem, LineWriter
+from webhookrx.observers.lines import LINE_OPTIONS, RenderLine, render_line_for
+
+if TYPE_CHECKING:
+    from webhookrx.interfaces import Prepared
+
+STDOUT_OPTIONS = LINE_OPTIONS
+
+
+@implementer(IMessageObserver)
+class StdoutObserver:
+    """
+    Writes messages as lines to a duplicate of a file descriptor.
+
+    C{twistd} puts its log in the place of C{sys.stdout}, so that one can't be used. With C{--ack durable} it syncs
+    when the descriptor is a regular file; a pipe or terminal has no disk, so there its word means C{"written"}.
+    After a failed sync nothing is safe any more until the service is restarted: there is no name to open again.
+
+    @param spec: the spec string.
+    @param render_line: makes a line of a message.
+    @param ack: the C{--ack} level.
+    @param fd: the descriptor, standard output outside tests.
+    """
+
+    def __init__(
+        self, spec: str, render_line: RenderLine, ack: str, fd: int = 1, file_system: FileSystem | None = None
+    ) -> None:
+        self.spec = spec
+        self.prepare = render_line
+        self.promise = "durable" if ack == "durable" else "written"
+        self._sync_wanted = ack == "durable"
+        self._fd = fd
+        self._file_system = FileSystem() if file_system is None else file_system
+        self._identity = self._identify()
+        self._writer: LineWriter | None = None
+
+    def open(self) -> None:
+        """
+        Take the duplicate.
+
+        @raise ConfigError: standard output is closed, or no longer what it was when the process started.
+        """
+        if self._identify() != self._identity:
+            raise ConfigError("observer stdout: standard output is lost in the background; run twistd with --nodaemon")
+        self._writer = LineWriter(self._file_system, self._file_system.dup(self._fd))
+        if not self._writer.is_regular:
+            self.promise = "written"
+
+    def store(self, batch: Sequence[Prepared]) -> None:
+        """
+        Write a batch.
+
+        @raise OSError: none of it counts as safe.
+        """
+        writer = self._writer
+        if writer is None:
+            raise OSError(errno.EBADF, "standard output was closed after a failed sync")
+        writer.write(cast("Sequence[bytes]", batch))
+        if self._sync_wanted and writer.is_regular:
+            try:
+                writer.sync()
+            except OSError:
+                self._writer = None
+                writer.close()
+                raise
+
+    def reopen(self) -> None:
+        """Do nothing: standard output has no name to open again."""
+
+    def close(self) -> None:
+        """Close the duplicate."""
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            writer.close()
+
+    def _identify(self) -> tuple[int, int]:
+        try:
+            status = self._file_system.fstat(self._fd)
+        except OSError as error:
+            raise ConfigError(f"observer stdout: standard output can't be used: {error.strerror}") from error
+        return status.st_dev, status.st_ino
+
+
+def build_stdout(spec: str, args: Sequence[str], options: Mapping[str, str], ack: str) -> StdoutObserver:
+    """
+    Make the observer of C{stdout[:format=json|template:template=TEXT]}.
+
+    @raise ConfigError: it has an argument, an option is wrong, or standard output is closed.
+    """
+    if args:
+        raise ConfigError("observer 'stdout' takes no argument, only options such as format=json")
+    return StdoutObserver(spec, render_line_for("stdout", options), ack)

@@ -1,0 +1,126 @@
+"""
+How much may wait: bytes and messages counted against two limits. No reactor, no clock.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from webhookrx.message.message import Message
+
+if TYPE_CHECKING:
+    from webhookrx.interfaces import Prepared
+    from webhookrx.message.message import Value
+
+
+class Budget:
+    """
+    Counts what bodies in progress have reserved, and what messages hold until their last acknowledgement.
+
+    Bodies in progress get at most three quarters of the bytes: senders who begin large bodies and do not end them must
+    not keep small messages out. And a message always finds room when no other waits, however large it has become: what
+    passed as a body must not be refused for ever.
+
+    The marks look at messages alone: those leave by themselves once observers have them safe. Bodies that senders
+    have not finished do not, so pausing the senders because of them would wait for ever.
+
+    @ivar bytes: reserved bytes and the bytes of messages together.
+    @ivar message_bytes: the bytes of messages.
+    @ivar messages: messages that wait.
+    """
+
+    __slots__ = (
+        "_high_bytes",
+        "_high_messages",
+        "_low_bytes",
+        "_low_messages",
+        "_max_bytes",
+        "_max_messages",
+        "_max_reserved",
+        "bytes",
+        "message_bytes",
+        "messages",
+    )
+
+    def __init__(self, max_bytes: int, max_messages: int) -> None:
+        self._max_bytes = max_bytes
+        self._max_messages = max_messages
+        self._max_reserved = max_bytes * 3 // 4
+        self._high_bytes = max_bytes * 3 // 4
+        self._high_messages = max_messages * 3 // 4
+        self._low_bytes = max_bytes // 2
+        self._low_messages = max_messages // 2
+        self.bytes = 0
+        self.message_bytes = 0
+        self.messages = 0
+
+    def reserve(self, size: int) -> bool:
+        """Count C{size} bytes of a body in progress; False, and nothing counted, when there is no room."""
+        if not self.has_room(size):
+            return False
+        self.bytes += size
+        return True
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether C{size} bytes of a body in progress would find room now."""
+        total = self.bytes + size
+        return total <= self._max_bytes and total - self.message_bytes <= self._max_reserved
+
+    def release(self, size: int) -> None:
+        """Give back C{size} reserved bytes."""
+        self.bytes -= size
+
+    def is_full(self) -> bool:
+        """Tell whether there is surely no room for a message, whatever its size."""
+        return self.messages >= self._max_messages or (self.messages > 0 and self.bytes >= self._max_bytes)
+
+    def add_message(self, size: int) -> bool:
+        """Count a message of C{size} bytes; False, and nothing counted, when there is no room."""
+        total = self.bytes + size
+        if self.messages and (total > self._max_bytes or self.messages >= self._max_messages):
+            return False
+        self.bytes = total
+        self.message_bytes += size
+        self.messages += 1
+        return True
+
+    def remove_messages(self, count: int, size: int) -> None:
+        """Give back what C{count} messages of C{size} bytes in all held."""
+        self.bytes -= size
+        self.message_bytes -= size
+        self.messages -= count
+
+    def is_above_high_mark(self) -> bool:
+        """Tell whether messages hold more than three quarters of either limit: time to pause the producer."""
+        return self.message_bytes > self._high_bytes or self.messages > self._high_messages
+
+    def is_below_low_mark(self) -> bool:
+        """Tell whether messages hold at most half of both limits: time to resume the producer."""
+        return self.message_bytes <= self._low_bytes and self.messages <= self._low_messages
+
+
+def size_of(prepared: Prepared) -> int:
+    """
+    Return the bytes that a prepared message is counted for: its length, or an estimate of what a L{Message} holds.
+
+    @raise TypeError: it is neither bytes nor a L{Message}.
+    """
+    if isinstance(prepared, bytes):
+        return len(prepared)
+    if isinstance(prepared, Message):
+        return _size_of_value(prepared.values)
+    raise TypeError(f"prepare() must return bytes or a Message, not {type(prepared).__name__}")
+
+
+def _size_of_value(value: Value) -> int:
+    size = sys.getsizeof(value)
+    if isinstance(value, msgspec.Raw):
+        return size + len(value)
+    if isinstance(value, dict):
+        return size + sum(sys.getsizeof(name) + _size_of_value(member) for name, member in value.items())
+    if isinstance(value, list):
+        return size + sum(map(_size_of_value, value))
+    return size

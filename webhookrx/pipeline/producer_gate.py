@@ -1,0 +1,59 @@
+"""
+Pauses the one producer of a chain when too much waits, and resumes it once enough has left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twisted.logger import Logger
+
+if TYPE_CHECKING:
+    from twisted.internet.interfaces import IPushProducer
+
+    from webhookrx.pipeline.budget import Budget
+
+_log = Logger()
+
+
+class ProducerGate:
+    """The producer's half of C{twisted.internet.interfaces.IConsumer}, on the marks of a L{Budget}."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._producer: IPushProducer | None = None
+        self._paused = False
+
+    def register(self, producer: IPushProducer, streaming: bool) -> None:
+        """
+        Take the producer, and pause it at once when too much waits already.
+
+        @raise RuntimeError: there is one already.
+        @raise ValueError: it is a pull producer; nobody can pull a request out of a sender.
+        """
+        if self._producer is not None:
+            raise RuntimeError("a producer is registered already")
+        if not streaming:
+            raise ValueError("only push producers (streaming=True) are supported")
+        self._producer = producer
+        self.grew()
+
+    def unregister(self) -> None:
+        """Forget the producer, as it is."""
+        self._producer = None
+        self._paused = False
+
+    def grew(self) -> None:
+        """Look at the budget after something was added to it."""
+        if not self._paused and self._producer is not None and self._budget.is_above_high_mark():
+            # First the fact, then the call: a producer may call back into the chain from here.
+            self._paused = True
+            with _log.failuresHandled("Pausing the producer failed"):
+                self._producer.pauseProducing()
+
+    def shrank(self) -> None:
+        """Look at the budget after something was taken from it."""
+        if self._paused and self._producer is not None and self._budget.is_below_low_mark():
+            self._paused = False
+            with _log.failuresHandled("Resuming the producer failed"):
+                self._producer.resumeProducing()

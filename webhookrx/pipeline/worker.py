@@ -1,0 +1,74 @@
+"""
+A thread that belongs to one observer, so that a slow disk never holds up the reactor or another observer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from twisted.internet.interfaces import IReactorFromThreads
+
+#: What is to be done, elsewhere.
+Work = Callable[[], object]
+#: Told in the reactor thread what the work returned, or the exception that it raised.
+Done = Callable[[object], None]
+
+
+class Worker(Protocol):
+    """
+    Does one piece of work at a time, in order, away from the reactor thread.
+
+    C{webhookrx.testing.StepWorker} is the one for tests without threads.
+    """
+
+    def start(self) -> None:
+        """Be ready; called once, after the process has gone to the background."""
+
+    def run(self, work: Work, done: Done) -> None:
+        """Do C{work} after all that came before; then, in the reactor thread, C{done}. Never before this returns."""
+
+    def stop(self) -> None:
+        """End after the work that was given so far."""
+
+
+class ThreadWorker:
+    """
+    A L{Worker} on a thread of its own.
+
+    @param reactor: takes the results back.
+    @param name: the thread's name, for debuggers and C{top -H}.
+    """
+
+    def __init__(self, reactor: IReactorFromThreads, name: str) -> None:
+        self._reactor = reactor
+        self._queue: SimpleQueue[tuple[Work, Done] | None] = SimpleQueue()
+        # A daemon: an observer that hangs on a dead disk must not keep a process alive past its drain limit.
+        self._thread = Thread(target=self._loop, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread. A thread does not survive a fork, so not before the process is in the background."""
+        self._thread.start()
+
+    def run(self, work: Work, done: Done) -> None:
+        """Queue the work."""
+        self._queue.put((work, done))
+
+    def stop(self) -> None:
+        """End the thread once it has done what is queued."""
+        self._queue.put(None)
+
+    def _loop(self) -> None:
+        while (task := self._queue.get()) is not None:
+            work, done = task
+            try:
+                outcome = work()
+            except BaseException as error:
+                # Even SystemExit: a thread that ends here leaves every later message without an answer.
+                outcome = error
+            self._reactor.callFromThread(done, outcome)
+            # Between two batches, hold on to nothing of the last.
+            del task, work, done, outcome
