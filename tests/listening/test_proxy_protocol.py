@@ -1,0 +1,105 @@
+"""
+Tests for L{webhookrx.listening.proxy_protocol}.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.address import IPv4Address
+from twisted.internet.endpoints import TCP4ServerEndpoint
+from twisted.internet.interfaces import IStreamServerEndpoint
+from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.testing import MemoryReactorClock, StringTransportWithDisconnection
+from twisted.trial.unittest import SynchronousTestCase
+from zope.interface.verify import verifyObject
+
+from webhookrx.listening.proxy_protocol import ProxyProtocolEndpoint
+
+V1 = b"PROXY TCP4 192.0.2.7 192.0.2.1 4321 443\r\n"
+V2 = (
+    b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c"
+    + bytes([192, 0, 2, 7, 192, 0, 2, 1])
+    + (4321).to_bytes(2, "big")
+    + (443).to_bytes(2, "big")
+)
+
+
+class Recorder(Protocol):
+    """Keeps what it gets; raises when told to."""
+
+    def __init__(self) -> None:
+        self.received = b""
+
+    def dataReceived(self, data: bytes) -> None:
+        """Keep it."""
+        if data == b"raise":
+            raise ValueError("of its own")
+        self.received += data
+
+
+class ProxyProtocolTests(SynchronousTestCase):
+    """Connections behind a proxy, and those that are not."""
+
+    def setUp(self) -> None:
+        """Listen in memory."""
+        self.bad: list[str] = []
+        reactor = MemoryReactorClock()
+        endpoint = ProxyProtocolEndpoint(TCP4ServerEndpoint(reactor, 1), self.bad.append)
+        verifyObject(IStreamServerEndpoint, endpoint)
+        self.successResultOf(endpoint.listen(Factory.forProtocol(Recorder)))
+        self.factory = reactor.tcpServers[0][1]
+
+    def connect(self) -> tuple[Any, Recorder, Any]:
+        """Return the outer protocol, the inner one, and the transport."""
+        peer = IPv4Address("TCP", "198.51.100.1", 5)
+        transport: Any = StringTransportWithDisconnection(peerAddress=peer)
+        protocol = self.factory.buildProtocol(peer)
+        transport.protocol = protocol
+        protocol.makeConnection(transport)
+        return protocol, protocol.wrappedProtocol, transport
+
+    def test_good(self) -> None:
+        """After a good header of either version the data and the proxied address reach the protocol."""
+        for header in (V1, V2):
+            protocol, inner, transport = self.connect()
+            protocol.dataReceived(header + b"one ")
+            protocol.dataReceived(b"two")
+            self.assertEqual((b"one two", "192.0.2.7", 4321), (inner.received, *_peer(inner)))
+            self.assertTrue(transport.connected)
+        self.assertEqual([], self.bad)
+
+    def test_bad(self) -> None:
+        """A bad header closes the connection and is told, with the address of who connected; nothing raises."""
+        for data in (
+            b"POST / HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"PROXY TCP4 zz 1.1.1.1 x y\r\n",
+            b"PROXY TCP4 \xff\xff\xff\xff 1.1.1.1 1 2\r\n",
+            b"PROXY UNKNOWN\r\n",
+            b"PROXY NONSENSE " + b"x" * 200,
+            V2[:12] + b"\x2f\x11\x00\x0c" + V2[16:],
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        ):
+            self.bad.clear()
+            protocol, inner, transport = self.connect()
+            protocol.dataReceived(data)
+            self.assertEqual((["198.51.100.1"], b"", False), (self.bad, inner.received, transport.connected), data)
+
+    def test_slow_header(self) -> None:
+        """A header may come in parts."""
+        protocol, inner, _ = self.connect()
+        protocol.dataReceived(V1[:20])
+        protocol.dataReceived(V1[20:] + b"x")
+        self.assertEqual((b"x", []), (inner.received, self.bad))
+
+    def test_errors_of_the_protocol(self) -> None:
+        """What the protocol inside raises is not taken for a bad header."""
+        protocol, _, _ = self.connect()
+        with self.assertRaises(ValueError):
+            protocol.dataReceived(V1 + b"raise")
+        self.assertEqual([], self.bad)
+
+
+def _peer(protocol: Any) -> tuple[str, int]:
+    peer = protocol.transport.getPeer()
+    return peer.host if isinstance(peer.host, str) else peer.host.decode("ascii"), peer.port

@@ -1,0 +1,56 @@
+"""
+Put an endpoint together: the socket inside, then the PROXY header, then TLS.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.endpoints import serverFromString, wrapServerTLS
+from twisted.internet.interfaces import IOpenSSLServerConnectionCreator, IStreamServerEndpoint
+
+from webhookrx.config.settings import Listener
+from webhookrx.errors import ConfigError
+from webhookrx.listening.proxy_protocol import BadHeader, ProxyProtocolEndpoint
+
+
+def build_endpoint(
+    reactor: Any,
+    listener: Listener,
+    creator: IOpenSSLServerConnectionCreator | None,
+    bad_header: BadHeader = lambda peer: None,
+) -> IStreamServerEndpoint:
+    """
+    Build the endpoint of a listener; nothing is opened yet.
+
+    The PROXY header comes outside TLS, since a proxy that passes TLS on can't write into it. Behind it the transport's
+    C{getPeer} is the proxied address, but only once the header has come: not yet in C{connectionMade}.
+
+    @param reactor: the one to listen with; for a string it must provide what that kind of endpoint needs.
+    @param creator: who makes the TLS connections; None exactly when C{listener.tls} is None.
+    @param bad_header: told the address of who sent no good PROXY header where one is due.
+
+    @raise ConfigError: no endpoint can be made from C{listener.inner}, such as a socket that systemd did not pass.
+    """
+    if (listener.tls is None) != (creator is None):
+        raise ValueError("a TLS listener needs a connection creator, and only a TLS listener")
+    endpoint = _inner_endpoint(reactor, listener)
+    if listener.proxy_protocol:
+        endpoint = ProxyProtocolEndpoint(endpoint, bad_header)
+    if creator is not None:
+        endpoint = wrapServerTLS(creator, endpoint, reactor)
+    return endpoint
+
+
+def _inner_endpoint(reactor: Any, listener: Listener) -> IStreamServerEndpoint:
+    try:
+        endpoint: IStreamServerEndpoint = serverFromString(reactor, listener.inner)
+    except Exception as error:
+        # Endpoint parsers raise whatever their first mistake happens to raise: a dozen kinds, plugins aside.
+        if listener.inner.partition(":")[0].lower() == "systemd" and isinstance(error, LookupError):
+            raise ConfigError(
+                f"{listener.text!r} names a socket that systemd did not pass; it needs a socket unit, which sets "
+                "LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES."
+            ) from None
+        raise ConfigError(f"{listener.text!r} is no endpoint to listen on: {error}.") from error
+    return endpoint

@@ -1,0 +1,101 @@
+"""
+A service that owns one open port.
+"""
+
+from __future__ import annotations
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IAddress, IListeningPort, IProtocolFactory, IStreamServerEndpoint
+from twisted.python.failure import Failure
+
+from webhookrx.errors import WebhookrxError
+
+
+class CannotListen(SystemExit, WebhookrxError):
+    """
+    A port can't be opened, so the process can't do its work.
+
+    As an C{Exception} it makes C{twistd} remove its pid file and, daemonised, tell the waiting parent the reason; as a
+    C{SystemExit}, whose constructor must come first, it ends the interpreter with status 1 and its text as the last
+    line, instead of a traceback. The reason comes first, since that parent gets no more than a hundred bytes.
+    """
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(f"{reason}: can't listen on {text}")
+
+
+class ListenerService(Service):
+    """
+    Listens with an endpoint from start to stop.
+
+    Under C{twistd} it listens before privileges are dropped, so that C{--uid} goes with a port below 1024. Under
+    C{twist}, which knows no such step, it listens when it starts.
+
+    @ivar address: where it listens; None before the start and after the stop.
+    """
+
+    address: IAddress | None = None
+
+    def __init__(self, endpoint: IStreamServerEndpoint, factory: IProtocolFactory, text: str) -> None:
+        """
+        @param text: the endpoint as the user wrote it, for the error.
+        """
+        self._endpoint = endpoint
+        self._factory = factory
+        self._text = text
+        self._port: IListeningPort | None = None
+
+    def privilegedStartService(self) -> None:
+        """
+        Open the port.
+
+        @raise CannotListen: it can't be opened.
+        """
+        super().privilegedStartService()
+        self._port = self._listen()
+        self.address = self._port.getHost()
+
+    def startService(self) -> None:
+        """
+        Open the port, unless that is done.
+
+        @raise CannotListen: it can't be opened.
+        """
+        super().startService()
+        if self._port is None:
+            self.privilegedStartService()
+
+    def stopService(self) -> Deferred[None]:
+        """Close the port; connections stay. Return a Deferred that fires when it is closed."""
+        super().stopService()
+        port, self._port, self.address = self._port, None, None
+        if port is None:
+            return succeed(None)
+        closed = port.stopListening()
+        return closed if isinstance(closed, Deferred) else succeed(None)
+
+    def _listen(self) -> IListeningPort:
+        """
+        Every endpoint of Twisted's opens its port at once, and its Deferred says how that went. One that takes its
+        time could fail after the process has reported that it is up; it is not supported.
+        """
+        opened: list[IListeningPort] = []
+        failed: list[Failure] = []
+        listening = self._endpoint.listen(self._factory)
+        listening.addCallbacks(opened.append, failed.append)
+        if failed:
+            raise CannotListen(_reason(failed[0].value), self._text)
+        if not opened:
+            listening.addBoth(lambda _: None)
+            listening.cancel()
+            raise CannotListen("This endpoint does not open at once", self._text)
+        return opened[0]
+
+
+def _reason(error: BaseException | None) -> str:
+    """Return the system's own words where there are any."""
+    cause = error.socketError if isinstance(error, CannotListenError) else error
+    words = (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
+    return words.rstrip(".")

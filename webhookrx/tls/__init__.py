@@ -1,0 +1,3 @@
+"""
+The server side of TLS: keys and chains, the client-certificate policy, and why a handshake failed.
+"""

@@ -1,0 +1,101 @@
+"""
+What is asked of a client's certificate: the two rows of the specification's table (section 5.2).
+
+B{optional-untrusted} (C{peer_verify} off): every client gets TLS. No certificate is asked for. One that is asked for
+and then ignored can still break the handshake: a key that does not fit, a kind that OpenSSL refuses, a text that does
+not parse. It makes browsers open a dialogue, and costs every handshake a signature. Without the question a client with
+a bad certificate can't fail.
+
+B{required-trusted} (C{peer_verify} on): a client without a certificate gets no connection, nor does one whose
+certificate leads to no trusted CA, is out of its time, or is not meant for clients.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import cast
+
+from OpenSSL import SSL
+from OpenSSL.crypto import X509, X509Store, X509StoreFlags
+
+from webhookrx.config.settings import TLS
+from webhookrx.errors import ConfigError
+from webhookrx.tls.handshake import ClientCertificateRefused
+from webhookrx.tls.key_and_chain import read_file
+
+#: What C{openssl rehash} makes: the 32-bit hash of the subject, and a number for those that share it.
+_HASHED_NAME = re.compile(r"[0-9a-f]{8}\.[0-9]+")
+
+_SESSION_ID_CONTEXT = b"webhookrx"
+
+
+def apply_client_cert_policy(context: SSL.Context, tls: TLS) -> None:
+    """
+    Set up the verification of client certificates.
+
+    @raise ConfigError: a trust option is missing, or names something that can't be used; the text names it.
+    """
+    # Tickets carry their own state; a cache in memory would only grow with the number of clients.
+    context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
+    context.set_session_id(_SESSION_ID_CONTEXT)
+    if not tls.peer_verify:
+        context.set_verify(SSL.VERIFY_NONE)
+        return
+    # A resumed session skips verification: a removed CA or a certificate that has expired would go on working.
+    context.set_options(SSL.OP_NO_TICKET)
+    context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT, _verify)
+    _load_trust(context, tls)
+
+
+def _verify(connection: SSL.Connection, certificate: X509, code: int, depth: int, ok: int) -> bool:
+    """
+    Add nothing to OpenSSL's decision, but give its reason a way to the log. An exception in this callback fails the
+    verification, and pyOpenSSL raises it again from C{do_handshake}; so no table by connection is needed.
+    """
+    if not ok:
+        raise ClientCertificateRefused(code)
+    return True
+
+
+def _load_trust(context: SSL.Context, tls: TLS) -> None:
+    if tls.ca_file is None and tls.ca_dir is None and not tls.system_store:
+        raise ConfigError(
+            "Client certificates can't be verified without a CA file, a CA directory or the system store."
+        )
+    if tls.ca_file is not None:
+        _load_ca_file(context, tls.ca_file)
+        # Clients choose a certificate by these names. Where more is trusted than this file an incomplete list would
+        # keep good clients out, and no list means any CA (RFC 8446, section 4.2.4).
+        if tls.ca_dir is None and not tls.system_store:
+            context.load_client_ca(os.fsencode(tls.ca_file))
+    if tls.ca_dir is not None:
+        _load_ca_dir(context, tls.ca_dir)
+    if tls.system_store:
+        context.set_default_verify_paths()
+    store = cast(X509Store, context.get_cert_store())
+    # A CA that was named as trusted is trusted, also when it is an intermediate one whose root is not at hand.
+    store.set_flags(X509StoreFlags.PARTIAL_CHAIN)
+
+
+def _load_ca_file(context: SSL.Context, path: str) -> None:
+    read_file(path, "CA")
+    try:
+        context.load_verify_locations(path)
+    except SSL.Error:
+        raise ConfigError(f"The CA file {path} holds no certificate in PEM format.") from None
+
+
+def _load_ca_dir(context: SSL.Context, path: str) -> None:
+    """
+    OpenSSL looks into the directory at each handshake, and trusts nobody, in silence, where no name is a hash.
+    """
+    try:
+        names = os.listdir(path)
+    except OSError as error:
+        raise ConfigError(f"The CA directory {path} can't be read: {error.strerror}.") from None
+    if not any(map(_HASHED_NAME.fullmatch, names)):
+        raise ConfigError(
+            f"The CA directory {path} holds no certificate under its hash, such as 'a1b2c3d4.0'; run 'openssl rehash'."
+        )
+    context.load_verify_locations(None, path)
