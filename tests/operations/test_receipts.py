@@ -1,0 +1,25 @@
+"""
+Tests for L{webhookrx.operations.receipts}.
+"""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.operations.receipts import Receipts
+
+
+class ReceiptsTests(SynchronousTestCase):
+    """Times and numbers of messages."""
+
+    def test_ids(self) -> None:
+        """Ids are in the order of receipt, also when the clock is set back; times are the clock's."""
+        times = iter([5_000_000, 4_000_000])
+        receipts = Receipts(lambda: next(times), "start")
+        first, second = receipts(), receipts()
+        self.assertEqual((5_000_000, 4_000_000), (first.received, second.received))
+        self.assertEqual(("start-0000000001", "start-0000000002"), (first.id, second.id))
+
+    def test_processes(self) -> None:
+        """Two processes that start in the same moment give different ids."""
+        self.assertNotEqual(Receipts(lambda: 1)().id, Receipts(lambda: 1)().id)

@@ -1,0 +1,116 @@
+"""
+Tests for L{webhookrx.operations.traffic_log}.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.error import ConnectionDone, TimeoutError
+from twisted.internet.task import Clock
+from twisted.logger import Logger, formatEvent
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+from zope.interface.verify import verifyObject
+
+from webhookrx.errors import BAD_TOKEN, NO_MATCHING_PATH
+from webhookrx.interfaces import ITraffic
+from webhookrx.operations.counters import Counters
+from webhookrx.operations.line_limit import LineLimit
+from webhookrx.operations.traffic_log import TrafficLog, shown
+
+
+class TrafficLogTests(SynchronousTestCase):
+    """Counters and lines."""
+
+    def setUp(self) -> None:
+        """Collect lines."""
+        self.events: list[Any] = []
+        self.clock = Clock()
+        self.counters = Counters()
+        self.traffic = TrafficLog(
+            self.counters,
+            LineLimit(self.clock.seconds, lines=2),
+            lambda failure: "no certificate" if failure.check(ValueError) else None,
+            Logger(namespace="test", observer=self.events.append),
+        )
+
+    @property
+    def lines(self) -> list[str]:
+        """All lines so far."""
+        return [formatEvent(event) for event in self.events]
+
+    def test_interface(self) -> None:
+        """It is what the web side tells of its traffic."""
+        verifyObject(ITraffic, self.traffic)
+
+    def test_refused(self) -> None:
+        """A refusal is counted, and logged with peer, reason, method and path."""
+        self.traffic.refused(BAD_TOKEN, "No.", "192.0.2.7", b"POST", b"/in")
+        self.traffic.refused(NO_MATCHING_PATH, "No.", "192.0.2.7", b"", b"")
+        self.assertEqual(
+            [
+                "Refused 192.0.2.7: bad_token (403) for POST /in: No.",
+                "Refused 192.0.2.7: no_matching_path (404) for - -: No.",
+            ],
+            self.lines,
+        )
+        self.assertEqual(1, self.counters.get("refused", "bad_token"))
+
+    def test_many(self) -> None:
+        """A million refusals are counted, not logged, each; how many lines are missing is said."""
+        for _ in range(1000):
+            self.traffic.refused(BAD_TOKEN, "No.", "192.0.2.7", b"POST", b"/in")
+        self.traffic.refused(NO_MATCHING_PATH, "No.", "192.0.2.7", b"POST", b"/in")
+        self.traffic.report_held_back()
+        self.assertEqual((1000, 4), (self.counters.get("refused", "bad_token"), len(self.lines)))
+        self.assertEqual("998 more lines like the last one of bad_token", self.lines[-1])
+
+    def test_forged_lines(self) -> None:
+        """A path can't end a line, move a cursor, be formatted, or be without end."""
+        path = b"/a\r\n\x1b[2J{log_level}\xe2\x80\xae" + b"x" * 1000
+        self.traffic.refused(NO_MATCHING_PATH, "No.", "192.0.2.7", b"POST", path)
+        (line,) = self.lines
+        self.assertIn(r"/a\r\n\x1b[2J{log_level}\xe2\x80\xaex", line)
+        self.assertTrue(line.isprintable())
+        self.assertLess(len(line), 400)
+
+    def test_accepted(self) -> None:
+        """Messages and what was odd about them are counted by source."""
+        self.traffic.accepted("github", (), 0)
+        self.traffic.accepted("github", ("unparsed_payload",), 2)
+        self.assertEqual("messages.github=2 names_left_out.github=2 unparsed_payload.github=1", self.counters.summary())
+        self.assertEqual([], self.lines)
+
+    def test_handshakes(self) -> None:
+        """Failed handshakes are counted and logged with peer and reason; a peer that went away is neither."""
+        for error in (ValueError(), TimeoutError(), ConnectionDone()):
+            self.traffic.handshake_failed("192.0.2.7", Failure(error))
+        self.assertEqual(
+            [
+                "TLS handshake with 192.0.2.7 failed: no certificate",
+                "TLS handshake with 192.0.2.7 failed: it took too long",
+            ],
+            self.lines,
+        )
+        self.assertEqual(2, self.counters.get("tls_handshakes_failed"))
+
+    def test_failures(self) -> None:
+        """What of ours raised is logged with its traceback, a few times a second."""
+        for _ in range(3):
+            self.traffic.failed("A resource raised.", Failure(ValueError("why")))
+        self.assertEqual((2, 3), (len(self.events), self.counters.get("failures")))
+        self.assertEqual("why", self.events[0]["log_failure"].getErrorMessage())
+        self.assertEqual("A resource raised.", self.lines[0])
+
+    def test_observer_failed(self) -> None:
+        """Messages that are not safe are counted by observer, and the error is shown."""
+        self.traffic.observer_failed("file:/x", OSError("no\nspace"), 3)
+        self.assertEqual([r"Observer file:/x could not make 3 messages safe: no\nspace"], self.lines)
+        self.assertEqual(3, self.counters.get("not_stored", "file:/x"))
+        self.traffic.observer_failed("file:/x", OSError("gone"), 0)
+        self.assertEqual("Observer file:/x: gone", self.lines[-1])
+
+    def test_shown(self) -> None:
+        """Plain text is shown as it is."""
+        self.assertEqual("/events/host-1?", shown(b"/events/host-1?"))

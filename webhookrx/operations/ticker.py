@@ -1,0 +1,51 @@
+"""
+A clock that ticks when nobody's wall clock does.
+
+Twisted's own timers go by the time of day: set it back an hour and they are an hour late. Deadlines must not be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event, Thread
+
+from twisted.application.service import Service
+from twisted.internet.interfaces import IReactorFromThreads
+
+
+class Ticker(Service):
+    """
+    Calls C{tick} in the reactor thread every C{interval} seconds of the monotonic clock.
+
+    A tick that the reactor has not come round to yet is not followed by another one.
+    """
+
+    def __init__(self, reactor: IReactorFromThreads, tick: Callable[[], None], interval: float = 0.5) -> None:
+        self._reactor = reactor
+        self._tick = tick
+        self._interval = interval
+        self._stopped = Event()
+        self._due = False
+
+    def startService(self) -> None:
+        """Begin to tick."""
+        super().startService()
+        self._stopped.clear()
+        Thread(target=self._run, name="webhookrx-ticker", daemon=True).start()
+
+    def stopService(self) -> None:
+        """Tick no more."""
+        super().stopService()
+        self._stopped.set()
+
+    def _run(self) -> None:
+        # Event.wait goes by the monotonic clock.
+        while not self._stopped.wait(self._interval):
+            if not self._due:
+                self._due = True
+                self._reactor.callFromThread(self._ticked)
+
+    def _ticked(self) -> None:
+        self._due = False
+        if self.running:
+            self._tick()
