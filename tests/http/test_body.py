@@ -1,0 +1,133 @@
+"""
+Tests for L{webhookrx.http.body}.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.errors import RequestRefused
+from webhookrx.http.body import ChunkedBody, DiscardedBody, SizedBody
+
+
+def read(*reads: bytes) -> tuple[bytes, bytes | None]:
+    """Return the data of a body that comes in those reads, and what follows it."""
+    body = ChunkedBody()
+    rest = None
+    for data in reads:
+        assert rest is None, "the body ended before the last read"
+        rest = body.feed(data)
+    return body.take(), rest
+
+
+class ChunkedBodyTests(SynchronousTestCase):
+    """Chunked bodies."""
+
+    def test_bodies(self) -> None:
+        """Data comes out joined, and what follows the body is left alone."""
+        table = [
+            (b"0\r\n\r\n", b"", b""),
+            (b"3\r\nabc\r\n0\r\n\r\n", b"abc", b""),
+            (
+                b"3\r\nabc\r\nA\r\n0123456789\r\n000\r\n\r\nPOST / HTTP/1.1\r\n",
+                b"abc0123456789",
+                b"POST / HTTP/1.1\r\n",
+            ),
+            (b'3;name=value;x="y"\r\nabc\r\n0\r\n\r\n', b"abc", b""),
+            (b"3\r\nabc\r\n0\r\nX-Trailer: y\r\nZ: 1\r\n\r\n\r\n", b"abc", b"\r\n"),
+            (b"8\r\n\r\n\r\n\r\n\r\n\r\n0\r\n\r\n0\r\n\r\n", b"\r\n\r\n\r\n\r\n", b"0\r\n\r\n"),
+        ]
+        for wire, data, rest in table:
+            self.assertEqual((data, rest), read(wire), wire)
+
+    def test_malformed(self) -> None:
+        """What is not well-formed is refused."""
+        for wire in (
+            b"3 \r\nabc\r\n0\r\n\r\n",
+            b"0x3\r\nabc\r\n0\r\n\r\n",
+            b"+3\r\nabc\r\n0\r\n\r\n",
+            b"-0x0\r\n\r\n",
+            b"0_2e\r\n",
+            b"\r\nabc",
+            b"g\r\n",
+            b"f" * 18 + b"\r\n",
+            b"3\nabc\r\n0\r\n\r\n",
+            b"3\r\nabc\n0\n\n",
+            b"3\r\nabcd\r\n0\r\n\r\n",
+            b"3\r\nab\r\n0\r\n\r\n",
+            b"3;a=b\nabc\r\n0\r\n\r\n",
+            b'3;a="\nx"\r\nabc\r\n0\r\n\r\n',
+            b"3\r\nabc\r\n0\r\nContent-Length: 5\r\n\r\n",
+            b"3\r\nabc\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"3\r\nabc\r\n0\r\nA : b\r\n\r\n",
+        ):
+            with self.assertRaises(RequestRefused, msg=repr(wire)) as caught:
+                read(wire)
+            self.assertEqual(400, caught.exception.reason.status)
+
+    def test_mostly_overhead(self) -> None:
+        """A body of nothing but chunk extensions is not read for ever."""
+        body = ChunkedBody()
+        body.feed(b"1;")
+        with self.assertRaises(RequestRefused):
+            for _ in range(100):
+                body.feed(b"a" * 1024)
+
+    def test_one_byte_chunks(self) -> None:
+        """Data in the smallest chunks is wasteful, not overhead."""
+        self.assertEqual((b"a" * 50_000, b""), read(b"1\r\na\r\n" * 50_000, b"0\r\n\r\n"))
+
+    @settings(max_examples=200, deadline=None)
+    @given(
+        st.lists(st.sampled_from([b"\r\n", b"\r\n\r\n", b"0\r\n\r\n", b"a", b"\n", b"\r"]) | st.binary(max_size=20)),
+        st.sampled_from([b"", b"T: v\r\n"]),
+        st.binary(max_size=10),
+        st.lists(st.integers(0, 300), max_size=10),
+    )
+    def test_any_split(self, parts: list[bytes], trailer: bytes, follows: bytes, cuts: list[int]) -> None:
+        """However a body is cut into reads, the same data comes out and the same rest."""
+        chunks = [part for part in parts if part]
+        wire = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in chunks) + b"0\r\n" + trailer + b"\r\n"
+        body = ChunkedBody()
+        whole = wire + follows
+        edges = sorted({min(cut, len(whole)) for cut in cuts} | {0, len(whole)})
+        rest: bytes | None = None
+        for start, stop in itertools.pairwise(edges):
+            piece = whole[start:stop]
+            if rest is None:
+                rest = body.feed(piece)
+            else:
+                rest += piece
+        self.assertEqual((b"".join(chunks), follows), (body.take(), rest))
+
+
+class SizedBodyTests(SynchronousTestCase):
+    """Bodies whose length was said before."""
+
+    def test_whole(self) -> None:
+        """In one read or in many, the data is what was said, and what follows is left alone."""
+        for reads in ([b"abcde", b"f+rest"], [b"abcdef+rest"], [b"a", b"b", b"cdef+rest"]):
+            body = SizedBody(6)
+            rests = [body.feed(data) for data in reads]
+            self.assertEqual([None] * (len(reads) - 1) + [b"+rest"], rests)
+            self.assertEqual((b"abcdef", 6), (body.take(), body.size))
+
+    def test_growing(self) -> None:
+        """It knows what it has so far."""
+        body = SizedBody(6)
+        body.feed(b"abc")
+        self.assertEqual(3, body.size)
+
+
+class DiscardedBodyTests(SynchronousTestCase):
+    """Bodies that nobody wants."""
+
+    def test_nothing_kept(self) -> None:
+        """Nothing is kept but the place where it ends."""
+        body = DiscardedBody(6)
+        self.assertEqual([None, b"", b"x"], [body.feed(b"abc"), body.feed(b"def"), DiscardedBody(1).feed(b"ax")])
+        self.assertEqual((b"", 0), (body.take(), body.size))

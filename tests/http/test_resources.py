@@ -1,0 +1,270 @@
+"""
+Tests for resources on our channel: L{webhookrx.http.root_resource}, and stock ones of C{twisted.web}.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from treq.testing import StubTreq
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET
+from twisted.web.static import Data, File
+from zope.interface.verify import verifyObject
+
+from tests.http.wire import Wire, post
+from webhookrx.interfaces import IEarlyResource
+
+
+class Form(Resource):
+    """A stock form: it shows what it was sent."""
+
+    def render_POST(self, request: Any) -> bytes:
+        """Read the body, and the fields that were made of it."""
+        return b"%s %s" % (request.content.read(), request.args[b"name"][0])
+
+
+class Late(Resource):
+    """Answers when told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[Any] = []
+        self.finished: list[Deferred[None]] = []
+
+    def render_GET(self, request: Any) -> int:
+        """Keep the request."""
+        self.requests.append(request)
+        self.finished.append(request.notifyFinish())
+        return NOT_DONE_YET
+
+
+class Broken(Resource):
+    """Raises, before or after it has begun to write."""
+
+    def __init__(self, begin: bool) -> None:
+        super().__init__()
+        self._begin = begin
+
+    def render_GET(self, request: Any) -> int:
+        """Raise."""
+        if self._begin:
+            request.write(b"x")
+        raise RuntimeError("CANARY")
+
+
+def get(path: bytes, version: bytes = b"1.1", headers: bytes = b"") -> bytes:
+    """Return a GET request."""
+    return b"GET %s HTTP/%s\r\nHost: a\r\n%s\r\n" % (path, version, headers)
+
+
+class StockResourceTests(SynchronousTestCase):
+    """Resources of C{twisted.web} hung below the root."""
+
+    def setUp(self) -> None:
+        """Hang some resources into the tree."""
+        self.wire = Wire({"/in.*": {}})
+        self.late = Late()
+        root = self.wire.root
+        root.putChild(b"data", Data(b"hello", "text/plain"))
+        root.putChild(b"form", Form())
+        root.putChild(b"late", self.late)
+        root.putChild(b"broken", Broken(begin=False))
+        root.putChild(b"torn", Broken(begin=True))
+
+    def test_interface(self) -> None:
+        """The root judges early."""
+        verifyObject(IEarlyResource, self.wire.root)
+
+    def test_static(self) -> None:
+        """Static data is served, to GET, to HEAD, and in the middle of a pipeline."""
+        sender = self.wire.connect()
+        sender.send(post(b"x", b"/in") + get(b"/data?x") + get(b"/data") + post(target=b"/out"))
+        self.wire.settle()
+        responses = sender.responses()
+        self.assertEqual([200, 200, 200, 404], [response.status for response in responses])
+        self.assertEqual((b"hello", "text/plain"), (responses[1].body, responses[1].headers["content-type"]))
+        self.assertEqual("webhookrx", responses[1].headers["server"])
+
+    def test_head(self) -> None:
+        """HEAD has the head alone."""
+        sender = self.wire.connect()
+        sender.send(get(b"/data").replace(b"GET", b"HEAD"))
+        head, _, body = sender.transport.written.partition(b"\r\n\r\n")
+        self.assertIn(b"Content-Length: 5", head)
+        self.assertEqual(b"", body)
+
+    def test_forms(self) -> None:
+        """A form reads its body, urlencoded or multipart, and its fields."""
+        body = b"name=value&x=y"
+        response = self.wire.ask(post(body, b"/form", b"Content-Type: application/x-www-form-urlencoded\r\n"))
+        self.assertEqual((200, body + b" value"), (response.status, response.body))
+        body = b'--b\r\nContent-Disposition: form-data; name="name"\r\n\r\nmulti\r\n--b--\r\n'
+        response = self.wire.ask(post(body, b"/form", b"Content-Type: multipart/form-data; boundary=b\r\n"))
+        self.assertEqual((200, body + b" multi"), (response.status, response.body))
+
+    def test_broken_form(self) -> None:
+        """A form that can't be read is a 400, and the end."""
+        sender = self.wire.connect()
+        sender.send(post(b"junk", b"/form", b"Content-Type: multipart/form-data; boundary=\r\n"))
+        (response,) = sender.responses()
+        self.assertEqual(
+            (400, "close", "closed"), (response.status, response.headers["connection"], sender.transport.end)
+        )
+
+    def test_methods(self) -> None:
+        """A stock resource refuses methods in its own way."""
+        response = self.wire.ask(post(b"", b"/data"))
+        self.assertEqual((405, {"GET", "HEAD"}), (response.status, set(response.headers["allow"].split(", "))))
+
+    def test_late(self) -> None:
+        """An answer may come later and in parts; what is pipelined waits for it."""
+        sender = self.wire.connect()
+        sender.send(get(b"/late") + get(b"/data"))
+        self.assertEqual([], sender.responses())
+        (request,) = self.late.requests
+        request.write(b"one ")
+        request.write(b"two")
+        request.finish()
+        late, data = sender.responses()
+        self.assertEqual(
+            (200, "chunked", b"4\r\none \r\n3\r\ntwo\r\n"), (late.status, late.headers["transfer-encoding"], late.body)
+        )
+        self.assertEqual(b"hello", data.body)
+        self.successResultOf(self.late.finished[0])
+
+    def test_late_http_1_0(self) -> None:
+        """HTTP/1.0 knows no chunks: an answer without a length ends with the connection."""
+        sender = self.wire.connect()
+        sender.send(get(b"/late", b"1.0", b"Connection: keep-alive\r\n"))
+        (request,) = self.late.requests
+        request.write(b"one")
+        request.finish()
+        self.assertTrue(sender.transport.written.endswith(b"Connection: close\r\n\r\none"))
+        self.assertEqual("closed", sender.transport.end)
+        sender = self.wire.connect()
+        sender.send(get(b"/data", b"1.0", b"Connection: keep-alive\r\n"))
+        (response,) = sender.responses()
+        self.assertEqual(("keep-alive", None), (response.headers["connection"], sender.transport.end))
+
+    def test_sender_leaves(self) -> None:
+        """A resource hears of a sender that has gone."""
+        sender = self.wire.connect()
+        sender.send(get(b"/late"))
+        sender.leave()
+        self.failureResultOf(self.late.finished[0])
+
+    def test_never_answered(self) -> None:
+        """A resource that never answers does not hold its connection for ever, one that goes on does."""
+        sender = self.wire.connect()
+        sender.send(get(b"/late"))
+        self.wire.advance(29)
+        self.late.requests[0].write(b"going on")
+        self.wire.advance(29)
+        self.assertIsNone(sender.transport.end)
+        self.wire.advance(1.5)
+        self.assertEqual("aborted", sender.transport.end)
+
+    def test_broken(self) -> None:
+        """A resource that raises is a 500 without a traceback; when it has begun to answer, the connection is cut."""
+        response = self.wire.ask(get(b"/broken"))
+        self.assertEqual((500, "internal_error"), (response.status, json.loads(response.body)["reason"]))
+        self.assertNotIn(b"CANARY", response.body)
+        sender = self.wire.connect()
+        sender.send(get(b"/torn"))
+        self.assertEqual("aborted", sender.transport.end)
+        self.assertEqual(["A resource raised."] * 2, self.wire.traffic.failures)
+
+    def test_file(self) -> None:
+        """A file goes out at the sender's pace, whole or in part."""
+        path = self.mktemp()
+        with open(path, "wb") as stream:
+            stream.write(b"0123456789" * 100_000)
+        self.wire.root.putChild(b"file", File(path))
+        response = self.wire.ask(get(b"/file"))
+        self.assertEqual((200, 1_000_000), (response.status, len(response.body)))
+        response = self.wire.ask(get(b"/file", headers=b"Range: bytes=1-3\r\n"))
+        self.assertEqual((206, b"123"), (response.status, response.body))
+
+    def test_session_and_cookies(self) -> None:
+        """Cookies and peers are there for who needs them."""
+        sender = self.wire.connect()
+        sender.send(get(b"/late", headers=b"Cookie: a=b\r\n"))
+        (request,) = self.late.requests
+        self.assertEqual(b"b", request.getCookie(b"a"))
+        self.assertEqual("192.0.2.7", request.getClientAddress().host)
+        self.assertEqual((8181, False), (request.getHost().port, request.isSecure()))
+        request.loseConnection()
+        self.assertEqual("aborted", sender.transport.end)
+
+    def test_body_limit(self) -> None:
+        """The limit of bodies holds for every resource."""
+        from webhookrx.config.settings import Limits
+
+        wire = Wire(limits=Limits(body=3))
+        wire.root.putChild(b"form", Form())
+        self.assertEqual(413, wire.ask(post(b"four", b"/form")).status)
+
+    def test_stock_root(self) -> None:
+        """A site needs no root of ours."""
+        root = Resource()
+        root.putChild(b"data", Data(b"hello", "text/plain"))
+        wire = Wire(root=root)
+        self.assertEqual(b"hello", wire.ask(get(b"/data")).body)
+        self.assertEqual(404, wire.ask(get(b"/other")).status)
+
+    def test_ours_deeper_in_a_tree(self) -> None:
+        """Our root resource works below a stock one; the whole path is matched."""
+        ours = Wire({"/hooks/in": {}})
+        root = Resource()
+        root.putChild(b"hooks", ours.root)
+        wire = Wire(root=root)
+        sender = wire.connect()
+        sender.send(post(b"x", b"/hooks/in") + post(b"y", b"/hooks/out") + get(b"/hooks/in"))
+        ours.settle()
+        self.assertEqual([200, 404, 405], sender.statuses())
+        self.assertEqual(["x"], [values["MESSAGE"] for values in ours.messages])
+
+
+class StockSiteTests(SynchronousTestCase):
+    """Our root resource under a C{Site} of C{twisted.web}'s own."""
+
+    def test_post(self) -> None:
+        """A message comes of a request, with its query and headers."""
+        wire = Wire({"/in/(?P<HOST>.*)": {"include_request_headers": True}})
+        client = StubTreq(wire.root)
+        answer = client.post("http://receiver/in/h1?a=1", data=b"hello", headers={b"X-A": [b"1", b"2"]})
+        client.flush()
+        wire.settle()
+        client.flush()
+        response = self.successResultOf(answer)
+        self.assertEqual(200, response.code)
+        self.assertEqual(b'{"status":"received"}', self.successResultOf(response.content()))
+        (values,) = wire.messages
+        self.assertEqual(("hello", "h1", "1"), (values["MESSAGE"], values["HOST"], values["webhook.query.a"]))
+        self.assertEqual(["1", "2"], values["webhook.headers"]["X-A"])
+
+    def test_refusal(self) -> None:
+        """A refusal has its status and headers."""
+        wire = Wire({"/in": {}})
+        client = StubTreq(wire.root)
+        response = self.successResultOf(client.get("http://receiver/in"))
+        self.assertEqual((405, [b"POST"]), (response.code, response.headers.getRawHeaders(b"allow")))
+        self.assertEqual(["method_not_allowed"], wire.traffic.reasons)
+
+    def test_sender_leaves(self) -> None:
+        """An acknowledgement after the sender has gone is of no consequence."""
+        wire = Wire()
+        wire.consumer.hold()
+        client = StubTreq(wire.root)
+        answer = client.post("http://receiver/in", data=b"x", reactor=Clock())
+        answer.addErrback(lambda _: None)
+        client.flush()
+        answer.cancel()
+        client.flush()
+        wire.consumer.acknowledge_all()
+        self.assertEqual(1, len(wire.messages))

@@ -1,0 +1,116 @@
+"""
+Answers, made once a second rather than once a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+
+import msgspec
+
+from webhookrx.errors import INTERNAL_ERROR, METHOD_NOT_ALLOWED, NO_ROOM, Reason
+
+KEEP = 0
+"""The connection stays, and the sender knows."""
+KEEP_1_0 = 1
+"""The connection stays, and an HTTP/1.0 sender is told so."""
+CLOSE = 2
+"""The connection is closed after this answer."""
+
+OVER_TLS = 3
+"""Added to one of these when the connection speaks TLS: who came by HTTPS is to come by it again (RFC 6797)."""
+
+_PLAIN_LINES = (b"", b"Connection: keep-alive\r\n", b"Connection: close\r\n")
+#: What each of these says, as header lines.
+CONNECTION_LINES = (
+    *_PLAIN_LINES,
+    *(b"Strict-Transport-Security: max-age=31536000\r\n" + line for line in _PLAIN_LINES),
+)
+
+SERVER = b"webhookrx"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """
+    What is said to a sender, without what depends on the connection.
+
+    @ivar extra: header lines of this answer alone, each with its line end.
+    """
+
+    status: int
+    body: bytes
+    extra: bytes = b""
+
+
+RECEIVED = Answer(200, b'{"status":"received"}')
+
+
+@lru_cache(maxsize=256)
+def refusal(reason: Reason, detail: str | None = None, *, retry_after: int = 1) -> Answer:
+    """
+    Return the answer to a request that is refused.
+
+    @param detail: a sentence in place of the reason's own.
+    @param retry_after: seconds, for the reasons that pass with time.
+    """
+    if reason is NO_ROOM:
+        body = b'{"status":"flow-controlled"}'
+    else:
+        body = msgspec.json.encode({"status": "refused", "reason": reason.word, "detail": detail or reason.detail})
+    extra = b""
+    if reason is METHOD_NOT_ALLOWED:
+        extra = b"Allow: POST\r\n"
+    elif reason.status == 503:
+        extra = b"Retry-After: %d\r\n" % retry_after
+    return Answer(reason.status, body, extra)
+
+
+FAILED = refusal(INTERNAL_ERROR)
+
+
+class AnswerWriter:
+    """
+    Answers as bytes. C{Date} is the same for all of one second, so each answer is put together once in that second.
+    """
+
+    def __init__(self) -> None:
+        self._ready: dict[tuple[Answer, int], bytes] = {}
+        self._second = 0
+        self.date = b""
+
+    def at(self, wall_clock: float) -> None:
+        """Take the time that C{Date} is to say: seconds since the epoch."""
+        if int(wall_clock) != self._second:
+            self._second = int(wall_clock)
+            self.date = formatdate(wall_clock, usegmt=True).encode("ascii")
+            self._ready.clear()
+
+    def bytes_of(self, answer: Answer, connection: int) -> bytes:
+        """Return the whole answer; C{connection} is L{KEEP}, L{KEEP_1_0} or L{CLOSE}, by TLS and L{OVER_TLS} more."""
+        key = (answer, connection)
+        try:
+            return self._ready[key]
+        except KeyError:
+            written = self._ready[key] = self._write(answer, CONNECTION_LINES[connection])
+            return written
+
+    def head_of(self, answer: Answer, connection: int) -> bytes:
+        """Return the answer to a C{HEAD} request: all but the body."""
+        return self.bytes_of(answer, connection)[: -len(answer.body)]
+
+    def _write(self, answer: Answer, connection: bytes) -> bytes:
+        parts: Sequence[bytes] = (
+            b"HTTP/1.1 %d %s\r\n" % (answer.status, HTTPStatus(answer.status).phrase.encode("ascii")),
+            b"Server: %s\r\nDate: %s\r\n" % (SERVER, self.date),
+            b"Content-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n",
+            b"Content-Length: %d\r\n" % len(answer.body),
+            answer.extra,
+            connection,
+            b"\r\n",
+            answer.body,
+        )
+        return b"".join(parts)

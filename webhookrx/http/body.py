@@ -1,0 +1,144 @@
+"""
+Bodies as they come from the wire: of a known size, chunked, or to be thrown away.
+
+Each has C{feed(data)}, which returns what follows the body once it is complete, else None; C{size}, the bytes of data
+so far; and C{take()}, the data.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import httptools
+
+from webhookrx.errors import BAD_REQUEST, RequestRefused
+
+_HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+_END = b"\r\n\r\n"
+#: Bytes of chunk sizes, extensions and trailers, over what the data itself needs at one byte a chunk.
+_OVERHEAD = 64 * 1024
+
+
+class SizedBody:
+    """
+    A body of C{Content-Length}.
+
+    @param length: bytes of it, at least one.
+    """
+
+    __slots__ = ("_chunks", "_left", "size")
+
+    def __init__(self, length: int) -> None:
+        self.size = 0
+        self._left = length
+        self._chunks: list[bytes] = []
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Take bytes of the wire; return what follows the body once it is complete, else None."""
+        left = self._left
+        if len(data) < left:
+            self._chunks.append(data)
+            self._left = left - len(data)
+            self.size += len(data)
+            return None
+        self._chunks.append(data[:left])
+        self._left = 0
+        self.size += left
+        return data[left:]
+
+    def take(self) -> bytes:
+        """Return the data."""
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+
+class DiscardedBody:
+    """
+    A body that nobody wants, read so that the next request can follow.
+
+    @param length: bytes of it, at least one.
+    """
+
+    __slots__ = ("_left", "size")
+
+    def __init__(self, length: int) -> None:
+        self.size = 0
+        self._left = length
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Take bytes of the wire; return what follows the body once it is complete, else None."""
+        rest = data[self._left :] if len(data) >= self._left else None
+        self._left -= len(data)
+        return rest
+
+    def take(self) -> bytes:
+        """There is nothing to take."""
+        return b""
+
+
+class ChunkedBody:
+    """
+    A chunked body (RFC 9112 §7.1), read by llhttp.
+
+    llhttp can't say where in its input a message ended, so it is fed no further than the next place where one could
+    end: every chunked message ends with an empty line.
+    """
+
+    __slots__ = ("_chunks", "_ended", "_parser", "_tail", "_wire", "size")
+
+    def __init__(self) -> None:
+        self._chunks: list[bytes] = []
+        self.size = 0
+        self._ended = False
+        self._tail = b""
+        self._wire = 0
+        self._parser = httptools.HttpRequestParser(self)
+        self._parser.feed_data(_HEAD)
+
+    def on_body(self, data: bytes) -> None:
+        """Called by llhttp."""
+        self._chunks.append(data)
+        self.size += len(data)
+
+    def on_message_complete(self) -> None:
+        """Called by llhttp."""
+        self._ended = True
+
+    def take(self) -> bytes:
+        """Return the data."""
+        return b"".join(self._chunks)
+
+    def feed(self, data: bytes) -> bytes | None:
+        """
+        Take bytes of the wire.
+
+        @return: what follows the body once it is complete, else None.
+        @raise RequestRefused: it is not well-formed, or mostly overhead.
+        """
+        self._wire += len(data)
+        start = 0
+        try:
+            while start < len(data):
+                stop = self._next_stop(data, start)
+                self._parser.feed_data(memoryview(data)[start:stop])
+                start = stop
+                if self._ended:
+                    return data[start:]
+        except httptools.HttpParserError as error:
+            raise RequestRefused(BAD_REQUEST, f"This is not a well-formed chunked body: {error}.") from None
+        self._tail = (self._tail + data)[-3:]
+        if self._wire > 8 * self.size + _OVERHEAD:
+            raise RequestRefused(BAD_REQUEST, "The chunked body is mostly overhead.")
+        return None
+
+    def _next_stop(self, data: bytes, start: int) -> int:
+        """Return the end of the next empty line, which may have begun in an earlier read, or of the data."""
+        if start == 0 and self._tail:
+            straddling = (self._tail + data[:3]).find(_END)
+            if straddling >= 0:
+                return straddling + len(_END) - len(self._tail)
+        found = data.find(_END, start)
+        # Overlapping ends, as in CR LF CR LF CR LF, matter only inside data, where a stop is harmless.
+        return len(data) if found < 0 else found + len(_END)
+
+
+Body: TypeAlias = SizedBody | ChunkedBody | DiscardedBody

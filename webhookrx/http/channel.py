@@ -1,0 +1,338 @@
+"""
+HTTP/1.1 on a connection: bytes to requests, one at a time and in order, and answers back.
+
+Requests are judged at the end of their head. What is refused there is answered before its body; the body is then read
+and thrown away for a moment, so that the sender sees the answer and not a reset.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twisted.internet.protocol import connectionDone
+from twisted.python.failure import Failure
+
+from webhookrx.errors import (
+    BODY_TOO_LARGE,
+    DRAINING,
+    NO_ROOM,
+    NOT_STORED,
+    TIMEOUT,
+    TOO_MANY_CONNECTIONS,
+    Reason,
+    RequestRefused,
+)
+from webhookrx.http.answers import CLOSE, CONTINUE, FAILED, KEEP, KEEP_1_0, OVER_TLS, Answer, refusal
+from webhookrx.http.body import Body, ChunkedBody, DiscardedBody, SizedBody
+from webhookrx.http.connection import Connection, State
+from webhookrx.http.exchange import Exchange
+from webhookrx.http.head import RequestHead, check_beginning, parse_head
+from webhookrx.http.request import Request
+from webhookrx.intake import Refused
+from webhookrx.request.received import Head
+
+if TYPE_CHECKING:
+    from webhookrx.http.site import Site
+    from webhookrx.interfaces import IReceiver
+
+#: A refused body of up to so many bytes is read to its end, so that the connection can stay.
+DISCARDED_BODY = 64 * 1024
+
+
+class HTTPChannel(Connection):
+    """
+    The server's side of HTTP/1.1 and 1.0.
+    """
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self._advancing = False
+        self._scanned = 0
+        self._head: RequestHead | None = None
+        self._body: Body | None = None
+        self._reserved = 0
+        self._current: Exchange | Request | None = None
+        self._receiver: IReceiver | None = None
+
+    # -- bytes in ------------------------------------------------------------------------------------------------
+
+    def dataReceived(self, data: bytes) -> None:
+        """See L{twisted.internet.interfaces.IProtocol.dataReceived}."""
+        state = self._state
+        if state is State.HEAD or state is State.BODY:
+            if self._pending:
+                data = self._pending + data
+                self._pending = b""
+            self._advance(data)
+        elif state is State.ANSWER:
+            self._pending += data
+            self._update_reading()
+        elif state is State.LINGER:
+            self._heard_after_the_end()
+
+    def _advance(self, data: bytes) -> None:
+        """Take as many requests from C{data} as are there and may be taken."""
+        self._advancing = True
+        rest: bytes | None = data
+        while rest:
+            if self._state is State.HEAD:
+                rest = self._take_head(rest)
+            elif self._state is State.BODY:
+                rest = self._take_body(rest)
+            else:
+                if self._state is State.ANSWER:
+                    self._pending = rest
+                    self._update_reading()
+                break
+        self._advancing = False
+
+    def _take_head(self, data: bytes) -> bytes | None:
+        """Return what follows the head; None when it is not complete or the connection is done."""
+        if not self._begun and not self._begin():
+            return None
+        limits = self.site.limits
+        if self._scanned == 0 and data.startswith(b"\r\n"):  # RFC 9112 §2.2
+            data = data[2:]
+        end = data.find(b"\r\n\r\n", self._scanned)
+        try:
+            if end < 0:
+                if data and data != b"\r":
+                    check_beginning(data, limits.target, limits.header_block)
+                    self._scanned = max(0, len(data) - 3)
+                self._pending = data
+                return None
+            self._scanned = 0
+            head = parse_head(
+                data[: end + 4],
+                secure=self.secure,
+                target_limit=limits.target,
+                block_limit=limits.header_block,
+                count_limit=limits.headers,
+            )
+        except RequestRefused as refused:
+            return self._refuse(None, refused.reason, refused.detail)
+        return self._dispatch(head, data[end + 4 :])
+
+    def _begin(self) -> bool:
+        """The first byte of a request is here; False when the connection is done."""
+        self._begun = True
+        if self._head is not None:  # the first request's time began with the connection
+            self._allow(self.site.limits.header_time)
+        elif not self.site.knows_peers_at_once:
+            self._learn_peer()
+            if not self.site.admits_peer(self):
+                self.one_too_many()
+                return False
+        return True
+
+    def _dispatch(self, parsed: RequestHead, rest: bytes) -> bytes | None:
+        """Judge the head; return what follows it, None when the connection is done."""
+        self._head = parsed
+        path, _, query = parsed.target.partition(b"?")
+        head = Head(parsed.method, path, query, parsed.headers, self.peer_ip, self.peer_port, self.secure)
+        verdict = self.site.dispatch(head)
+        if isinstance(verdict, Refused):
+            return self._refuse(head, verdict.reason, verdict.detail, rest)
+        length = parsed.content_length
+        if length is not None and length > self.site.limits.body:
+            return self._refuse(head, BODY_TOO_LARGE, BODY_TOO_LARGE.detail, rest)
+        if self.site.draining:
+            return self._refuse(head, DRAINING, DRAINING.detail, rest)
+        if length and not self.site.consumer.has_room(length):
+            return self._refuse(head, NO_ROOM, NO_ROOM.detail, rest)
+        if verdict is not None:
+            self._receiver, admission = verdict
+            self._current = Exchange(self, head, admission)
+        if length == 0:
+            self._complete(b"")
+            return rest
+        self._body = ChunkedBody() if length is None else SizedBody(length)
+        self._state = State.BODY
+        self._allow(self.site.limits.body_time)
+        if parsed.expects_continue and not rest:
+            self.transport.write(CONTINUE)
+        return rest
+
+    def _take_body(self, data: bytes) -> bytes | None:
+        """Return what follows the body; None when it is not complete or the connection is done."""
+        body = self._body
+        assert body is not None
+        try:
+            rest = body.feed(data)
+        except RequestRefused as refused:
+            return self._refuse(self._known_head, refused.reason, refused.detail)
+        if body.size > self.site.limits.body:
+            return self._refuse(self._known_head, BODY_TOO_LARGE, BODY_TOO_LARGE.detail)
+        if rest is None:
+            # Only what has come is counted: who announces much and sends little takes no room from others.
+            if body.size > self._reserved and not self._reserve(body.size - self._reserved):
+                return self._refuse(self._known_head, NO_ROOM, NO_ROOM.detail)
+        elif isinstance(body, DiscardedBody):
+            self._request_done(True)
+        else:
+            self._complete(body.take())
+        return rest
+
+    def _reserve(self, size: int) -> bool:
+        if not self.site.consumer.reserve(size):
+            return False
+        self._reserved += size
+        return True
+
+    def _forget_body(self) -> None:
+        self._body = None
+        if self._reserved:
+            self.site.consumer.release(self._reserved)
+            self._reserved = 0
+
+    # -- answers out ---------------------------------------------------------------------------------------------
+
+    def _complete(self, body: bytes) -> None:
+        """The request is all there: hand it over."""
+        self._state = State.ANSWER
+        self._allow(self.site.limits.answer_time)
+        self._forget_body()  # from here on the message is counted instead
+        exchange = self._current
+        try:
+            if isinstance(exchange, Exchange):
+                exchange.body = body
+                assert self._receiver is not None
+                self._receiver.receive(exchange)
+            else:
+                assert self._head is not None
+                self._current = Request.from_parts(self, self._head, body)
+                self._current.serve(self._head)
+        except Exception:
+            self.site.traffic.failed("A request could not be judged.", Failure())
+            if isinstance(exchange, Exchange):
+                self.answer(exchange, FAILED)
+            else:
+                self.abort()
+
+    def answer(self, exchange: Exchange, answer: Answer) -> None:
+        """Answer the request that is under way; an answer to another one comes too late and is dropped."""
+        if exchange is self._current:
+            keep = self.keeps_alive
+            self._send(answer, keep)
+            self._request_done(keep)
+
+    def request_done(self, request: Request | None) -> None:
+        """A stock request has been answered in full; None: it was answered in its place."""
+        if request is None or request is self._current:
+            self._request_done(self.keeps_alive)
+
+    def answer_goes_on(self) -> None:
+        """A stock request writes: its answer may take its time while the sender takes it."""
+        self._allow(self.site.limits.answer_time)
+
+    @property
+    def keeps_alive(self) -> bool:
+        """Whether the connection stays after the request that is under way."""
+        return self._head is not None and self._head.keep_alive and not self.site.draining
+
+    def close_after_this(self) -> None:
+        """The request that is under way is the last one here."""
+        if self._head is not None:
+            self._head.keep_alive = False
+
+    def connection_word(self, keep: bool) -> int:
+        """What the answer to the request that is under way says of the connection, if it is kept or not."""
+        http_1_0 = self._head is not None and self._head.http_1_0
+        word = CLOSE if not keep else KEEP_1_0 if http_1_0 else KEEP
+        return word + OVER_TLS if self.secure else word
+
+    def _send(self, answer: Answer, keep: bool) -> None:
+        answers, word = self.site.answers, self.connection_word(keep)
+        if self._head is not None and self._head.method == b"HEAD":
+            self.transport.write(answers.head_of(answer, word))
+        else:
+            self.transport.write(answers.bytes_of(answer, word))
+
+    def _request_done(self, keep: bool) -> None:
+        """Turn to the next request, or away."""
+        self._current = None
+        self._receiver = None
+        self._body = None
+        if not keep:
+            self._close()
+            return
+        self._state = State.HEAD
+        self._begun = False
+        self._allow(self.site.limits.idle_time)
+        if not self._advancing:
+            pending, self._pending = self._pending, b""
+            if pending:
+                self._advance(pending)
+            self._update_reading()
+
+    @property
+    def _known_head(self) -> Head | None:
+        return self._current.head if isinstance(self._current, Exchange) else None
+
+    def _refuse(self, head: Head | None, reason: Reason, detail: str, rest: bytes = b"") -> bytes | None:
+        """
+        Refuse the request that is under way.
+
+        @param head: None when it is not known what was asked for; then the connection can't stay.
+        @return: see L{_take_head}.
+        """
+        method, path = (head.method, head.path) if head is not None else (b"", b"")
+        self.site.traffic.refused(reason, detail, self.peer_text, method, path)
+        if head is None:
+            self._head = None
+        parsed = self._head
+        body_to_come = parsed is None or self._state is State.BODY or parsed.has_body
+        keep = (
+            parsed is not None
+            and self._state is State.HEAD
+            and self.keeps_alive
+            and parsed.content_length is not None
+            and parsed.content_length <= DISCARDED_BODY
+            and not parsed.expects_continue
+        )
+        self._current = None
+        self._forget_body()
+        self._send(refusal(reason, detail), keep)
+        if not keep:
+            self._close(linger=body_to_come)
+            return None
+        if parsed is not None and parsed.content_length:
+            self._state = State.BODY
+            self._body = DiscardedBody(parsed.content_length)
+            self._allow(self.site.limits.body_time)
+        else:
+            self._request_done(True)
+        return rest
+
+    # -- the connection ------------------------------------------------------------------------------------------
+
+    def one_too_many(self) -> None:
+        """See L{Connection.one_too_many}."""
+        self._refuse(None, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTIONS.detail)
+
+    def too_slow(self) -> None:
+        """See L{Connection.too_slow}."""
+        if self._state is State.ANSWER:
+            self._answer_is_late()
+        elif isinstance(self._body, DiscardedBody) or not (self._state is State.BODY or self._begun):
+            self._close()
+        else:
+            self._refuse(self._known_head, TIMEOUT, TIMEOUT.detail)
+
+    def _answer_is_late(self) -> None:
+        exchange = self._current
+        if not isinstance(exchange, Exchange):
+            self.abort()
+            return
+        self.close_after_this()
+        detail = "The message could not be made safe in time; it may still be."
+        self.site.traffic.refused(NOT_STORED, detail, self.peer_text, exchange.head.method, exchange.head.path)
+        self.answer(exchange, refusal(NOT_STORED, detail))
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """See L{twisted.internet.interfaces.IProtocol.connectionLost}."""
+        current, self._current = self._current, None
+        self._forget_body()
+        super().connectionLost(reason)
+        if isinstance(current, Request):
+            current.lost(reason)

@@ -1,0 +1,222 @@
+"""
+One connection below HTTP: its peer, its deadline, when it is read from, and how it ends.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, cast
+
+from twisted.internet.error import TimeoutError
+from twisted.internet.interfaces import (
+    IConsumer,
+    IHandshakeListener,
+    IPushProducer,
+    ISSLTransport,
+    ITCPTransport,
+)
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from webhookrx.request.client_address import normal_ip
+
+if TYPE_CHECKING:
+    from webhookrx.http.site import Site
+
+#: Seconds without a byte, and in all, that we listen on after the last answer (as nginx does).
+LINGER_IDLE = 2.0
+LINGER = 30.0
+
+
+class State(IntEnum):
+    """What comes next on a connection."""
+
+    HEAD = 0
+    BODY = 1
+    ANSWER = 2
+    """The request is in other hands; what the sender pipelines waits."""
+    LINGER = 3
+    """The last answer is out; what still comes is thrown away."""
+    CLOSING = 4
+
+
+@implementer(IHandshakeListener, IPushProducer)
+class Connection(Protocol):
+    """
+    The server's end of one connection.
+
+    It is registered with its transport as a producer, so that a sender who doesn't take its answers is no longer read
+    from. Its deadline is on the monotonic clock and looked at by L{webhookrx.http.site.Site.sweep}.
+
+    @ivar deadline: when L{expired} is called.
+    @ivar secure: whether it speaks TLS.
+    @ivar peer_ip: see L{webhookrx.request.received.Head.peer_ip}.
+    @ivar peer_port: see L{webhookrx.request.received.Head.peer_port}.
+    """
+
+    transport: ITCPTransport
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.deadline = float("inf")
+        self.secure = False
+        self.peer_ip = ""
+        self.peer_port: int | None = None
+        self._state = State.HEAD
+        self._begun = False  # whether a byte of the next request is here
+        self._pending = b""
+        self._blocked = False
+        self._reading = True
+        self._handshaken = False
+        self._linger_end = 0.0
+
+    # -- beginning -----------------------------------------------------------------------------------------------
+
+    def connectionMade(self) -> None:
+        """See L{twisted.internet.interfaces.IProtocol.connectionMade}."""
+        transport = self.transport
+        self.secure = ISSLTransport.providedBy(transport)
+        self._allow(self.site.limits.header_time)
+        self._learn_peer()
+        if self.peer_port is not None and ITCPTransport.providedBy(transport):
+            transport.setTcpNoDelay(True)
+        cast(IConsumer, transport).registerProducer(self, True)
+        if self.site.opened(self):
+            self._update_reading()
+        elif self.secure:
+            self.abort()  # an answer would cost the handshake that we want to be spared
+        else:
+            self.one_too_many()
+
+    def handshakeCompleted(self) -> None:
+        """See L{IHandshakeListener.handshakeCompleted}."""
+        self._handshaken = True
+
+    @property
+    def peer_text(self) -> str:
+        """Who is at the other end, for a log line."""
+        return self.peer_ip if self.peer_port is not None else "unix"
+
+    def _learn_peer(self) -> None:
+        # A PROXY header tells the address only with the first data; its text is the proxy's word, so it is checked.
+        peer = self.transport.getPeer()
+        host = getattr(peer, "host", None)
+        if isinstance(host, bytes):
+            host = host.decode("ascii", "replace")
+        self.peer_ip = (normal_ip(host) if host else None) or "127.0.0.1"
+        self.peer_port = getattr(peer, "port", None)
+
+    # -- flow control --------------------------------------------------------------------------------------------
+
+    def pauseProducing(self) -> None:
+        """Our answers fill the transport's buffer: no further request until the sender has taken them."""
+        self._allow(self.site.limits.answer_time)
+        self._blocked = True
+        self._update_reading()
+
+    def resumeProducing(self) -> None:
+        """The sender has taken its answers."""
+        self._blocked = False
+        limits = self.site.limits
+        self._allow(limits.idle_time if self._state is State.HEAD else limits.answer_time)
+        self._update_reading()
+
+    def stopProducing(self) -> None:
+        """The transport is gone; C{connectionLost} follows."""
+
+    def paused_for(self, seconds: float) -> None:
+        """Reading was off for all connections for so long; senders don't pay for it."""
+        if self._state is State.HEAD or self._state is State.BODY:
+            self.deadline += seconds
+        self._update_reading()
+
+    def _allow(self, seconds: float) -> None:
+        """Begin a new deadline, unless the one for a sender that does not take its answers runs."""
+        if not self._blocked:
+            self.deadline = self.site.clock() + seconds
+
+    def _update_reading(self) -> None:
+        reading = not (self._blocked or self.site.paused or (self._state is State.ANSWER and self._pending))
+        if reading != self._reading and self._state is not State.CLOSING:
+            self._reading = reading
+            producer = cast(IPushProducer, self.transport)
+            if reading:
+                producer.resumeProducing()
+            else:
+                producer.pauseProducing()
+
+    # -- end -----------------------------------------------------------------------------------------------------
+
+    def expired(self) -> None:
+        """The deadline has passed."""
+        if self._state is State.CLOSING or self._blocked:
+            self.abort()
+        elif self.secure and not self._handshaken:
+            self.site.traffic.handshake_failed(self.peer_text, Failure(TimeoutError()))
+            self.abort()
+        elif self._state is State.LINGER:
+            self._close()
+        else:
+            self.too_slow()
+
+    def drain(self) -> None:
+        """Finish what is under way and close; an idle connection closes now."""
+        if self._state is State.HEAD and not self._begun:
+            self._close()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is under way."""
+        return self._state is State.BODY or self._state is State.ANSWER or (self._state is State.HEAD and self._begun)
+
+    def too_slow(self) -> None:
+        """A request, or the answer to it, did not come in time."""
+        raise NotImplementedError
+
+    def one_too_many(self) -> None:
+        """There is no room for this connection."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """Close without another word."""
+        self._state = State.CLOSING
+        self.deadline = float("inf")
+        self.transport.abortConnection()
+
+    def _heard_after_the_end(self) -> None:
+        self.deadline = min(self._linger_end, self.site.clock() + LINGER_IDLE)
+
+    def _close(self, *, linger: bool = False) -> None:
+        """
+        Close once what was written is taken.
+
+        @param linger: the sender is still talking. To close now would reset the connection, and it might never see
+            its answer; so what it says is thrown away for a moment first.
+        """
+        now = self.site.clock()
+        lingered = self._state is State.LINGER
+        unread = linger or bool(self._pending)
+        self._pending = b""
+        if not lingered:
+            cast(IConsumer, self.transport).unregisterProducer()
+        if unread and not lingered:
+            self._state = State.LINGER
+            self._linger_end = now + LINGER
+            self.deadline = now + LINGER_IDLE
+            self._blocked = False
+            self._update_reading()
+            if not self.secure:
+                self.transport.loseWriteConnection()
+        else:
+            self._state = State.CLOSING
+            self.deadline = now + self.site.limits.answer_time
+            self.transport.loseConnection()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """See L{twisted.internet.interfaces.IProtocol.connectionLost}."""
+        was_ours, self._state = self._state is State.CLOSING, State.CLOSING
+        self._pending = b""
+        self.site.closed(self)
+        if self.secure and not self._handshaken and not was_ours:
+            self.site.traffic.handshake_failed(self.peer_text, reason)

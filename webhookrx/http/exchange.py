@@ -1,0 +1,36 @@
+"""
+One admitted request: the small object that a message needs instead of a whole C{twisted.web} request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zope.interface import implementer
+
+from webhookrx.http.answers import Answer
+from webhookrx.intake import Admission
+from webhookrx.interfaces import IExchange
+from webhookrx.request.received import Head
+
+if TYPE_CHECKING:
+    from webhookrx.http.channel import HTTPChannel
+
+
+@implementer(IExchange)
+class Exchange:
+    """
+    A request on a L{webhookrx.http.channel.HTTPChannel}.
+    """
+
+    __slots__ = ("admission", "body", "channel", "head")
+
+    def __init__(self, channel: HTTPChannel, head: Head, admission: Admission) -> None:
+        self.channel = channel
+        self.head = head
+        self.admission = admission
+        self.body = b""
+
+    def answer(self, answer: Answer) -> None:
+        """See L{IExchange.answer}."""
+        self.channel.answer(self, answer)

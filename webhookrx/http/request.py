@@ -1,0 +1,132 @@
+"""
+A genuine C{twisted.web} request over our channel, for resources that are not ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, cast
+
+from twisted.internet.interfaces import IAddress, IConsumer
+from twisted.python.failure import Failure
+from twisted.web import server
+from twisted.web.http_headers import Headers
+
+from webhookrx.errors import BAD_REQUEST
+from webhookrx.http.answers import CLOSE, CONNECTION_LINES, FAILED, SERVER, refusal
+from webhookrx.http.head import RequestHead
+
+if TYPE_CHECKING:
+    from webhookrx.http.channel import HTTPChannel
+
+
+class RequestChannel:
+    """
+    What C{twisted.web.http.Request} calls of its channel, on top of ours.
+    """
+
+    def __init__(self, channel: HTTPChannel) -> None:
+        self._channel = channel
+        self.site = channel.site
+        self.transport = channel.transport
+
+    def getPeer(self) -> IAddress:
+        """Return the other end's address."""
+        return self.transport.getPeer()
+
+    def getHost(self) -> IAddress:
+        """Return our end's address."""
+        return self.transport.getHost()
+
+    def isSecure(self) -> bool:
+        """Whether the request came by TLS."""
+        return self._channel.secure
+
+    def writeHeaders(self, version: bytes, code: bytes, reason: bytes, headers: Headers) -> None:
+        """Write status line and headers; we are an HTTP/1.1 server to everyone (RFC 9110 §6.2)."""
+        channel = self._channel
+        if version == b"HTTP/1.0" and not headers.hasHeader(b"content-length"):
+            channel.close_after_this()
+        headers.setRawHeaders(b"server", [SERVER])
+        lines = [b"HTTP/1.1 %s %s\r\n" % (code, reason)]
+        lines += [b"%s: %s\r\n" % (name, value) for name, values in headers.getAllRawHeaders() for value in values]
+        lines += [CONNECTION_LINES[channel.connection_word(channel.keeps_alive)], b"\r\n"]
+        self.writeSequence(lines)
+
+    def write(self, data: bytes) -> None:
+        """Write a part of the answer."""
+        self._channel.answer_goes_on()
+        self.transport.write(data)
+
+    def writeSequence(self, parts: Iterable[bytes]) -> None:
+        """Write parts of the answer."""
+        self.write(b"".join(parts))
+
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        """Let a resource write at the sender's pace; until it is done it takes our place at the transport."""
+        transport = cast(IConsumer, self.transport)
+        transport.unregisterProducer()
+        transport.registerProducer(producer, streaming)
+
+    def unregisterProducer(self) -> None:
+        """The resource has written all."""
+        transport = cast(IConsumer, self.transport)
+        transport.unregisterProducer()
+        transport.registerProducer(self._channel, True)
+
+    def requestDone(self, request: Request) -> None:
+        """The answer is complete."""
+        self._channel.request_done(request)
+
+    def loseConnection(self) -> None:
+        """A resource wants the connection closed."""
+        self._channel.abort()
+
+    def _respondToBadRequestAndDisconnect(self) -> None:
+        """Called by C{twisted.web} when a form can't be read."""
+        self.transport.write(self.site.answers.bytes_of(refusal(BAD_REQUEST, "The form can't be read."), CLOSE))
+        self._channel.close_after_this()
+        self._channel.request_done(None)
+
+
+class Request(server.Request):
+    """
+    What a stock resource expects, forms, sessions, producers and all. It is made when the body is complete.
+    """
+
+    defaultContentType = b"application/octet-stream"
+
+    @classmethod
+    def from_parts(cls, channel: HTTPChannel, head: RequestHead, body: bytes) -> Request:
+        """Return a request that is ready for L{serve}."""
+        request = cls(RequestChannel(channel))
+        for name, value in head.headers:
+            request.requestHeaders.addRawHeader(name, value)
+        request.parseCookies()
+        request.content = BytesIO(body)
+        request.content.seek(0, 2)  # requestReceived takes the position for the length
+        return request
+
+    def serve(self, head: RequestHead) -> None:
+        """Find the resource and let it render."""
+        version = b"HTTP/1.0" if head.http_1_0 else b"HTTP/1.1"
+        self.requestReceived(head.method, head.target, version)
+
+    def processingFailed(self, reason: Failure) -> Failure:
+        """A resource raised: say so in the log, and to the sender what our own resources would say."""
+        channel = cast(RequestChannel, self.channel)
+        channel.site.traffic.failed("A resource raised.", reason)
+        if self.startedWriting:
+            channel.loseConnection()
+            return reason
+        self.setResponseCode(FAILED.status)
+        self.setHeader(b"Content-Type", b"application/json")
+        self.setHeader(b"Content-Length", b"%d" % len(FAILED.body))
+        self.write(FAILED.body)
+        self.finish()
+        return reason
+
+    def lost(self, reason: Failure) -> None:
+        """The connection went away."""
+        self.connectionLost(reason)

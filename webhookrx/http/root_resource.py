@@ -1,0 +1,118 @@
+"""
+The root of the tree: it matches the whole path against the path patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twisted.web.iweb import IRequest
+from twisted.web.resource import IResource, Resource
+from twisted.web.server import NOT_DONE_YET
+from zope.interface import implementer
+
+from webhookrx.errors import NO_MATCHING_PATH
+from webhookrx.http.answers import Answer, refusal
+from webhookrx.http.webhook_resource import WebhookResource
+from webhookrx.intake import Admission, Refused
+from webhookrx.interfaces import IEarlyResource, IExchange, ITraffic
+from webhookrx.request.client_address import normal_ip
+from webhookrx.request.path_patterns import PathPatterns
+from webhookrx.request.received import Head
+
+
+@implementer(IEarlyResource)
+class RootResource(Resource):
+    """
+    Dispatches by regular expression, the first pattern that matches wins.
+
+    Other resources can be hung below it with C{putChild}; a first segment of theirs wins over the patterns. Under a
+    C{Site} of C{twisted.web}'s own it works too, judging requests when their body is there.
+
+    @param targets: patterns with the resource of each, in the order in which they are tried.
+    """
+
+    def __init__(self, targets: Sequence[tuple[str, WebhookResource]], traffic: ITraffic) -> None:
+        super().__init__()
+        self._patterns = PathPatterns([pattern for pattern, _ in targets])
+        self._resources = [resource for _, resource in targets]
+        self._traffic = traffic
+
+    def dispatch(self, head: Head) -> tuple[WebhookResource, Admission] | Refused | None:
+        """See L{IEarlyResource.dispatch}."""
+        if self.children and head.path[1:].partition(b"/")[0] in self.children:
+            return None
+        match = self._patterns.match(head.path)
+        if match is None:
+            return Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail)
+        index, raw_groups = match
+        resource = self._resources[index]
+        admission = resource.admit(head, raw_groups)
+        return admission if isinstance(admission, Refused) else (resource, admission)
+
+    def getChild(self, path: bytes, request: IRequest) -> IResource:
+        """See L{IResource.getChildWithDefault}: what is not hung below us is matched as a whole."""
+        return _Matched(self, self._traffic)
+
+
+class _Matched(Resource):
+    """The rest of the path is no tree."""
+
+    isLeaf = True
+
+    def __init__(self, root: RootResource, traffic: ITraffic) -> None:
+        super().__init__()
+        self._root = root
+        self._traffic = traffic
+
+    def render(self, request: IRequest) -> int:
+        """See L{IResource.render}: judge a request of C{twisted.web}'s own."""
+        head = _head_of(request)
+        verdict = self._root.dispatch(head)
+        if isinstance(verdict, Refused):
+            self._traffic.refused(verdict.reason, verdict.detail, head.peer_ip, head.method, head.path)
+            _send(request, refusal(verdict.reason, verdict.detail))
+        elif verdict is not None:
+            resource, admission = verdict
+            resource.receive(_StockExchange(request, head, admission))
+        return NOT_DONE_YET
+
+
+@implementer(IExchange)
+class _StockExchange:
+    """An admitted request of C{twisted.web}'s own."""
+
+    def __init__(self, request: IRequest, head: Head, admission: Admission) -> None:
+        self._request: IRequest | None = request
+        self.head = head
+        self.admission = admission
+        self.body: bytes = request.content.read()
+        request.notifyFinish().addErrback(self._lost)  # type: ignore[attr-defined]
+
+    def _lost(self, reason: object) -> None:
+        self._request = None
+
+    def answer(self, answer: Answer) -> None:
+        """See L{IExchange.answer}."""
+        request, self._request = self._request, None
+        if request is not None:
+            _send(request, answer)
+
+
+def _head_of(request: IRequest) -> Head:
+    path, _, query = request.uri.partition(b"?")
+    peer = request.getClientAddress()
+    headers = [(name.lower(), value) for name, values in request.requestHeaders.getAllRawHeaders() for value in values]
+    ip = normal_ip(getattr(peer, "host", "")) or "127.0.0.1"
+    return Head(request.method, path, query, headers, ip, getattr(peer, "port", None), request.isSecure())
+
+
+def _send(request: IRequest, answer: Answer) -> None:
+    request.setResponseCode(answer.status)
+    request.setHeader(b"Content-Type", b"application/json")
+    request.setHeader(b"Content-Length", b"%d" % len(answer.body))
+    for line in answer.extra.splitlines():
+        name, _, value = line.partition(b": ")
+        request.setHeader(name, value)
+    request.write(answer.body)
+    request.finish()

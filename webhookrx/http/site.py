@@ -1,0 +1,207 @@
+"""
+All connections of an endpoint: what they share, and what is counted over all of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IAddress, IPushProducer
+from twisted.web.resource import IResource
+from twisted.web.server import Site as TwistedSite
+from zope.interface import implementer
+
+from webhookrx.config.settings import Limits
+from webhookrx.http.answers import AnswerWriter
+from webhookrx.http.channel import HTTPChannel
+from webhookrx.http.connection import Connection
+from webhookrx.intake import Admission, Refused
+from webhookrx.interfaces import IEarlyResource, IMessageConsumer, IReceiver, ITraffic
+from webhookrx.request.received import Head
+
+#: Seconds for which reading may be off; then what finds no room is refused with an answer.
+LONGEST_PAUSE = 2.0
+
+
+class Connections:
+    """
+    Open connections on all endpoints together, and by peer.
+
+    @param limits: C{connections} and C{connections_per_peer} of it.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._total = 0
+        self._by_peer: Counter[str] = Counter()
+
+    @property
+    def total(self) -> int:
+        """How many are open."""
+        return self._total
+
+    def add(self) -> bool:
+        """Count a connection; False when it is one too many."""
+        self._total += 1
+        return self._total <= self._limits.connections
+
+    def add_peer(self, peer: str) -> bool:
+        """Count a connection of that address; False when it is one too many."""
+        self._by_peer[peer] += 1
+        return self._by_peer[peer] <= self._limits.connections_per_peer
+
+    def remove(self, peer: str | None) -> None:
+        """Forget a connection; C{peer} as it was given to L{add_peer}, if it was."""
+        self._total -= 1
+        if peer is not None:
+            self._by_peer[peer] -= 1
+            if not self._by_peer[peer]:
+                del self._by_peer[peer]
+
+
+@implementer(IPushProducer)
+class Site(TwistedSite):
+    """
+    Makes channels, and is the producer of messages that the chain pauses when it is nearly full.
+
+    @param resource: the root; when it provides L{IEarlyResource} it judges requests at the end of their heads.
+    @param consumer: where bodies are counted.
+    @param clock: seconds on the monotonic clock.
+    @param wall_clock: seconds since the epoch, for C{Date} alone.
+    @param knows_peers_at_once: False behind the PROXY protocol: the peer is known with the first data.
+    """
+
+    noisy = False
+
+    def __init__(
+        self,
+        resource: IResource,
+        consumer: IMessageConsumer,
+        traffic: ITraffic,
+        *,
+        limits: Limits,
+        connections: Connections,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+        knows_peers_at_once: bool = True,
+    ) -> None:
+        super().__init__(resource)
+        self.consumer = consumer
+        self.traffic = traffic
+        self.limits = limits
+        self.clock = clock
+        self.knows_peers_at_once = knows_peers_at_once
+        self.answers = AnswerWriter()
+        self.answers.at(wall_clock())
+        self.paused = False
+        self.draining = False
+        self._early: IEarlyResource | None = resource if IEarlyResource.providedBy(resource) else None
+        self._wall_clock = wall_clock
+        self._connections = connections
+        self._channels: dict[Connection, str | None] = {}
+        self._paused_at = 0.0
+        self._drained: list[Deferred[None]] = []
+
+    # -- C{twisted.web}'s part -----------------------------------------------------------------------------------
+
+    def buildProtocol(self, addr: IAddress) -> HTTPChannel:  # type: ignore[override]
+        """See L{twisted.internet.interfaces.IProtocolFactory.buildProtocol}."""
+        return HTTPChannel(self)
+
+    def startFactory(self) -> None:
+        """Our logs are not C{twisted.web}'s, so its timer for them is not started."""
+
+    def stopFactory(self) -> None:
+        """See L{startFactory}."""
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def dispatch(self, head: Head) -> tuple[IReceiver, Admission] | Refused | None:
+        """See L{IEarlyResource.dispatch}."""
+        return None if self._early is None else self._early.dispatch(head)
+
+    # -- connections ---------------------------------------------------------------------------------------------
+
+    def opened(self, channel: Connection) -> bool:
+        """Take in a connection; False when it is one too many."""
+        self._channels[channel] = None
+        has_room = self._connections.add()
+        return (not self.knows_peers_at_once or self.admits_peer(channel)) and has_room
+
+    def admits_peer(self, channel: Connection) -> bool:
+        """Count a connection by its peer; False when that peer has one too many. UNIX sockets have no peers."""
+        if channel.peer_port is None:
+            return True
+        self._channels[channel] = channel.peer_ip
+        return self._connections.add_peer(channel.peer_ip)
+
+    def closed(self, channel: Connection) -> None:
+        """Let a connection go."""
+        self._connections.remove(self._channels.pop(channel))
+        self._settle_drain()
+
+    def sweep(self) -> None:
+        """
+        Look at all deadlines; called every half second or so, by a clock that nobody sets back.
+        """
+        self.answers.at(self._wall_clock())
+        now = self.clock()
+        if self.paused and now - self._paused_at >= LONGEST_PAUSE:
+            self.resumeProducing()
+        if not self.paused:
+            for channel in [channel for channel in self._channels if channel.deadline <= now]:
+                channel.expired()
+        self._settle_drain()
+
+    # -- the chain pauses us -------------------------------------------------------------------------------------
+
+    def pauseProducing(self) -> None:
+        """Stop reading from all senders."""
+        if not self.paused:
+            self.paused = True
+            self._paused_at = self.clock()
+            for channel in self._channels:
+                channel.paused_for(0.0)
+
+    def resumeProducing(self) -> None:
+        """Read on."""
+        if self.paused:
+            self.paused = False
+            seconds = self.clock() - self._paused_at
+            for channel in list(self._channels):
+                channel.paused_for(seconds)
+
+    def stopProducing(self) -> None:
+        """The chain is gone: say so to everyone who still asks."""
+        self.draining = True
+        self.resumeProducing()
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def drain(self) -> Deferred[None]:
+        """
+        Finish what is under way, take nothing new.
+
+        @return: fires when no request is under way any more.
+        """
+        self.draining = True
+        for channel in list(self._channels):
+            channel.drain()
+        done: Deferred[None] = Deferred()
+        self._drained.append(done)
+        self._settle_drain()
+        return done
+
+    def abort(self) -> None:
+        """Close all connections now."""
+        for channel in list(self._channels):
+            channel.abort()
+
+    def _settle_drain(self) -> None:
+        if self._drained and not any(channel.busy for channel in self._channels):
+            drained, self._drained = self._drained, []
+            for done in drained:
+                done.callback(None)
