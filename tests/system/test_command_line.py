@@ -1,0 +1,107 @@
+"""
+C{twistd webhookrx} and C{twist webhookrx} as processes: what they print and how they end.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.config.starting import LOOPBACK, write_text
+from webhookrx.tap import installed_version
+
+PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+TWISTD = ("-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile=")
+TWIST = ("-m", "twisted")
+
+SECRET = "c4nary"
+
+
+class CommandLineTests(SynchronousTestCase):
+    """
+    Each command as a process of its own, with the project on its path and an empty working directory.
+    """
+
+    def setUp(self) -> None:
+        self.directory = os.path.abspath(self.mktemp())
+        os.mkdir(self.directory)
+
+    def run_command(self, command: Sequence[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one of the commands to its end."""
+        return subprocess.run(
+            [sys.executable, *command, "webhookrx", *arguments],
+            cwd=self.directory,
+            env={**os.environ, "PYTHONPATH": PROJECT},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def test_help(self) -> None:
+        """The help is webhookrx's, on standard output, with status 0."""
+        for command in (TWISTD, TWIST):
+            done = self.run_command(command, "--help")
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+            self.assertIn("--tls-peer-verify", done.stdout)
+            self.assertIn("Receives log messages by HTTP POST", done.stdout)
+
+    def test_version(self) -> None:
+        """The version is webhookrx's, on standard output, with status 0."""
+        for command in (TWISTD, TWIST):
+            done = self.run_command(command, "--version")
+            self.assertEqual((0, f"webhookrx {installed_version()}\n"), (done.returncode, done.stdout))
+
+    def test_mistakes(self) -> None:
+        """A mistake is status 1 of twistd and 64 of twist, with its line among what is printed, and no traceback."""
+        path = write_text(self.directory, "x.yaml", "ack: queued\nauth_tokn: x\n")
+        cases = [
+            (("--prot", "1"), 'There is no option --prot. Did you mean "--port"?'),
+            (("--port", "70000"), 'command line: --port: "70000" is not a port'),
+            (("--config", path), f'{path}:2: There is no key "auth_tokn". Did you mean "auth_token"?'),
+            (("--tls-key-file", "/no/key", "--tls-cert-file", "/no/cert"), '"/no/key" does not exist'),
+            (("--paths", "/(a"), "does not compile"),
+            (("left", "over"), "left over is"),
+            (("--auth-token", SECRET), "plain HTTP"),
+        ]
+        for arguments, fragment in cases:
+            for command, status in ((TWISTD, 1), (TWIST, 64)):
+                done = self.run_command(command, *arguments)
+                self.assertEqual(status, done.returncode, done.stdout + done.stderr)
+                printed = done.stdout if command is TWISTD else done.stderr
+                self.assertIn(fragment, printed)
+                self.assertNotIn("Traceback", done.stdout + done.stderr)
+                self.assertNotIn(SECRET, done.stdout + done.stderr)
+
+    def test_good_check(self) -> None:
+        """A good configuration is printed, ends with status 0, and leaves nothing behind."""
+        for command in (TWISTD, TWIST):
+            done = self.run_command(command, "--check", "--port", LOOPBACK, "--auth-token", SECRET)
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+            self.assertTrue(done.stdout.endswith("The configuration is good.\n"), done.stdout)
+            self.assertNotIn(SECRET, done.stdout)
+        self.assertEqual([], os.listdir(self.directory))
+
+    def test_bad_check(self) -> None:
+        """A bad configuration ends with status 1 under both commands, what is wrong on standard error."""
+        for command in (TWISTD, TWIST):
+            done = self.run_command(command, "--check", "--ack", "disk")
+            self.assertEqual((1, ""), (done.returncode, done.stdout))
+            self.assertIn('error: command line: --ack: "disk" is not one of durable, written, queued.', done.stderr)
+
+    def test_taken_port(self) -> None:
+        """A port that can't be bound ends the process with status 1 and a line that names it."""
+        import socket
+
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            text = f"tcp:{taken.getsockname()[1]}:interface=127.0.0.1"
+            for command in (TWISTD, TWIST):
+                done = self.run_command(command, "--port", text)
+                self.assertEqual(1, done.returncode)
+                self.assertIn(text, done.stdout + done.stderr)

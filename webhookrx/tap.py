@@ -1,0 +1,254 @@
+"""
+The C{twistd webhookrx} command: text to settings, settings to a service.
+
+All that can be wrong is found in L{Options.postOptions}, before anything opens.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+
+from twisted.application.service import IService
+from twisted.python import usage
+
+from webhookrx.config.check import check_report, error_report
+from webhookrx.config.limits import LIMITS
+from webhookrx.config.options import BY_NAME, OPTIONS, Kind, Option, shown_name
+from webhookrx.config.problems import COMMAND_LINE, quoted, suggestion
+from webhookrx.config.resolve import Surroundings, resolve
+from webhookrx.config.settings import Settings
+from webhookrx.config.written import Text, Written
+from webhookrx.errors import ConfigError
+from webhookrx.observers import registry
+from webhookrx.operations.oplog import forget_plugin_cache_complaints
+
+_SHORT = {f"-{option.short}" for option in OPTIONS if option.short}
+
+#: The factory that keeps our own log off standard output, as C{twistd --logger} takes it.
+STDERR_LOG = "webhookrx.operations.oplog.stderr"
+
+
+class _TableOptions(usage.Options):
+    """
+    Remembers what was given on the command line; the C{opt_} methods come from the table of options.
+
+    What was given is kept apart from the mapping that C{usage.Options} is: its C{repr} must not show a token.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._given: dict[str, list[Text]] = {}
+
+    def given(self) -> dict[str, Written]:
+        """Return what was given so far, by the name of the option."""
+        return {name: Written(f"--{name}", tuple(values)) for name, values in self._given.items()}
+
+    def take(self, option: Option, value: str) -> None:
+        """Remember a value."""
+        self._given.setdefault(option.name, []).append(Text(value, COMMAND_LINE))
+
+
+def _option_method(option: Option) -> Callable[..., None]:
+    """Return the C{opt_} method of an option; C{usage.Options} tells flags by their arguments."""
+
+    def take_value(self: _TableOptions, value: str) -> None:
+        self.take(option, value)
+
+    def take_flag(self: _TableOptions) -> None:
+        self.take(option, "yes")
+
+    method = take_flag if option.kind is Kind.FLAG else take_value
+    method.__doc__ = _help(option)
+    return method
+
+
+def _help(option: Option) -> str:
+    notes = [f"one of {', '.join(option.choices)}"] if option.choices else []
+    if option.kind is Kind.LIMITS:
+        notes.append(f"names: {', '.join(LIMITS)}")
+    if option.repeat:
+        notes.append("may be repeated")
+    if option.kind is not Kind.FLAG and option.default != "none":
+        notes.append(f"default: {option.default}")
+    text = option.help[0].upper() + option.help[1:]
+    return f"{text} ({'; '.join(notes)})." if notes else f"{text}."
+
+
+for _each in OPTIONS:
+    _method = _option_method(_each)
+    setattr(_TableOptions, f"opt_{_each.name.replace('-', '_')}", _method)
+    if _each.short:
+        setattr(_TableOptions, f"opt_{_each.short}", _method)
+
+
+def _completions() -> usage.Completions:
+    actions: dict[str, object] = {"port": usage.Completer(descr="port number or endpoint string")}
+    for option in OPTIONS:
+        if option.kind is Kind.FILE:
+            actions[option.name] = usage.CompleteFiles()
+        elif option.kind is Kind.DIRECTORY:
+            actions[option.name] = usage.CompleteDirs()
+        elif option.choices:
+            actions[option.name] = usage.CompleteList(list(option.choices))
+        elif option.kind is Kind.LIMITS:
+            actions[option.name] = usage.CompleteList([f"{name}=" for name in LIMITS])
+    return usage.Completions(optActions=actions, multiUse=[option.name for option in OPTIONS if option.repeat])
+
+
+class Options(_TableOptions):
+    """
+    Command line options of C{twistd webhookrx}.
+
+    @ivar settings: what came of them; set once they are parsed.
+    """
+
+    synopsis = "[options]"
+    longdesc = (
+        "Receives log messages by HTTP POST and answers 200 when they are safe. All options but --config and --check "
+        "can stand in a YAML file. Options may be written with _ for -. twistd's own options, such as -n, come before "
+        "the word webhookrx."
+    )
+    compData = _completions()
+    settings: Settings
+
+    def opt_version(self) -> None:
+        """Print the version and exit."""
+        print(f"webhookrx {installed_version()}")
+        raise SystemExit(0)
+
+    def parseOptions(self, options: Sequence[str] | None = None) -> None:
+        """Take C{_} for C{-} in the names of options, and name the nearest one when there is none of that name."""
+        arguments = list(sys.argv[1:] if options is None else options)
+        if "--_shell-completion" not in arguments:
+            arguments = list(_with_dashes(arguments))
+        super().parseOptions(arguments)
+
+    def parseArgs(self, *args: str) -> None:
+        """
+        @raise usage.UsageError: something stands there that is no option.
+        """
+        if args:
+            # It may be the second half of a token with a blank.
+            hidden = any(BY_NAME[name].secret for name in self.given())
+            raise usage.UsageError(
+                f"It takes options only; left over is {'something else' if hidden else quoted(args[0])}."
+            )
+
+    def postOptions(self) -> None:
+        """
+        Read files, validate everything, open nothing.
+
+        @raise usage.UsageError: something is wrong.
+        @raise SystemExit: C{--check} was given and has printed what would run, or what is wrong.
+        """
+        given = self.given()
+        check = "check" in given
+        try:
+            resolved = resolve(given, _surroundings())
+        except ConfigError as error:
+            if check:
+                print(error_report(error), file=sys.stderr)
+                raise SystemExit(1) from None
+            raise usage.UsageError(str(error)) from None
+        if check:
+            print(check_report(resolved))
+            raise SystemExit(0)
+        forget_plugin_cache_complaints()
+        if self.parent is not None and any(each.name == "stdout" for each in resolved.settings.observers):
+            _keep_log_off_stdout(self.parent)
+        self.settings = resolved.settings
+
+
+def makeService(options: Options) -> IService:
+    """
+    Make the service of validated options; nothing is opened yet.
+
+    @raise SystemExit: something has changed since they were validated, or systemd did not pass a socket.
+    """
+    # The service imports the reactor, which --help and --check do not need.
+    from webhookrx.service import build
+
+    try:
+        return build(options.settings)
+    except ConfigError as error:
+        raise SystemExit(f"webhookrx: {error}") from None
+
+
+def installed_version() -> str:
+    """Return the version of the installed distribution."""
+    try:
+        return metadata.version("webhookrx")
+    except metadata.PackageNotFoundError:
+        return "(a checkout that is not installed)"
+
+
+def _surroundings() -> Surroundings:
+    return Surroundings(
+        environ=os.environ,
+        now=datetime.now(UTC),
+        observer_names=registry.known_names(),
+        check_observer=registry.build,
+    )
+
+
+def _with_dashes(arguments: Sequence[str]) -> Iterator[str]:
+    """
+    Yield the arguments with the names of options as the table has them.
+
+    @raise usage.UsageError: a name is unknown, or short for several.
+    """
+    rest = iter(arguments)
+    for argument in rest:
+        takes_value = False
+        if argument.startswith("--") and argument != "--":
+            word, equals, value = argument[2:].partition("=")
+            name = _full_name(word)
+            takes_value = name in BY_NAME and BY_NAME[name].kind is not Kind.FLAG and not equals
+            argument = f"--{name}{equals}{value}"
+        elif argument in _SHORT:
+            takes_value = True
+        elif not argument.startswith("-") or argument == "--":
+            # As getopt has it: options end here.
+            yield argument
+            yield from rest
+            return
+        yield argument
+        if takes_value:
+            yield from itertools.islice(rest, 1)
+
+
+def _full_name(word: str) -> str:
+    name = word.replace("_", "-")
+    names = [*BY_NAME, "help", "version"]
+    if name in names:
+        return name
+    begun = [each for each in names if name and each.startswith(name)]
+    if len(begun) == 1:
+        return begun[0]
+    if begun:
+        raise usage.UsageError(f"--{name} is short for several options: --{', --'.join(begun)}.")
+    options = [f"--{each}" for each in names]
+    raise usage.UsageError(f"There is no option --{shown_name(word)}. {suggestion(f'--{name}', options)}")
+
+
+def _keep_log_off_stdout(parent: usage.Options) -> None:
+    """
+    Turn the service's own log to standard error, where it would go to standard output among the messages.
+
+    @param parent: the options of C{twistd} or C{twist}, parsed but not yet acted on.
+    @raise usage.UsageError: C{twistd} would go to the background, where standard output leads nowhere.
+    """
+    if "nodaemon" not in parent:
+        if parent.get("logFile") is sys.stdout:
+            parent["logFile"] = sys.stderr
+        return
+    if not (parent["nodaemon"] or parent["debug"]):
+        raise usage.UsageError("The stdout observer needs twistd in the foreground: twistd -n webhookrx …")
+    if parent["logger"] is None and not parent["syslog"] and parent["logfile"] in (None, "-"):
+        # twistd imports it by this name once all options are parsed.
+        parent["logger"] = STDERR_LOG
