@@ -198,7 +198,10 @@ class StandardOutputTests(SynchronousTestCase):
         """twistd in the background has no standard output, so that the observer is refused there."""
         error = self.assertRaises(UsageError, self.under, ServerOptions(), "webhookrx", "-o", "stdout")
         self.assertIn("twistd -n webhookrx", str(error))
-        self.under(ServerOptions(), "--debug", "webhookrx", "-o", "stdout")
+        # twistd's own --debug would turn the debugger on for all tests that follow.
+        debugging = ServerOptions()
+        debugging["debug"] = True
+        self.under(debugging, "webhookrx", "-o", "stdout")
         self.under(ServerOptions(), "webhookrx", "-o", "file:x")
 
     def test_twist(self) -> None:

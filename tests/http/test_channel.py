@@ -9,7 +9,7 @@ import json
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twisted.internet.interfaces import IHandshakeListener, IPushProducer
+from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener, IPushProducer
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
@@ -148,6 +148,7 @@ class ConnectionTests(SynchronousTestCase):
         channel = Wire().connect().channel
         verifyObject(IPushProducer, channel)
         verifyObject(IHandshakeListener, channel)
+        verifyObject(IHalfCloseableProtocol, channel)
 
     def test_keep_alive(self) -> None:
         """A connection serves one request after the other; an HTTP/1.0 sender is told so when it asked."""
@@ -245,6 +246,47 @@ class ConnectionTests(SynchronousTestCase):
 
         self.assertEqual((1, 0), (len(wire.messages), wire.connections.total))
         self.assertEqual([], sender.statuses())
+
+    def test_sender_ends(self) -> None:
+        """A sender may say that no more comes and wait for its answers; then the connection is closed."""
+        wire = Wire({"/in": {}})
+        wire.consumer.hold()
+        sender = wire.connect()
+        sender.send(post(b"1") + post(target=b"/out") + post(b"2"))
+        sender.end()
+        self.assertIsNone(sender.transport.end)
+        wire.consumer.acknowledge_all()
+        wire.settle()
+        self.assertEqual(([200, 404, 200], "closed"), (sender.statuses(), sender.transport.end))
+        self.assertEqual(["1", "2"], [values["MESSAGE"] for values in wire.messages])
+
+    def test_sender_ends_too_early(self) -> None:
+        """A request that its sender has not finished never will be; no message comes of it."""
+        for begun in (
+            post(b"abc")[:-1],
+            post()[:-5],
+            b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ):
+            wire = Wire()
+            sender = wire.connect()
+            sender.send(begun)
+            sender.end()
+            self.assertEqual([400], sender.statuses(), begun)
+            wire.advance(2.5)
+            self.assertEqual(("closed", []), (sender.transport.end, wire.messages))
+
+    def test_idle_sender_ends(self) -> None:
+        """On a connection without a request under way it is the end."""
+        wire = Wire({"/in": {}}, Limits(body=10))
+        silent, served, discarding, lingering = (wire.connect() for _ in range(4))
+        served.send(post(b"x"))
+        wire.settle()
+        discarding.send(post(b"x" * 9, b"/out")[:-1])
+        lingering.send(post(b"x" * 11)[:-1])
+        for sender in (silent, served, discarding, lingering):
+            sender.end()
+            self.assertEqual("closed", sender.transport.end)
+            sender.end()
 
     def test_leaves_in_the_body(self) -> None:
         """Half a body is no message, and what was counted for it is given back."""

@@ -8,8 +8,8 @@ import json
 from typing import Any
 
 from treq.testing import StubTreq
-from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
@@ -34,12 +34,12 @@ class Late(Resource):
     def __init__(self) -> None:
         super().__init__()
         self.requests: list[Any] = []
-        self.finished: list[Deferred[None]] = []
+        self.outcomes: list[Failure | None] = []
 
     def render_GET(self, request: Any) -> int:
         """Keep the request."""
         self.requests.append(request)
-        self.finished.append(request.notifyFinish())
+        request.notifyFinish().addBoth(self.outcomes.append)
         return NOT_DONE_YET
 
 
@@ -135,7 +135,7 @@ class StockResourceTests(SynchronousTestCase):
             (200, "chunked", b"4\r\none \r\n3\r\ntwo\r\n"), (late.status, late.headers["transfer-encoding"], late.body)
         )
         self.assertEqual(b"hello", data.body)
-        self.successResultOf(self.late.finished[0])
+        self.assertEqual([None], self.late.outcomes)
 
     def test_late_http_1_0(self) -> None:
         """HTTP/1.0 knows no chunks: an answer without a length ends with the connection."""
@@ -156,7 +156,15 @@ class StockResourceTests(SynchronousTestCase):
         sender = self.wire.connect()
         sender.send(get(b"/late"))
         sender.leave()
-        self.failureResultOf(self.late.finished[0])
+        (outcome,) = self.late.outcomes
+        self.assertIsInstance(outcome, Failure)
+
+    def test_sender_ends(self) -> None:
+        """A resource that has not answered hears of a sender that sends no more."""
+        sender = self.wire.connect()
+        sender.send(get(b"/late"))
+        sender.end()
+        self.assertEqual(("aborted", 1), (sender.transport.end, len(self.late.outcomes)))
 
     def test_never_answered(self) -> None:
         """A resource that never answers does not hold its connection for ever, one that goes on does."""

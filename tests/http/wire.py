@@ -183,6 +183,10 @@ class Sender:
         if self.transport.end not in ("closed", "aborted"):
             self.channel.dataReceived(data)
 
+    def end(self) -> None:
+        """Say that no more comes, and wait for answers."""
+        self.channel.readConnectionLost()
+
     def leave(self) -> None:
         """Go away."""
         self.transport.end = "closed"

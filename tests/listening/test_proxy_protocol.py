@@ -8,11 +8,12 @@ from typing import Any
 
 from twisted.internet.address import IPv4Address
 from twisted.internet.endpoints import TCP4ServerEndpoint
-from twisted.internet.interfaces import IStreamServerEndpoint
+from twisted.internet.interfaces import IHalfCloseableProtocol, IStreamServerEndpoint
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactorClock, StringTransportWithDisconnection
 from twisted.trial.unittest import SynchronousTestCase
-from zope.interface.verify import verifyObject
+from zope.interface import alsoProvides
+from zope.interface.verify import verifyClass, verifyObject
 
 from webhookrx.listening.proxy_protocol import ProxyProtocolEndpoint
 
@@ -84,6 +85,24 @@ class ProxyProtocolTests(SynchronousTestCase):
             protocol, inner, transport = self.connect()
             protocol.dataReceived(data)
             self.assertEqual((["198.51.100.1"], b"", False), (self.bad, inner.received, transport.connected), data)
+
+    def test_half_close(self) -> None:
+        """A protocol that can do without further data is told of its end; for another the connection ends."""
+        verifyClass(IHalfCloseableProtocol, type(self.connect()[0]))
+        protocol, inner, transport = self.connect()
+        protocol.dataReceived(V1)
+        told: list[None] = []
+        inner.readConnectionLost = lambda: told.append(None)
+        inner.writeConnectionLost = lambda: None
+        alsoProvides(inner, IHalfCloseableProtocol)
+        protocol.readConnectionLost()
+        protocol.writeConnectionLost()
+        self.assertEqual(([None], True), (told, transport.connected))
+        for sent in (b"", V1):
+            protocol, _, transport = self.connect()
+            protocol.dataReceived(sent)
+            protocol.readConnectionLost()
+            self.assertFalse(transport.connected)
 
     def test_slow_header(self) -> None:
         """A header may come in parts."""

@@ -13,6 +13,7 @@ from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 
 from webhookrx.errors import (
+    BAD_REQUEST,
     BODY_TOO_LARGE,
     DRAINING,
     NO_ROOM,
@@ -263,6 +264,8 @@ class HTTPChannel(Connection):
             pending, self._pending = self._pending, b""
             if pending:
                 self._advance(pending)
+            if self._ended:
+                self.sender_ended()
             self._update_reading()
 
     @property
@@ -309,6 +312,16 @@ class HTTPChannel(Connection):
     def one_too_many(self) -> None:
         """See L{Connection.one_too_many}."""
         self._refuse(None, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTIONS.detail)
+
+    def sender_ended(self) -> None:
+        """See L{Connection.sender_ended}: what is complete is answered, what is not never will be."""
+        if self._state is State.ANSWER:
+            if isinstance(self._current, Request):
+                self.abort()  # a stock resource hears of it as under C{twisted.web}'s own channel
+        elif isinstance(self._body, DiscardedBody) or not (self._state is State.BODY or self._begun):
+            self._close()
+        elif self._state is not State.CLOSING:
+            self._refuse(self._known_head, BAD_REQUEST, "The sender ended the connection within a request.")
 
     def too_slow(self) -> None:
         """See L{Connection.too_slow}."""

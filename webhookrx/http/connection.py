@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from twisted.internet.error import TimeoutError
 from twisted.internet.interfaces import (
     IConsumer,
+    IHalfCloseableProtocol,
     IHandshakeListener,
     IPushProducer,
     ISSLTransport,
@@ -41,7 +42,7 @@ class State(IntEnum):
     CLOSING = 4
 
 
-@implementer(IHandshakeListener, IPushProducer)
+@implementer(IHalfCloseableProtocol, IHandshakeListener, IPushProducer)
 class Connection(Protocol):
     """
     The server's end of one connection.
@@ -68,6 +69,7 @@ class Connection(Protocol):
         self._pending = b""
         self._blocked = False
         self._reading = True
+        self._ended = False  # whether the sender has said that no more comes
         self._handshaken = False
         self._linger_end = 0.0
 
@@ -137,7 +139,9 @@ class Connection(Protocol):
             self.deadline = self.site.clock() + seconds
 
     def _update_reading(self) -> None:
-        reading = not (self._blocked or self.site.paused or (self._state is State.ANSWER and self._pending))
+        reading = not (
+            self._ended or self._blocked or self.site.paused or (self._state is State.ANSWER and self._pending)
+        )
         if reading != self._reading and self._state is not State.CLOSING:
             self._reading = reading
             producer = cast(IPushProducer, self.transport)
@@ -170,6 +174,25 @@ class Connection(Protocol):
         """Whether a request is under way."""
         return self._state is State.BODY or self._state is State.ANSWER or (self._state is State.HEAD and self._begun)
 
+    def readConnectionLost(self) -> None:
+        """
+        The sender sends no more, and may still wait for its answer (RFC 9112 §9.6).
+
+        See L{IHalfCloseableProtocol.readConnectionLost}.
+        """
+        self._ended = True
+        if self._state is State.LINGER:
+            self._close()
+        elif self._state is not State.CLOSING:
+            self.sender_ended()
+
+    def writeConnectionLost(self) -> None:
+        """We send no more, as we wanted."""
+
+    def sender_ended(self) -> None:
+        """No more comes from the sender."""
+        raise NotImplementedError
+
     def too_slow(self) -> None:
         """A request, or the answer to it, did not come in time."""
         raise NotImplementedError
@@ -196,7 +219,7 @@ class Connection(Protocol):
         """
         now = self.site.clock()
         lingered = self._state is State.LINGER
-        unread = linger or bool(self._pending)
+        unread = not self._ended and (linger or bool(self._pending))
         self._pending = b""
         if not lingered:
             cast(IConsumer, self.transport).unregisterProducer()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IListeningPort, IProtocolFactory, IStreamServerEndpoint
+from twisted.internet.interfaces import IHalfCloseableProtocol, IListeningPort, IProtocolFactory, IStreamServerEndpoint
 from twisted.protocols.haproxy._wrapper import HAProxyProtocolWrapper, HAProxyWrappingFactory
 from zope.interface import implementer
 
@@ -18,8 +18,20 @@ from zope.interface import implementer
 BadHeader = Callable[[str], None]
 
 
+@implementer(IHalfCloseableProtocol)
 class _Wrapper(HAProxyProtocolWrapper):
     """One connection; what comes before the header has passed is never more than the header."""
+
+    def readConnectionLost(self) -> None:
+        """A sender that only waits for its answer now does so through a proxy too."""
+        protocol = IHalfCloseableProtocol(self.wrappedProtocol, None)
+        if protocol is None or self._proxyInfo is None:
+            self.loseConnection()
+        else:
+            protocol.readConnectionLost()
+
+    def writeConnectionLost(self) -> None:
+        """The protocol inside wanted it."""
 
     def dataReceived(self, data: bytes) -> None:
         if self._proxyInfo is not None:
