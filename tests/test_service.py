@@ -4,6 +4,7 @@ Tests for L{webhookrx.service}: what can be told before anything is opened. The 
 
 from __future__ import annotations
 
+from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -68,6 +69,18 @@ class BuildTests(SynchronousTestCase):
             "(no token); observers: stdout; ack: durable",
             "\n".join(service.describe()),
         )
+
+    def test_addresses(self) -> None:
+        """Where it listens is said as people write it."""
+        service = build(make_settings(Source(listeners=(FIRST,))), MemoryReactorClock())
+        for address, shown in (
+            (IPv4Address("TCP", "127.0.0.1", 8181), "127.0.0.1:8181 "),
+            (IPv6Address("TCP", "::", 8181), "[::]:8181 "),
+            (UNIXAddress("/run/x"), "unix:/run/x "),
+            (UNIXAddress(None), "8181 "),
+        ):
+            service.listeners[0].address = address
+            self.assertIn(f"Listening on {shown}", service.describe()[0])
 
     def test_nothing_opened(self) -> None:
         """To build is not to open."""

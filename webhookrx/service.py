@@ -4,6 +4,7 @@ The one place that knows all: settings to a tree of services.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Iterable
@@ -11,8 +12,9 @@ from functools import partial
 from typing import Any
 
 from twisted.application.service import MultiService
+from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.defer import Deferred, DeferredList, TimeoutError
-from twisted.internet.interfaces import IPushProducer
+from twisted.internet.interfaces import IAddress, IPushProducer
 from twisted.logger import Logger
 from zope.interface import implementer
 
@@ -135,7 +137,7 @@ class ReceiverService(MultiService):
         """Return a line for each endpoint: where it listens, with which patterns, policy and observers."""
         observers = ", ".join(observer.text for observer in self.settings.observers)
         return [
-            f"Listening on {service.address or listener.text} ({_transport(listener)}) for "
+            f"Listening on {_where(service.address) or listener.text} ({_transport(listener)}) for "
             f"{'; '.join(map(_source, sources))}; observers: {observers}; ack: {self.settings.ack}"
             for service, (listener, sources) in zip(self.listeners, by_listener(self.settings.sources), strict=True)
         ]
@@ -248,6 +250,18 @@ def by_listener(sources: Iterable[Source]) -> list[tuple[Listener, list[Source]]
             _, users = shared.setdefault(listener.inner, (listener, []))
             users.append(source)
     return list(shared.values())
+
+
+def _where(address: IAddress | None) -> str:
+    """Return an address as people write it; empty when there is none."""
+    match address:
+        case IPv4Address(host=host, port=port):
+            return f"{host}:{port}"
+        case IPv6Address(host=host, port=port):
+            return f"[{host}]:{port}"
+        case UNIXAddress(name=bytes(name)):
+            return f"unix:{os.fsdecode(name)}"
+    return ""
 
 
 def _transport(listener: Listener) -> str:
