@@ -23,7 +23,8 @@ from tests.system.certificates import (
     write_hashed_directory,
 )
 from webhookrx.config.settings import TLS
-from webhookrx.config.tls_files import Finding, check_tls_files
+from webhookrx.config.tls_files import Finding, check_tls_files, check_trust, load_key_and_chain
+from webhookrx.errors import ConfigError
 
 ROOT = Authority("root")
 INTERMEDIATE = Authority("intermediate", ROOT)
@@ -220,3 +221,34 @@ def _pem(der: bytes) -> bytes:
     from base64 import encodebytes
 
     return b"-----BEGIN CERTIFICATE-----\n" + encodebytes(der) + b"-----END CERTIFICATE-----\n"
+
+
+class LoadTests(CheckTLSFilesTests):
+    """
+    Tests for L{load_key_and_chain} and L{check_trust}: the same checks, when files are read to be used.
+    """
+
+    def findings(self, **changes: object) -> list[Finding]:
+        """Check as at start, and see that what is fatal there can't be loaded either."""
+        findings = super().findings(**changes)
+        tls = TLS(**{"key_file": self.key_file, "cert_file": self.cert_file, **changes})  # type: ignore[arg-type]
+        fatal = {finding.problem: finding.role for finding in findings if finding.fatal}
+        for load, is_trust in ((load_key_and_chain, False), (check_trust, True)):
+            expected = [problem for problem, role in fatal.items() if role.startswith("ca_") is is_trust]
+            if expected:
+                error = self.assertRaises(ConfigError, load, tls)
+                self.assertEqual(expected[0], str(error))
+            else:
+                load(tls)
+        return findings
+
+    def test_chain(self) -> None:
+        """The chain is the certificate file's, then the extra file's; a file may hold the key too, and text."""
+        above = [INTERMEDIATE.certificate, ROOT.certificate]
+        whole = self.path("whole.pem", certificates_pem(HOST.certificate, *above))
+        rest = self.path("rest.pem", b"Issuers:\r\n" + certificates_pem(*above).replace(b"\n", b"\r\n"))
+        alone = self.path("alone.pem", certificates_pem(HOST.certificate) + key_pem(HOST.key))
+        for tls in (TLS(self.key_file, whole), TLS(alone, alone, rest)):
+            key, chain = load_key_and_chain(tls)
+            self.assertEqual([HOST.certificate, *above], chain)
+            self.assertEqual(HOST.key.public_key(), key.public_key())

@@ -12,7 +12,7 @@ from twisted.internet.interfaces import IHalfCloseableProtocol, IStreamServerEnd
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactorClock, StringTransportWithDisconnection
 from twisted.trial.unittest import SynchronousTestCase
-from zope.interface import alsoProvides
+from zope.interface import implementer
 from zope.interface.verify import verifyClass, verifyObject
 
 from webhookrx.listening.proxy_protocol import ProxyProtocolEndpoint
@@ -37,6 +37,21 @@ class Recorder(Protocol):
         if data == b"raise":
             raise ValueError("of its own")
         self.received += data
+
+
+@implementer(IHalfCloseableProtocol)
+class Waiting(Recorder):
+    """Goes on when its sender has ended."""
+
+    told = False
+
+    def readConnectionLost(self) -> None:
+        """Be told."""
+        self.told = True
+
+    def writeConnectionLost(self) -> None:
+        """Not told of this."""
+        raise AssertionError
 
 
 class ProxyProtocolTests(SynchronousTestCase):
@@ -89,15 +104,12 @@ class ProxyProtocolTests(SynchronousTestCase):
     def test_half_close(self) -> None:
         """A protocol that can do without further data is told of its end; for another the connection ends."""
         verifyClass(IHalfCloseableProtocol, type(self.connect()[0]))
-        protocol, inner, transport = self.connect()
+        protocol, _, transport = self.connect()
+        protocol.wrappedProtocol = waiting = Waiting()
         protocol.dataReceived(V1)
-        told: list[None] = []
-        inner.readConnectionLost = lambda: told.append(None)
-        inner.writeConnectionLost = lambda: None
-        alsoProvides(inner, IHalfCloseableProtocol)
         protocol.readConnectionLost()
         protocol.writeConnectionLost()
-        self.assertEqual(([None], True), (told, transport.connected))
+        self.assertEqual((True, True), (waiting.told, transport.connected))
         for sent in (b"", V1):
             protocol, _, transport = self.connect()
             protocol.dataReceived(sent)

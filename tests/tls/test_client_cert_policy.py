@@ -271,12 +271,12 @@ class TrustErrorTests(_PolicyCase):
         write_ca_file(unhashed, "ca", self.world.trusted)
         for trust, problem in (
             ({}, "without a CA file, a CA directory or the system store"),
-            ({"ca_file": missing}, f"The CA file {missing} can't be read: No such file or directory."),
-            ({"ca_file": not_pem}, f"The CA file {not_pem} holds no certificate in PEM format."),
-            ({"ca_dir": missing}, f"The CA directory {missing} can't be read: No such file or directory."),
-            ({"ca_dir": not_pem}, f"The CA directory {not_pem} can't be read: Not a directory."),
-            ({"ca_dir": empty}, f"The CA directory {empty} holds no certificate under its hash"),
-            ({"ca_dir": unhashed}, f"The CA directory {unhashed} holds no certificate under its hash"),
+            ({"ca_file": missing}, missing),
+            ({"ca_file": not_pem}, "holds no certificate in PEM format"),
+            ({"ca_dir": missing}, missing),
+            ({"ca_dir": not_pem}, not_pem),
+            ({"ca_dir": empty}, "is empty"),
+            ({"ca_dir": unhashed}, "has no hashed names"),
         ):
             error = self.assertRaises(ConfigError, self.world.creator, peer_verify=True, **trust)
             self.assertIn(problem, str(error))

@@ -71,7 +71,7 @@ class ServerConnectionCreatorTests(SynchronousTestCase):
         with open(self.settings.key_file, "rb") as file:
             good = file.read()
         for content, problem in (
-            (None, "can't be read: No such file or directory"),
+            (None, "does not exist"),
             (b"half a fi", "holds no private key in PEM format"),
             (key_pem(self_signed("stranger").key), "does not fit the certificate"),
             (key_pem(self_signed("stranger").key, b"pass phrase"), "is encrypted"),

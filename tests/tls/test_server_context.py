@@ -12,7 +12,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.x509 import load_pem_x509_certificates
 from cryptography.x509.oid import NameOID
 from OpenSSL import SSL
 from twisted.trial.unittest import SynchronousTestCase
@@ -29,6 +30,7 @@ from tests.system.certificates import (
 from tests.tls.in_memory import TLS12, TLS13, WORKS, ServerEnd, client_context, meet, server_end
 from webhookrx.config.settings import TLS
 from webhookrx.errors import ConfigError
+from webhookrx.tls import server_context
 from webhookrx.tls.connection_creator import ServerConnectionCreator
 from webhookrx.tls.handshake import describe_failure
 from webhookrx.tls.server_context import build_context
@@ -176,8 +178,11 @@ class KeyTests(_ContextCase):
                 self.assertEqual(WORKS, meeting.outcome)
 
     def test_short_key(self) -> None:
-        """A key that OpenSSL thinks too short is an error that names the file."""
+        """What only OpenSSL refuses, such as a short key of an issuer, is an error that names the file too."""
         tls = self._settings_of(generate_private_key(65537, 1024))
+        with open(tls.key_file, "rb") as keys, open(tls.cert_file, "rb") as certificates:
+            pair = load_pem_private_key(keys.read(), None), load_pem_x509_certificates(certificates.read())
+        self.patch(server_context, "load_key_and_chain", lambda tls: pair)
         error = self.assertRaises(ConfigError, build_context, tls)
         self.assertEqual(f"The certificate in {tls.cert_file} can't be used: ee key too small.", str(error))
 

@@ -1,6 +1,6 @@
 """
-Keys, certificates and CA directories checked at start, so that a mistake is one clear line and not a traceback, a
-pass phrase prompt, or a service that refuses every client.
+Keys, certificates and CA directories, checked at start and at each reload, so that a mistake is one clear line and not
+a traceback, a pass phrase prompt, or a service that refuses every client.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -75,23 +75,55 @@ def check_tls_files(tls: TLS, now: datetime) -> list[Finding]:
     return findings
 
 
-def _check_pair(tls: TLS, now: datetime) -> Iterator[Finding]:
+def load_key_and_chain(tls: TLS) -> tuple[PrivateKey, list[x509.Certificate]]:
+    """
+    Read what a server shows to its clients: the key, and the host certificate with each one's signer after it.
+
+    @raise ConfigError: a file is missing or wrong, or they do not belong together.
+    """
+    try:
+        key, _, chain = _load_pair(tls)
+    except _Stop as stop:
+        raise ConfigError(stop.finding.problem) from None
+    return key, [certificate.value for certificate in chain]
+
+
+def check_trust(tls: TLS) -> None:
+    """
+    Read the CA file and the CA directory.
+
+    @raise ConfigError: one of them is missing or wrong.
+    """
+    now = datetime.now(UTC)
+    try:
+        for finding in (*_check_ca_file(tls, now), *_check_ca_dir(tls, now)):
+            if finding.fatal:
+                raise ConfigError(finding.problem)
+    except _Stop as stop:
+        raise ConfigError(stop.finding.problem) from None
+
+
+def _load_pair(tls: TLS) -> tuple[PrivateKey, int, list[_Certificate]]:
+    """Return the key, the mode bits of its file, and the chain."""
     key, key_mode = _load_key(tls.key_file)
+    files = [("cert_file", tls.cert_file), ("extra_chain_file", tls.extra_chain_file)]
+    chain = [
+        _Certificate(role, path, number, each)
+        for role, path in files
+        if path is not None
+        for number, each in _load_certificates(role, path)
+    ]
+    _check_fit(key, tls.key_file, chain)
+    _check_order(chain)
+    return key, key_mode, chain
+
+
+def _check_pair(tls: TLS, now: datetime) -> Iterator[Finding]:
+    _, key_mode, chain = _load_pair(tls)
     if key_mode & OTHERS:
         yield Finding(
             "key_file", f"{quoted(tls.key_file)} can be read or written by every user: chmod 640 or less.", fatal=False
         )
-    chain = [
-        _Certificate("cert_file", tls.cert_file, number, each)
-        for number, each in _load_certificates("cert_file", tls.cert_file)
-    ]
-    if tls.extra_chain_file is not None:
-        chain += [
-            _Certificate("extra_chain_file", tls.extra_chain_file, number, each)
-            for number, each in (_load_certificates("extra_chain_file", tls.extra_chain_file))
-        ]
-    _check_fit(key, tls.key_file, chain)
-    _check_order(chain)
     for certificate in chain:
         yield from certificate.check_dates(now)
 

@@ -8,6 +8,7 @@ module that knows it, and its tests fail when a release of Twisted changes it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IHalfCloseableProtocol, IListeningPort, IProtocolFactory, IStreamServerEndpoint
@@ -24,11 +25,11 @@ class _Wrapper(HAProxyProtocolWrapper):
 
     def readConnectionLost(self) -> None:
         """A sender that only waits for its answer now does so through a proxy too."""
-        protocol = IHalfCloseableProtocol(self.wrappedProtocol, None)
-        if protocol is None or self._proxyInfo is None:
-            self.loseConnection()
+        # By its class: TLS says that it provides whatever its transport does, and its transport is this one.
+        if self._proxyInfo is not None and IHalfCloseableProtocol.implementedBy(type(self.wrappedProtocol)):
+            cast(IHalfCloseableProtocol, self.wrappedProtocol).readConnectionLost()
         else:
-            protocol.readConnectionLost()
+            self.loseConnection()
 
     def writeConnectionLost(self) -> None:
         """The protocol inside wanted it."""

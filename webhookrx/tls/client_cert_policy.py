@@ -13,19 +13,15 @@ certificate leads to no trusted CA, is out of its time, or is not meant for clie
 from __future__ import annotations
 
 import os
-import re
 from typing import cast
 
 from OpenSSL import SSL
 from OpenSSL.crypto import X509, X509Store, X509StoreFlags
 
 from webhookrx.config.settings import TLS
+from webhookrx.config.tls_files import check_trust
 from webhookrx.errors import ConfigError
 from webhookrx.tls.handshake import ClientCertificateRefused
-from webhookrx.tls.key_and_chain import read_file
-
-#: What C{openssl rehash} makes: the 32-bit hash of the subject, and a number for those that share it.
-_HASHED_NAME = re.compile(r"[0-9a-f]{8}\.[0-9]+")
 
 _SESSION_ID_CONTEXT = b"webhookrx"
 
@@ -63,39 +59,17 @@ def _load_trust(context: SSL.Context, tls: TLS) -> None:
         raise ConfigError(
             "Client certificates can't be verified without a CA file, a CA directory or the system store."
         )
+    check_trust(tls)
     if tls.ca_file is not None:
-        _load_ca_file(context, tls.ca_file)
+        context.load_verify_locations(tls.ca_file)
         # Clients choose a certificate by these names. Where more is trusted than this file an incomplete list would
         # keep good clients out, and no list means any CA (RFC 8446, section 4.2.4).
         if tls.ca_dir is None and not tls.system_store:
             context.load_client_ca(os.fsencode(tls.ca_file))
     if tls.ca_dir is not None:
-        _load_ca_dir(context, tls.ca_dir)
+        context.load_verify_locations(None, tls.ca_dir)
     if tls.system_store:
         context.set_default_verify_paths()
     store = cast(X509Store, context.get_cert_store())
     # A CA that was named as trusted is trusted, also when it is an intermediate one whose root is not at hand.
     store.set_flags(X509StoreFlags.PARTIAL_CHAIN)
-
-
-def _load_ca_file(context: SSL.Context, path: str) -> None:
-    read_file(path, "CA")
-    try:
-        context.load_verify_locations(path)
-    except SSL.Error:
-        raise ConfigError(f"The CA file {path} holds no certificate in PEM format.") from None
-
-
-def _load_ca_dir(context: SSL.Context, path: str) -> None:
-    """
-    OpenSSL looks into the directory at each handshake, and trusts nobody, in silence, where no name is a hash.
-    """
-    try:
-        names = os.listdir(path)
-    except OSError as error:
-        raise ConfigError(f"The CA directory {path} can't be read: {error.strerror}.") from None
-    if not any(map(_HASHED_NAME.fullmatch, names)):
-        raise ConfigError(
-            f"The CA directory {path} holds no certificate under its hash, such as 'a1b2c3d4.0'; run 'openssl rehash'."
-        )
-    context.load_verify_locations(None, path)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from OpenSSL import SSL
 
 from webhookrx.config.settings import TLS
+from webhookrx.config.tls_files import load_key_and_chain
 from webhookrx.errors import ConfigError
 from webhookrx.tls.client_cert_policy import apply_client_cert_policy
-from webhookrx.tls.key_and_chain import load_key_and_chain
 from webhookrx.tls.key_exchange_groups import limit_groups
 
 # Forward secrecy and authenticated encryption only: Mozilla's "intermediate" profile without its finite fields. The
@@ -47,12 +47,12 @@ def build_context(tls: TLS) -> SSL.Context:
 
 
 def _use_key_and_chain(context: SSL.Context, tls: TLS) -> None:
-    loaded = load_key_and_chain(tls)
+    key, chain = load_key_and_chain(tls)
     try:
-        context.use_certificate(loaded.chain[0])
-        for issuer in loaded.chain[1:]:
+        context.use_certificate(chain[0])
+        for issuer in chain[1:]:
             context.add_extra_chain_cert(issuer)
-        context.use_privatekey(loaded.key)
+        context.use_privatekey(key)
     except SSL.Error as error:
-        # Such as an RSA key below 2048 bits, which OpenSSL's security level refuses.
+        # Such as an issuer's signature by SHA-1, which OpenSSL's security level refuses.
         raise ConfigError(f"The certificate in {tls.cert_file} can't be used: {error.args[0][-1][2]}.") from None
