@@ -298,6 +298,7 @@ def _unknown_kind(text: str, kind: str) -> str:
     if host is not None:
         return f"{quoted(text)} is not an endpoint string; write tcp:{host[2]}:interface={host[1]}."
     if kind.isdigit():
-        return f"{quoted(text)} starts with a port; with more than a port it is tcp:{text} or ssl:{text}."
+        more = f"{quoted(f'tcp:{text}')} or {quoted(f'ssl:{text}')}"
+        return f"{quoted(text)} starts with a port; with more than a port it is {more}."
     known = _OTHER_WORDS.get(kind.lower(), kind)
     return f"{quoted(text)} is of no known kind. {suggestion(known, [*_KINDS, 'haproxy'])}"
