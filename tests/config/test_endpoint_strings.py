@@ -69,7 +69,7 @@ BAD = {
     "tcp:8181:port=8182": "port twice",
     "tcp6:8181:interface=127.0.0.1": "needs an IPv6 address",
     "1:2:3": "starts with a port",
-    "8181:interface=127.0.0.1": "it is tcp:8181:interface=127.0.0.1",
+    "8181:interface=127.0.0.1": 'it is "tcp:8181:interface=127.0.0.1"',
     "127.0.0.1:8181": "write tcp:8181:interface=127.0.0.1",
     "localhost:8181": "write tcp:8181:interface=localhost",
     "tpc:8181": 'Did you mean "tcp"?',
