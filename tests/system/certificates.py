@@ -68,7 +68,7 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(_key_usage(ca=True), critical=True)
         )
-        self.certificate = builder.sign(parent.key if parent else self.key, SHA256())
+        self.certificate = _sign(builder, parent.key if parent else self.key)
         self.intermediates: tuple[x509.Certificate, ...] = (self.certificate, *parent.intermediates) if parent else ()
 
     def issue(
@@ -86,14 +86,14 @@ class Authority:
         """
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _leaf_builder(_name(name), self._subject, key, usages, not_before, not_after)
-        return Identity(key, builder.sign(self.key, SHA256()), self.intermediates)
+        return Identity(key, _sign(builder, self.key), self.intermediates)
 
 
 def self_signed(name: str) -> Identity:
     """A certificate for clients and servers that nobody but itself vouches for."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _leaf_builder(_name(name), _name(name), key, (CLIENT, SERVER), LONG_AGO, FAR_AWAY)
-    return Identity(key, builder.sign(key, SHA256()))
+    return Identity(key, _sign(builder, key))
 
 
 def server_settings(directory: str, identity: Identity, name: str = "server", **policy: object) -> TLS:
@@ -150,7 +150,14 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(not_before)
         .not_valid_after(not_after)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
+
+
+def _sign(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+    """Sign as RFC 5280 has it, which clients since Python 3.13 insist on."""
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
+    return builder.add_extension(issuer, critical=False).sign(key, SHA256())
 
 
 def _leaf_builder(
