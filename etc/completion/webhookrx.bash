@@ -1,0 +1,27 @@
+# Completion of the options of "twistd webhookrx" and "twist webhookrx" for bash: source it, or install it as
+# /etc/bash_completion.d/webhookrx. Options that stand before the word webhookrx are twistd's, and completed as file names.
+
+_webhookrx() {
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+    local limits="body header_block headers target connections connections_per_peer queue queue_messages
+        header_time body_time answer_time idle_time"
+    COMPREPLY=()
+    [[ " ${COMP_WORDS[*]:0:COMP_CWORD} " == *" webhookrx "* ]] || return 0
+    case $before in
+        --source) COMPREPLY=($(compgen -W "webhook webhook-json" -- "$word")) ;;
+        --ack) COMPREPLY=($(compgen -W "durable written queued" -- "$word")) ;;
+        --on-parse-error) COMPREPLY=($(compgen -W "keep reject" -- "$word")) ;;
+        --limit) COMPREPLY=($(compgen -S = -W "$limits" -- "$word")) ;;
+        --tls-ca-dir) COMPREPLY=($(compgen -d -- "$word")) ;;
+        --config | --auth-token-file | --tls-*-file) COMPREPLY=($(compgen -f -- "$word")) ;;
+        --port | -p | --paths | --prefix | --auth-token | --proxy-header | --observer | -o) ;;
+        *)
+            COMPREPLY=($(compgen -W "--port --source --paths --prefix --on-parse-error --auth-token --auth-token-file
+                --include-request-headers --proxy-header --tls-key-file --tls-cert-file --tls-peer-verify --tls-ca-file
+                --tls-ca-dir --tls-use-system-cert-store --allow-plaintext-token --observer --ack --limit --config --check
+                --help --version" -- "$word"))
+            ;;
+    esac
+}
+
+complete -o default -F _webhookrx twistd twist

@@ -1,0 +1,97 @@
+"""
+The documents of the project: their blocks, links, and the tables that are made from the code.
+
+C{python -m tests.documents} writes the tables anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from webhookrx.config.option_table import limit_table, option_table
+from webhookrx.errors import REASONS
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^()\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """A fenced block: the language behind its fence, and its text."""
+
+    language: str
+    text: str
+
+
+def status_table() -> str:
+    """Return the table of statuses, lowest first."""
+    rows = [(200, "", "The message is safe, as far as `ack` promises.")]
+    rows += sorted((reason.status, f"`{reason.word}`", reason.detail) for reason in REASONS)
+    lines = ["| status | reason | meaning |", "|---|---|---|"]
+    return "".join(f"{line}\n" for line in [*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
+
+
+TABLES: dict[str, tuple[str, Callable[[], str]]] = {
+    "options": ("docs/options.md", option_table),
+    "limits": ("docs/limits.md", limit_table),
+    "statuses": ("docs/statuses.md", status_table),
+}
+"""Name of a table to the page that has it, and what makes it."""
+
+
+def pages() -> list[Path]:
+    """Return all documents."""
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def read(name: str) -> str:
+    """Return the text of a document, by its path from the root."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def blocks(text: str) -> list[Block]:
+    """Return the fenced blocks of a document, in order."""
+    return [Block(match[1], match[2]) for match in _FENCE.finditer(text)]
+
+
+def links(text: str) -> Iterator[tuple[str, str]]:
+    """Return the links of a document to files: the path, which may be empty, and the anchor behind C{#}."""
+    for match in _LINK.finditer(_FENCE.sub("", text)):
+        if "://" not in match[1]:
+            path, _, anchor = match[1].partition("#")
+            yield path, anchor
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors that the headings of a document make."""
+    headings = _HEADING.findall(_FENCE.sub("", text))
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def with_table(text: str, name: str, table: str) -> str:
+    """
+    Return a document with a table put between its two marks.
+
+    @raise ValueError: the marks are not there.
+    """
+    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
+    before, found_begin, rest = text.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not (found_begin and found_end):
+        raise ValueError(f"there is no place for the table of {name}")
+    return f"{before}{begin}{table}{end}{after}"
+
+
+def main() -> None:
+    """Write every table into its page."""
+    for name, (page, make) in TABLES.items():
+        (ROOT / page).write_text(with_table(read(page), name, make()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,288 @@
+"""Tests for what the documents say."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import yaml
+from twisted.trial.unittest import SynchronousTestCase
+
+import twisted.plugins
+from tests import documents
+from tests.contracts.observer_contract import ObserverContract
+from tests.system.certificates import Authority, server_settings
+from webhookrx.config.observer_strings import parse_observer
+from webhookrx.config.options import BY_YAML_KEY, OPTIONS
+from webhookrx.config.resolve import Resolved, Surroundings, resolve
+from webhookrx.config.settings import Observer
+from webhookrx.config.written import Text, Written
+from webhookrx.http.answers import RECEIVED, refusal
+from webhookrx.intake import Accepted, Admission, Receipt, admit, judge
+from webhookrx.message.json_lines import encode_line
+from webhookrx.message.macros import ALIASES, DATE_MACROS, HARD_MACROS, SOFT_MACROS
+from webhookrx.observers import registry
+from webhookrx.request.path_patterns import PathPatterns
+from webhookrx.request.received import Head
+from webhookrx.service import rules_of
+from webhookrx.testing import RECEIVED as RECEIVED_AT
+from webhookrx.testing import make_message
+
+#: Top-level keys of configurations of other programs.
+OTHERS_KEYS = {"sinks", "receivers"}
+#: Where the examples have their files.
+DIRECTORIES = re.compile(
+    "/etc/webhookrx|/etc/hooks|/run/credentials/webhookrx.service|/run/webhookrx|/var/log(/webhookrx)?"
+)
+#: As the examples of docs/messages.md have it.
+RECEIPT = Receipt(RECEIVED_AT, "01a1f8c9307a-c49c42be-0000000001")
+
+
+def settings_of(text: str, path: str) -> Resolved:
+    """Return what a YAML text comes to; it is written to C{path} first."""
+    with open(path, "w") as file:
+        file.write(text)
+    surroundings = Surroundings({}, datetime.now(UTC), registry.known_names(), registry.build)
+    return resolve({"config": Written("--config", (Text(path, "test"),))}, surroundings)
+
+
+class LinkTests(SynchronousTestCase):
+    """From page to page."""
+
+    def test_links(self) -> None:
+        """Every link to a file leads to one, and every anchor to a heading."""
+        for page in documents.pages():
+            for path, anchor in documents.links(page.read_text()):
+                target = (page.parent / path).resolve() if path else page
+                self.assertTrue(target.exists(), f"{page.name}: {path}")
+                if anchor:
+                    self.assertIn(anchor, documents.anchors(target.read_text()), f"{page.name}: {path}#{anchor}")
+
+    def test_all_pages(self) -> None:
+        """README leads to every page of docs."""
+        known = {path for path, _ in documents.links(documents.read("README.md"))}
+        self.assertEqual(
+            set(), {f"docs/{page.name}" for page in documents.pages() if page.parent.name == "docs"} - known
+        )
+
+    def test_fences(self) -> None:
+        """Every fenced block says what it holds, and is closed."""
+        for page in documents.pages():
+            text = page.read_text()
+            self.assertEqual(2 * len(documents.blocks(text)), len(re.findall(r"^```", text, re.MULTILINE)), page.name)
+            self.assertNotIn("", [block.language for block in documents.blocks(text)], page.name)
+
+
+class TableTests(SynchronousTestCase):
+    """What is made from the code."""
+
+    def test_current(self) -> None:
+        """The tables are what C{python -m tests.documents} writes."""
+        for name, (page, make) in documents.TABLES.items():
+            text = documents.read(page)
+            self.assertEqual(documents.with_table(text, name, make()), text, f"{page}: run python -m tests.documents")
+
+    def test_no_place(self) -> None:
+        """A page without a place for its table is a mistake."""
+        self.assertRaises(ValueError, documents.with_table, "<!-- begin other -->\n", "options", "")
+
+    def test_macros(self) -> None:
+        """The page on messages names every macro, soft and hard."""
+        words = set(re.findall(r"`([A-Z0-9_-]+)`", documents.read("docs/messages.md")))
+        with_moment = HARD_MACROS - {moment + name for moment in ("R_", "S_", "C_", "P_") for name in DATE_MACROS}
+        self.assertEqual(set(), (with_moment | SOFT_MACROS | ALIASES.keys()) - words)
+
+    def test_migration(self) -> None:
+        """The page on migration has a line for every option of a source of the collector."""
+        text = documents.read("docs/migration.md")
+        for name in (
+            "port", "paths", "prefix", "auth_token", "include_request_headers", "proxy_header", "tls_cert_file",
+            "tls_key_file", "tls_peer_verify", "tls_ca_file", "tls_ca_dir", "tls_use_system_cert_store",
+        ):  # fmt: skip
+            self.assertIn(f"| `{name}(", text)
+            self.assertIn(name, BY_YAML_KEY)
+
+
+class ReadmeTests(SynchronousTestCase):
+    """The page that is read first."""
+
+    def test_first_blocks(self) -> None:
+        """The first two sh blocks set up what they need; one listens on 127.0.0.1:8181, the other runs the tests."""
+        run, test = [block.text for block in documents.blocks(documents.read("README.md")) if block.language == "sh"][
+            :2
+        ]
+        for block in (run, test):
+            lines = block.splitlines()
+            self.assertEqual("python3 -m venv .venv", lines[0])
+            self.assertEqual([], [line for line in lines[1:] if not line.startswith(".venv/bin/")])
+            self.assertIn("pip install ", lines[1])
+        self.assertIn(" -n ", run)
+        self.assertTrue(run.endswith(" webhookrx --port tcp:8181:interface=127.0.0.1\n"))
+        self.assertTrue(test.endswith(" -m twisted.trial tests\n"))
+
+    def test_first_message(self) -> None:
+        """The line that it shows has the names and values of a message like that."""
+        text = documents.read("README.md")
+        shown = json.loads(next(block.text for block in documents.blocks(text) if block.language == "json"))
+        sent = re.search(r"^curl -d '([^']*)' 'http://127.0.0.1:8181([^'?]*)\?([^']*)'$", text, re.MULTILINE)
+        assert sent is not None
+        message = example("source: webhook", sent[2], sent[3], sent[1], self.mktemp())
+        expected = {**json.loads(message), "ISODATE": "", "RCPTID": "", "HOST": "127.0.0.1", "SOURCEIP": "127.0.0.1"}
+        self.assertEqual({**expected, "SOURCEPORT": 0}, {**shown, "ISODATE": "", "RCPTID": "", "SOURCEPORT": 0})
+        self.assertEqual(list(json.loads(message)), list(shown))
+        self.assertIn(RECEIVED.body.decode(), text)
+
+
+def example(source: str, path: str, query: str, body: str, file: str, headers: dict[str, str] | None = None) -> str:
+    """Return the JSON line of a request to a source, given as YAML."""
+    settings = settings_of(f"port: tcp:8181:interface=127.0.0.1\n{source}", os.path.abspath(file)).settings
+    source_settings = settings.sources[0]
+    lines = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
+    head = Head(b"POST", path.encode(), query.encode(), lines, "192.0.2.1", 40000, False)
+    match = PathPatterns(source_settings.paths).match(head.path)
+    assert match is not None, path
+    admission = admit(head, rules_of(source_settings, settings), match[1])
+    assert isinstance(admission, Admission), admission
+    verdict = judge(head, admission, body.encode(), RECEIPT)
+    assert isinstance(verdict, Accepted), verdict
+    return encode_line(verdict.message).decode()
+
+
+class MessageExampleTests(SynchronousTestCase):
+    """The examples in docs/messages.md."""
+
+    def test_examples(self) -> None:
+        """Each source makes of each request exactly the message that is shown."""
+        found = documents.blocks(documents.read("docs/messages.md"))
+        ran = 0
+        for (source, request), (_, shown) in pairwise(pairwise(found)):
+            if (source.language, request.language, shown.language) != ("yaml", "http", "json"):
+                continue
+            head, _, body = request.text.rstrip("\n").partition("\n\n")
+            line, *headers = head.splitlines()
+            path, _, query = line.split(" ")[1].partition("?")
+            fields = dict(header.split(": ", 1) for header in headers)
+            line = example(source.text, path, query, body, self.mktemp(), fields)
+            expected = re.sub(r'^\{"ISODATE":"[^"]*"', '{"ISODATE":""', shown.text)
+            self.assertEqual(expected, re.sub(r'^\{"ISODATE":"[^"]*"', '{"ISODATE":""', line))
+            ran += 1
+        self.assertEqual(3, ran)
+
+
+class YamlExampleTests(SynchronousTestCase):
+    """The YAML on all pages."""
+
+    def test_loads(self) -> None:
+        """Each configuration of ours loads, once the files that it names are there."""
+        directory = os.path.abspath(self.mktemp())
+        os.mkdir(directory)
+        server_settings(directory, Authority("Root").issue("server"), "tls")
+        for name, pair_file in (
+            ("key.pem", "tls-key.pem"),
+            ("chain.pem", "tls-cert.pem"),
+            ("cert.pem", "tls-cert.pem"),
+        ):
+            os.symlink(os.path.join(directory, pair_file), os.path.join(directory, name))
+        with open(os.path.join(directory, "token"), "w") as file:
+            file.write("TOKEN\n")
+        loaded = 0
+        for page in documents.pages():
+            for block in documents.blocks(page.read_text()):
+                if block.language == "yaml" and not OTHERS_KEYS & yaml.safe_load(block.text).keys():
+                    text = DIRECTORIES.sub(directory, block.text)
+                    settings_of(text, os.path.join(directory, "webhookrx.yaml"))
+                    loaded += 1
+        self.assertGreater(loaded, 10)
+
+    def test_options(self) -> None:
+        """Every option that a twistd command shows is one of ours or of twistd's."""
+        ours = {f"--{option.name}" for option in OPTIONS} | {"--version", "--help"}
+        for page in documents.pages():
+            for block in documents.blocks(page.read_text()):
+                for line in block.text.replace("\\\n", " ").splitlines():
+                    if block.language == "sh" and re.search(r"\btwistd?\b.* webhookrx ", line):
+                        words = set(re.findall(r"\s(--[a-z-]+)", line.partition(" webhookrx ")[2].partition(" | ")[0]))
+                        self.assertEqual(set(), words - ours, f"{page.name}: {line}")
+
+    def test_statuses(self) -> None:
+        """The answers that docs/statuses.md shows are the ones that are sent."""
+        from webhookrx.errors import BAD_TOKEN, NO_ROOM
+
+        text = documents.read("docs/statuses.md")
+        for answer in (RECEIVED, refusal(BAD_TOKEN), refusal(NO_ROOM)):
+            self.assertIn(answer.body.decode(), text)
+
+
+class ObserverExampleTests(ObserverContract, SynchronousTestCase):
+    """The plugin in docs/observers.md, as third parties would install it."""
+
+    def setUp(self) -> None:
+        """Put it into a directory of plugins."""
+        text = documents.read("docs/observers.md")
+        plugins, self.directory = os.path.abspath(self.mktemp()), os.path.abspath(self.mktemp())
+        os.mkdir(plugins)
+        os.mkdir(self.directory)
+        with open(os.path.join(plugins, "webhookrx_spooldir.py"), "w") as file:
+            file.write(next(block.text for block in documents.blocks(text) if block.language == "python"))
+        self.patch(twisted.plugins, "__path__", [plugins, *twisted.plugins.__path__])
+        self.addCleanup(twisted.plugins.__dict__.pop, "webhookrx_spooldir", None)
+        self.addCleanup(sys.modules.pop, "twisted.plugins.webhookrx_spooldir", None)
+
+    def make_observer(self):  # type: ignore[no-untyped-def]
+        """See L{ObserverContract}."""
+        return registry.build(parse_observer(f"spooldir:{self.directory}"), "durable")
+
+    def break_observer(self) -> None:
+        """See L{ObserverContract}."""
+        os.rename(self.directory, f"{self.directory}.away")
+
+    def stored_texts(self) -> list[str]:
+        """See L{ObserverContract}."""
+        texts = []
+        for name in sorted(os.listdir(self.directory)):
+            with open(os.path.join(self.directory, name)) as file:
+                texts.append(json.loads(file.read())["MESSAGE"])
+        return texts
+
+
+class ObserverPageTests(SynchronousTestCase):
+    """The rest of docs/observers.md."""
+
+    def test_built_in(self) -> None:
+        """It names our own observers."""
+        text = documents.read("docs/observers.md")
+        for name in ("file", "stdout", "observer"):
+            self.assertIn(f"## `{name}`", text)
+
+    def test_colon_in_template(self) -> None:
+        """A colon in a template is written with a backslash, as docs/messages.md says."""
+        parsed = parse_observer(r"stdout:template=${HOST\:-nobody} said $MESSAGE")
+        render = registry.build(Observer(parsed.text, parsed.name, parsed.args, parsed.options), "written").prepare
+        self.assertEqual(b"nobody said hi\n", render(make_message("hi", {"HOST": ""})))
+
+
+class ArchitectureTests(SynchronousTestCase):
+    """The map of the house."""
+
+    def test_modules(self) -> None:
+        """ARCHITECTURE names every module of the package, and no other."""
+        text = documents.read("ARCHITECTURE.md")
+        named: set[str] = set()
+        room = ""
+        for line in next(
+            block.text for block in documents.blocks(text) if block.text.startswith("webhookrx/")
+        ).splitlines():
+            found = re.match(r"( *)(\w+(?:/|\.py))", line)
+            if found is None:
+                continue
+            if found[2].endswith("/"):
+                room = "" if not found[1] else found[2]
+            else:
+                named.add((room if len(found[1]) > 2 else "") + found[2])
+        package = documents.ROOT / "webhookrx"
+        there = {str(path.relative_to(package)) for path in package.rglob("*.py") if path.name != "__init__.py"}
+        self.assertEqual(there, named)

@@ -1,0 +1,114 @@
+"""Tests for the samples in C{etc/}, the package's own files, and the gate, as far as reading them tells."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.documents import ROOT, read
+from tests.system.sandboxed import settings_of
+from webhookrx.config.limits import LIMITS
+from webhookrx.config.options import OPTIONS
+from webhookrx.config.resolve import Resolved, Surroundings, resolve
+from webhookrx.config.settings import Limits
+from webhookrx.config.written import Text, Written
+from webhookrx.observers import registry
+from webhookrx.quantities import parse_duration
+from webhookrx.tap import STDERR_LOG
+
+UNIT = str(ROOT / "etc" / "systemd" / "webhookrx.service")
+
+
+def load(path: str) -> Resolved:
+    """Return what a configuration file comes to."""
+    surroundings = Surroundings({}, datetime.now(UTC), registry.known_names(), registry.build)
+    return resolve({"config": Written("--config", (Text(path, "test"),))}, surroundings)
+
+
+class ConfigurationTests(SynchronousTestCase):
+    """C{etc/webhookrx.yaml}."""
+
+    def test_loads(self) -> None:
+        """It loads without a warning, and its two sources share a port on the loopback address."""
+        settings = load(str(ROOT / "etc" / "webhookrx.yaml")).settings
+        self.assertEqual((), settings.warnings)
+        self.assertEqual(["plain", "alerts"], [source.name for source in settings.sources])
+        ports = {listener.inner for source in settings.sources for listener in source.listeners}
+        self.assertEqual({"tcp:8181:interface=127.0.0.1:backlog=4096"}, ports)
+
+    def test_defaults(self) -> None:
+        """The limits that it shows are the defaults."""
+        self.assertEqual(Limits(), load(str(ROOT / "etc" / "webhookrx.yaml")).settings.limits)
+
+    def test_commented_observers(self) -> None:
+        """What is commented out under observers loads too, where its directory is there."""
+        directory = os.path.abspath(self.mktemp())
+        os.mkdir(directory)
+        text = read("etc/webhookrx.yaml").replace("/var/log/webhookrx", directory)
+        block = re.search(r"^# observers:\n(?:#   - .*\n)+", text, re.MULTILINE)
+        assert block is not None
+        path = os.path.join(directory, "webhookrx.yaml")
+        with open(path, "w") as file:
+            file.write(text.replace(block[0], re.sub("^# ", "", block[0], flags=re.MULTILINE)))
+        self.assertEqual(["file", "file"], [observer.name for observer in load(path).settings.observers])
+
+
+class UnitTests(SynchronousTestCase):
+    """C{etc/systemd/webhookrx.service}, beside what C{tests.system.test_systemd_unit} runs."""
+
+    def setUp(self) -> None:
+        """Read it."""
+        self.settings = settings_of(UNIT)
+
+    def test_command(self) -> None:
+        """It runs twistd in the foreground, with our log on standard error and the sample's place."""
+        self.assertEqual(
+            f"twistd -n --pidfile= --logger {STDERR_LOG} webhookrx --config /etc/webhookrx/webhookrx.yaml",
+            self.settings["ExecStart"][0].removeprefix("/opt/webhookrx/bin/"),
+        )
+
+    def test_limits(self) -> None:
+        """It has room for all connections, and time for the longest stop by default."""
+        limits = Limits()
+        self.assertGreater(int(self.settings["LimitNOFILE"][0]), limits.connections + 100)
+        self.assertGreater(parse_duration(self.settings["TimeoutStopSec"][0]), limits.answer_time + 10)
+
+    def test_credentials(self) -> None:
+        """Each credential has something to stand for it when its file is not there."""
+        loaded = {value.partition(":")[0] for value in self.settings["LoadCredential"]}
+        self.assertEqual({"token", "key.pem", "chain.pem"}, loaded)
+        self.assertEqual(loaded, {value.partition(":")[0] for value in self.settings["SetCredential"]})
+
+
+class CompletionTests(SynchronousTestCase):
+    """C{etc/completion/webhookrx.bash}."""
+
+    def test_complete(self) -> None:
+        """It knows every option, every choice and every limit, and no others."""
+        text = read("etc/completion/webhookrx.bash")
+        names = re.search(r'compgen -W "(--port .*?)"', text, re.DOTALL)
+        assert names is not None
+        self.assertEqual([f"--{option.name}" for option in OPTIONS] + ["--help", "--version"], names[1].split())
+        limits = re.search(r'limits="(.*?)"', text, re.DOTALL)
+        assert limits is not None
+        self.assertEqual(list(LIMITS), limits[1].split())
+        for option in OPTIONS:
+            if option.choices:
+                self.assertIn(f'--{option.name}) COMPREPLY=($(compgen -W "{" ".join(option.choices)}"', text)
+
+
+class GateTests(SynchronousTestCase):
+    """C{.ci/run}."""
+
+    def test_tools(self) -> None:
+        """It installs every tool that a test looks for."""
+        wanted: set[str] = set()
+        for path in (ROOT / "tests").rglob("*.py"):
+            wanted |= set(re.findall(r"\b(?:tool|which)\(\"([\w.-]+)\"\)", path.read_text()))
+        listed = re.search(r"tools=\((.*?)\)", read(".ci/run"), re.DOTALL)
+        assert listed is not None
+        self.assertIn("curl", wanted)
+        self.assertEqual(set(), wanted - {entry.partition(":")[0] for entry in listed[1].split()} - {"true", "bash"})
