@@ -139,6 +139,14 @@ class AnswerTests(SynchronousTestCase):
         self.assertNotIn(b"Error", response.body)
         self.assertEqual(["A request could not be judged."], wire.traffic.failures)
 
+    def test_failure_in_the_head(self) -> None:
+        """An exception while a head is judged is a 500 too, and the end of the connection."""
+        wire = Wire()
+        wire.site.dispatch = lambda head: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+        response = wire.ask(post(b"x"))
+        self.assertEqual((500, "close"), (response.status, response.headers["connection"]))
+        self.assertEqual(["A request could not be read."], wire.traffic.failures)
+
 
 class ConnectionTests(SynchronousTestCase):
     """What becomes of a connection."""

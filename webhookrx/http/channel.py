@@ -16,6 +16,7 @@ from webhookrx.errors import (
     BAD_REQUEST,
     BODY_TOO_LARGE,
     DRAINING,
+    INTERNAL_ERROR,
     NO_ROOM,
     NOT_STORED,
     TIMEOUT,
@@ -75,17 +76,22 @@ class HTTPChannel(Connection):
         """Take as many requests from C{data} as are there and may be taken."""
         self._advancing = True
         rest: bytes | None = data
-        while rest:
-            if self._state is State.HEAD:
-                rest = self._take_head(rest)
-            elif self._state is State.BODY:
-                rest = self._take_body(rest)
-            else:
-                if self._state is State.ANSWER:
-                    self._pending = rest
-                    self._update_reading()
-                break
-        self._advancing = False
+        try:
+            while rest:
+                if self._state is State.HEAD:
+                    rest = self._take_head(rest)
+                elif self._state is State.BODY:
+                    rest = self._take_body(rest)
+                else:
+                    if self._state is State.ANSWER:
+                        self._pending = rest
+                        self._update_reading()
+                    break
+        except Exception:
+            self.site.traffic.failed("A request could not be read.", Failure())
+            self._refuse(None, INTERNAL_ERROR, INTERNAL_ERROR.detail)
+        finally:
+            self._advancing = False
 
     def _take_head(self, data: bytes) -> bytes | None:
         """Return what follows the head; None when it is not complete or the connection is done."""
