@@ -90,7 +90,7 @@ class SyncTests(FileTestCase):
         self.file_system.calls.clear()
         self.store(observer, "one", "two")
 
-        self.assertEqual(["writev", "fdatasync"], [name for name, _ in self.file_system.calls])
+        self.assertEqual(["writev", "fdatasync", "fstat"], [name for name, _ in self.file_system.calls])
         self.assertEqual("durable", observer.promise)
 
     def test_written(self) -> None:
@@ -323,6 +323,27 @@ class ReopenTests(FileTestCase):
         self.assertEqual(["one", "two"], read_texts(self.path + ".1"))
         self.assertEqual(["three"], read_texts(self.path))
         self.assertEqual(0o640, stat.S_IMODE(os.stat(self.path).st_mode))
+
+    def test_removed(self) -> None:
+        """What is written to a file that somebody has removed is written again, to a new one of its name."""
+        observer = self.observer()
+        self.store(observer, "one")
+        os.remove(self.path)
+        self.store(observer, "two")
+        self.assertEqual(["two"], read_texts(self.path))
+        self.store(observer, "three")
+        self.assertEqual(["two", "three"], read_texts(self.path))
+
+    def test_removed_with_its_directory(self) -> None:
+        """Where it can't be opened anew, the batch is not safe."""
+        observer = self.observer()
+        os.remove(self.path)
+        os.rename(self.directory, self.directory + "-moved")
+        with self.assertRaises(OSError):
+            self.store(observer, "one")
+        os.rename(self.directory + "-moved", self.directory)
+        self.store(observer, "two")
+        self.assertEqual(["two"], read_texts(self.path))
 
     def test_fails(self) -> None:
         """A reopen that fails raises, and the old file stays in use."""

@@ -34,8 +34,8 @@ class FileObserver:
     """
     Appends messages to a file as lines, one write and, with C{--ack durable}, one C{fdatasync} a batch.
 
-    Several processes may append to one file. It is opened again by name on L{reopen}, and after a failed sync; a file
-    that is moved or removed without a reopen goes on to get the lines, as with any logger that logrotate knows.
+    Several processes may append to one file. It is opened again by name on L{reopen}, after a failed sync, and when it
+    was removed; a file that is moved without a reopen goes on to get the lines, as with any logger that logrotate knows.
 
     @param spec: the spec string.
     @param path: absolute path.
@@ -102,11 +102,19 @@ class FileObserver:
 
         @raise OSError: none of it counts as safe.
         """
+        lines = cast("Sequence[bytes]", batch)
+        self._append(lines)
+        if self._writer is not None and self._writer.is_removed():
+            # Nobody will ever read what went there. It was removed by name, so open it by name.
+            self.reopen()
+            self._append(lines)
+
+    def _append(self, lines: Sequence[bytes]) -> None:
         writer = self._writer
         if writer is None:
             # An earlier batch failed to sync, and then the file did not open again.
             writer = self._writer = self._open()
-        writer.write(cast("Sequence[bytes]", batch))
+        writer.write(lines)
         if self._sync_wanted and writer.is_regular:
             try:
                 writer.sync()

@@ -76,6 +76,10 @@ class LineWriter:
         """
         self._file_system.fdatasync(self._fd)
 
+    def is_removed(self) -> bool:
+        """Tell whether the file has no name any more, so that what is written is gone with the descriptor."""
+        return self.is_regular and not self._file_system.fstat(self._fd).st_nlink
+
     def close(self) -> None:
         """Close the descriptor."""
         self._file_system.close(self._fd)
