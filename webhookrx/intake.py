@@ -183,28 +183,37 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
     values.update(admission.groups)
     if rules.include_request_headers:
         values["webhook.headers"] = _recorded(head.headers)
-    source = ClientAddress(head.peer_ip, head.peer_port)
-    if rules.proxy_header is not None:
-        values["PEERIP"] = head.peer_ip
-        if head.peer_port is not None:
-            values["PEERPORT"] = head.peer_port
-        given = head.values(rules.proxy_header)
-        if given:
-            claimed = from_proxy_header(given)
-            if claimed is None:
-                notes += ("bad_proxy_header",)
-            else:
-                source = claimed
-    values["SOURCEIP"] = source.ip
-    if source.port is not None:
-        values["SOURCEPORT"] = source.port
-    if values["HOST"] is None or values["HOST"] == "":
-        values["HOST"] = source.ip
+    if not _set_addresses(values, head, rules):
+        notes += ("bad_proxy_header",)
     values["TRANSPORT"] = "https" if head.secure else "http"
     values["RAWMSG_SIZE"] = len(body)
     values["TAGS"] = rules.tags
     values["RCPTID"] = receipt.id
     return Accepted(Message(values, receipt.received), notes, left_out)
+
+
+def _set_addresses(values: dict[str, Value], head: Head, rules: SourceRules) -> bool:
+    """
+    Set where the request came from, and C{HOST} when nothing else has set it.
+
+    @return: False when the proxy header holds no address; then it came from the peer.
+    """
+    source = ClientAddress(head.peer_ip, head.peer_port)
+    known = True
+    if rules.proxy_header is not None:
+        values["PEERIP"] = head.peer_ip
+        if head.peer_port is not None:
+            values["PEERPORT"] = head.peer_port
+        given = head.values(rules.proxy_header)
+        claimed = from_proxy_header(given) if given else source
+        known = claimed is not None
+        source = claimed or source
+    values["SOURCEIP"] = source.ip
+    if source.port is not None:
+        values["SOURCEPORT"] = source.port
+    if values["HOST"] is None or values["HOST"] == "":
+        values["HOST"] = source.ip
+    return known
 
 
 def _recorded(headers: list[tuple[bytes, bytes]]) -> Value:

@@ -6,25 +6,24 @@ Twisted lives from here up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import Attribute, Interface
 
+from webhookrx.errors import NotStored
+from webhookrx.message.message import Message
+
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
-    from webhookrx.errors import NotStored, Reason
-    from webhookrx.http.answers import Answer
-    from webhookrx.intake import Admission, Refused
-    from webhookrx.message.message import Message
-    from webhookrx.request.received import Head
+    from webhookrx.errors import Reason
 
-    #: Told once, in the reactor thread: None when every observer has the message safe, else why it is not.
-    Acknowledge = Callable[[NotStored | None], None]
-    #: What an observer makes of a message before it is queued: bytes to write, or the message itself.
-    Prepared = bytes | Message
+#: Told once, in the reactor thread: None when every observer has the message safe, else why it is not.
+Acknowledge: TypeAlias = Callable[[NotStored | None], None]
+#: What an observer makes of a message before it is queued: bytes to write, or the message itself.
+Prepared: TypeAlias = bytes | Message
 
 
 class IMessageObserver(Interface):
@@ -36,17 +35,23 @@ class IMessageObserver(Interface):
     """
 
     spec: str = Attribute("The spec string it was made from, fit for a log line.")
-    promise: str = Attribute("The most that its word can mean: 'durable', 'written' or 'queued'.")
+    promise: str = Attribute(
+        "The most that its word can mean: 'durable', 'written' or 'queued'. Final once it is open."
+    )
 
     def open() -> None:
         """
-        Open what it writes to, before any endpoint listens.
+        Open what it writes to, before any connection is accepted.
 
         @raise webhookrx.errors.ConfigError: it can't be opened; the text names it and says why.
         """
 
     def prepare(message: Message) -> Prepared:
-        """Turn a message into what C{store} takes, so that encoding is paid once and its size is known."""
+        """
+        Turn a message into what C{store} takes, so that encoding is paid once and its size is known.
+
+        Observers whose C{prepare} compares equal share one call. All of them get the same message: it is read-only.
+        """
 
     def store(batch: Sequence[Prepared]) -> Sequence[Exception | None] | None:
         """
@@ -93,36 +98,6 @@ class IMessageConsumer(Interface):
         """
 
 
-class IExchange(Interface):
-    """One request under way, from its admission to its answer."""
-
-    head: Head = Attribute("What was said before the body.")
-    admission: Admission = Attribute("What was found out at the end of the head.")
-    body: bytes = Attribute("The whole body, as it came by the wire.")
-
-    def answer(answer: Answer) -> None:
-        """Answer. Nothing happens when the sender is gone or was answered already, at the deadline."""
-
-
-class IEarlyResource(Interface):
-    """A resource that judges a request at the end of its head, before a byte of the body is read."""
-
-    def dispatch(head: Head) -> tuple[IReceiver, Admission] | Refused | None:
-        """
-        Judge a head.
-
-        @return: who takes the request once its body is there, a refusal, or None: not ours, so traverse the tree of
-            resources by segments as C{twisted.web} does.
-        """
-
-
-class IReceiver(Interface):
-    """Takes a request that was admitted."""
-
-    def receive(exchange: IExchange) -> None:
-        """Take a request with its whole body, and answer it now or later."""
-
-
 class IObserverFactory(Interface):
     """
     A C{twisted.plugin} that adds an observer name. Third parties drop a module into C{twisted/plugins} that holds
@@ -131,9 +106,9 @@ class IObserverFactory(Interface):
 
     name: str = Attribute("The first word of the spec strings it serves.")
 
-    def build(args: Sequence[str], options: dict[str, str], ack: str) -> IMessageObserver:
+    def build(spec: str, args: Sequence[str], options: Mapping[str, str], ack: str) -> IMessageObserver:
         """
-        Make an observer from the rest of its spec string; open nothing yet.
+        Make an observer from its spec string, whole and taken apart; open nothing yet.
 
         @raise webhookrx.errors.ConfigError: an argument or option is missing, unknown or wrong.
         """

@@ -5,20 +5,23 @@ The one place that knows all: settings to a tree of services.
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from twisted.application.service import MultiService
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
-from twisted.internet.defer import Deferred, DeferredList, TimeoutError
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IAddress, IPushProducer
 from twisted.logger import Logger
 from zope.interface import implementer
 
 from webhookrx.config.settings import TLS, Listener, Settings, Source
+from webhookrx.config.tls_files import check_tls_files
 from webhookrx.errors import BAD_REQUEST, ConfigError, WebhookrxError
 from webhookrx.http.root_resource import RootResource
 from webhookrx.http.site import Connections, Site
@@ -72,7 +75,8 @@ class ReceiverService(MultiService):
         self.listeners: list[ListenerService] = []
         self._add_listeners()
         self._ticker = Ticker(reactor, self._tick)
-        self._drain_until = float("inf")
+        self._awaited: Deferred[None] | None = None
+        self._patience_ends = 0.0
         self._ticks = 0
         self._old_hangup: Any = None
 
@@ -128,8 +132,8 @@ class ReceiverService(MultiService):
         self._ticker.startService()
         if hasattr(signal, "SIGHUP"):
             self._old_hangup = signal.signal(signal.SIGHUP, lambda *_: self._reactor.callFromThread(self.hang_up))
-        for warning in (*self.settings.warnings, *self.chain.weaker_than_ack()):
-            _log.warn("{warning}", warning=warning)
+        for warning in (*self.settings.warnings, *self.chain.weaker_than_ack(), *_too_few_files(self.settings)):
+            _log.warn("{problem}", problem=warning)
         for line in self.describe():
             _log.info("{line}", line=line)
 
@@ -151,22 +155,24 @@ class ReceiverService(MultiService):
         self._ticks += 1
         if self._ticks % 10 == 0:
             self._traffic.report_held_back()
-        if time.monotonic() >= self._drain_until:
-            self._drain_until = float("inf")
-            for site in self._sites:
-                site.abort()
+        if self._awaited is not None and time.monotonic() >= self._patience_ends:
+            self._awaited.cancel()
 
     def hang_up(self) -> None:
         """SIGHUP: read certificates again and open files anew by name."""
+        _log.info("Reopening files. Counts so far: {counts}", counts=self.counters.summary() or "none")
         self.chain.reopen()
         for tls, creator in self._creators.items():
             try:
                 creator.reload()
             except ConfigError as error:
                 _log.error("The old certificate stays in use: {error}", error=str(error))
+            except Exception:
+                _log.failure("The old certificate {file} stays in use", file=tls.cert_file)
             else:
                 _log.info("Read certificate {file} again", file=tls.cert_file)
-        _log.info("Reopened files. Counts so far: {counts}", counts=self.counters.summary() or "none")
+                for finding in check_tls_files(tls, datetime.now(UTC)):
+                    _log.warn("{problem}", problem=finding.problem)
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
@@ -177,12 +183,14 @@ class ReceiverService(MultiService):
     async def _stop(self) -> None:
         self.running = False
         for service in self.listeners:
-            await service.stopService()
-        self._drain_until = time.monotonic() + self.settings.limits.answer_time
-        await DeferredList([site.drain() for site in self._sites])
-        try:
-            await self.chain.stop().addTimeout(self.settings.limits.answer_time, self._reactor)
-        except TimeoutError:
+            try:
+                await service.stopService()
+            except Exception:
+                _log.failure("An endpoint could not be closed")
+        if not await self._in_time(*[site.drain() for site in self._sites]):
+            _log.warn("Cutting off senders that have not finished")
+        # What they have sent in full is stored all the same.
+        if not await self._in_time(self.chain.stop()):
             _log.critical(
                 "An observer hangs: {messages} messages were not made safe, and their senders not answered with 200",
                 messages=self.chain.budget.messages,
@@ -192,8 +200,21 @@ class ReceiverService(MultiService):
         self._ticker.stopService()
         if self._old_hangup is not None:
             signal.signal(signal.SIGHUP, self._old_hangup)
+            self._old_hangup = None
         self._traffic.report_held_back()
         _log.info("Stopped. Counts: {counts}", counts=self.counters.summary() or "none")
+
+    async def _in_time(self, *results: Deferred[None]) -> bool:
+        """Wait for as long as an answer may take, on the monotonic clock; say whether all came in time."""
+        self._patience_ends = time.monotonic() + self.settings.limits.answer_time
+        in_time = True
+        for self._awaited in results:
+            try:
+                await self._awaited
+            except CancelledError:
+                in_time = False
+        self._awaited = None
+        return in_time
 
 
 @implementer(IPushProducer)
@@ -250,6 +271,19 @@ def by_listener(sources: Iterable[Source]) -> list[tuple[Listener, list[Source]]
             _, users = shared.setdefault(listener.inner, (listener, []))
             users.append(source)
     return list(shared.values())
+
+
+def _too_few_files(settings: Settings) -> list[str]:
+    """Warn when the process may not open as many files as connections are allowed."""
+    may_open, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = settings.limits.connections
+    if may_open == resource.RLIM_INFINITY or may_open > wanted:
+        return []
+    warning = (
+        f"The process may open {may_open} files, so there can't be {wanted} connections: raise the limit on open files "
+        "(ulimit -n, LimitNOFILE=), or lower the limit on connections."
+    )
+    return [warning]
 
 
 def _where(address: IAddress | None) -> str:

@@ -237,6 +237,6 @@ class RecordingConsumer:
         # Only who waits by now: a callback may write more, and is to see its acknowledgement in a turn of its own.
         for _ in range(len(self._waiting)):
             acknowledge, size = self._waiting.popleft()
-            acknowledge(self.failure)
             self.budget.remove_messages(1, size)
+            acknowledge(self.failure)
         self._gate.shrank()

@@ -228,7 +228,6 @@ class ResolveTests(SynchronousTestCase):
         cases: list[tuple[dict[str, str | list[str]], str]] = [
             ({"auth_token": "x", "port": LOOPBACK}, "command line: --auth-token: Every user of this machine"),
             ({"auth_token_file": token_file, "port": LOOPBACK}, f'"{os.path.abspath(token_file)}" can be read'),
-            ({"limit": "queue=1MiB"}, "--limit: The queue of 1MiB never has room for a body of 10MiB."),
             ({"port": ["8181", "tcp:8181"]}, '--port: "tcp:8181" is there twice.'),
             ({"paths": ["/a", "/a"]}, '--paths: "/a" is hidden'),
             ({"tls_ca_dir": "/etc"}, "--tls-ca-dir: It is not used: no endpoint of the source speaks TLS."),

@@ -5,6 +5,7 @@ Tests for L{webhookrx.http.body}.
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,6 +77,20 @@ class ChunkedBodyTests(SynchronousTestCase):
         with self.assertRaises(RequestRefused):
             for _ in range(100):
                 body.feed(b"a" * 1024)
+
+    def test_memory(self) -> None:
+        """However small the chunks or the reads, what is held is little more than the data."""
+        for body, reads in (
+            (ChunkedBody(), [b"1\r\na\r\n" * 10_000] * 20),
+            (SizedBody(200_001), [b"a"] * 200_000),
+        ):
+            tracemalloc.start()
+            for data in reads:
+                body.feed(data)
+            held, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            self.assertEqual(200_000, body.size)
+            self.assertLess(held, 400_000)
 
     def test_one_byte_chunks(self) -> None:
         """Data in the smallest chunks is wasteful, not overhead."""

@@ -9,6 +9,7 @@ import json
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twisted.internet.address import IPv4Address
 from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener, IPushProducer
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
@@ -242,6 +243,17 @@ class ConnectionTests(SynchronousTestCase):
             wire.settle()
         self.assertEqual([200, 404, 200, 200, 405, 200], sender.statuses())
         self.assertEqual(["one", "\r\n\r\n", "x" * 500, "last"], [values["MESSAGE"] for values in wire.messages])
+
+    def test_blank_lines(self) -> None:
+        """Blank lines before a request are passed over (RFC 9112 §2.2), in however many reads; they are none."""
+        wire = Wire()
+        sender = wire.connect()
+        sender.send(b"\r\n\r\n")
+        sender.send(b"\r")
+        sender.send(b"\n" + post(b"1") + b"\r\n\r\n" + post(b"2"))
+        wire.settle()
+        wire.settle()
+        self.assertEqual([200, 200], sender.statuses())
 
     def test_sender_leaves(self) -> None:
         """A sender that leaves before its answer loses the answer, not the message, and holds nothing up."""
@@ -535,8 +547,8 @@ class DeadlineTests(SynchronousTestCase):
         (response,) = sender.responses()
         self.assertEqual((503, "close"), (response.status, response.headers["connection"]))
         self.assertEqual("not_stored", json.loads(response.body)["reason"])
-        wire.consumer.acknowledge_all()
-        self.assertEqual([], sender.statuses())
+        wire.consumer.acknowledge_all(NotStored("late too"))
+        self.assertEqual(([], ["not_stored"]), (sender.statuses(), wire.traffic.reasons))
 
     def test_slow_reader(self) -> None:
         """Who does not take its answers is no longer read from, and cut off after half a minute."""
@@ -583,6 +595,24 @@ class DeadlineTests(SynchronousTestCase):
         wire.advance(10.5)
         self.assertEqual(("aborted", ["192.0.2.7"]), (sender.transport.end, wire.traffic.handshakes))
 
+    def test_proxied_handshake(self) -> None:
+        """Behind a proxy it is told with the address that the PROXY header gave."""
+        wire = Wire(knows_peers_at_once=False)
+        sender = wire.connect(peer="127.0.0.1", secure=True)
+        sender.channel._handshaken = False
+        sender.transport.peer = IPv4Address("TCP", "192.0.2.9", 5)
+        sender.leave()
+        self.assertEqual(["192.0.2.9"], wire.traffic.handshakes)
+
+    def test_broken_connection(self) -> None:
+        """A connection that can't be ended in order is cut, and the deadlines of the others hold."""
+        wire = Wire()
+        broken, other = wire.connect(), wire.connect()
+        broken.channel.too_slow = lambda: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+        wire.advance(10.5)
+        self.assertEqual(("aborted", "closed"), (broken.transport.end, other.transport.end))
+        self.assertEqual(["A connection could not be ended."], wire.traffic.failures)
+
 
 class CapTests(SynchronousTestCase):
     """Caps on connections."""
@@ -610,6 +640,15 @@ class CapTests(SynchronousTestCase):
         wire.advance(2.5)
         first.leave()
         self.assertEqual(200, wire.ask(post()).status)
+
+    def test_peer_costs_nobody_else(self) -> None:
+        """However often one sender tries, it takes no more than its share."""
+        wire = Wire(limits=Limits(connections=3, connections_per_peer=1))
+        for _ in range(10):
+            wire.connect()
+        self.assertEqual(1, wire.connections.total)
+        self.assertEqual([[], []], [wire.connect(peer=f"192.0.2.{number}").statuses() for number in (8, 9)])
+        self.assertEqual([503], wire.connect(peer="192.0.2.10").statuses())
 
     def test_by_proxied_peer(self) -> None:
         """Behind the PROXY protocol the peer is known and counted with the first data."""
@@ -687,6 +726,21 @@ class DrainTests(SynchronousTestCase):
             self.assertEqual(
                 (200, "close", "closed"), (response.status, response.headers["connection"], sender.transport.end)
             )
+
+    def test_answers_are_taken(self) -> None:
+        """A drain is over when the last answer has been taken, not when it was written."""
+        wire = Wire()
+        sender, other = wire.connect(), wire.connect()
+        for each in (sender, other):
+            each.transport.stop_taking()
+            each.send(post(b"x"))
+        done = wire.site.drain()
+        wire.settle()
+        other.transport.take()
+        self.assertEqual(["closed"] * 2, [sender.transport.end, other.transport.end])
+        self.assertNoResult(done)
+        sender.transport.take()
+        self.successResultOf(done)
 
     def test_nothing_to_drain(self) -> None:
         """Without connections a drain is over at once."""

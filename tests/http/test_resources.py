@@ -17,7 +17,7 @@ from twisted.web.static import Data, File
 from zope.interface.verify import verifyObject
 
 from tests.http.wire import Wire, post
-from webhookrx.interfaces import IEarlyResource
+from webhookrx.http.interfaces import IEarlyResource
 
 
 class Form(Resource):
@@ -41,6 +41,27 @@ class Late(Resource):
         self.requests.append(request)
         request.notifyFinish().addBoth(self.outcomes.append)
         return NOT_DONE_YET
+
+
+class Producer:
+    """Produces nothing more."""
+
+    def pauseProducing(self) -> None:
+        """Not asked."""
+
+    def resumeProducing(self) -> None:
+        """Nothing to go on with."""
+
+    def stopProducing(self) -> None:
+        """Not asked."""
+
+
+class Tree(Resource):
+    """Has one child."""
+
+    def __init__(self, name: bytes, child: Any) -> None:
+        super().__init__()
+        self.putChild(name, child)
 
 
 class Broken(Resource):
@@ -216,6 +237,33 @@ class StockResourceTests(SynchronousTestCase):
         wire = Wire(limits=Limits(body=3))
         wire.root.putChild(b"form", Form())
         self.assertEqual(413, wire.ask(post(b"four", b"/form")).status)
+        chunked = b"POST /form HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n"
+        self.assertEqual(413, wire.ask(chunked).status)
+        self.assertEqual([("body_too_large", "192.0.2.7", b"POST", b"/form")] * 2, wire.traffic.refusals)
+
+    def test_producer_after_much(self) -> None:
+        """A resource that has written much before it registers a producer does not stop its connection for good."""
+        sender = self.wire.connect()
+        sender.send(get(b"/late"))
+        (request,) = self.late.requests
+        sender.transport.stop_taking()
+        request.setHeader(b"Content-Length", b"100001")
+        request.write(b"x" * 100_000)
+        request.registerProducer(Producer(), True)
+        sender.transport.take()
+        request.write(b"x")
+        request.unregisterProducer()
+        request.finish()
+        sender.send(get(b"/data"))
+        self.assertEqual([200, 200], sender.statuses())
+
+    def test_nothing_of_ours(self) -> None:
+        """A path that only the resources below our root know, under a site that asks us for it, is not ours."""
+        ours = Wire({"/in": {}})
+        ours.root.putChild(b"data", Data(b"", "text/plain"))
+        request = ours.root.getChild(b"data", None)
+        client = StubTreq(Tree(b"data", request))
+        self.assertEqual(404, self.successResultOf(client.get("http://receiver/data")).code)
 
     def test_stock_root(self) -> None:
         """A site needs no root of ours."""

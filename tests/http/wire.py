@@ -42,7 +42,7 @@ class Transport:
         self.reading = True
         self.no_delay = False
         self.protocol: HTTPChannel
-        self._peer = peer
+        self.peer = peer
         self._producer: Any = None
         self._streaming = True
         self._held: int | None = None
@@ -96,7 +96,7 @@ class Transport:
         self.protocol.connectionLost(Failure(ConnectionAborted()))
 
     def getPeer(self) -> IAddress:
-        return self._peer
+        return self.peer
 
     def getHost(self) -> IAddress:
         return IPv4Address("TCP", "192.0.2.99", 8181)
@@ -124,7 +124,9 @@ class Transport:
     def take(self) -> None:
         """Take all again."""
         self._held = None
-        if self._producer is not None:
+        if self.end == "closed":
+            self.protocol.connectionLost(Failure(ConnectionDone()))
+        elif self._producer is not None:
             self._producer.resumeProducing()
 
 

@@ -43,6 +43,8 @@ class ChainContractTests(ConsumerContract, SynchronousTestCase):
 class QueuedChainContractTests(ChainContractTests):
     """A Chain that acknowledges what it has in memory is a consumer too, as long as that has an end."""
 
+    gives_room_back_first = False
+
     def make_consumer(self, max_bytes: int = MiB, max_messages: int = 100) -> Chain:
         """Make and start it."""
         self.observer = MemoryObserver()
@@ -92,6 +94,28 @@ class AcknowledgeTests(SynchronousTestCase):
             self.assertEqual(["bad: disk full"] * 2, [str(failure) for failure in told])
             self.assertEqual(["one", "two"], texts(good))
             self.assertEqual([("bad", "disk full", 2)], rig.reports)
+
+    def test_errors_without_words(self) -> None:
+        """An exception that can't even say what it is fails its messages like any other, and holds nothing up."""
+
+        class Wordless(Exception):
+            def __str__(self) -> str:
+                raise ValueError
+
+        observer = MemoryObserver()
+        rig = Rig(observer)
+        for store_error, judge in ((Wordless(), None), (None, lambda message: Wordless())):
+            observer.store_error = store_error
+            if judge is not None:
+                observer.judge = judge
+            told = rig.write("one")
+            rig.turns()
+            self.assertEqual(["memory: Wordless"], [str(failure) for failure in told])
+            self.assertEqual((0, 0), (rig.chain.budget.bytes, rig.chain.budget.messages))
+        observer.reopen_error = Wordless()
+        rig.chain.reopen()
+        rig.turns()
+        self.assertEqual(("memory", "Wordless", 0), rig.reports[-1])
 
     def test_failure_waits_for_the_others(self) -> None:
         """A message that one observer could not store is acknowledged once the others are done with it too."""

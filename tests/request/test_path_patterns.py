@@ -35,6 +35,8 @@ MATCHES: list[tuple[list[str], bytes, tuple[int, dict[str, bytes]] | None]] = [
     (["/events", HOST], b"/events/web1", (1, {"HOST": b"web1"})),
     (["/events", HOST], b"/events/a%2Fb+c", (1, {"HOST": b"a%2Fb+c"})),
     (["/events", HOST], b"/events/", (1, {"HOST": b""})),
+    (["/(?P<FULLHOST>[^/]+)/(?P<MSG>.*)"], b"/h/m", (0, {"HOST": b"h", "MESSAGE": b"m"})),
+    (["/(?=h)(?P<FULLHOST>[^/]+)/(?P<MSG>.*)"], b"/h/m", (0, {"HOST": b"h", "MESSAGE": b"m"})),
     (["/a.*", "/ab"], b"/ab", (0, {})),
     (["/ab", "/a.*"], b"/ab", (0, {})),
     (["/x", "/a.*", "/ab", "/.*"], b"/ab", (1, {})),

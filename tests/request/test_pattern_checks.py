@@ -27,6 +27,8 @@ ERRORS = [
     ("/(?=x)(?P<a>x)(?P<a>y)", 'has more than one group "a"; each group needs a name of its own.'),
     ("/(?P<SOURCEIP>.*)", 'has a group "SOURCEIP", which is a hard macro; only the receiver sets it.'),
     ("/(?=x)(?P<DATE>.*)", 'has a group "DATE", which is a hard macro; only the receiver sets it.'),
+    ("/(?P<HOST>x)/(?P<FULLHOST>y)", 'has more than one group that sets "HOST".'),
+    ("/(?=x)(?P<MSG>x)(?P<MESSAGE>y)", 'has more than one group that sets "MESSAGE".'),
 ]
 
 NO_ERRORS = [

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -638,11 +638,12 @@ class PropertyTests(SynchronousTestCase):
     @settings(deadline=None, max_examples=300)
     @given(PIECES)
     def test_strict_agrees_with_the_standard_library(self, body: bytes) -> None:
-        """What the strict look accepts is what the standard library does, its constants apart."""
+        """What the strict look accepts is what the standard library does, its constants and byte order marks apart."""
+        assume(not body.startswith(b"\xef\xbb\xbf"))
         try:
             expected = json.loads(body.decode(), parse_constant=payload._no_constant)
         except (ValueError, PayloadError):
-            self.assertRaises(PayloadError, parse_strict_json, body.removeprefix(b"\xef\xbb\xbf"))
+            self.assertRaises(PayloadError, parse_strict_json, body)
         else:
             self.assertEqual(
                 json.dumps(expected).replace("\\ud800", "\\ufffd").replace("\\udc00", "\\ufffd"),

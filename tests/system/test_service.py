@@ -17,6 +17,7 @@ from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import TestCase
 from twisted.web.client import Agent, HTTPConnectionPool
 
+from tests.system.certificates import A_YEAR_LATER, Authority, certificates_pem, key_pem, write
 from webhookrx.config.settings import TLS, Limits, Listener, Observer, Settings, Source
 from webhookrx.errors import ConfigError
 from webhookrx.service import CannotStart, build
@@ -87,7 +88,7 @@ class ServiceTests(TestCase):
             self.assertEqual(200, await self.post(service, b"1"))
             os.rename(self.path, self.path + ".1")
             os.kill(os.getpid(), signal.SIGHUP)
-            while not any("Reopened" in str(event.get("log_format")) for event in self.events):
+            while not any("Reopening" in str(event.get("log_format")) for event in self.events):
                 await deferLater(reactor, 0.01)
             self.assertEqual(200, await self.post(service, b"2"))
             await service.stopService()
@@ -96,6 +97,42 @@ class ServiceTests(TestCase):
         before = signal.getsignal(signal.SIGHUP)
         result = Deferred.fromCoroutine(run())
         return result.addCallback(lambda _: self.assertEqual(before, signal.getsignal(signal.SIGHUP)))
+
+    def test_again(self) -> Deferred[None]:
+        """What was stopped can be started again."""
+
+        async def run() -> None:
+            service = self.start()
+            self.assertEqual(200, await self.post(service, b"1"))
+            await service.stopService()
+            service.privilegedStartService()
+            service.startService()
+            self.assertEqual(200, await self.post(service, b"2"))
+            await service.stopService()
+            self.assertEqual(["1", "2"], self.lines())
+
+        return Deferred.fromCoroutine(run())
+
+    def test_hanging_observer(self) -> Deferred[None]:
+        """An observer that hangs does not hold the stop up for longer than an answer may take, and it is said."""
+
+        async def run() -> None:
+            service = self.start(limits=Limits(answer_time=0.1))
+            service.chain.stop = Deferred
+            await service.stopService()
+            self.assertTrue(any("An observer hangs" in str(event.get("log_format")) for event in self.events))
+
+        return Deferred.fromCoroutine(run())
+
+    def test_few_files(self) -> Deferred[None]:
+        """A process that may not open as many files as connections are allowed says so at its start."""
+
+        async def run() -> None:
+            service = self.start(limits=Limits(connections=10**9))
+            await service.stopService()
+            self.assertTrue(any("may open" in str(event.get("problem")) for event in self.events))
+
+        return Deferred.fromCoroutine(run())
 
     def test_impatient_stop(self) -> Deferred[None]:
         """A sender that never ends its request does not hold the stop up for longer than an answer may take."""
@@ -134,13 +171,11 @@ class CertificateTests(TestCase):
     timeout = 20
 
     def test_bad_certificate_keeps_the_old(self) -> None:
-        """A pair that is no good any more leaves the old one in use and is said in the log."""
-        import trustme
-
-        authority = trustme.CA()
-        pair = authority.issue_cert("localhost")
-        path = os.path.abspath(self.mktemp())
-        pair.private_key_and_cert_chain_pem.write_to_path(path)
+        """
+        A pair that is out of date is used, with a warning; one that is no good leaves the old one in use and is said.
+        """
+        identity = Authority("root").issue("host", not_after=A_YEAR_LATER)
+        path = write(os.path.abspath(self.mktemp()), key_pem(identity.key) + certificates_pem(identity.certificate))
         settings = Settings(
             (Source(listeners=(Listener("ssl:0", "tcp:0", tls=TLS(path, path)),)),),
             (Observer("stdout", "stdout"),),
@@ -151,9 +186,13 @@ class CertificateTests(TestCase):
         self.addCleanup(globalLogPublisher.removeObserver, events.append)
         service.hang_up()
         self.assertTrue(any("Read certificate" in str(event.get("log_format")) for event in events))
+        self.assertTrue(any("has expired" in str(event.get("problem")) for event in events))
         with open(path, "w") as stream:
             stream.write("junk")
         service.hang_up()
         (error,) = [event["error"] for event in events if "old certificate" in str(event.get("log_format"))]
         self.assertIn(path, error)
+        service._creators[settings.sources[0].listeners[0].tls].reload = lambda: 1 / 0
+        service.hang_up()
+        self.assertEqual(1, len(self.flushLoggedErrors(ZeroDivisionError)))
         self.assertIn("client certificate not asked for", service.describe()[0])

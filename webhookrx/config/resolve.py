@@ -17,7 +17,7 @@ from webhookrx.config.config_file import ConfigFile, read_config_file
 from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
 from webhookrx.config.observer_strings import default_observer, parse_observer
 from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, suggestion
-from webhookrx.config.settings import Limits, Observer, Settings
+from webhookrx.config.settings import Limits, Observer, Settings, largest_body
 from webhookrx.config.values import DEFAULT, Effective, Values, origin
 from webhookrx.config.written import Layer
 from webhookrx.errors import ConfigError
@@ -149,10 +149,10 @@ def _limits(service: Values) -> Limits:
     for name, number in values.items():
         service.effective.append(Effective("", f"limit {name}", show_limit(name, number), origins[name]))
     limits = Limits(**values)
-    if limits.body > limits.queue:
-        service.problems.warn(
+    if limits.body > largest_body(limits.queue):
+        service.problems.error(
             f"The queue of {show_limit('queue', limits.queue)} never has room for a body of "
-            f"{show_limit('body', limits.body)}.",
+            f"{show_limit('body', limits.body)}: bodies may take three quarters of it.",
             service.place("limit"),
         )
     return limits

@@ -21,6 +21,15 @@ MESSAGE_FILE = "messages.jsonl"
 """What the observer writes when none is named: in C{$STATE_DIRECTORY} under systemd, else the working directory."""
 
 
+def largest_body(queue: int) -> int:
+    """
+    Return how many bytes of the queue bodies that are still arriving may take together.
+
+    The rest is there for messages: senders who begin large bodies and do not end them must not keep small ones out.
+    """
+    return queue * 3 // 4
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """

@@ -7,6 +7,7 @@ so far; and C{take()}, the data.
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import TypeAlias
 
 import httptools
@@ -26,29 +27,35 @@ class SizedBody:
     @param length: bytes of it, at least one.
     """
 
-    __slots__ = ("_chunks", "_left", "size")
+    __slots__ = ("_data", "_left", "_whole", "size")
 
     def __init__(self, length: int) -> None:
         self.size = 0
         self._left = length
-        self._chunks: list[bytes] = []
+        self._whole: bytes | None = None
+        # However small the reads, what is held is what was counted: no object for each of them.
+        self._data: BytesIO | None = None
 
     def feed(self, data: bytes) -> bytes | None:
         """Take bytes of the wire; return what follows the body once it is complete, else None."""
         left = self._left
-        if len(data) < left:
-            self._chunks.append(data)
-            self._left = left - len(data)
-            self.size += len(data)
-            return None
-        self._chunks.append(data[:left])
-        self._left = 0
-        self.size += left
-        return data[left:]
+        taken = data[:left]
+        self._left = left - len(taken)
+        self.size += len(taken)
+        if self._data is not None:
+            self._data.write(taken)
+        elif self._left:
+            self._data = BytesIO()
+            self._data.write(taken)
+        else:
+            self._whole = taken
+        return None if self._left else data[left:]
 
     def take(self) -> bytes:
         """Return the data."""
-        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        if self._whole is not None:
+            return self._whole
+        return b"" if self._data is None else self._data.getvalue()
 
 
 class DiscardedBody:
@@ -83,10 +90,10 @@ class ChunkedBody:
     end: every chunked message ends with an empty line.
     """
 
-    __slots__ = ("_chunks", "_ended", "_parser", "_tail", "_wire", "size")
+    __slots__ = ("_data", "_ended", "_parser", "_tail", "_wire", "size")
 
     def __init__(self) -> None:
-        self._chunks: list[bytes] = []
+        self._data = BytesIO()
         self.size = 0
         self._ended = False
         self._tail = b""
@@ -96,8 +103,7 @@ class ChunkedBody:
 
     def on_body(self, data: bytes) -> None:
         """Called by llhttp."""
-        self._chunks.append(data)
-        self.size += len(data)
+        self.size += self._data.write(data)
 
     def on_message_complete(self) -> None:
         """Called by llhttp."""
@@ -105,7 +111,7 @@ class ChunkedBody:
 
     def take(self) -> bytes:
         """Return the data."""
-        return b"".join(self._chunks)
+        return self._data.getvalue()
 
     def feed(self, data: bytes) -> bytes | None:
         """
@@ -125,7 +131,7 @@ class ChunkedBody:
                     return data[start:]
         except httptools.HttpParserError as error:
             raise RequestRefused(BAD_REQUEST, f"This is not a well-formed chunked body: {error}.") from None
-        self._tail = (self._tail + data)[-3:]
+        self._tail = data[-3:] if len(data) >= 3 else (self._tail + data)[-3:]
         if self._wire > 8 * self.size + _OVERHEAD:
             raise RequestRefused(BAD_REQUEST, "The chunked body is mostly overhead.")
         return None

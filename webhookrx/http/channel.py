@@ -7,6 +7,7 @@ and thrown away for a moment, so that the sender sees the answer and not a reset
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from twisted.internet.protocol import connectionDone
@@ -34,11 +35,13 @@ from webhookrx.intake import Refused
 from webhookrx.request.received import Head
 
 if TYPE_CHECKING:
+    from webhookrx.http.interfaces import IReceiver
     from webhookrx.http.site import Site
-    from webhookrx.interfaces import IReceiver
 
 #: A refused body of up to so many bytes is read to its end, so that the connection can stay.
 DISCARDED_BODY = 64 * 1024
+
+_BLANK_LINES = re.compile(rb"\A(?:\r\n)+")
 
 
 class HTTPChannel(Connection):
@@ -53,6 +56,7 @@ class HTTPChannel(Connection):
         self._head: RequestHead | None = None
         self._body: Body | None = None
         self._reserved = 0
+        self._asked: Head | None = None
         self._current: Exchange | Request | None = None
         self._receiver: IReceiver | None = None
 
@@ -89,7 +93,10 @@ class HTTPChannel(Connection):
                     break
         except Exception:
             self.site.traffic.failed("A request could not be read.", Failure())
-            self._refuse(None, INTERNAL_ERROR, INTERNAL_ERROR.detail)
+            if self._state is State.HEAD or self._state is State.BODY:
+                self._refuse(None, INTERNAL_ERROR, INTERNAL_ERROR.detail)
+            else:
+                self.abort()
         finally:
             self._advancing = False
 
@@ -99,7 +106,7 @@ class HTTPChannel(Connection):
             return None
         limits = self.site.limits
         if self._scanned == 0 and data.startswith(b"\r\n"):  # RFC 9112 §2.2
-            data = data[2:]
+            data = _BLANK_LINES.sub(b"", data, count=1)
         end = data.find(b"\r\n\r\n", self._scanned)
         try:
             if end < 0:
@@ -137,16 +144,17 @@ class HTTPChannel(Connection):
         self._head = parsed
         path, _, query = parsed.target.partition(b"?")
         head = Head(parsed.method, path, query, parsed.headers, self.peer_ip, self.peer_port, self.secure)
+        self._asked = head
         verdict = self.site.dispatch(head)
         if isinstance(verdict, Refused):
-            return self._refuse(head, verdict.reason, verdict.detail, rest)
+            return self._refuse(parsed, verdict.reason, verdict.detail, rest)
         length = parsed.content_length
         if length is not None and length > self.site.limits.body:
-            return self._refuse(head, BODY_TOO_LARGE, BODY_TOO_LARGE.detail, rest)
+            return self._refuse(parsed, BODY_TOO_LARGE, BODY_TOO_LARGE.detail, rest)
         if self.site.draining:
-            return self._refuse(head, DRAINING, DRAINING.detail, rest)
+            return self._refuse(parsed, DRAINING, DRAINING.detail, rest)
         if length and not self.site.consumer.has_room(length):
-            return self._refuse(head, NO_ROOM, NO_ROOM.detail, rest)
+            return self._refuse(parsed, NO_ROOM, NO_ROOM.detail, rest)
         if verdict is not None:
             self._receiver, admission = verdict
             self._current = Exchange(self, head, admission)
@@ -167,13 +175,13 @@ class HTTPChannel(Connection):
         try:
             rest = body.feed(data)
         except RequestRefused as refused:
-            return self._refuse(self._known_head, refused.reason, refused.detail)
+            return self._refuse(self._head, refused.reason, refused.detail)
         if body.size > self.site.limits.body:
-            return self._refuse(self._known_head, BODY_TOO_LARGE, BODY_TOO_LARGE.detail)
+            return self._refuse(self._head, BODY_TOO_LARGE, BODY_TOO_LARGE.detail)
         if rest is None:
             # Only what has come is counted: who announces much and sends little takes no room from others.
             if body.size > self._reserved and not self._reserve(body.size - self._reserved):
-                return self._refuse(self._known_head, NO_ROOM, NO_ROOM.detail)
+                return self._refuse(self._head, NO_ROOM, NO_ROOM.detail)
         elif isinstance(body, DiscardedBody):
             self._request_done(True)
         else:
@@ -202,9 +210,8 @@ class HTTPChannel(Connection):
         exchange = self._current
         try:
             if isinstance(exchange, Exchange):
-                exchange.body = body
                 assert self._receiver is not None
-                self._receiver.receive(exchange)
+                self._receiver.receive(exchange, body)
             else:
                 assert self._head is not None
                 self._current = Request.from_parts(self, self._head, body)
@@ -216,12 +223,14 @@ class HTTPChannel(Connection):
             else:
                 self.abort()
 
-    def answer(self, exchange: Exchange, answer: Answer) -> None:
-        """Answer the request that is under way; an answer to another one comes too late and is dropped."""
-        if exchange is self._current:
-            keep = self.keeps_alive
-            self._send(answer, keep)
-            self._request_done(keep)
+    def answer(self, exchange: Exchange, answer: Answer) -> bool:
+        """Answer the request that is under way; an answer to another one comes too late, is dropped, and is False."""
+        if exchange is not self._current:
+            return False
+        keep = self.keeps_alive
+        self._send(answer, keep)
+        self._request_done(keep)
+        return True
 
     def request_done(self, request: Request | None) -> None:
         """A stock request has been answered in full; None: it was answered in its place."""
@@ -259,6 +268,7 @@ class HTTPChannel(Connection):
         """Turn to the next request, or away."""
         self._current = None
         self._receiver = None
+        self._asked = None
         self._body = None
         if not keep:
             self._close()
@@ -274,22 +284,17 @@ class HTTPChannel(Connection):
                 self.sender_ended()
             self._update_reading()
 
-    @property
-    def _known_head(self) -> Head | None:
-        return self._current.head if isinstance(self._current, Exchange) else None
-
-    def _refuse(self, head: Head | None, reason: Reason, detail: str, rest: bytes = b"") -> bytes | None:
+    def _refuse(self, parsed: RequestHead | None, reason: Reason, detail: str, rest: bytes = b"") -> bytes | None:
         """
         Refuse the request that is under way.
 
-        @param head: None when it is not known what was asked for; then the connection can't stay.
+        @param parsed: its head; None when it can't be told where the request ends, so that the connection can't stay.
         @return: see L{_take_head}.
         """
-        method, path = (head.method, head.path) if head is not None else (b"", b"")
+        asked = self._asked
+        method, path = (asked.method, asked.path) if asked is not None else (b"", b"")
         self.site.traffic.refused(reason, detail, self.peer_text, method, path)
-        if head is None:
-            self._head = None
-        parsed = self._head
+        self._head = parsed
         body_to_come = parsed is None or self._state is State.BODY or parsed.has_body
         keep = (
             parsed is not None
@@ -316,8 +321,11 @@ class HTTPChannel(Connection):
     # -- the connection ------------------------------------------------------------------------------------------
 
     def one_too_many(self) -> None:
-        """See L{Connection.one_too_many}."""
-        self._refuse(None, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTIONS.detail)
+        """See L{Connection.one_too_many}: it is told so, and not waited for."""
+        detail = TOO_MANY_CONNECTIONS.detail
+        self.site.traffic.refused(TOO_MANY_CONNECTIONS, detail, self.peer_text, b"", b"")
+        self._send(refusal(TOO_MANY_CONNECTIONS, detail), False)
+        self._close()
 
     def sender_ended(self) -> None:
         """See L{Connection.sender_ended}: what is complete is answered, what is not never will be."""
@@ -327,7 +335,7 @@ class HTTPChannel(Connection):
         elif isinstance(self._body, DiscardedBody) or not (self._state is State.BODY or self._begun):
             self._close()
         elif self._state is not State.CLOSING:
-            self._refuse(self._known_head, BAD_REQUEST, "The sender ended the connection within a request.")
+            self._refuse(self._head, BAD_REQUEST, "The sender ended the connection within a request.")
 
     def too_slow(self) -> None:
         """See L{Connection.too_slow}."""
@@ -336,7 +344,7 @@ class HTTPChannel(Connection):
         elif isinstance(self._body, DiscardedBody) or not (self._state is State.BODY or self._begun):
             self._close()
         else:
-            self._refuse(self._known_head, TIMEOUT, TIMEOUT.detail)
+            self._refuse(self._head, TIMEOUT, TIMEOUT.detail)
 
     def _answer_is_late(self) -> None:
         exchange = self._current

@@ -124,6 +124,11 @@ class Connection(Protocol):
         self._allow(limits.idle_time if self._state is State.HEAD else limits.answer_time)
         self._update_reading()
 
+    def producer_replaced(self) -> None:
+        """A resource writes at its own pace now, and is paused and resumed in our place."""
+        self._blocked = False
+        self._update_reading()
+
     def stopProducing(self) -> None:
         """The transport is gone; C{connectionLost} follows."""
 
@@ -157,7 +162,7 @@ class Connection(Protocol):
         if self._state is State.CLOSING or self._blocked:
             self.abort()
         elif self.secure and not self._handshaken:
-            self.site.traffic.handshake_failed(self.peer_text, Failure(TimeoutError()))
+            self._handshake_failed(Failure(TimeoutError()))
             self.abort()
         elif self._state is State.LINGER:
             self._close()
@@ -171,8 +176,8 @@ class Connection(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a request is under way."""
-        return self._state is State.BODY or self._state is State.ANSWER or (self._state is State.HEAD and self._begun)
+        """Whether a request is under way, or its answer not yet taken."""
+        return self._state is not State.HEAD or self._begun
 
     def readConnectionLost(self) -> None:
         """
@@ -242,4 +247,8 @@ class Connection(Protocol):
         self._pending = b""
         self.site.closed(self)
         if self.secure and not self._handshaken and not was_ours:
-            self.site.traffic.handshake_failed(self.peer_text, reason)
+            self._handshake_failed(reason)
+
+    def _handshake_failed(self, reason: Failure) -> None:
+        self._learn_peer()  # a PROXY header may have come since the connection was made
+        self.site.traffic.handshake_failed(self.peer_text, reason)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from zope.interface import implementer
 
 from webhookrx.http.answers import Answer
+from webhookrx.http.interfaces import IExchange
 from webhookrx.intake import Admission
-from webhookrx.interfaces import IExchange
 from webhookrx.request.received import Head
 
 if TYPE_CHECKING:
@@ -23,14 +23,13 @@ class Exchange:
     A request on a L{webhookrx.http.channel.HTTPChannel}.
     """
 
-    __slots__ = ("admission", "body", "channel", "head")
+    __slots__ = ("admission", "channel", "head")
 
     def __init__(self, channel: HTTPChannel, head: Head, admission: Admission) -> None:
         self.channel = channel
         self.head = head
         self.admission = admission
-        self.body = b""
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: Answer) -> bool:
         """See L{IExchange.answer}."""
-        self.channel.answer(self, answer)
+        return self.channel.answer(self, answer)

@@ -67,6 +67,7 @@ class RequestChannel:
         """Let a resource write at the sender's pace; until it is done it takes our place at the transport."""
         transport = cast(IConsumer, self.transport)
         transport.unregisterProducer()
+        self._channel.producer_replaced()
         transport.registerProducer(producer, streaming)
 
     def unregisterProducer(self) -> None:
@@ -74,6 +75,7 @@ class RequestChannel:
         transport = cast(IConsumer, self.transport)
         transport.unregisterProducer()
         transport.registerProducer(self._channel, True)
+        self._channel.answer_goes_on()
 
     def requestDone(self, request: Request) -> None:
         """The answer is complete."""

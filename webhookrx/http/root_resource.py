@@ -13,9 +13,10 @@ from zope.interface import implementer
 
 from webhookrx.errors import NO_MATCHING_PATH
 from webhookrx.http.answers import Answer, refusal
+from webhookrx.http.interfaces import IEarlyResource, IExchange
 from webhookrx.http.webhook_resource import WebhookResource
 from webhookrx.intake import Admission, Refused
-from webhookrx.interfaces import IEarlyResource, IExchange, ITraffic
+from webhookrx.interfaces import ITraffic
 from webhookrx.request.client_address import normal_ip
 from webhookrx.request.path_patterns import PathPatterns
 from webhookrx.request.received import Head
@@ -68,13 +69,13 @@ class _Matched(Resource):
     def render(self, request: IRequest) -> int:
         """See L{IResource.render}: judge a request of C{twisted.web}'s own."""
         head = _head_of(request)
-        verdict = self._root.dispatch(head)
+        verdict = self._root.dispatch(head) or Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail)
         if isinstance(verdict, Refused):
-            self._traffic.refused(verdict.reason, verdict.detail, head.peer_ip, head.method, head.path)
+            self._traffic.refused(verdict.reason, verdict.detail, head.peer_text, head.method, head.path)
             _send(request, refusal(verdict.reason, verdict.detail))
-        elif verdict is not None:
+        else:
             resource, admission = verdict
-            resource.receive(_StockExchange(request, head, admission))
+            resource.receive(_StockExchange(request, head, admission), request.content.read())
         return NOT_DONE_YET
 
 
@@ -86,17 +87,18 @@ class _StockExchange:
         self._request: IRequest | None = request
         self.head = head
         self.admission = admission
-        self.body: bytes = request.content.read()
         request.notifyFinish().addErrback(self._lost)  # type: ignore[attr-defined]
 
     def _lost(self, reason: object) -> None:
         self._request = None
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: Answer) -> bool:
         """See L{IExchange.answer}."""
         request, self._request = self._request, None
-        if request is not None:
-            _send(request, answer)
+        if request is None:
+            return False
+        _send(request, answer)
+        return True
 
 
 def _head_of(request: IRequest) -> Head:

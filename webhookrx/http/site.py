@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IAddress, IPushProducer
+from twisted.python.failure import Failure
 from twisted.web.resource import IResource
 from twisted.web.server import Site as TwistedSite
 from zope.interface import implementer
@@ -18,8 +19,9 @@ from webhookrx.config.settings import Limits
 from webhookrx.http.answers import AnswerWriter
 from webhookrx.http.channel import HTTPChannel
 from webhookrx.http.connection import Connection
+from webhookrx.http.interfaces import IEarlyResource, IReceiver
 from webhookrx.intake import Admission, Refused
-from webhookrx.interfaces import IEarlyResource, IMessageConsumer, IReceiver, ITraffic
+from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.request.received import Head
 
 #: Seconds for which reading may be off; then what finds no room is refused with an answer.
@@ -44,14 +46,18 @@ class Connections:
         return self._total
 
     def add(self) -> bool:
-        """Count a connection; False when it is one too many."""
+        """Count a connection; False, and nothing counted, when it is one too many."""
+        if self._total >= self._limits.connections:
+            return False
         self._total += 1
-        return self._total <= self._limits.connections
+        return True
 
     def add_peer(self, peer: str) -> bool:
-        """Count a connection of that address; False when it is one too many."""
+        """Count a connection of that address; False, and nothing counted, when it is one too many."""
+        if self._by_peer[peer] >= self._limits.connections_per_peer:
+            return False
         self._by_peer[peer] += 1
-        return self._by_peer[peer] <= self._limits.connections_per_peer
+        return True
 
     def remove(self, peer: str | None) -> None:
         """Forget a connection; C{peer} as it was given to L{add_peer}, if it was."""
@@ -101,7 +107,8 @@ class Site(TwistedSite):
         self._early: IEarlyResource | None = resource if IEarlyResource.providedBy(resource) else None
         self._wall_clock = wall_clock
         self._connections = connections
-        self._channels: dict[Connection, str | None] = {}
+        self._channels: dict[Connection, bool] = {}  # whether it is counted
+        self._peers: dict[Connection, str] = {}  # those that are counted by peer
         self._paused_at = 0.0
         self._drained: list[Deferred[None]] = []
 
@@ -111,11 +118,8 @@ class Site(TwistedSite):
         """See L{twisted.internet.interfaces.IProtocolFactory.buildProtocol}."""
         return HTTPChannel(self)
 
-    def startFactory(self) -> None:
-        """Our logs are not C{twisted.web}'s, so its timer for them is not started."""
-
     def stopFactory(self) -> None:
-        """See L{startFactory}."""
+        """There is no timer to stop, see L{startFactory}."""
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -127,20 +131,29 @@ class Site(TwistedSite):
 
     def opened(self, channel: Connection) -> bool:
         """Take in a connection; False when it is one too many."""
-        self._channels[channel] = None
-        has_room = self._connections.add()
-        return (not self.knows_peers_at_once or self.admits_peer(channel)) and has_room
+        admitted = self._channels[channel] = self._connections.add()
+        return admitted and (not self.knows_peers_at_once or self.admits_peer(channel))
 
     def admits_peer(self, channel: Connection) -> bool:
-        """Count a connection by its peer; False when that peer has one too many. UNIX sockets have no peers."""
+        """
+        Count a connection by its peer. UNIX sockets have no peers.
+
+        @return: False when that peer has one too many. It is counted no more, so that it takes no room from others.
+        """
         if channel.peer_port is None:
             return True
-        self._channels[channel] = channel.peer_ip
-        return self._connections.add_peer(channel.peer_ip)
+        admitted = self._connections.add_peer(channel.peer_ip)
+        if admitted:
+            self._peers[channel] = channel.peer_ip
+        else:
+            self._channels[channel] = False
+            self._connections.remove(None)
+        return admitted
 
     def closed(self, channel: Connection) -> None:
         """Let a connection go."""
-        self._connections.remove(self._channels.pop(channel))
+        if self._channels.pop(channel):
+            self._connections.remove(self._peers.pop(channel, None))
         self._settle_drain()
 
     def sweep(self) -> None:
@@ -153,7 +166,12 @@ class Site(TwistedSite):
             self.resumeProducing()
         if not self.paused:
             for channel in [channel for channel in self._channels if channel.deadline <= now]:
-                channel.expired()
+                try:
+                    channel.expired()
+                except Exception:
+                    # One that is broken must not keep the others alive.
+                    self.traffic.failed("A connection could not be ended.", Failure())
+                    channel.abort()
         self._settle_drain()
 
     # -- the chain pauses us -------------------------------------------------------------------------------------
@@ -175,11 +193,15 @@ class Site(TwistedSite):
                 channel.paused_for(seconds)
 
     def stopProducing(self) -> None:
-        """The chain is gone: say so to everyone who still asks."""
+        """The chain takes no more: say so to everyone who still asks."""
         self.draining = True
         self.resumeProducing()
 
     # -- the end -------------------------------------------------------------------------------------------------
+
+    def startFactory(self) -> None:
+        """Take requests. C{twisted.web}'s timer for its logs is not started: our logs are not its."""
+        self.draining = False
 
     def drain(self) -> Deferred[None]:
         """

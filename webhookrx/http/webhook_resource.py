@@ -10,8 +10,9 @@ from zope.interface import implementer
 
 from webhookrx.errors import NO_ROOM, NOT_STORED, NoRoom, NotStored, Reason
 from webhookrx.http.answers import RECEIVED, refusal
+from webhookrx.http.interfaces import IExchange, IReceiver
 from webhookrx.intake import Admission, Receipt, Refused, SourceRules, admit, judge
-from webhookrx.interfaces import IExchange, IMessageConsumer, IReceiver, ITraffic
+from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.request.received import Head
 
 
@@ -35,9 +36,9 @@ class WebhookResource:
         """See L{webhookrx.intake.admit}."""
         return admit(head, self._rules, raw_groups)
 
-    def receive(self, exchange: IExchange) -> None:
+    def receive(self, exchange: IExchange, body: bytes) -> None:
         """See L{IReceiver.receive}."""
-        verdict = judge(exchange.head, exchange.admission, exchange.body, self._receipts())
+        verdict = judge(exchange.head, exchange.admission, body, self._receipts())
         if isinstance(verdict, Refused):
             self._refuse(exchange, verdict.reason, verdict.detail)
             return
@@ -57,9 +58,8 @@ class WebhookResource:
 
     def _refuse(self, exchange: IExchange, reason: Reason, detail: str) -> None:
         head = exchange.head
-        peer = head.peer_ip if head.peer_port is not None else "unix"
-        self._traffic.refused(reason, detail, peer, head.method, head.path)
-        exchange.answer(refusal(reason, detail))
+        if exchange.answer(refusal(reason, detail)):
+            self._traffic.refused(reason, detail, head.peer_text, head.method, head.path)
 
 
 class _Waiting:

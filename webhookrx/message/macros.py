@@ -260,7 +260,7 @@ def macro_value(name: str, message: Message) -> Value:
     C{PEERIP} and C{PEERPORT} are the source's when no proxy is between. Hard macros that a webhook can't know, such as
     C{DESTIP}, C{SEQNUM} or C{TAGS}, are None, and so is a name that no pair has.
     """
-    name = ALIASES.get(name, name)
+    name = canonical(name)
     values = message.values
     if name in values:
         return values[name]

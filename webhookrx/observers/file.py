@@ -35,7 +35,7 @@ class FileObserver:
     Appends messages to a file as lines, one write and, with C{--ack durable}, one C{fdatasync} a batch.
 
     Several processes may append to one file. It is opened again by name on L{reopen}, after a failed sync, and when it
-    was removed; a file that is moved without a reopen goes on to get the lines, as with any logger that logrotate knows.
+    was removed; a file that is moved without a reopen goes on to get the lines, as with any logger.
 
     @param spec: the spec string.
     @param path: absolute path.

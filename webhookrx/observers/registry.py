@@ -52,7 +52,7 @@ def build(observer: Observer, ack: str) -> IMessageObserver:
     @param ack: the C{--ack} level.
     @raise ConfigError: the name, an argument or an option is unknown or wrong, or a plugin is broken.
     """
-    options = _options_of(observer)
+    options = dict(observer.options)
     built_in = _BUILT_IN.get(observer.name)
     if built_in is None:
         return _build_by_plugin(observer, options, ack)
@@ -67,15 +67,6 @@ def build(observer: Observer, ack: str) -> IMessageObserver:
     return built_in.build(observer.text, observer.args, options, ack)
 
 
-def _options_of(observer: Observer) -> dict[str, str]:
-    options = dict(observer.options)
-    if len(options) < len(observer.options):
-        keys = [key for key, _ in observer.options]
-        repeated = next(key for key in keys if keys.count(key) > 1)
-        raise ConfigError(f"observer {observer.name!r}: option {repeated!r} is given twice")
-    return options
-
-
 def _build_by_plugin(observer: Observer, options: dict[str, str], ack: str) -> IMessageObserver:
     name = observer.name
     found = _find_factories()
@@ -85,7 +76,7 @@ def _build_by_plugin(observer: Observer, options: dict[str, str], ack: str) -> I
         broken = f" (plugins that can't be used: {'; '.join(found.broken)})" if found.broken else ""
         raise ConfigError(f"unknown observer {name!r}; known are {', '.join(names)}{_guess(name, names)}{broken}")
     try:
-        built = factory.build(observer.args, options, ack)
+        built = factory.build(observer.text, observer.args, options, ack)
     except ConfigError:
         raise
     except Exception as error:

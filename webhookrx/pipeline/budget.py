@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from webhookrx.config.settings import largest_body
 from webhookrx.message.message import Message
 
 if TYPE_CHECKING:
@@ -20,9 +21,8 @@ class Budget:
     """
     Counts what bodies in progress have reserved, and what messages hold until their last acknowledgement.
 
-    Bodies in progress get at most three quarters of the bytes: senders who begin large bodies and do not end them must
-    not keep small messages out. And a message always finds room when no other waits, however large it has become: what
-    passed as a body must not be refused for ever.
+    Bodies in progress get a part of the bytes, see L{largest_body}. And a message always finds room when no other
+    waits, however large it has become: what passed as a body must not be refused for ever.
 
     The marks look at messages alone: those leave by themselves once observers have them safe. Bodies that senders
     have not finished do not, so pausing the senders because of them would wait for ever.
@@ -48,7 +48,7 @@ class Budget:
     def __init__(self, max_bytes: int, max_messages: int) -> None:
         self._max_bytes = max_bytes
         self._max_messages = max_messages
-        self._max_reserved = max_bytes * 3 // 4
+        self._max_reserved = largest_body(max_bytes)
         self._high_bytes = max_bytes * 3 // 4
         self._high_messages = max_messages * 3 // 4
         self._low_bytes = max_bytes // 2

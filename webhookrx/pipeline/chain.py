@@ -16,7 +16,7 @@ from webhookrx.config.settings import MiB
 from webhookrx.errors import ConfigError, NoRoom, NotStored
 from webhookrx.interfaces import IMessageConsumer
 from webhookrx.pipeline.budget import Budget, size_of
-from webhookrx.pipeline.group_commit import Batch, Lane
+from webhookrx.pipeline.group_commit import Batch, Lane, text_of
 from webhookrx.pipeline.producer_gate import ProducerGate
 
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ class Chain:
                 size += len(item) if type(item) is bytes else size_of(item)
             except Exception as error:
                 item = None
-                failure = failure or NotStored(f"{spec}: {error}")
-                self._report(spec, error, 1)
+                failure = failure or NotStored(f"{spec}: {text_of(error)}")
+                self._report(spec, text_of(error), 1)
             prepared.append(item)
         if not self.budget.add_message(size):
             raise NoRoom
@@ -212,6 +212,7 @@ class Chain:
         result: Deferred[None] = Deferred()
         if self._running:
             self._running = False
+            self._gate.stop()
             self.flush()
             self._stopping.append(result)
             for lane in self._lanes:
@@ -259,9 +260,10 @@ class Chain:
         for batch in batches:
             batch.outstanding -= 1
             if not batch.outstanding:
+                # First the room, so that who is acknowledged can send its next message at once.
+                self.budget.remove_messages(batch.count, batch.size)
                 if not self._acknowledge_on_flush:
                     _acknowledge(batch)
-                self.budget.remove_messages(batch.count, batch.size)
         self._gate.shrank()
 
     def _lane_stopped(self) -> None:

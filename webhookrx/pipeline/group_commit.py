@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhookrx.pipeline.worker import Worker
 
     #: Told of a failure: the observer's spec, what went wrong, and how many messages it hit.
-    Report = Callable[[str, "BaseException | str", int], None]
+    Report = Callable[[str, str, int], None]
 
 
 class Batch:
@@ -136,18 +136,20 @@ class Lane:
         if self._pending:
             self._store_pending()
         failed, reason = self._note_failures(batches, count, outcome) if outcome is not None else (0, "")
-        self._settle(batches)
-        if failed:
-            self._report(self.observer.spec, reason, failed)
-        self._unfinished -= 1
-        self._close_if_idle()
+        try:
+            self._settle(batches)
+            if failed:
+                self._report(self.observer.spec, reason, failed)
+        finally:
+            self._unfinished -= 1
+            self._close_if_idle()
 
-    def _note_failures(self, batches: list[Batch], count: int, outcome: object) -> tuple[int, BaseException | str]:
+    def _note_failures(self, batches: list[Batch], count: int, outcome: object) -> tuple[int, str]:
         """Spread an outcome other than None over the messages; return how many failed and why the first did."""
         failed = 0
-        reason: BaseException | str = ""
+        reason = ""
         outcomes = iter(_outcome_of_each(count, outcome))
-        known: BaseException | str | None = None
+        known: str | None = None
         for batch in batches:
             for place, item in enumerate(batch.prepared[self._way]):
                 if item is None:
@@ -155,7 +157,7 @@ class Lane:
                 error = next(outcomes)
                 if error is None:
                     continue
-                if error is not known:
+                if error != known:
                     known = error
                     failure = NotStored(f"{self.observer.spec}: {error}")
                 batch.fail(place, failure)
@@ -166,7 +168,7 @@ class Lane:
 
     def _reopened(self, outcome: object) -> None:
         if isinstance(outcome, BaseException):
-            self._report(self.observer.spec, outcome, 0)
+            self._report(self.observer.spec, text_of(outcome), 0)
         self._unfinished -= 1
         self._close_if_idle()
 
@@ -180,7 +182,7 @@ class Lane:
         try:
             self.observer.close()
         except Exception as error:
-            self._report(self.observer.spec, error, 0)
+            self._report(self.observer.spec, text_of(error), 0)
         stopped()
 
 
@@ -188,16 +190,27 @@ def _nothing() -> None:
     """Stand in for a C{store} of no messages."""
 
 
-def _outcome_of_each(count: int, outcome: object) -> list[BaseException | str | None]:
+def _outcome_of_each(count: int, outcome: object) -> Sequence[str | None]:
     """
-    Read what C{store} returned or raised, other than None, as one entry a message.
+    Read what C{store} returned or raised, other than None, as one entry a message: None, or why it is not safe.
 
     An observer that breaks its contract has said nothing about its messages, so none of them is safe.
     """
     if isinstance(outcome, BaseException):
-        return [outcome] * count
-    if not isinstance(outcome, Sequence):
+        return [text_of(outcome)] * count
+    try:
+        # A copy: nothing that is not ours is asked again.
+        outcomes = [None if entry is None else text_of(entry) for entry in cast("Sequence[object]", outcome)]
+    except Exception:
         return [f"store() returned {type(outcome).__name__}, not None or a list"] * count
-    if len(outcome) != count:
-        return [f"store() returned {len(outcome)} entries for {count} messages"] * count
-    return [entry if entry is None or isinstance(entry, BaseException) else str(entry) for entry in outcome]
+    if len(outcomes) != count:
+        return [f"store() returned {len(outcomes)} entries for {count} messages"] * count
+    return outcomes
+
+
+def text_of(error: object) -> str:
+    """Say what an error says, whatever it is made of."""
+    try:
+        return str(error) or type(error).__name__
+    except Exception:
+        return type(error).__name__

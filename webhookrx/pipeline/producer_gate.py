@@ -43,6 +43,13 @@ class ProducerGate:
         self._producer = None
         self._paused = False
 
+    def stop(self) -> None:
+        """Tell the producer that nothing more is taken, and forget it."""
+        producer, self._producer, self._paused = self._producer, None, False
+        if producer is not None:
+            with _log.failuresHandled("Stopping the producer failed"):
+                producer.stopProducing()
+
     def grew(self) -> None:
         """Look at the budget after something was added to it."""
         if not self._paused and self._producer is not None and self._budget.is_above_high_mark():

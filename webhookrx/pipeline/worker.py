@@ -26,7 +26,7 @@ class Worker(Protocol):
     """
 
     def start(self) -> None:
-        """Be ready; called once, after the process has gone to the background."""
+        """Be ready; called after the process has gone to the background, and again only after L{stop}."""
 
     def run(self, work: Work, done: Done) -> None:
         """Do C{work} after all that came before; then, in the reactor thread, C{done}. Never before this returns."""
@@ -46,12 +46,12 @@ class ThreadWorker:
     def __init__(self, reactor: IReactorFromThreads, name: str) -> None:
         self._reactor = reactor
         self._queue: SimpleQueue[tuple[Work, Done] | None] = SimpleQueue()
-        # A daemon: an observer that hangs on a dead disk must not keep a process alive past its drain limit.
-        self._thread = Thread(target=self._loop, name=name, daemon=True)
+        self._name = name
 
     def start(self) -> None:
         """Start the thread. A thread does not survive a fork, so not before the process is in the background."""
-        self._thread.start()
+        # A daemon: an observer that hangs on a dead disk must not keep a process alive past its drain limit.
+        Thread(target=self._loop, name=self._name, daemon=True).start()
 
     def run(self, work: Work, done: Done) -> None:
         """Queue the work."""

@@ -17,6 +17,7 @@ from urllib.parse import unquote_to_bytes
 import re2  # type: ignore[import-untyped]
 
 from webhookrx.errors import BAD_ENCODING, RequestRefused
+from webhookrx.message.macros import canonical
 
 _MAX_REMEMBERED: Final = 2048
 _MAX_REMEMBERED_LENGTH: Final = 256
@@ -43,7 +44,7 @@ class PathPattern(NamedTuple):
 
     @ivar linear: the C{re2} expression; None when RE2 can't express the pattern.
     @ivar backtracking: the C{re} expression in its place, else None.
-    @ivar groups: name and number of each named group, in the order of the pattern.
+    @ivar groups: what each named group sets, and its number, in the order of the pattern. An alias sets its macro.
     """
 
     linear: Any
@@ -155,19 +156,20 @@ class PathPatterns:
                 break
             backtracked = expression.fullmatch(path.decode("latin-1"))
             if backtracked is not None:
-                texts = backtracked.groupdict().items()
-                return index, {name: text.encode("latin-1") for name, text in texts if text is not None}
+                taken = ((name, backtracked[number]) for name, number in self._patterns[index].groups)
+                return index, {name: text.encode("latin-1") for name, text in taken if text is not None}
         if first is None:
             return None
         pattern = self._patterns[first]
         if not pattern.groups:
             return first, {}
-        taken = pattern.linear.fullmatch(path)
-        return first, {name: taken[number] for name, number in pattern.groups if taken[number] is not None}
+        found = pattern.linear.fullmatch(path)
+        return first, {name: found[number] for name, number in pattern.groups if found[number] is not None}
 
 
 def _in_order(groupindex: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(groupindex.items(), key=lambda group: group[1]))
+    in_order = sorted(groupindex.items(), key=lambda group: group[1])
+    return tuple((canonical(name), number) for name, number in in_order)
 
 
 def _quiet() -> Any:

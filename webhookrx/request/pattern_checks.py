@@ -89,6 +89,10 @@ def _group_problems(pattern: str, compiled: PathPattern) -> list[str]:
         for name, _ in compiled.groups
         if is_hard_macro(name)
     )
+    names = [name for name, _ in compiled.groups]
+    if repeated is None and len(set(names)) < len(names):
+        name = next(name for name in names if names.count(name) > 1)
+        problems.append(f"{_quoted(pattern)} has more than one group that sets {_quoted(name)}.")
     return problems
 
 

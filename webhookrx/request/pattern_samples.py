@@ -12,8 +12,12 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from re import _parser  # type: ignore[attr-defined]
 from typing import Any, Final
+
+try:
+    from re import _parser  # type: ignore[attr-defined]
+except ImportError:  # pragma: no cover  # a Python that has moved it: then nothing is sampled
+    _parser = None
 
 _VISIBLE: Final = "".join(map(chr, range(0x21, 0x7F)))
 """What a raw path is made of."""
@@ -49,7 +53,7 @@ class ParsedPattern:
     """
 
     def __init__(self, pattern: str) -> None:
-        if pattern.count("(") > _MAX_GROUPS:
+        if _parser is None or pattern.count("(") > _MAX_GROUPS:
             raise ValueError("it has too many groups to look into")
         try:
             with warnings.catch_warnings():

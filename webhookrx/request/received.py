@@ -28,6 +28,11 @@ class Head(msgspec.Struct, frozen=True):
     peer_port: int | None
     secure: bool
 
+    @property
+    def peer_text(self) -> str:
+        """Who is at the other end, for a log line."""
+        return self.peer_ip if self.peer_port is not None else "unix"
+
     def values(self, name: bytes) -> list[bytes]:
         """Return the values of all header lines of that lower-case name, in order."""
         return [value for key, value in self.headers if key == name]

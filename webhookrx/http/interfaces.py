@@ -1,0 +1,51 @@
+"""
+The seams between the wire and what stands behind it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zope.interface import Attribute, Interface
+
+if TYPE_CHECKING:
+    from webhookrx.http.answers import Answer
+    from webhookrx.intake import Admission, Refused
+    from webhookrx.request.received import Head
+
+
+class IExchange(Interface):
+    """One request under way, from its admission to its answer."""
+
+    head: Head = Attribute("What was said before the body.")
+    admission: Admission = Attribute("What was found out at the end of the head.")
+
+    def answer(answer: Answer) -> bool:
+        """
+        Answer.
+
+        @return: False when nothing was said, since the sender is gone or was answered already, at the deadline.
+        """
+
+
+class IReceiver(Interface):
+    """Takes a request that was admitted."""
+
+    def receive(exchange: IExchange, body: bytes) -> None:
+        """
+        Take a request with its whole body, and answer it now or later.
+
+        @param body: as it came by the wire. From here on nobody else counts it: don't keep it.
+        """
+
+
+class IEarlyResource(Interface):
+    """A resource that judges a request at the end of its head, before a byte of the body is read."""
+
+    def dispatch(head: Head) -> tuple[IReceiver, Admission] | Refused | None:
+        """
+        Judge a head.
+
+        @return: who takes the request once its body is there, a refusal, or None: not ours, so traverse the tree of
+            resources by segments as C{twisted.web} does.
+        """
