@@ -166,6 +166,47 @@ class RawMessageTests(IntakeTestCase):
         )
         self.assertNotIn("webhook.headers", self.accept(head=head))
 
+    def test_credentials(self) -> None:
+        """Whatever a header with credentials is called, its value is not recorded; others are."""
+        for name in (
+            "Authorization",
+            "Proxy-Authorization",
+            "X-Original-Authorization",
+            "Authentication",
+            "X-Auth",
+            "Cookie",
+            "Set-Cookie",
+            "Token",
+            "X-Token",
+            "Private-Token",
+            "X-Splunk-Token",
+            "X-Csrf-Token",
+            "X-Api-Key",
+            "DD-API-KEY",
+            "ApiKey",
+            "Ocp-Apim-Subscription-Key",
+            "X-Webhook-Secret",
+            "Password",
+            "X-Session-Id",
+            "X-Goog-Iap-Jwt-Assertion",
+            "X-Amz-Credential",
+        ):
+            head = make_head((name.lower().encode(), b"CANARY"))
+            values = self.accept(head=head, include_request_headers=True)["webhook.headers"]
+            self.assertEqual([["***"]], list(values.values()), name)
+        for name in (
+            "X-Author",
+            "X-Hub-Signature-256",
+            "X-Github-Event",
+            "Host",
+            "User-Agent",
+            "Content-Type",
+            "X-Key",
+        ):
+            head = make_head((name.lower().encode(), b"shown"))
+            values = self.accept(head=head, include_request_headers=True)["webhook.headers"]
+            self.assertEqual({name: ["shown"]}, values)
+
     def test_transport(self) -> None:
         """TLS shows, and a UNIX socket has no port."""
         values = self.accept(head=make_head(peer=("127.0.0.1", None), secure=True))
@@ -231,7 +272,7 @@ class JSONMessageTests(IntakeTestCase):
             "TAGS": "forged",
             "TRANSPORT": "forged",
             "RAWMSG_SIZE": 6,
-            "webhook": {"headers": "forged", "query": {"a": "forged"}, "parse_error": "x", "body_base64": "x"},
+            "webhook": {"headers": {"X": "forged"}, "query": {"a": "forged"}, "parse_error": "x", "body_base64": "x"},
             "DATE": "forged",
         }
         body = json.dumps(forged).encode()

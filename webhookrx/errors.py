@@ -5,7 +5,8 @@ WebhookrxError
 ├── ConfigError       a setting can't be used: option, file and line, what is allowed
 ├── RequestRefused    a request can't become a message: a Reason, so a status and a word
 ├── NoRoom            the queue is full: 503, try later
-└── NotStored         an observer could not make a message safe: 503, try later
+├── NotStored         an observer could not make a message safe: 503, try later
+└── CannotStart       something that the settings name can't be opened: the process ends
 """
 
 from __future__ import annotations
@@ -109,3 +110,13 @@ class NoRoom(WebhookrxError):
 
 class NotStored(WebhookrxError):
     """An observer could not make a message safe."""
+
+
+class CannotStart(SystemExit, WebhookrxError):
+    """
+    Something that the settings name can't be opened, so the process can't do its work.
+
+    As an C{Exception} it makes C{twistd} remove its pid file and, daemonised, tell the waiting parent the reason; as a
+    C{SystemExit}, whose constructor must come first, it ends the interpreter with status 1 and its text as the last
+    line, instead of a traceback.
+    """

@@ -6,6 +6,7 @@ Plain functions on plain values: no Twisted, no clock, no file.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from functools import lru_cache
 from typing import NamedTuple
@@ -23,21 +24,9 @@ from webhookrx.request.payload import PayloadError, body_text, pairs_from_json
 from webhookrx.request.query import parse_query
 from webhookrx.request.received import Head
 
-#: Headers that let whoever reads them in; their values are never recorded.
-CREDENTIAL_HEADERS = frozenset(
-    [
-        b"authorization",
-        b"proxy-authorization",
-        b"cookie",
-        b"x-api-key",
-        b"api-key",
-        b"apikey",
-        b"x-auth-token",
-        b"x-access-token",
-        b"x-gitlab-token",
-        b"x-amz-security-token",
-        b"x-vault-token",
-    ]
+#: Names of headers that let whoever reads them in; their values are never recorded. Rather one too many.
+_CREDENTIALS = re.compile(
+    rb"token|secret|passw|api-?key|subscription-key|cookie|session|jwt|credential|(?:^|-)auth(?:$|-|oriz|entic)"
 )
 MASK = "***"
 
@@ -220,8 +209,8 @@ def _recorded(headers: list[tuple[bytes, bytes]]) -> Value:
     """Return headers as C{webhook.headers} has them: name to list of values, credentials masked."""
     recorded: dict[str, list[str]] = {}
     for name, value in headers:
-        text = MASK if name in CREDENTIAL_HEADERS else _header_text(value)
-        recorded.setdefault(_header_name(name), []).append(text)
+        shown, is_credential = _header_name(name)
+        recorded.setdefault(shown, []).append(MASK if is_credential else _header_text(value))
     return recorded  # type: ignore[return-value]  # dict is invariant
 
 
@@ -234,6 +223,6 @@ def _header_text(value: bytes) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _header_name(name: bytes) -> str:
-    """Spell a header name as people do: C{x-github-event} is C{X-Github-Event}."""
-    return "-".join(part.capitalize() for part in name.decode("latin-1").split("-"))
+def _header_name(name: bytes) -> tuple[str, bool]:
+    """Spell a name as people do, C{x-github-event} is C{X-Github-Event}; and say whether its value is a credential."""
+    return "-".join(part.capitalize() for part in name.decode("latin-1").split("-")), bool(_CREDENTIALS.search(name))

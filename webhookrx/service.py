@@ -22,7 +22,7 @@ from zope.interface import implementer
 
 from webhookrx.config.settings import TLS, Listener, Settings, Source
 from webhookrx.config.tls_files import check_tls_files
-from webhookrx.errors import BAD_REQUEST, ConfigError, WebhookrxError
+from webhookrx.errors import BAD_REQUEST, CannotStart, ConfigError
 from webhookrx.http.root_resource import RootResource
 from webhookrx.http.site import Connections, Site
 from webhookrx.http.webhook_resource import WebhookResource
@@ -41,10 +41,6 @@ from webhookrx.tls.connection_creator import ServerConnectionCreator
 from webhookrx.tls.handshake import describe_failure
 
 _log = Logger()
-
-
-class CannotStart(WebhookrxError, SystemExit):
-    """Something that the settings name can't be opened: the process ends with this as its last line."""
 
 
 class ReceiverService(MultiService):

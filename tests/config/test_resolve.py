@@ -76,7 +76,7 @@ class ResolveTests(SynchronousTestCase):
             on_parse_error="reject",
             listeners=(
                 Listener(LOOPBACK, f"{LOOPBACK}:backlog=4096"),
-                Listener("unix:x.sock", f"unix:{os.path.abspath('x.sock')}:mode=666:backlog=4096:lockfile=1"),
+                Listener("unix:x.sock", f"unix:{os.path.abspath('x.sock')}:mode=666:backlog=4096:lockfile=0"),
             ),
         )
         settings = resolved.settings

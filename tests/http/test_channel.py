@@ -77,6 +77,8 @@ class AnswerTests(SynchronousTestCase):
             (post(b"x", b"/in/a", b"Content-Encoding: gzip\r\n"), 400, "bad_compression", {}),
             (post(target=b"/in/a", headers=b"Host: b\r\n"), 400, "bad_request", {"connection": "close"}),
             (post(target=b"/in/a", headers=b"Expect: x\r\n"), 417, "bad_expectation", {"connection": "close"}),
+            (post(target=b"/", headers=b"Expect: x\r\n"), 404, "no_matching_path", {"connection": "close"}),
+            (post(target=b"/secret", headers=b"Expect: x\r\n"), 403, "bad_token", {"connection": "close"}),
         ]
         for request, status, reason, headers in table:
             wire = Wire(patterns)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 
-from twisted.internet.endpoints import TCP6ServerEndpoint, UNIXServerEndpoint
+from twisted.internet.endpoints import TCP6ServerEndpoint
 from twisted.internet.interfaces import IStreamServerEndpoint
 from twisted.internet.protocol import Factory
 from twisted.internet.testing import MemoryReactorClock
@@ -19,6 +19,7 @@ from tests.tls.in_memory import ANSWER, QUESTION, WORKS, Answerer, Meeting, Serv
 from webhookrx.config.settings import TLS, Listener
 from webhookrx.errors import ConfigError
 from webhookrx.listening.endpoints import build_endpoint
+from webhookrx.listening.unix_socket import UNIXSocketEndpoint
 from webhookrx.tls.connection_creator import ServerConnectionCreator
 
 PROXY_HEADER = b"PROXY TCP4 192.0.2.7 192.0.2.1 4321 443\r\n"
@@ -85,7 +86,7 @@ class BuildEndpointTests(SynchronousTestCase):
 
     def test_kinds_of_sockets(self) -> None:
         """What is inside is whatever Twisted makes of the string."""
-        for inner, kind in (("tcp6:8181", TCP6ServerEndpoint), ("unix:/run/x.sock", UNIXServerEndpoint)):
+        for inner, kind in (("tcp6:8181", TCP6ServerEndpoint), ("unix:/run/x.sock", UNIXSocketEndpoint)):
             self.assertIsInstance(build_endpoint(self.reactor, Listener(inner, inner), None), kind)
 
     def test_creator_and_tls_go_together(self) -> None:

@@ -26,6 +26,10 @@ V2 = (
 )
 
 
+V2_LOCAL = b"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
+UNKNOWN = b"PROXY UNKNOWN\r\n"
+
+
 class Recorder(Protocol):
     """Keeps what it gets; raises when told to."""
 
@@ -91,8 +95,12 @@ class ProxyProtocolTests(SynchronousTestCase):
             b"POST / HTTP/1.1\r\nHost: a\r\n\r\n",
             b"PROXY TCP4 zz 1.1.1.1 x y\r\n",
             b"PROXY TCP4 \xff\xff\xff\xff 1.1.1.1 1 2\r\n",
-            b"PROXY UNKNOWN\r\n",
+            b"PROXY TCP4 999.8.7.6 1.1.1.1 1 2\r\n",
+            b"PROXY TCP4 192.0.2.7 1.1.1.1 99999 80\r\n",
+            b"PROXY TCP4 192.0.2.7 1.1.1.1 x 80\r\n",
+            b"PROXY TCP4 192.0.2.7\r\n",
             b"PROXY NONSENSE " + b"x" * 200,
+            b"PR0XY",
             V2[:12] + b"\x2f\x11\x00\x0c" + V2[16:],
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         ):
@@ -118,10 +126,26 @@ class ProxyProtocolTests(SynchronousTestCase):
 
     def test_slow_header(self) -> None:
         """A header may come in parts."""
+        for header in (V1, V2, UNKNOWN):
+            protocol, inner, _ = self.connect()
+            for at in range(len(header)):
+                protocol.dataReceived(header[at : at + 1])
+            protocol.dataReceived(b"x")
+            self.assertEqual((b"x", []), (inner.received, self.bad))
+
+    def test_no_address(self) -> None:
+        """A proxy that has no address to tell speaks for itself."""
+        for header in (UNKNOWN, b"PROXY UNKNOWN 1 2 3 4\r\n", V2_LOCAL):
+            protocol, inner, _ = self.connect()
+            protocol.dataReceived(header + b"x")
+            self.assertEqual((b"x", "198.51.100.1", 5), (inner.received, *_peer(inner)))
+
+    def test_after_a_bad_one(self) -> None:
+        """What comes after a bad header is nothing."""
         protocol, inner, _ = self.connect()
-        protocol.dataReceived(V1[:20])
-        protocol.dataReceived(V1[20:] + b"x")
-        self.assertEqual((b"x", []), (inner.received, self.bad))
+        protocol.dataReceived(b"GET / HTTP/1.1\r\n")
+        protocol.dataReceived(V1 + b"x")
+        self.assertEqual((b"", 1), (inner.received, len(self.bad)))
 
     def test_errors_of_the_protocol(self) -> None:
         """What the protocol inside raises is not taken for a bad header."""

@@ -84,7 +84,7 @@ class NameTests(SynchronousTestCase):
 
     def test_special_names_below_a_dot(self) -> None:
         """Every special name that holds a dot begins with C{webhook.}: flattening relies on it."""
-        special = macros.HARD_MACROS | macros.RESERVED | macros.ALIASES.keys() | {macros.QUERY_PREFIX}
+        special = macros.HARD_MACROS | macros.RESERVED | macros.ALIASES.keys() | set(macros.RESERVED_PREFIXES)
         self.assertEqual([], [name for name in special if "." in name and not name.startswith("webhook.")])
 
     def test_canonical(self) -> None:

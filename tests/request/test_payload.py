@@ -490,6 +490,7 @@ class FlattenTests(SynchronousTestCase):
             ('{"webhook":{"headers":1,"query":{"a":1,"b":{"c":2}},"other":3}}', "", '{"webhook.other":3}', 3),
             ('{"webhook":{"query.a":1},"webhook.query":{"b":2}}', "", "{}", 2),
             ('{"webhook":{"query":1,"queryx":{"a":2}}}', "", '{"webhook.query":1,"webhook.queryx.a":2}', 0),
+            ('{"webhook":{"headers":{"X":1},"headersx":{"a":2}}}', "", '{"webhook.headersx.a":2}', 1),
             ('{"headers":1,"query":{"a":2},"a":3}', "webhook.", '{"webhook.a":3}', 2),
             ('{"hook":{"query":{"a":1},"parse_error":2,"body_base64":3}}', "web", "{}", 3),
             ('{"a":1}', "webhook.query.", "{}", 1),

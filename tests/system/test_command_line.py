@@ -105,3 +105,12 @@ class CommandLineTests(SynchronousTestCase):
                 done = self.run_command(command, "--port", text)
                 self.assertEqual(1, done.returncode)
                 self.assertIn(text, done.stdout + done.stderr)
+
+    def test_observer_that_does_not_open(self) -> None:
+        """A file that can't be opened, which only the start can tell, ends it with one last line and status 1."""
+        for command, stream in ((TWISTD, "stdout"), (TWIST, "stderr")):
+            done = self.run_command(command, "--port", LOOPBACK, "--observer", "file:/proc/x")
+            text = getattr(done, stream)
+            self.assertEqual(1, done.returncode, text)
+            self.assertIn("observer file: '/proc/x' can't be opened for appending", text.splitlines()[-1])
+            self.assertNotIn("Traceback", text)

@@ -101,14 +101,24 @@ class BindFailureTests(TestCase):
         done = await self.run_python(*TWISTD, *arguments)
         self.assertEqual(1, done.returncode)
         self.assertIn("Address already in use: can't listen on tcp:", done.stderr)
-        self.assertFalse(os.path.exists(os.path.join(self.directory, "pid")))
         await deferToThread(self._wait_for, "log", self.refusal)
         self.assert_one_line(self._read("log"))
+        await deferToThread(self._wait_until_gone, "pid")
 
     async def test_twist(self) -> None:
         """Standard error holds the reason and nothing else; the status is 1."""
         done = await self.run_python(*TWIST, "probe", self.taken)
         self.assertEqual((1, f"{self.refusal}\n"), (done.returncode, done.stderr))
+
+    def _wait_until_gone(self, name: str) -> None:
+        """The daemon removes its pid file at its very end."""
+        done = subprocess.run(
+            ["sh", "-c", 'while test -e "$1"; do sleep 0.05; done', "sh", name],
+            cwd=self.directory,
+            timeout=SECONDS,
+            check=False,
+        )
+        self.assertEqual(0, done.returncode)
 
     def _wait_for(self, name: str, text: str) -> None:
         """The daemon writes its last line after its parent has gone; this thread may look until it is there."""

@@ -146,7 +146,7 @@ def _unix(text: str, values: Mapping[str, str]) -> EndpointString:
     mode = values.get("mode", "666")
     if not re.fullmatch(r"0?[0-7]{3}", mode):
         raise ConfigError(f"{quoted(text)}: mode= takes three octal digits, such as 660, not {quoted(mode)}.")
-    lockfile = values.get("lockfile", "1")
+    lockfile = values.get("lockfile", "0")
     if lockfile not in ("0", "1"):
         raise ConfigError(f"{quoted(text)}: lockfile= takes 0 or 1, not {quoted(lockfile)}.")
     backlog = _number(text, "backlog", values.get("backlog", str(BACKLOG)), least=1)

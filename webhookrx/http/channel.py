@@ -14,6 +14,7 @@ from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 
 from webhookrx.errors import (
+    BAD_EXPECTATION,
     BAD_REQUEST,
     BODY_TOO_LARGE,
     DRAINING,
@@ -148,6 +149,8 @@ class HTTPChannel(Connection):
         verdict = self.site.dispatch(head)
         if isinstance(verdict, Refused):
             return self._refuse(parsed, verdict.reason, verdict.detail, rest)
+        if parsed.expects_other:
+            return self._refuse(parsed, BAD_EXPECTATION, BAD_EXPECTATION.detail, rest)
         length = parsed.content_length
         if length is not None and length > self.site.limits.body:
             return self._refuse(parsed, BODY_TOO_LARGE, BODY_TOO_LARGE.detail, rest)
@@ -302,7 +305,7 @@ class HTTPChannel(Connection):
             and self.keeps_alive
             and parsed.content_length is not None
             and parsed.content_length <= DISCARDED_BODY
-            and not parsed.expects_continue
+            and not (parsed.expects_continue or parsed.expects_other)
         )
         self._current = None
         self._forget_body()

@@ -14,7 +14,6 @@ import httptools
 import msgspec
 
 from webhookrx.errors import (
-    BAD_EXPECTATION,
     BAD_REQUEST,
     HEADERS_TOO_LARGE,
     TARGET_TOO_LONG,
@@ -44,6 +43,7 @@ class RequestHead(msgspec.Struct):
     @ivar keep_alive: whether the connection may serve another request.
     @ivar http_1_0: whether the sender speaks HTTP/1.0.
     @ivar expects_continue: whether the sender waits for C{100 Continue}.
+    @ivar expects_other: whether it expects anything else.
     """
 
     method: bytes
@@ -53,6 +53,7 @@ class RequestHead(msgspec.Struct):
     keep_alive: bool
     http_1_0: bool
     expects_continue: bool
+    expects_other: bool
 
     @property
     def has_body(self) -> bool:
@@ -167,6 +168,7 @@ def _framed(method: bytes, target: bytes, headers: list[tuple[bytes, bytes]], ht
     chunked = False
     keep_alive = not http_1_0
     expects_continue = False
+    expects_other = False
     for name, value in headers:
         if name not in _FRAMING:
             continue
@@ -189,13 +191,13 @@ def _framed(method: bytes, target: bytes, headers: list[tuple[bytes, bytes]], ht
             elif http_1_0 and b"keep-alive" in options:
                 keep_alive = True
         elif not http_1_0:
-            if value.lower() != b"100-continue":
-                raise RequestRefused(BAD_EXPECTATION)
-            expects_continue = True
+            if value.lower() == b"100-continue":
+                expects_continue = True
+            else:
+                expects_other = True
     if not hosts and not http_1_0:
         raise RequestRefused(BAD_REQUEST, "There must be one well-formed Host header.")
     if chunked and length is not None:
         raise RequestRefused(BAD_REQUEST, "Content-Length and Transfer-Encoding exclude each other.")
-    return RequestHead(
-        method, target, headers, None if chunked else length or 0, keep_alive, http_1_0, expects_continue
-    )
+    body = None if chunked else length or 0
+    return RequestHead(method, target, headers, body, keep_alive, http_1_0, expects_continue, expects_other)

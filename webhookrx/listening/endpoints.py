@@ -10,8 +10,10 @@ from twisted.internet.endpoints import serverFromString, wrapServerTLS
 from twisted.internet.interfaces import IOpenSSLServerConnectionCreator, IStreamServerEndpoint
 
 from webhookrx.config.settings import Listener
+from webhookrx.config.spec_strings import split_spec
 from webhookrx.errors import ConfigError
 from webhookrx.listening.proxy_protocol import BadHeader, ProxyProtocolEndpoint
+from webhookrx.listening.unix_socket import UNIXSocketEndpoint
 
 
 def build_endpoint(
@@ -53,4 +55,7 @@ def _inner_endpoint(reactor: Any, listener: Listener) -> IStreamServerEndpoint:
                 "LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES."
             ) from None
         raise ConfigError(f"{listener.text!r} is no endpoint to listen on: {error}.") from error
+    args, _ = split_spec(listener.inner)
+    if args[0] == "unix" and len(args) > 1 and not args[1].startswith("@"):
+        return UNIXSocketEndpoint(endpoint, args[1])
     return endpoint

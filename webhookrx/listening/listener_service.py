@@ -10,16 +10,12 @@ from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import IAddress, IListeningPort, IProtocolFactory, IStreamServerEndpoint
 from twisted.python.failure import Failure
 
-from webhookrx.errors import WebhookrxError
+from webhookrx.errors import CannotStart
 
 
-class CannotListen(SystemExit, WebhookrxError):
+class CannotListen(CannotStart):
     """
-    A port can't be opened, so the process can't do its work.
-
-    As an C{Exception} it makes C{twistd} remove its pid file and, daemonised, tell the waiting parent the reason; as a
-    C{SystemExit}, whose constructor must come first, it ends the interpreter with status 1 and its text as the last
-    line, instead of a traceback. The reason comes first, since that parent gets no more than a hundred bytes.
+    A port can't be opened. The reason comes first, since C{twistd}'s waiting parent gets no more than a hundred bytes.
     """
 
     def __init__(self, reason: str, text: str) -> None:

@@ -1,8 +1,8 @@
 """
 The PROXY protocol as Twisted reads it, made safe against who has no proxy in front.
 
-Its wrapper has no public name, closes without a word on some bad headers and raises on others; so this is the one
-module that knows it, and its tests fail when a release of Twisted changes it.
+Its wrapper closes without a word on some bad headers, raises on others, and believes any address; its parsers have no
+public name. So this is the one module that knows them, and its tests fail when a release of Twisted changes them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IHalfCloseableProtocol, IListeningPort, IProtocolFactory, IStreamServerEndpoint
+from twisted.protocols.haproxy._exceptions import InvalidProxyHeader
+from twisted.protocols.haproxy._info import ProxyInfo
+from twisted.protocols.haproxy._v1parser import V1Parser
+from twisted.protocols.haproxy._v2parser import V2Parser
 from twisted.protocols.haproxy._wrapper import HAProxyProtocolWrapper, HAProxyWrappingFactory
 from zope.interface import implementer
+
+from webhookrx.request.client_address import normal_ip
+
+_V1_BEGINNING = b"PROXY "
+_V1_UNKNOWN = b"PROXY UNKNOWN\r\n"
+_V2_BEGINNING = V2Parser.PREFIX
+_V2_LENGTH_AT = 14
 
 #: Told the address of who sent no PROXY header, or a bad one.
 BadHeader = Callable[[str], None]
@@ -21,7 +33,9 @@ BadHeader = Callable[[str], None]
 
 @implementer(IHalfCloseableProtocol)
 class _Wrapper(HAProxyProtocolWrapper):
-    """One connection; what comes before the header has passed is never more than the header."""
+    """One connection; nothing passes before its header has."""
+
+    _begun = b""
 
     def readConnectionLost(self) -> None:
         """A sender that only waits for its answer now does so through a proxy too."""
@@ -37,20 +51,54 @@ class _Wrapper(HAProxyProtocolWrapper):
     def dataReceived(self, data: bytes) -> None:
         if self._proxyInfo is not None:
             self.wrappedProtocol.dataReceived(data)
-            return
-        try:
-            super().dataReceived(data)
-        except ValueError:
-            # Twisted's parsers take some fields for what they ought to be; UnicodeDecodeError is one of these too.
-            if self._proxyInfo is not None:
-                raise
-            self.loseConnection()
-        if self._proxyInfo is None and self.disconnecting:
-            self.factory.bad_header(getattr(self.getPeer(), "host", None) or "unix")
+        elif not self.disconnecting:
+            self._begun += data
+            try:
+                read = _read_header(self._begun)
+            except (ValueError, InvalidProxyHeader):
+                self.loseConnection()
+                self.factory.bad_header(getattr(self.getPeer(), "host", None) or "unix")
+                return
+            if read is not None:
+                self._begun = b""
+                self._proxyInfo, rest = read
+                if rest:
+                    self.wrappedProtocol.dataReceived(rest)
+
+
+def _read_header(data: bytes) -> tuple[ProxyInfo, bytes] | None:
+    """
+    Read a PROXY header of either version.
+
+    @return: what it says, and what follows it; None when it is not complete.
+    @raise InvalidProxyHeader: it is none, or claims an address or a port that can't be. C{ValueError}: the same, where
+        Twisted's parsers take a field for what it ought to be.
+    """
+    if data.startswith(_V2_BEGINNING[: len(data)]):
+        if len(data) < _V2_LENGTH_AT + 2:
+            return None
+        info, rest = V2Parser().feed(data)
+    elif data.startswith(_V1_UNKNOWN):
+        # The short form, which a proxy uses for its own health checks.
+        return ProxyInfo(_V1_UNKNOWN, None, None), data[len(_V1_UNKNOWN) :]
+    elif data.startswith(_V1_BEGINNING[: len(data)]):
+        info, rest = V1Parser().feed(data)
+    else:
+        raise InvalidProxyHeader
+    if info is None or rest is None:
+        return None
+    source = info.source
+    if isinstance(source, (IPv4Address, IPv6Address)):
+        host = source.host.decode("ascii") if isinstance(source.host, bytes) else source.host
+        if normal_ip(host) is None or not 0 <= source.port <= 65535:
+            raise InvalidProxyHeader
+    return info, rest
 
 
 class _WrappingFactory(HAProxyWrappingFactory):
     """Makes wrappers that report."""
+
+    noisy = False
 
     protocol = _Wrapper  # type: ignore[assignment]  # the generic base is bound to its own wrapper
 

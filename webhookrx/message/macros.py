@@ -63,9 +63,9 @@ SOFT_MACROS: Final = frozenset(
 )
 
 RESERVED: Final = frozenset({"webhook.headers", "webhook.parse_error", "webhook.body_base64"})
-"""Names of pairs that only the receiver sets, besides those that begin with L{QUERY_PREFIX}."""
+"""Names of pairs that only the receiver sets, besides those that begin with one of L{RESERVED_PREFIXES}."""
 
-QUERY_PREFIX: Final = "webhook.query."
+RESERVED_PREFIXES: Final = ("webhook.query.", "webhook.headers.")
 
 
 def is_hard_macro(name: str) -> bool:
@@ -75,7 +75,7 @@ def is_hard_macro(name: str) -> bool:
 
 def is_reserved(name: str) -> bool:
     """Return whether a payload may not set C{name}: a hard macro, or a pair that only the receiver sets."""
-    return name in HARD_MACROS or name in RESERVED or name.startswith(QUERY_PREFIX)
+    return name in HARD_MACROS or name in RESERVED or name.startswith(RESERVED_PREFIXES)
 
 
 def canonical(name: str) -> str:

@@ -189,7 +189,10 @@ def build_file(spec: str, args: Sequence[str], options: Mapping[str, str], ack: 
     @raise ConfigError: an argument or option is wrong, or the file can't be there.
     """
     if len(args) != 1 or not args[0]:
-        raise ConfigError("observer 'file' takes one path: file:PATH")
+        raise ConfigError(
+            f"observer 'file' takes one path, file:PATH, but {spec!r} has {len(args)}; "
+            r"a colon that belongs to a path or a template is written \:"
+        )
     text = options.get("mode", f"{DEFAULT_MODE:04o}")
     if not _MODE.fullmatch(text):
         raise ConfigError(f"observer 'file': mode={text} is not three octal digits, such as 0640")

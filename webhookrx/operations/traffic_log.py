@@ -80,7 +80,11 @@ class TrafficLog:
     def observer_failed(self, spec: str, error: object, messages: int) -> None:
         """An observer could not make so many messages safe; 0: it could not be reopened or closed."""
         if not messages:
-            self._log.error("Observer {spec}: {error}", spec=spec, error=_one_line(error))
+            self._log.error(
+                "Observer {spec} could not be reopened or closed, what it had open stays in use: {error}",
+                spec=spec,
+                error=_one_line(error),
+            )
             return
         self._counters.add("not_stored", spec, messages)
         if self._limit.passes(f"observer {spec}"):

@@ -19,7 +19,7 @@ import msgspec
 import pyjson5
 
 from webhookrx.errors import WebhookrxError
-from webhookrx.message.macros import ALIASES, HARD_MACROS, QUERY_PREFIX, RESERVED, is_reserved
+from webhookrx.message.macros import ALIASES, HARD_MACROS, RESERVED, RESERVED_PREFIXES, is_reserved
 from webhookrx.message.message import Value
 
 MAX_DEPTH: Final = 128
@@ -162,7 +162,7 @@ def _set_members(
                 raise PayloadError("The names in the body are too long once nested objects are joined.")
             name += "."
             budget = _set_members(member, name, guarded and name.startswith("webhook."), into, left_out, budget)
-        elif guarded and (name in _SPECIAL_NAMES or name.startswith(QUERY_PREFIX)):
+        elif guarded and (name in _SPECIAL_NAMES or name.startswith(RESERVED_PREFIXES)):
             if name in ALIASES:
                 into[ALIASES[name]] = member
             else:
