@@ -71,7 +71,7 @@ def _why_not(name: str, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return f"{name} does not exist."
     if isinstance(error, PermissionError):
-        return f"{name} may not be read by the user who starts webhookrx."
+        return f"{name} may not be read by the user that webhookrx runs as."
     if isinstance(error, NotADirectoryError):
         return f"{name} is not a directory, or lies below something that is none."
     return f"{name} can't be read: {error.strerror}."
