@@ -81,10 +81,14 @@ class IMessageConsumer(Interface):
     def unregisterProducer() -> None:
         """Forget the producer."""
 
-    def has_room(size: int) -> bool:
-        """Whether a body of C{size} bytes would find room now; nothing is counted."""
+    def has_room(size: int, *, small: bool) -> bool:
+        """
+        Whether a body of C{size} bytes would find room now; nothing is counted.
 
-    def reserve(size: int) -> bool:
+        @param small: it is a small body, for which some room is kept.
+        """
+
+    def reserve(size: int, *, small: bool) -> bool:
         """Count C{size} bytes of a body that is arriving; False, and nothing counted, when there is no room."""
 
     def release(size: int) -> None:

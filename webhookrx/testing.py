@@ -203,13 +203,13 @@ class RecordingConsumer:
         """Forget the producer."""
         self._gate.unregister()
 
-    def has_room(self, size: int) -> bool:
+    def has_room(self, size: int, *, small: bool = False) -> bool:
         """Tell whether a body of so many bytes would find room now."""
-        return not self.is_full and self.budget.has_room(size)
+        return not self.is_full and self.budget.has_room(size, small=small)
 
-    def reserve(self, size: int) -> bool:
+    def reserve(self, size: int, *, small: bool = False) -> bool:
         """Count bytes of a body; False when there is no room."""
-        return not self.is_full and self.budget.reserve(size)
+        return not self.is_full and self.budget.reserve(size, small=small)
 
     def release(self, size: int) -> None:
         """Give back what was reserved."""

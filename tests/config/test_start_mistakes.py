@@ -128,7 +128,7 @@ ON_THE_COMMAND_LINE = [
     Mistake({"limit": "body=big"}, "--limit", "a size such as"),
     Mistake({"limit": "connections=0"}, "--limit", "more than 0"),
     Mistake({"limit": ["body=1", "body=2"]}, "--limit", "The limit body is there twice"),
-    Mistake({"limit": "queue=13MiB"}, "--limit", "The queue of 13MiB never has room for a body of 10MiB"),
+    Mistake({"limit": "queue=19MiB"}, "--limit", "The queue of 19MiB never has room for a body of 10MiB"),
     Mistake({"config": "/no/such.yaml"}, "--config", '"/no/such.yaml" does not exist'),
     Mistake({"config": "{directory}"}, "--config", "is a directory"),
     Mistake({"config": ["{empty}", "{empty}"]}, "--config", "It is there twice"),

@@ -148,17 +148,18 @@ class ConsumerContract(_Base):
         self.hold()
         self.write(consumer, "one")
 
-        self.assertTrue(consumer.has_room(2 * size + 1))
-        self.assertTrue(consumer.reserve(2 * size + 1))
-        self.assertFalse(consumer.reserve(size))
-        self.assertFalse(consumer.has_room(size))
+        self.assertFalse(consumer.has_room(2 * size + 1, small=False))
+        self.assertTrue(consumer.has_room(2 * size + 1, small=True))
+        self.assertTrue(consumer.reserve(2 * size + 1, small=True))
+        self.assertFalse(consumer.reserve(size, small=True))
+        self.assertFalse(consumer.has_room(size, small=True))
         with self.assertRaises(NoRoom):
             self.write(consumer, "two")
         consumer.release(1)
         self.write(consumer, "two")
-        self.assertFalse(consumer.reserve(1))
+        self.assertFalse(consumer.reserve(1, small=True))
         self.finish()
-        self.assertTrue(consumer.reserve(size))
+        self.assertTrue(consumer.reserve(size, small=True))
 
     def test_pause_and_resume(self) -> None:
         """Past three quarters of the messages the producer is paused, at half of them it is resumed; once each."""
@@ -195,7 +196,7 @@ class ConsumerContract(_Base):
         producer = RecordingProducer()
         consumer.registerProducer(producer, True)
 
-        self.assertTrue(consumer.reserve(75))
+        self.assertTrue(consumer.reserve(75, small=True))
 
         self.assertEqual([], producer.calls)
 

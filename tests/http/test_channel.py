@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.address import IPv4Address
 from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener, IPushProducer
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
@@ -18,6 +19,7 @@ from tests.http.wire import Wire, post
 from webhookrx.config.settings import Limits
 from webhookrx.errors import NotStored
 from webhookrx.http.channel import DISCARDED_BODY
+from webhookrx.testing import RecordingConsumer
 
 
 def refused(reason: str) -> dict[str, str]:
@@ -287,6 +289,7 @@ class ConnectionTests(SynchronousTestCase):
         for begun in (
             post(b"abc")[:-1],
             post()[:-5],
+            post(target=b"/out")[:-5],
             b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
         ):
             wire = Wire()
@@ -296,6 +299,12 @@ class ConnectionTests(SynchronousTestCase):
             self.assertEqual([400], sender.statuses(), begun)
             wire.advance(2.5)
             self.assertEqual(("closed", []), (sender.transport.end, wire.messages))
+            sender = wire.connect()
+            sender.send(post(b"first") + begun)
+            wire.settle()
+            sender.end()
+            self.assertEqual([200, 400], sender.statuses(), begun)
+            self.assertEqual(["first"], [values["MESSAGE"] for values in wire.messages])
 
     def test_idle_sender_ends(self) -> None:
         """On a connection without a request under way it is the end."""
@@ -458,12 +467,24 @@ class EarlyRefusalTests(SynchronousTestCase):
         wire.settle()
         self.assertEqual([200, 400], sender.statuses())
 
+    def test_stalled_bodies(self) -> None:
+        """Senders of large bodies that do not end keep out neither small bodies nor those that come in one read."""
+        wire = Wire(consumer=RecordingConsumer(Clock(), max_bytes=2**20), limits=Limits(body=2**19))
+        stalled = [wire.connect() for _ in range(2)]
+        for each in stalled:
+            each.send(post(b"x" * 2**18)[:-1])
+        sender = wire.connect()
+        sender.send(post(b"x" * 1000)[:-1])
+        self.assertEqual([], sender.statuses())
+        sender = wire.connect()
+        sender.send(post(b"x" * 100_000)[:-1])
+        self.assertEqual([503], sender.statuses())
+        sender = wire.connect()
+        sender.send(post(b"x" * 100_000))
+        self.assertEqual(([], 1), (sender.statuses(), len(wire.messages)))
+
     def test_room_runs_out_in_the_body(self) -> None:
         """A chunked body that outgrows the queue is refused as it grows."""
-        from twisted.internet.task import Clock
-
-        from webhookrx.testing import RecordingConsumer
-
         wire = Wire(consumer=RecordingConsumer(Clock(), max_bytes=8))
         response = wire.ask(
             b"POST /in HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n01234567\r\n1\r\nx\r\n"
@@ -511,6 +532,20 @@ class DeadlineTests(SynchronousTestCase):
         self.assertEqual(([200], None), (sender.statuses(), sender.transport.end))
         wire.advance(1)
         self.assertEqual(([], "closed"), (sender.statuses(), sender.transport.end))
+
+    def test_slow_second_head(self) -> None:
+        """A head that does not come after a request that was served is the end, whatever that request was like."""
+        for first in (post(b"x"), post(b"12345", b"/out"), b"GET /in HTTP/1.1\r\nHost: a\r\n\r\n"):
+            wire = Wire({"/in": {}})
+            sender = wire.connect()
+            sender.send(first)
+            wire.settle()
+            sender.statuses()
+            sender.send(b"P")
+            wire.advance(10.5)
+            self.assertEqual([408], sender.statuses())
+            wire.advance(2.5)
+            self.assertEqual("closed", sender.transport.end)
 
     def test_slow_body(self) -> None:
         """A body must be there a minute after its head."""
@@ -563,6 +598,17 @@ class DeadlineTests(SynchronousTestCase):
         self.assertIsNone(sender.transport.end)
         wire.advance(1.5)
         self.assertEqual("aborted", sender.transport.end)
+
+    def test_pipeline_waits_for_its_reader(self) -> None:
+        """One read of many requests makes no more answers than the sender takes; the rest are answered when it does."""
+        wire = Wire({"/in": {}})
+        sender = wire.connect()
+        sender.transport.stop_taking()
+        sender.send(post(target=b"/out") * 2000)
+        self.assertLess(len(sender.transport.written), 70_000)
+        sender.end()
+        sender.transport.take()
+        self.assertEqual(([404] * 2000, "closed"), (sender.statuses(), sender.transport.end))
 
     def test_reader_comes_back(self) -> None:
         """Who takes its answers in time is served on."""

@@ -19,23 +19,26 @@ class BudgetTests(SynchronousTestCase):
         """Reservations fit up to the last byte; one that does not fit counts for nothing."""
         budget = Budget(12, 10)
 
-        self.assertEqual((True, False), (budget.has_room(9), budget.has_room(10)))
-        self.assertTrue(budget.reserve(9))
+        self.assertEqual((True, False), (budget.has_room(6), budget.has_room(7)))
+        self.assertTrue(budget.reserve(6))
         self.assertFalse(budget.reserve(1))
-        self.assertEqual(9, budget.bytes)
-        budget.release(9)
+        self.assertEqual(6, budget.bytes)
+        budget.release(6)
         self.assertEqual(0, budget.bytes)
 
     def test_bodies_leave_room(self) -> None:
-        """Bodies in progress get three quarters of the bytes, the rest is there for messages."""
+        """Large bodies get half of the bytes, small ones as far as three quarters, the rest is there for messages."""
         budget = Budget(100, 10)
-        self.assertTrue(budget.reserve(75))
+        self.assertTrue(budget.reserve(50))
         self.assertFalse(budget.reserve(1))
+        self.assertEqual((True, False), (budget.has_room(25, small=True), budget.has_room(26, small=True)))
+        self.assertTrue(budget.reserve(25, small=True))
+        self.assertFalse(budget.reserve(1, small=True))
         self.assertTrue(budget.add_message(10))
         self.assertTrue(budget.add_message(15))
         self.assertFalse(budget.add_message(1))
         budget.release(75)
-        self.assertTrue(budget.reserve(75))
+        self.assertTrue(budget.reserve(50))
 
     def test_large_message(self) -> None:
         """A message that is larger than the limit finds room when no other waits, and only then."""
@@ -96,7 +99,7 @@ class BudgetTests(SynchronousTestCase):
     def test_marks_ignore_bodies(self) -> None:
         """Reserved bytes move neither mark."""
         budget = Budget(100, 8)
-        budget.reserve(75)
+        budget.reserve(75, small=True)
 
         self.assertEqual((False, True), (budget.is_above_high_mark(), budget.is_below_low_mark()))
 

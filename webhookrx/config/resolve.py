@@ -152,7 +152,7 @@ def _limits(service: Values) -> Limits:
     if limits.body > largest_body(limits.queue):
         service.problems.error(
             f"The queue of {show_limit('queue', limits.queue)} never has room for a body of "
-            f"{show_limit('body', limits.body)}: bodies may take three quarters of it.",
+            f"{show_limit('body', limits.body)}: bodies may take half of it.",
             service.place("limit"),
         )
     return limits

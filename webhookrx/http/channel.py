@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 #: A refused body of up to so many bytes is read to its end, so that the connection can stay.
 DISCARDED_BODY = 64 * 1024
 
+#: A body of up to so many bytes finds room where larger ones find none any more.
+SMALL_BODY = 64 * 1024
+
 _BLANK_LINES = re.compile(rb"\A(?:\r\n)+")
 
 
@@ -53,6 +56,7 @@ class HTTPChannel(Connection):
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         self._advancing = False
+        self._first = True
         self._scanned = 0
         self._head: RequestHead | None = None
         self._body: Body | None = None
@@ -83,6 +87,9 @@ class HTTPChannel(Connection):
         rest: bytes | None = data
         try:
             while rest:
+                if self._blocked:
+                    self._pending = rest  # the sender is to take its answers first
+                    break
                 if self._state is State.HEAD:
                     rest = self._take_head(rest)
                 elif self._state is State.BODY:
@@ -131,7 +138,7 @@ class HTTPChannel(Connection):
     def _begin(self) -> bool:
         """The first byte of a request is here; False when the connection is done."""
         self._begun = True
-        if self._head is not None:  # the first request's time began with the connection
+        if not self._first:  # the first request's time began with the connection
             self._allow(self.site.limits.header_time)
         elif not self.site.knows_peers_at_once:
             self._learn_peer()
@@ -156,7 +163,7 @@ class HTTPChannel(Connection):
             return self._refuse(parsed, BODY_TOO_LARGE, BODY_TOO_LARGE.detail, rest)
         if self.site.draining:
             return self._refuse(parsed, DRAINING, DRAINING.detail, rest)
-        if length and not self.site.consumer.has_room(length):
+        if length and len(rest) < length and not self.site.consumer.has_room(length, small=length <= SMALL_BODY):
             return self._refuse(parsed, NO_ROOM, NO_ROOM.detail, rest)
         if verdict is not None:
             self._receiver, admission = verdict
@@ -183,7 +190,7 @@ class HTTPChannel(Connection):
             return self._refuse(self._head, BODY_TOO_LARGE, BODY_TOO_LARGE.detail)
         if rest is None:
             # Only what has come is counted: who announces much and sends little takes no room from others.
-            if body.size > self._reserved and not self._reserve(body.size - self._reserved):
+            if body.size > self._reserved and not self._reserve(body.size):
                 return self._refuse(self._head, NO_ROOM, NO_ROOM.detail)
         elif isinstance(body, DiscardedBody):
             self._request_done(True)
@@ -192,9 +199,12 @@ class HTTPChannel(Connection):
         return rest
 
     def _reserve(self, size: int) -> bool:
-        if not self.site.consumer.reserve(size):
+        """Have so many bytes of the body counted in all."""
+        parsed = self._head
+        small = (size if parsed is None or parsed.content_length is None else parsed.content_length) <= SMALL_BODY
+        if not self.site.consumer.reserve(size - self._reserved, small=small):
             return False
-        self._reserved += size
+        self._reserved = size
         return True
 
     def _forget_body(self) -> None:
@@ -278,14 +288,20 @@ class HTTPChannel(Connection):
             return
         self._state = State.HEAD
         self._begun = False
+        self._first = False
+        self._head = None
         self._allow(self.site.limits.idle_time)
         if not self._advancing:
-            pending, self._pending = self._pending, b""
-            if pending:
-                self._advance(pending)
-            if self._ended:
-                self.sender_ended()
-            self._update_reading()
+            self.go_on()
+
+    def go_on(self) -> None:
+        """See L{Connection.go_on}."""
+        pending, self._pending = self._pending, b""
+        if pending:
+            self._advance(pending)
+        if self._ended and not self._blocked:
+            self.sender_ended()
+        self._update_reading()
 
     def _refuse(self, parsed: RequestHead | None, reason: Reason, detail: str, rest: bytes = b"") -> bytes | None:
         """
@@ -332,7 +348,9 @@ class HTTPChannel(Connection):
 
     def sender_ended(self) -> None:
         """See L{Connection.sender_ended}: what is complete is answered, what is not never will be."""
-        if self._state is State.ANSWER:
+        if self._blocked:
+            pass  # what is complete is answered once the answers before it have been taken
+        elif self._state is State.ANSWER:
             if isinstance(self._current, Request):
                 self.abort()  # a stock resource hears of it as under C{twisted.web}'s own channel
         elif isinstance(self._body, DiscardedBody) or not (self._state is State.BODY or self._begun):

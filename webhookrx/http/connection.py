@@ -121,8 +121,15 @@ class Connection(Protocol):
         """The sender has taken its answers."""
         self._blocked = False
         limits = self.site.limits
-        self._allow(limits.idle_time if self._state is State.HEAD else limits.answer_time)
-        self._update_reading()
+        if self._state is State.HEAD:
+            self._allow(limits.header_time if self._begun else limits.idle_time)
+        else:
+            self._allow(limits.answer_time)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Take up what was left while the sender did not take its answers."""
+        raise NotImplementedError
 
     def producer_replaced(self) -> None:
         """A resource writes at its own pace now, and is paused and resumed in our place."""

@@ -87,12 +87,17 @@ def _read_header(data: bytes) -> tuple[ProxyInfo, bytes] | None:
         raise InvalidProxyHeader
     if info is None or rest is None:
         return None
-    source = info.source
-    if isinstance(source, (IPv4Address, IPv6Address)):
-        host = source.host.decode("ascii") if isinstance(source.host, bytes) else source.host
-        if normal_ip(host) is None or not 0 <= source.port <= 65535:
-            raise InvalidProxyHeader
+    if info.source is not None and not _is_possible(info.source):
+        raise InvalidProxyHeader
     return info, rest
+
+
+def _is_possible(source: object) -> bool:
+    """Tell whether a sender can have that address: one of TCP, without the zone that only its own host would know."""
+    if not isinstance(source, (IPv4Address, IPv6Address)) or source.type != "TCP":
+        return False
+    host = source.host.decode("ascii") if isinstance(source.host, bytes) else source.host
+    return "%" not in host and normal_ip(host) is not None and 0 <= source.port <= 65535
 
 
 class _WrappingFactory(HAProxyWrappingFactory):

@@ -24,6 +24,9 @@ MISLEADING: Final = (
     *(chr(code) for code in range(0x2066, 0x206A)),
 )
 
+#: With more different characters than this, one slow pass is faster than as many fast ones.
+_MANY: Final = 6
+
 _ESCAPES: Final = {char: f"\\u{ord(char):04x}" for char in MISLEADING}
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -37,7 +40,10 @@ def escape(text: str, escapes: Mapping[str, str]) -> str:
     """
     if not text.isprintable():
         # A pass for each that occurs stays fast where a sender wrote nothing else; a call for each place would not.
-        for char in escapes.keys() & set(text):
+        found = escapes.keys() & set(text)
+        if len(found) > _MANY:
+            return text.translate({ord(char): escapes[char] for char in found})
+        for char in found:
             text = text.replace(char, escapes[char])
     return text
 

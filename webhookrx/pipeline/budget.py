@@ -21,8 +21,9 @@ class Budget:
     """
     Counts what bodies in progress have reserved, and what messages hold until their last acknowledgement.
 
-    Bodies in progress get a part of the bytes, see L{largest_body}. And a message always finds room when no other
-    waits, however large it has become: what passed as a body must not be refused for ever.
+    Senders who begin bodies and do not end them must not keep others out: large bodies in progress get half of the
+    bytes, small ones as far as three quarters, and the rest is there for messages. And a message always finds room
+    when no other waits, however large it has become: what passed as a body must not be refused for ever.
 
     The marks look at messages alone: those leave by themselves once observers have them safe. Bodies that senders
     have not finished do not, so pausing the senders because of them would wait for ever.
@@ -40,6 +41,7 @@ class Budget:
         "_max_bytes",
         "_max_messages",
         "_max_reserved",
+        "_max_reserved_small",
         "bytes",
         "message_bytes",
         "messages",
@@ -49,6 +51,7 @@ class Budget:
         self._max_bytes = max_bytes
         self._max_messages = max_messages
         self._max_reserved = largest_body(max_bytes)
+        self._max_reserved_small = max_bytes * 3 // 4
         self._high_bytes = max_bytes * 3 // 4
         self._high_messages = max_messages * 3 // 4
         self._low_bytes = max_bytes // 2
@@ -57,17 +60,18 @@ class Budget:
         self.message_bytes = 0
         self.messages = 0
 
-    def reserve(self, size: int) -> bool:
+    def reserve(self, size: int, *, small: bool = False) -> bool:
         """Count C{size} bytes of a body in progress; False, and nothing counted, when there is no room."""
-        if not self.has_room(size):
+        if not self.has_room(size, small=small):
             return False
         self.bytes += size
         return True
 
-    def has_room(self, size: int) -> bool:
+    def has_room(self, size: int, *, small: bool = False) -> bool:
         """Tell whether C{size} bytes of a body in progress would find room now."""
         total = self.bytes + size
-        return total <= self._max_bytes and total - self.message_bytes <= self._max_reserved
+        most = self._max_reserved_small if small else self._max_reserved
+        return total <= self._max_bytes and total - self.message_bytes <= most
 
     def release(self, size: int) -> None:
         """Give back C{size} reserved bytes."""

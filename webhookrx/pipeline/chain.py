@@ -111,13 +111,13 @@ class Chain:
         """Forget the producer."""
         self._gate.unregister()
 
-    def has_room(self, size: int) -> bool:
+    def has_room(self, size: int, *, small: bool = False) -> bool:
         """Tell whether a body of so many bytes would find room now."""
-        return self._running and self.budget.has_room(size)
+        return self._running and self.budget.has_room(size, small=small)
 
-    def reserve(self, size: int) -> bool:
+    def reserve(self, size: int, *, small: bool = False) -> bool:
         """Count C{size} bytes of a body that is arriving; False, and nothing counted, when there is no room."""
-        return self._running and self.budget.reserve(size)
+        return self._running and self.budget.reserve(size, small=small)
 
     def release(self, size: int) -> None:
         """Give back what was reserved."""

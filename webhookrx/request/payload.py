@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import sys
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
@@ -28,8 +29,11 @@ How deep arrays and objects may nest, the outermost counted. RFC 8259 section 9 
 every later step, encoding included, far from the interpreter's own.
 """
 
-MAX_ELEMENTS: Final = 1_000_000
-"""Elements of an array that become pairs. Five million zeros are a body of 10 MB, but would be a message of 800 MB."""
+MAX_ELEMENTS: Final = 250_000
+"""
+Values in a body, those within others counted. Each costs a few microseconds and some hundred bytes, while a sender pays
+three bytes for it, or next to none where it compresses: ten megabytes of brackets would hold everybody up for seconds.
+"""
 
 MAX_JSON5: Final = 256 * 1024
 """
@@ -45,8 +49,8 @@ _TOO_DEEP: Final = f"The body is JSON that nests deeper than {MAX_DEPTH} levels.
 #: Integers of so many digits become numbers whatever PYTHONINTMAXSTRDIGITS says; longer ones may have to stay text.
 _SAFE_DIGITS: Final = sys.int_info.str_digits_check_threshold
 
-#: Names that a payload may not set as they are: read-only, or second names of something else.
-_SPECIAL_NAMES: Final = HARD_MACROS | RESERVED | ALIASES.keys()
+#: Names that a payload may not set.
+_NEVER_TAKEN: Final = HARD_MACROS | RESERVED
 
 
 class PayloadError(WebhookrxError):
@@ -55,10 +59,10 @@ class PayloadError(WebhookrxError):
 
 def name_budget(body_length: int) -> int:
     """
-    Return how many characters the names around nested members may take in all, for a body of that many bytes. Each
-    member repeats them, so that ten megabytes could otherwise become gigabytes.
+    Return how many bytes the names around nested members may take in all, for a body of that many bytes. Each member
+    repeats them, so that ten megabytes could otherwise become gigabytes.
     """
-    return 64 * 1024 + 8 * body_length
+    return 256 * 1024 + 4 * body_length
 
 
 def body_text(body: bytes) -> tuple[str, bool]:
@@ -69,7 +73,26 @@ def body_text(body: bytes) -> tuple[str, bool]:
     try:
         return body.decode(), True
     except UnicodeDecodeError:
-        return body.decode("utf-8", "backslashreplace"), False
+        # C{backslashreplace} does the same, but takes twice as long where nearly nothing is UTF-8.
+        return body.decode("utf-8", "surrogateescape").translate(_ESCAPED_BYTES), False
+
+
+#: What stands for a byte that is not UTF-8, by the surrogate that Python decodes it to.
+_ESCAPED_BYTES: Final = {0xDC00 + byte: f"\\x{byte:02x}" for byte in range(0x80, 0x100)}
+
+#: A string of JSON; one that is not closed runs to the end, so that the time stays in proportion to the length.
+_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+
+
+def _has_too_many_values(body: bytes) -> bool:
+    """Tell whether there are surely more than L{MAX_ELEMENTS} values, without making any."""
+    if len(body) <= MAX_ELEMENTS or _separators(body) <= MAX_ELEMENTS:
+        return False
+    return _separators(_STRING.sub(b"", body)) > MAX_ELEMENTS
+
+
+def _separators(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def _exact(number: str) -> msgspec.Raw:
@@ -89,6 +112,8 @@ def parse_strict_json(body: bytes) -> Value:
     """
     if body.startswith(_BOM):
         body = body[len(_BOM) :]
+    if _has_too_many_values(body):
+        raise PayloadError(f"The body holds more than {MAX_ELEMENTS} values.")
     try:
         value: Value = _decode(body)
     except RecursionError:
@@ -119,11 +144,12 @@ def parse_json(body: bytes) -> Value:
     try:
         return parse_strict_json(body)
     except PayloadError as refusal:
-        if len(body) > MAX_JSON5:
+        if len(body) > MAX_JSON5 or _has_too_many_values(body):
             raise
         try:
             return _parse_json5(body)
-        except (PayloadError, UnicodeDecodeError, pyjson5.Json5DecoderException):
+        except Exception:
+            # Besides its own errors pyjson5 raises whatever an escape beyond Unicode makes Python raise.
             raise refusal from None
 
 
@@ -156,19 +182,17 @@ def _set_members(
     """
     for key, member in members.items():
         name = path + key
-        if type(member) is dict and member:
-            budget -= len(member) * len(name)
+        if guarded and (name in _NEVER_TAKEN or name.startswith(RESERVED_PREFIXES)):
+            left_out.append(name)  # with all that is in it: what expands dots would see it below the receiver's own
+        elif type(member) is dict and member:
+            # What is not plain comes out as an escape of six bytes.
+            budget -= len(member) * (len(name) if name.isascii() and name.isprintable() else 6 * len(name))
             if budget < 0:
                 raise PayloadError("The names in the body are too long once nested objects are joined.")
             name += "."
             budget = _set_members(member, name, guarded and name.startswith("webhook."), into, left_out, budget)
-        elif guarded and (name in _SPECIAL_NAMES or name.startswith(RESERVED_PREFIXES)):
-            if name in ALIASES:
-                into[ALIASES[name]] = member
-            else:
-                left_out.append(name)
         else:
-            into[name] = member
+            into[ALIASES.get(name, name) if guarded else name] = member
     return budget
 
 
@@ -185,8 +209,6 @@ def pairs_from_json(body: bytes, prefix: str) -> tuple[dict[str, Value], int]:
         return pairs, flatten(value, prefix, pairs, name_budget(len(body)))
     if not isinstance(value, list):
         raise PayloadError("The body is JSON, but neither an object nor an array.")
-    if len(value) > MAX_ELEMENTS:
-        raise PayloadError(f"The body is an array of more than {MAX_ELEMENTS} elements.")
     left_out = 0
     for number, element in enumerate(value, 1):
         name = f"{prefix}{number}"
@@ -275,8 +297,9 @@ _JSON5_NUMBER: Final = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 
-#: Marks a string that stands for a number. No other string can begin so: it is no UTF-8, and no escape yields it.
-_NUMBER_MARK: Final = "\udc00"
+#: Marks a string that stands for a number. Nobody can guess it, and what follows it is checked all the same.
+_NUMBER_MARK: Final = secrets.token_hex(16)
+_JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def _quote_number(match: re.Match[str]) -> str:
@@ -295,12 +318,18 @@ def _json5_number(text: str) -> Value:
     whole, point, rest = digits.partition(".")
     if point and not rest[:1].isdigit():
         digits = f"{whole}.0{rest}"
-    return _integer(sign + digits) if digits.isdigit() else _exact(sign + digits)
+    number = sign + digits
+    if not _JSON_NUMBER.fullmatch(number):
+        raise PayloadError("The body is not JSON: what looks like a number is none.")
+    return _integer(number) if digits.isdigit() else _exact(number)
 
 
 def _json5_leaf(leaf: str | float | bool | None) -> Value:
     if isinstance(leaf, str):
-        return _json5_number(leaf[1:]) if leaf.startswith(_NUMBER_MARK) else leaf
+        if leaf.startswith(_NUMBER_MARK):
+            return _json5_number(leaf[len(_NUMBER_MARK) :])
+        # pyjson5 takes escapes of eight digits, which JSON5 has not; they may be surrogates.
+        return _without_surrogates(leaf)
     # Numbers went in as strings. What comes out as a float nevertheless was written as a word.
     if isinstance(leaf, float):
         return "NaN" if leaf != leaf else "Infinity" if leaf > 0 else "-Infinity"
@@ -309,9 +338,8 @@ def _json5_leaf(leaf: str | float | bool | None) -> Value:
 
 def _parse_json5(body: bytes) -> Value:
     """
-    @raise UnicodeDecodeError: the body is not UTF-8.
-    @raise pyjson5.Json5DecoderException: it is not JSON5, or nests deeper than L{MAX_DEPTH}.
-    @raise PayloadError: the name of a member is a number.
+    @raise Exception: the body is not UTF-8, is not JSON5, or nests deeper than L{MAX_DEPTH}; the name of a member is a
+        number, or what looks like a number is none.
     """
     # pyjson5 would round numbers to doubles and take 1_000 for one; as strings they come through it whole.
     text = _JSON5_NUMBER.sub(_quote_number, body.decode())
