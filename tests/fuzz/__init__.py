@@ -1,0 +1,3 @@
+"""
+Coverage-guided fuzzing; see README.md beside this file. Nothing here is a trial test.
+"""
