@@ -8,6 +8,7 @@ from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
+from webhookrx import service
 from webhookrx.config.settings import Listener, Observer, Settings, Source
 from webhookrx.service import build, by_listener, rules_of
 
@@ -61,26 +62,35 @@ class BuildTests(SynchronousTestCase):
         paths = tuple(f"/{number}" for number in range(7))
         one = Source("one", paths=paths, auth_tokens=(b"CANARY",), listeners=(FIRST,))
         two = Source("two", "webhook-json", listeners=(FIRST, SECOND))
-        service = build(make_settings(one, two), MemoryReactorClock())
+        receiver = build(make_settings(one, two), MemoryReactorClock())
         self.assertEqual(
             "Listening on 8181 (plain HTTP) for webhook 'one' at /0, /1, /2, /3, /4 and 2 more (token required); "
             "webhook-json 'two' at /.* (no token); observers: stdout; ack: durable\n"
             "Listening on unix:/run/x (plain HTTP, behind a PROXY header) for webhook-json 'two' at /.* "
             "(no token); observers: stdout; ack: durable",
-            "\n".join(service.describe()),
+            "\n".join(receiver.describe()),
         )
 
     def test_addresses(self) -> None:
         """Where it listens is said as people write it."""
-        service = build(make_settings(Source(listeners=(FIRST,))), MemoryReactorClock())
+        receiver = build(make_settings(Source(listeners=(FIRST,))), MemoryReactorClock())
         for address, shown in (
             (IPv4Address("TCP", "127.0.0.1", 8181), "127.0.0.1:8181 "),
             (IPv6Address("TCP", "::", 8181), "[::]:8181 "),
             (UNIXAddress("/run/x"), "unix:/run/x "),
             (UNIXAddress(None), "8181 "),
         ):
-            service.listeners[0].address = address
-            self.assertIn(f"Listening on {shown}", service.describe()[0])
+            receiver.listeners[0].address = address
+            self.assertIn(f"Listening on {shown}", receiver.describe()[0])
+
+    def test_secret_limit(self) -> None:
+        """Where the limit on open files may not be asked for, as in a sandbox, nothing is said of it."""
+
+        def forbidden(limit: int) -> tuple[int, int]:
+            raise PermissionError
+
+        self.patch(service.resource, "getrlimit", forbidden)
+        self.assertEqual([], service._too_few_files(make_settings(Source(listeners=(FIRST,)))))
 
     def test_nothing_opened(self) -> None:
         """To build is not to open."""

@@ -271,7 +271,10 @@ def by_listener(sources: Iterable[Source]) -> list[tuple[Listener, list[Source]]
 
 def _too_few_files(settings: Settings) -> list[str]:
     """Warn when the process may not open as many files as connections are allowed."""
-    may_open, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        may_open, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    except OSError:
+        return []  # a sandbox may keep even that secret
     wanted = settings.limits.connections
     if may_open == resource.RLIM_INFINITY or may_open > wanted:
         return []

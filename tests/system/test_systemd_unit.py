@@ -16,6 +16,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+from threading import Timer
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
@@ -122,6 +123,10 @@ class SandboxTests(SynchronousTestCase):
         self.addCleanup(self.log_pipe.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
+        # What never comes ends with the process, not with patience.
+        patience = Timer(SECONDS, process.kill)
+        patience.start()
+        self.addCleanup(patience.cancel)
         self.log = ""
         self.read_log("Listening on")
         return process
@@ -186,7 +191,7 @@ class SandboxTests(SynchronousTestCase):
         self.assertEqual((ok, ok), (self.post("plain"), self.post("tls", context)))
         os.rename(os.path.join(self.directory, "messages.jsonl"), os.path.join(self.directory, "messages.1"))
         process.send_signal(signal.SIGHUP)
-        self.read_log("Reopened files")
+        self.read_log("Reopening files")
         self.assertEqual(ok, self.post("plain"))
         process.terminate()
         self.assertEqual(-signal.SIGTERM, process.wait(SECONDS))
