@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import socket
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -532,6 +533,24 @@ class DeadlineTests(SynchronousTestCase):
         self.assertEqual(([200], None), (sender.statuses(), sender.transport.end))
         wire.advance(1)
         self.assertEqual(([], "closed"), (sender.statuses(), sender.transport.end))
+
+    def test_answer_in_the_kernel(self) -> None:
+        """A small answer that the kernel holds, since its sender does not take it, is waited for half a minute only."""
+        ours, theirs = socket.socketpair()
+        self.addCleanup(ours.close)
+        self.addCleanup(theirs.close)
+        for untaken, end in ((b"x", "aborted"), (b"", None)):
+            wire = Wire()
+            sender = wire.connect()
+            sender.transport.fileno = ours.fileno  # type: ignore[attr-defined]
+            sender.send(post())
+            wire.settle()
+            ours.send(untaken)
+            wire.advance(30.5)
+            self.assertEqual(end, sender.transport.end)
+            theirs.recv(len(untaken))
+        wire.advance(45)
+        self.assertEqual("closed", sender.transport.end)
 
     def test_slow_second_head(self) -> None:
         """A head that does not come after a request that was served is the end, whatever that request was like."""

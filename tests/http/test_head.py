@@ -275,6 +275,7 @@ class BeginningTests(SynchronousTestCase):
             (400, b"A" * 33),
             (400, b"POST / HTTP/1.1\nHost: a\n\n"),
             (414, b"POST /" + b"a" * 200),
+            (414, b"POST /" + b"a" * 200 + b" HTTP/1.1\r\nHost:"),
             (431, b"POST / HTTP/1.1\r\nA: " + b"b" * 1000),
         ):
             with self.assertRaises(RequestRefused) as caught:

@@ -141,21 +141,6 @@ class TerminationTests(ReceiverCase):
         self.assertEqual([], missing(acknowledged, receiver.messages()))
         self.assertEqual([], load.refused)
 
-    def test_second_signal(self) -> None:
-        """Who can't wait for what is under way sends the signal again."""
-        receiver = self.start()
-        request = post(b"never")
-        self.connect(receiver.port).send(request[:-1])
-        self.ask(receiver.port, post(b"first"))
-        receiver.signal(signal.SIGTERM)
-        wait_until(lambda: _refuses(receiver.port), "it listens no more")
-        receiver.signal(signal.SIGTERM)
-        receiver.wait(2)
-        self.assertNotIn("Traceback", receiver.log())
-        self.assertEqual(["first"], [message["MESSAGE"] for message in receiver.messages()])
-
-    test_second_signal.todo = "twistd's own SIGTERM is heard once"  # type: ignore[attr-defined]
-
 
 class CertificateTests(ReceiverCase):
     """

@@ -290,7 +290,7 @@ class HTTPChannel(Connection):
         self._begun = False
         self._first = False
         self._head = None
-        self._allow(self.site.limits.idle_time)
+        self._allow_idling()
         if not self._advancing:
             self.go_on()
 
@@ -327,7 +327,7 @@ class HTTPChannel(Connection):
         self._forget_body()
         self._send(refusal(reason, detail), keep)
         if not keep:
-            self._close(linger=body_to_come)
+            self._close(linger=body_to_come or bool(rest))
             return None
         if parsed is not None and parsed.content_length:
             self._state = State.BODY
@@ -362,10 +362,12 @@ class HTTPChannel(Connection):
         """See L{Connection.too_slow}."""
         if self._state is State.ANSWER:
             self._answer_is_late()
-        elif isinstance(self._body, DiscardedBody) or not (self._state is State.BODY or self._begun):
+        elif isinstance(self._body, DiscardedBody):
             self._close()
-        else:
+        elif self._state is State.BODY or self._begun:
             self._refuse(self._head, TIMEOUT, TIMEOUT.detail)
+        else:
+            self._idled()
 
     def _answer_is_late(self) -> None:
         exchange = self._current

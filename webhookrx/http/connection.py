@@ -4,6 +4,9 @@ One connection below HTTP: its peer, its deadline, when it is read from, and how
 
 from __future__ import annotations
 
+import fcntl
+import sys
+import termios
 from enum import IntEnum
 from typing import TYPE_CHECKING, cast
 
@@ -72,6 +75,7 @@ class Connection(Protocol):
         self._ended = False  # whether the sender has said that no more comes
         self._handshaken = False
         self._linger_end = 0.0
+        self._idle_end = 0.0
 
     # -- beginning -----------------------------------------------------------------------------------------------
 
@@ -149,6 +153,33 @@ class Connection(Protocol):
         """Begin a new deadline, unless the one for a sender that does not take its answers runs."""
         if not self._blocked:
             self.deadline = self.site.clock() + seconds
+
+    def _allow_idling(self) -> None:
+        """Wait for the next request; but first for the sender to take the last answer."""
+        limits = self.site.limits
+        self._idle_end = self.site.clock() + limits.idle_time
+        self._allow(min(limits.idle_time, limits.answer_time))
+
+    def _idled(self) -> None:
+        """The deadline has passed between two requests."""
+        if self._untaken():
+            self.abort()
+        elif self.site.clock() < self._idle_end:
+            self.deadline = self._idle_end
+        else:
+            self._close()
+
+    def _untaken(self) -> int:
+        """
+        Return how many bytes of our answers wait in the kernel. Small ones find room there whether they are taken or
+        not, so that nothing else tells of a sender that takes none.
+        """
+        try:
+            descriptor = self.transport.fileno()  # type: ignore[attr-defined]  # by TLS it is what is below
+            waiting = fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4))
+        except (AttributeError, OSError, ValueError):
+            return 0  # not everything that is a transport has a queue that could be asked for
+        return int.from_bytes(waiting, sys.byteorder)
 
     def _update_reading(self) -> None:
         reading = not (

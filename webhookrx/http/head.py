@@ -88,7 +88,8 @@ def check_beginning(data: bytes, target_limit: int, block_limit: int) -> None:
         raise RequestRefused(BAD_REQUEST)
     if data.count(b"\n") != data.count(b"\r\n"):
         raise RequestRefused(BAD_REQUEST, "A line ends with LF alone.")
-    if b"\r\n" not in data and len(data) > target_limit + 64:
+    end = data.find(b"\r\n")
+    if (len(data) if end < 0 else end) > target_limit + 64:
         raise RequestRefused(TARGET_TOO_LONG)
     if len(data) > block_limit:
         raise RequestRefused(HEADERS_TOO_LARGE)
