@@ -21,11 +21,13 @@ from webhookrx.config.options import BY_YAML_KEY, OPTIONS
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
 from webhookrx.config.settings import Observer
 from webhookrx.config.written import Text, Written
+from webhookrx.http import channel
 from webhookrx.http.answers import RECEIVED, refusal
 from webhookrx.intake import Accepted, Admission, Receipt, admit, judge
 from webhookrx.message.json_lines import encode_line
 from webhookrx.message.macros import ALIASES, DATE_MACROS, HARD_MACROS, SOFT_MACROS
 from webhookrx.observers import registry
+from webhookrx.request import payload, query
 from webhookrx.request.path_patterns import PathPatterns
 from webhookrx.request.received import Head
 from webhookrx.service import rules_of
@@ -105,6 +107,22 @@ class TableTests(SynchronousTestCase):
         ):  # fmt: skip
             self.assertIn(f"| `{name}(", text)
             self.assertIn(name, BY_YAML_KEY)
+
+
+class FixedLimitTests(SynchronousTestCase):
+    """The limits that nobody can set."""
+
+    def test_numbers(self) -> None:
+        """The page says what the code does."""
+        page = documents.read("docs/limits.md")
+        for what, number in (
+            ("query parameters", f"{query.MAX_PARAMETERS:,}"),
+            ("depth of JSON", f"{payload.MAX_DEPTH:,}"),
+            ("values in a JSON body", f"{payload.MAX_ELEMENTS:,}"),
+            ("body that is looked at as JSON5", f"{payload.MAX_JSON5 // 1024} KiB"),
+            ("refused body that is read to keep the connection", f"{channel.DISCARDED_BODY // 1024} KiB"),
+        ):
+            self.assertIn(f"| {what} | {number} |", page)
 
 
 class ReadmeTests(SynchronousTestCase):

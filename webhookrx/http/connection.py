@@ -24,6 +24,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from webhookrx.request.client_address import normal_ip
+from webhookrx.request.received import peer_text
 
 if TYPE_CHECKING:
     from webhookrx.http.site import Site
@@ -102,7 +103,7 @@ class Connection(Protocol):
     @property
     def peer_text(self) -> str:
         """Who is at the other end, for a log line."""
-        return self.peer_ip if self.peer_port is not None else "unix"
+        return peer_text(self.peer_ip, self.peer_port)
 
     def _learn_peer(self) -> None:
         # A PROXY header tells the address only with the first data; its text is the proxy's word, so it is checked.

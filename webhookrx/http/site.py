@@ -118,6 +118,10 @@ class Site(TwistedSite):
         """See L{twisted.internet.interfaces.IProtocolFactory.buildProtocol}."""
         return HTTPChannel(self)
 
+    def startFactory(self) -> None:
+        """Take requests. C{twisted.web}'s timer for its logs is not started: our logs are not its."""
+        self.draining = False
+
     def stopFactory(self) -> None:
         """There is no timer to stop, see L{startFactory}."""
 
@@ -198,10 +202,6 @@ class Site(TwistedSite):
         self.resumeProducing()
 
     # -- the end -------------------------------------------------------------------------------------------------
-
-    def startFactory(self) -> None:
-        """Take requests. C{twisted.web}'s timer for its logs is not started: our logs are not its."""
-        self.draining = False
 
     def drain(self) -> Deferred[None]:
         """

@@ -111,17 +111,10 @@ class FileObserver:
 
     def _append(self, lines: Sequence[bytes]) -> None:
         writer = self._writer
-        if writer is None:
-            # An earlier batch failed to sync, and then the file did not open again.
+        if writer is None or writer.is_closed:
+            # An earlier batch failed to sync.
             writer = self._writer = self._open()
-        writer.write(lines)
-        if self._sync_wanted and writer.is_regular:
-            try:
-                writer.sync()
-            except OSError:
-                self._writer = None
-                writer.close()
-                raise
+        writer.append(lines, sync=self._sync_wanted)
 
     def reopen(self) -> None:
         """

@@ -48,6 +48,7 @@ class LineWriter:
 
     @param torn: what is there already ends inside a line.
     @ivar is_regular: it is a regular file, so that a sync makes it survive a power cut.
+    @ivar is_closed: it can't be used any more.
     """
 
     def __init__(self, file_system: FileSystem, fd: int, torn: bool = False) -> None:
@@ -55,6 +56,21 @@ class LineWriter:
         self._fd = fd
         self._torn = torn
         self.is_regular = stat.S_ISREG(file_system.fstat(fd).st_mode)
+        self.is_closed = False
+
+    def append(self, lines: Sequence[bytes], *, sync: bool) -> None:
+        """
+        Append all the lines, and bring them to the disk if C{sync} is set and there is one.
+
+        @raise OSError: none of it counts as safe. After a failed sync the writer is closed.
+        """
+        self.write(lines)
+        if sync and self.is_regular:
+            try:
+                self.sync()
+            except OSError:
+                self.close()
+                raise
 
     def write(self, lines: Sequence[bytes]) -> None:
         """
@@ -81,8 +97,10 @@ class LineWriter:
         return self.is_regular and not self._file_system.fstat(self._fd).st_nlink
 
     def close(self) -> None:
-        """Close the descriptor."""
-        self._file_system.close(self._fd)
+        """Close the descriptor, if that is not done."""
+        if not self.is_closed:
+            self.is_closed = True
+            self._file_system.close(self._fd)
 
     def _write_pieces(self, pieces: Sequence[bytes]) -> None:
         size = sum(map(len, pieces))

@@ -67,16 +67,9 @@ class StdoutObserver:
         @raise OSError: none of it counts as safe.
         """
         writer = self._writer
-        if writer is None:
+        if writer is None or writer.is_closed:
             raise OSError(errno.EBADF, "standard output was closed after a failed sync")
-        writer.write(cast("Sequence[bytes]", batch))
-        if self._sync_wanted and writer.is_regular:
-            try:
-                writer.sync()
-            except OSError:
-                self._writer = None
-                writer.close()
-                raise
+        writer.append(cast("Sequence[bytes]", batch), sync=self._sync_wanted)
 
     def reopen(self) -> None:
         """Do nothing: standard output has no name to open again."""

@@ -7,6 +7,11 @@ from __future__ import annotations
 import msgspec
 
 
+def peer_text(ip: str, port: int | None) -> str:
+    """Name a peer for a log line: its address, or C{unix} for one that has none."""
+    return ip if port is not None else "unix"
+
+
 class Head(msgspec.Struct, frozen=True):
     """
     The head of a request.
@@ -31,7 +36,7 @@ class Head(msgspec.Struct, frozen=True):
     @property
     def peer_text(self) -> str:
         """Who is at the other end, for a log line."""
-        return self.peer_ip if self.peer_port is not None else "unix"
+        return peer_text(self.peer_ip, self.peer_port)
 
     def values(self, name: bytes) -> list[bytes]:
         """Return the values of all header lines of that lower-case name, in order."""
