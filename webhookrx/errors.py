@@ -6,6 +6,8 @@ WebhookrxError
 ├── RequestRefused    a request can't become a message: a Reason, so a status and a word
 ├── NoRoom            the queue is full: 503, try later
 ├── NotStored         an observer could not make a message safe: 503, try later
+│   └── Rejected      an observer refuses a message for good: no retry mends it
+├── Unavailable       an observer can't take messages now: the same batch may be tried again
 └── CannotStart       something that the settings name can't be opened: the process ends
 """
 
@@ -110,6 +112,22 @@ class NoRoom(WebhookrxError):
 
 class NotStored(WebhookrxError):
     """An observer could not make a message safe."""
+
+
+class Rejected(NotStored):
+    """An observer refuses a message for good: the same message would be refused again, at any time."""
+
+
+class Unavailable(WebhookrxError):
+    """
+    An observer can't take messages now. None of the batch counts as safe; the same batch may be tried again.
+
+    @param retry_after: seconds that the other end asked to be left alone; None when it said nothing.
+    """
+
+    def __init__(self, problem: str, *, retry_after: float | None = None) -> None:
+        super().__init__(problem)
+        self.retry_after = retry_after
 
 
 class CannotStart(SystemExit, WebhookrxError):

@@ -4,7 +4,7 @@
 _webhookrx() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     local limits="body header_block headers target connections connections_per_peer queue queue_messages
-        header_time body_time answer_time idle_time"
+        header_time body_time answer_time idle_time pause_time"
     COMPREPLY=()
     [[ " ${COMP_WORDS[*]:0:COMP_CWORD} " == *" webhookrx "* ]] || return 0
     case $before in
@@ -14,12 +14,12 @@ _webhookrx() {
         --limit) COMPREPLY=($(compgen -S = -W "$limits" -- "$word")) ;;
         --tls-ca-dir) COMPREPLY=($(compgen -d -- "$word")) ;;
         --config | --auth-token-file | --tls-*-file) COMPREPLY=($(compgen -f -- "$word")) ;;
-        --port | -p | --paths | --prefix | --auth-token | --proxy-header | --observer | -o) ;;
+        --port | -p | --paths | --prefix | --auth-token | --proxy-header | --observer | -o | --admin | --drain-timeout) ;;
         *)
             COMPREPLY=($(compgen -W "--port --source --paths --prefix --on-parse-error --auth-token --auth-token-file
                 --include-request-headers --proxy-header --tls-key-file --tls-cert-file --tls-peer-verify --tls-ca-file
-                --tls-ca-dir --tls-use-system-cert-store --allow-plaintext-token --observer --ack --limit --config --check
-                --help --version" -- "$word"))
+                --tls-ca-dir --tls-use-system-cert-store --allow-plaintext-token --observer --ack --limit --drain-timeout
+                --admin --config --check --help --version" -- "$word"))
             ;;
     esac
 }

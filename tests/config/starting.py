@@ -42,7 +42,7 @@ def start(environ: Mapping[str, str] | None = None, **options: str | Sequence[st
     surroundings = Surroundings(
         environ={} if environ is None else environ,
         now=NOW,
-        observer_names=("file", "observer", "stdout"),
+        observer_names=("file", "http", "observer", "spool", "stdout", "syslog"),
         check_observer=check_observer,
     )
     return resolve(given(**options), surroundings)

@@ -13,6 +13,83 @@ from webhookrx.config.settings import Observer
 from webhookrx.errors import ConfigError
 
 
+class URLTests(SynchronousTestCase):
+    """
+    Tests for L{parse_observer} on C{http:} and C{syslog:}.
+    """
+
+    def test_url(self) -> None:
+        """A URL needs no backslashes, may have them, and ends where the first option begins."""
+        cases = {
+            "http:https://logs.example:8443/in?a=b&c=d": ("https://logs.example:8443/in?a=b&c=d",),
+            r"http:https\://logs.example\:8443/in": ("https://logs.example:8443/in",),
+            "http:http://[::1]:8181/in": ("http://[::1]:8181/in",),
+            r"http:http://h/a\:b=c": ("http://h/a:b=c",),
+            "http": (),
+        }
+        for text, args in cases.items():
+            self.assertEqual((args, ()), (parse_observer(text).args, parse_observer(text).options), text)
+
+    def test_options_behind_a_url(self) -> None:
+        """Options follow the URL; the names of files among them are made absolute."""
+        observer = parse_observer(r"http:http://h:1/x:format=json:token_file=t:content_type=a\:b")
+        options = (("format", "json"), ("token_file", os.path.abspath("t")), ("content_type", "a:b"))
+        self.assertEqual((("http://h:1/x",), options), (observer.args, observer.options))
+
+    def test_text_behind_options(self) -> None:
+        """What stands behind the options is not silently made part of the URL."""
+        self.assertEqual(("http://h", "x"), parse_observer("http:http://h:format=json:x").args)
+
+    def test_syslog(self) -> None:
+        """An IPv6 address stands in brackets, which are left out."""
+        cases = {
+            "syslog:tcp:logs.example:514": ("tcp", "logs.example", "514"),
+            "syslog:tcp:[2001:db8::1]:514": ("tcp", "2001:db8::1", "514"),
+            "syslog:udp:[::1]": ("udp", "::1"),
+            "syslog:unix:/dev/log": ("unix", "/dev/log"),
+            "syslog": (),
+        }
+        for text, args in cases.items():
+            self.assertEqual(args, parse_observer(text).args, text)
+        observer = parse_observer("syslog:tls:h:ca_file=ca.pem:timeout=5s")
+        self.assertEqual((("ca_file", os.path.abspath("ca.pem")), ("timeout", "5s")), observer.options)
+
+
+class SpoolTests(SynchronousTestCase):
+    """
+    Tests for L{parse_observer} on C{spool:}.
+    """
+
+    def test_plain(self) -> None:
+        """All behind observer= is the other spec string, as it is."""
+        observer = parse_observer("spool:s:size=1GiB:observer=http:https://h:1/x:format=json")
+        expected = ("spool", (os.path.abspath("s"),), (("size", "1GiB"),))
+        self.assertEqual(expected, (observer.name, observer.args, observer.options))
+        self.assertEqual(parse_observer("http:https://h:1/x:format=json"), observer.inner)
+
+    def test_escaped(self) -> None:
+        """With escaped colons it is one value, and may stand anywhere."""
+        observer = parse_observer(r"spool:s:observer=file\:m.jsonl:size=1GiB")
+        self.assertEqual((("size", "1GiB"),), observer.options)
+        self.assertEqual(parse_observer("file:m.jsonl"), observer.inner)
+        self.assertEqual(parse_observer("stdout"), parse_observer("spool:s:observer=stdout").inner)
+
+    def test_errors(self) -> None:
+        """A directory and another observer are needed; a spool in a spool is none."""
+        cases = {
+            "spool": "no observer=",
+            "spool:s": "no observer=",
+            "spool:observer=stdout": "one directory",
+            "spool:s:t:observer=stdout": "one directory",
+            "spool:s:observer=": "names no observer",
+            "spool:s:observer=spool:t:observer=stdout": "spool into a spool",
+            f"spool:{__file__}:observer=stdout": "is no directory",
+            "spool:/nonexistent/s:observer=stdout": "does not exist",
+        }
+        for text, problem in cases.items():
+            self.assertIn(problem, self.assertRaises(ConfigError, parse_observer, text).problem, text)
+
+
 class ParseObserverTests(SynchronousTestCase):
     """
     Tests for L{parse_observer}.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.internet.endpoints import quoteStringArgument
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.config.spec_strings import escaped, split_spec
+from webhookrx.config.spec_strings import escaped, split_raw, split_spec, unescaped
 from webhookrx.errors import ConfigError
 
 
@@ -58,3 +58,16 @@ class SplitSpecTests(SynchronousTestCase):
     def test_as_twisted_quotes(self, value: str) -> None:
         """What Twisted's own quoting makes of a value is read back."""
         self.assertEqual(([], {"k": value}), split_spec(f"k={quoteStringArgument(value)}"))
+
+    @settings(deadline=None)
+    @given(st.lists(st.text(), min_size=1))
+    def test_raw(self, texts: list[str]) -> None:
+        """Parts come out as they were written, and unescaped as they were meant."""
+        parts = [escaped(text) for text in texts]
+        self.assertEqual(parts, split_raw(":".join(parts)))
+        self.assertEqual(texts, [unescaped(part) for part in parts])
+
+    def test_raw_trailing_backslash(self) -> None:
+        """A backslash at the end is a part's own affair until it is unescaped."""
+        self.assertEqual(["a", "b\\"], split_raw("a:b\\"))
+        self.assertIn("backslash", self.assertRaises(ConfigError, unescaped, "b\\").problem)

@@ -52,6 +52,7 @@ LIMITS: dict[str, tuple[Unit, str, str]] = {
         "not_stored",
     ),
     "idle_time": (TIME, "between two requests on one connection; then it is closed", ""),
+    "pause_time": (TIME, "for which reading may be off because too much waits; then senders are refused", "no_room"),
 }
 
 DEFAULTS: dict[str, Number] = {field.name: getattr(Limits(), field.name) for field in fields(Limits)}

@@ -5,29 +5,92 @@ Observer spec strings, C{name:arg:key=value}, read without opening anything.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 from webhookrx.config.files import absolute
 from webhookrx.config.problems import quoted
 from webhookrx.config.settings import MESSAGE_FILE, Observer
-from webhookrx.config.spec_strings import escaped, split_spec
+from webhookrx.config.spec_strings import escaped, split_raw, split_spec, unescaped
 from webhookrx.errors import ConfigError
+
+#: What begins an option, where an argument may hold C{=}, too, as the query of a URL does.
+_OPTION = re.compile(r"[a-z][a-z0-9_-]*=")
+
+#: Observers of ours whose options of such names are files.
+_NAME_FILES = ("http", "syslog")
 
 
 def parse_observer(text: str) -> Observer:
     """
-    Read a spec string. The path of a C{file:} observer is made absolute: twistd changes its directory later.
+    Read a spec string. What it names in the file system is made absolute: twistd changes its directory later.
 
-    @raise ConfigError: the name is missing, the grammar is broken, or the directory of the file does not exist.
+    Three names have more than the grammar of endpoint strings, so that they can be written without backslashes: the
+    URL of C{http:} holds colons, the address of C{syslog:} may be an IPv6 address in brackets, and what follows
+    C{observer=} in C{spool:} is a spec string of its own.
+
+    @raise ConfigError: the name is missing, the grammar is broken, or a directory that must be there does not exist.
     """
-    args, options = split_spec(text)
-    name = args[0] if args else ""
-    if not name:
+    name = unescaped(split_raw(text)[0])
+    if not name or _OPTION.match(name):
         raise ConfigError(f"{quoted(text)} names no observer; write for example file:messages.jsonl or stdout.")
+    if name == "spool":
+        return _spool(text)
+    args, options = _http(text) if name == "http" else split_spec(text)
     rest = args[1:]
     if name == "file" and rest and rest[0]:
         rest = [_writable_place(text, rest[0]), *rest[1:]]
+    if name == "syslog":
+        rest = _in_brackets(rest)
+    if name in _NAME_FILES:
+        options = {key: absolute(value) if key.endswith("_file") and value else value for key, value in options.items()}
     return Observer(text=text, name=name, args=tuple(rest), options=tuple(options.items()))
+
+
+def _http(text: str) -> tuple[list[str], dict[str, str]]:
+    """Take C{http:URL:key=value} apart: all up to the first option is the URL."""
+    name, *parts = split_raw(text)
+    url: list[str] = []
+    while parts and not _OPTION.match(parts[0]):
+        url.append(parts.pop(0))
+    args, options = split_spec(":".join((name, *parts)))
+    return [*args[:1], *([unescaped(":".join(url))] if url else []), *args[1:]], options
+
+
+def _in_brackets(args: Sequence[str]) -> list[str]:
+    """Return arguments with those joined that are one address in brackets, which are left out."""
+    text = ":".join(args)
+    found = re.search(r"\[([^\[\]]*)\]", text)
+    if found is None:
+        return list(args)
+    before, after = text[: found.start()], text[found.end() :]
+    return [*before.rstrip(":").split(":"), found[1], *(after.lstrip(":").split(":") if after else [])]
+
+
+def _spool(text: str) -> Observer:
+    """
+    Take C{spool:DIR:key=value:observer=SPEC} apart.
+
+    C{observer=} comes last, and all behind it is the other spec string as it is. Where its colons are escaped, as the
+    grammar of endpoint strings has it, it may stand anywhere.
+    """
+    parts = split_raw(text)
+    begins = [number for number, part in enumerate(parts) if part.startswith("observer=")]
+    if not begins:
+        raise ConfigError(f"{quoted(text)} has no observer=, the one that the spool stands in front of.")
+    begin = begins[0]
+    value = parts[begin].removeprefix("observer=")
+    if "\\:" in value:
+        inner, behind = unescaped(value), parts[begin + 1 :]
+    else:
+        inner, behind = ":".join((value, *parts[begin + 1 :])), []
+    args, options = split_spec(":".join((*parts[:begin], *behind)))
+    if len(args) != 2 or not args[1]:
+        raise ConfigError(f"{quoted(text)} needs one directory: spool:DIR:observer=SPEC.")
+    parsed = parse_observer(inner)
+    if parsed.inner is not None:
+        raise ConfigError(f"{quoted(text)} puts a spool into a spool.")
+    return Observer(text, "spool", (_spool_place(text, args[1]),), tuple(options.items()), parsed)
 
 
 def default_observer(environ: Mapping[str, str]) -> Observer:
@@ -48,4 +111,15 @@ def _writable_place(text: str, path: str) -> str:
         raise ConfigError(f"{quoted(text)}: {quoted(path)} is a directory; a file name is needed.")
     if not os.path.isdir(directory):
         raise ConfigError(f"{quoted(text)}: the directory {quoted(directory)} does not exist.")
+    return path
+
+
+def _spool_place(text: str, path: str) -> str:
+    """A spool makes its own directory, but not the one around it."""
+    path = absolute(path)
+    around = os.path.dirname(path)
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise ConfigError(f"{quoted(text)}: {quoted(path)} is no directory.")
+    if not os.path.isdir(around):
+        raise ConfigError(f"{quoted(text)}: the directory {quoted(around)} does not exist.")
     return path

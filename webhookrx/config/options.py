@@ -13,6 +13,7 @@ from enum import Enum
 from webhookrx.config.problems import quoted
 from webhookrx.config.settings import MESSAGE_FILE, PLAIN_PORT, TLS_PORT, Settings, Source
 from webhookrx.errors import ConfigError
+from webhookrx.quantities import format_duration
 
 _SOURCE = Source()
 _SETTINGS = Settings(sources=(), observers=())
@@ -26,6 +27,7 @@ class Kind(Enum):
     FILE = "file name"
     DIRECTORY = "directory name"
     LIMITS = "names and values"
+    TIME = "a time such as 30s"
 
 
 class Scope(Enum):
@@ -206,7 +208,8 @@ OPTIONS: tuple[Option, ...] = (
         "observer",
         Scope.SERVICE,
         Kind.TEXT,
-        "what takes the messages: file:PATH, stdout, observer:DOTTED.NAME, or the name of a plugin",
+        "what takes the messages: file:PATH, stdout, spool:DIR:observer=SPEC, http:URL, syslog:tcp:HOST:PORT, "
+        "observer:DOTTED.NAME, or the name of a plugin",
         value="SPEC",
         default=f"file:{MESSAGE_FILE} in $STATE_DIRECTORY, else the working directory",
         short="o",
@@ -231,6 +234,22 @@ OPTIONS: tuple[Option, ...] = (
         default="see the table of limits",
         repeat=True,
         plural="limits",
+    ),
+    Option(
+        "drain-timeout",
+        Scope.SERVICE,
+        Kind.TIME,
+        "how long finishing what is under way may take after SIGTERM",
+        value="TIME",
+        default=format_duration(_SETTINGS.drain_timeout),
+    ),
+    Option(
+        "admin",
+        Scope.SERVICE,
+        Kind.TEXT,
+        "where health and metrics are asked for: a port number of the loopback address, or a tcp:, tcp6:, unix: or "
+        "systemd: endpoint string",
+        value="ENDPOINT",
     ),
     Option(
         "config",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from webhookrx.config.admin_endpoint import admin_listener
 from webhookrx.config.all_sources import resolve_sources
 from webhookrx.config.config_file import ConfigFile, read_config_file
 from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
@@ -72,8 +73,10 @@ def resolve(command_line: Layer, surroundings: Surroundings) -> Resolved:
     limits = _limits(service)
     allowed = service.flag("allow-plaintext-token", False)
     sources, effective = resolve_sources(command_line, file, problems, now=surroundings.now, plaintext_token=allowed)
+    drain_timeout = service.duration("drain-timeout", Settings((), ()).drain_timeout)
+    admin = admin_listener(service, [each for source in sources for each in source.listeners])
     problems.raise_errors()
-    settings = Settings(sources, observers, ack, limits, tuple(problems.warnings))
+    settings = Settings(sources, observers, ack, limits, drain_timeout, admin, tuple(problems.warnings))
     return Resolved(settings, (*service.effective, *effective), path)
 
 
@@ -112,18 +115,24 @@ def _observers(service: Values, surroundings: Surroundings, ack: str) -> tuple[O
         observer = service.problems.attempt(place, _checked_observer, value.text, surroundings, ack)
         if observer is None:
             continue
-        if any((observer.name, observer.args) == (known.name, known.args) for known in observers):
+        targets = {(each.name, each.args) for known in observers for each in _with_inner(known)}
+        if any((each.name, each.args) in targets for each in _with_inner(observer)):
             service.problems.error(f"{quoted(value.text)} is there twice; each message would be written twice.", place)
         observers.append(observer)
     service.show("observer", " ".join(observer.text for observer in observers))
     return tuple(observers)
 
 
+def _with_inner(observer: Observer) -> tuple[Observer, ...]:
+    return (observer,) if observer.inner is None else (observer, observer.inner)
+
+
 def _checked_observer(text: str, surroundings: Surroundings, ack: str) -> Observer:
     observer = parse_observer(text)
     names = surroundings.observer_names
-    if observer.name not in names:
-        raise ConfigError(f"There is no observer {quoted(observer.name)}. {suggestion(observer.name, names)}")
+    for each in _with_inner(observer):
+        if each.name not in names:
+            raise ConfigError(f"There is no observer {quoted(each.name)}. {suggestion(each.name, names)}")
     surroundings.check_observer(observer, ack)
     return observer
 

@@ -61,6 +61,8 @@ class Limits:
     """For the observers to make a message safe, and for a sender to take its answer."""
     idle_time: float = 75.0
     """Between two requests on one connection."""
+    pause_time: float = 2.0
+    """For which reading from senders may be off because too much waits; then they are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +117,15 @@ class Source:
 class Observer:
     """
     A parsed observer spec string: C{name:arg:key=value}.
+
+    @ivar inner: the observer that this one stands in front of, from its option C{observer=}.
     """
 
     text: str
     name: str
     args: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+    inner: Observer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,5 +137,9 @@ class Settings:
     ack: str = "durable"
     """C{"durable"}, C{"written"} or C{"queued"}."""
     limits: Limits = field(default_factory=Limits)
+    drain_timeout: float = 30.0
+    """Seconds that finishing what is under way may take once the receiver is told to stop."""
+    admin: Listener | None = None
+    """Where health and metrics are asked for; None: nowhere."""
     warnings: tuple[str, ...] = ()
     """What is allowed but probably not meant; logged at start, printed by C{--check}."""

@@ -7,8 +7,34 @@ It is the grammar of C{twisted.internet.endpoints.serverFromString}, read here w
 
 from __future__ import annotations
 
+import re
+
 from webhookrx.config.problems import quoted
 from webhookrx.errors import ConfigError
+
+#: A part, escapes left in. A backslash at the very end is for L{unescaped} to complain about.
+_PART = re.compile(r"(?:[^:\\]|\\.|\\$)*", re.DOTALL)
+
+
+def split_raw(text: str) -> list[str]:
+    """Return the parts between the colons that separate them, as they are written: escapes are left in."""
+    parts: list[str] = []
+    end = -1
+    while end < len(text):
+        found = _PART.match(text, end + 1)
+        assert found is not None  # it matches nothing, too
+        parts.append(found[0])
+        end = found.end()
+    return parts
+
+
+def unescaped(text: str) -> str:
+    """
+    Return a text with its escapes undone.
+
+    @raise ConfigError: a backslash is the last character.
+    """
+    return re.sub(r"\\(.|$)", lambda escape: escape[1] or _nothing_to_escape(text), text, flags=re.DOTALL)
 
 
 def split_spec(text: str) -> tuple[list[str], dict[str, str]]:
@@ -53,9 +79,11 @@ def _split(text: str) -> list[_Part]:
             part.key, part.value = part.value, ""
         elif char == "\\":
             taken = next(characters, None)
-            if taken is None:
-                raise ConfigError(f"{quoted(text)} ends with a backslash, which has nothing to escape.")
-            part.value += taken
+            part.value += _nothing_to_escape(text) if taken is None else taken
         else:
             part.value += char
     return parts
+
+
+def _nothing_to_escape(text: str) -> str:
+    raise ConfigError(f"{quoted(text)} ends with a backslash, which has nothing to escape.")

@@ -12,6 +12,8 @@ from webhookrx.config.files import absolute
 from webhookrx.config.options import BY_NAME, Kind, parse_flag
 from webhookrx.config.problems import COMMAND_LINE, Place, Problems, quoted, suggestion
 from webhookrx.config.written import Layer, Text, Written
+from webhookrx.errors import ConfigError
+from webhookrx.quantities import format_duration, parse_duration
 
 DEFAULT = "default"
 
@@ -97,6 +99,14 @@ class Values:
         self.show(name, yes_or_no(value))
         return value
 
+    def duration(self, name: str, default: float) -> float:
+        """Return the seconds that an option takes, more than 0."""
+        texts = self.texts(name)
+        value = self.problems.attempt(self.place(name), _duration, texts[0].text) if texts else None
+        value = default if value is None else value
+        self.show(name, format_duration(value))
+        return value
+
     def path(self, name: str) -> str | None:
         """Return the absolute path that an option names; None for its default."""
         texts = self.texts(name)
@@ -106,6 +116,16 @@ class Values:
         value = absolute(texts[0].text) if texts else None
         self.show(name, value or BY_NAME[name].default)
         return value
+
+
+def _duration(text: str) -> float:
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if not seconds:
+        raise ConfigError(f"{quoted(text)} is no time to do anything in; it takes more than 0, such as 30s.")
+    return seconds
 
 
 def yes_or_no(value: bool) -> str:
