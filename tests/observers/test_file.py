@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import resource
@@ -17,10 +18,17 @@ from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.message.json_lines import encode_line
 from webhookrx.observers.file import FileObserver, build_file
+from webhookrx.observers.file_lock import InUse
 from webhookrx.observers.line_writer import FileSystem
 from webhookrx.testing import make_message
 
 EIO = OSError(errno.EIO, "Input/output error")
+ENOSPC = OSError(errno.ENOSPC, "No space left on device")
+
+
+def filled(*, free: int) -> os.statvfs_result:
+    """Return what is said of a large file system with so many bytes free."""
+    return os.statvfs_result((1, 1, 1 << 40, free, free, 0, 0, 0, 0, 255))
 
 
 def read_texts(path: str) -> list[str]:
@@ -67,11 +75,25 @@ class FileTestCase(SynchronousTestCase):
         self.path = os.path.join(self.directory, "messages.jsonl")
 
     def observer(
-        self, ack: str = "durable", path: str | None = None, **plans: Sequence[Exception | int | None]
+        self,
+        ack: str = "durable",
+        path: str | None = None,
+        *,
+        shared: bool = False,
+        min_free: int | None = None,
+        **plans: Sequence[Exception | int | None],
     ) -> FileObserver:
         """Make an observer of the file, and open it."""
         self.file_system = FaultyFileSystem(**plans)
-        observer = FileObserver("file:x", path or self.path, encode_line, ack, file_system=self.file_system)
+        observer = FileObserver(
+            "file:x",
+            path or self.path,
+            encode_line,
+            ack,
+            min_free=min_free,
+            shared=shared,
+            file_system=self.file_system,
+        )
         self.addCleanup(observer.close)
         observer.open()
         return observer
@@ -90,7 +112,7 @@ class SyncTests(FileTestCase):
         self.file_system.calls.clear()
         self.store(observer, "one", "two")
 
-        self.assertEqual(["writev", "fdatasync", "fstat"], [name for name, _ in self.file_system.calls])
+        self.assertEqual(["statvfs", "writev", "fdatasync", "fstat"], [name for name, _ in self.file_system.calls])
         self.assertEqual("durable", observer.promise)
 
     def test_written(self) -> None:
@@ -103,11 +125,18 @@ class SyncTests(FileTestCase):
             self.assertEqual("written", observer.promise)
 
     def test_new_name(self) -> None:
-        """The directory of a file that is created is synced before the start; that of an old file is not touched."""
-        self.observer()
-        self.assertEqual(1, len(self.file_system.named("fsync")))
-        self.observer()
-        self.assertEqual(0, len(self.file_system.named("fsync")))
+        """The directory is synced before the start, also when the file is there: who made it may not have done so."""
+        for _ in range(2):
+            self.observer()
+            self.assertEqual(1, len(self.file_system.named("fsync")))
+
+    def test_directory_not_readable(self) -> None:
+        """A directory that may not be read, and so not be synced, is no place for a new file; an old one is used."""
+        refused = PermissionError(errno.EACCES, "Permission denied")
+        self.assertRaises(ConfigError, self.observer, open=[None, None, refused])
+        self.store(self.observer(open=[None, refused]), "one")
+
+        self.assertEqual(["one"], read_texts(self.path))
 
     def test_new_name_behind_a_link(self) -> None:
         """A link whose target is not there creates the target, and syncs the directory of that."""
@@ -150,6 +179,18 @@ class SyncTests(FileTestCase):
         self.store(observer, "four")
 
         self.assertEqual(["one", "four"], read_texts(self.path))
+
+    def test_line_end_after_failed_sync(self) -> None:
+        """The last line end is written once more, so that the next sync brings it to the disk; nothing is added."""
+        for fault in (EIO, ENOSPC):
+            observer = self.observer(fdatasync=[fault])
+            self.assertRaises(OSError, self.store, observer, "one")
+            self.store(observer, "two")
+            self.assertEqual(1, len(self.file_system.named("pwrite")))
+            observer.reopen()
+            self.assertEqual(1, len(self.file_system.named("pwrite")))
+
+        self.assertEqual(["one", "two"] * 2, read_texts(self.path))
 
     def test_close_after_failed_sync(self) -> None:
         """It can be closed, and reopened, with nothing open."""
@@ -211,7 +252,7 @@ class OpenTests(FileTestCase):
         """A file that may be written but not read gets a line end to be sure."""
         with open(self.path, "wb") as file:
             file.write(b"whole\n")
-        self.store(self.observer(open=[None, PermissionError()]), "one")
+        self.store(self.observer(open=[None, None, PermissionError()]), "one")
 
         with open(self.path, "rb") as file:
             self.assertEqual(b"whole\n\n" + encode_line(make_message("one")), file.read())
@@ -300,12 +341,192 @@ class FullDiskTests(FileTestCase):
         self.assertEqual(b"\n", content[150:151])
         self.assertEqual("three", json.loads(content[151:])["MESSAGE"])
 
+    def test_floor(self) -> None:
+        """Nothing is written once less than the floor would be free; as soon as there is more again, it is."""
+        observer = self.observer(min_free=1000)
+        line = len(encode_line(make_message("one")))
+        self.file_system.plans["statvfs"] = [filled(free=999), filled(free=1000 + line - 1), filled(free=1000 + line)]
+        for _ in range(2):
+            error = self.assertRaises(OSError, self.store, observer, "one")
+            self.assertEqual((errno.ENOSPC, self.path), (error.errno, error.filename))
+            self.assertEqual(0, os.path.getsize(self.path))
+        self.store(observer, "one")
+
+        self.assertEqual(["one"], read_texts(self.path))
+
+    def test_no_floor_without_a_disk(self) -> None:
+        """A device has no room to keep free."""
+        observer = FileObserver("file:/dev/null", "/dev/null", encode_line, "durable", min_free=1 << 60)
+        observer.open()
+        self.addCleanup(observer.close)
+        self.store(observer, "one")
+
+    def test_removed_for_room(self) -> None:
+        """A file that somebody removes to make room is let go, so that there is room, and made anew."""
+        for plans in ({"writev": [ENOSPC] * 2}, {"statvfs": [filled(free=0)] * 2}):
+            observer = self.observer()
+            self.file_system.plans = dict(plans)
+            self.assertRaises(OSError, self.store, observer, "one")
+            os.remove(self.path)
+            self.assertRaises(OSError, self.store, observer, "two")
+            self.assertEqual(set(), self.file_system.descriptors)
+            self.store(observer, "three")
+
+            self.assertEqual(["three"], read_texts(self.path))
+            observer.close()
+            os.remove(self.path)
+
+    def test_kept_for_want_of_room(self) -> None:
+        """A file that only wants room stays open; one that fails otherwise is opened anew by name."""
+        cases = [(errno.ENOSPC, 0), (errno.EDQUOT, 0), (errno.EFBIG, 0), (errno.EIO, 1), (errno.ESTALE, 1)]
+        for number, opened in cases:
+            observer = self.observer()
+            self.file_system.plans["writev"] = [OSError(number, os.strerror(number))]
+            self.assertRaises(OSError, self.store, observer, "one")
+            self.file_system.calls.clear()
+            self.store(observer, "one")
+
+            self.assertEqual(opened > 0, self.path in self.file_system.named("open"), os.strerror(number))
+
+    def test_cannot_tell_whether_removed(self) -> None:
+        """A file that can't even be asked whether it has a name is opened anew."""
+        observer = self.observer(writev=[EIO])
+        self.file_system.plans["fstat"] = [EIO]
+        self.assertRaises(OSError, self.store, observer, "one")
+        self.store(observer, "two")
+
+        self.assertEqual(["two"], read_texts(self.path))
+
     def test_failed_write_is_not_synced(self) -> None:
         """Nothing is synced for a batch that was not written."""
         observer = self.observer(writev=[EIO])
         self.assertRaises(OSError, self.store, observer, "one")
 
         self.assertEqual([], self.file_system.named("fdatasync"))
+
+
+class LockTests(FileTestCase):
+    """Two processes on one file. Another process is one that has opened the file itself: locks belong to open files."""
+
+    def other_process(self, operation: int, path: str | None = None) -> int:
+        """Open and lock the file, as another process does; return the descriptor."""
+        fd = os.open(path or self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self.addCleanup(os.close, fd)
+        fcntl.flock(fd, operation | fcntl.LOCK_NB)
+        return fd
+
+    def is_locked(self, path: str, operation: int) -> bool:
+        """Whether another process would be refused."""
+        with open(path, "rb") as file:
+            try:
+                fcntl.flock(file, operation | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    def test_refused(self) -> None:
+        """A file that another process has does not open, and the error names it and says how to share it."""
+        for operation, shared in (
+            (fcntl.LOCK_EX, False),
+            (fcntl.LOCK_EX, True),
+            (fcntl.LOCK_SH, False),
+        ):
+            fd = self.other_process(operation)
+            error = self.assertRaises(ConfigError, self.observer, shared=shared)
+            fcntl.flock(fd, fcntl.LOCK_UN)
+
+            self.assertIn(repr(self.path), str(error))
+            self.assertIn("share=yes", str(error))
+            self.assertEqual(set(), self.file_system.descriptors)
+
+    def test_shared(self) -> None:
+        """Those that say so share a file, and keep out those that don't."""
+        self.other_process(fcntl.LOCK_SH)
+        observer = self.observer(shared=True)
+        self.store(observer, "one")
+
+        self.assertTrue(self.is_locked(self.path, fcntl.LOCK_EX))
+        self.assertFalse(self.is_locked(self.path, fcntl.LOCK_SH))
+
+    def test_held(self) -> None:
+        """The lock is held from open to close, through reopen, a sync that fails, and other observers of the file."""
+        self.observer().close()
+        observer = self.observer(fdatasync=[EIO])
+        second = FileObserver("file:x", self.path, encode_line, "written")
+        second.open()
+        second.close()
+        observer.reopen()
+        self.assertTrue(self.is_locked(self.path, fcntl.LOCK_SH))
+        self.assertRaises(OSError, self.store, observer, "one")
+        self.assertTrue(self.is_locked(self.path, fcntl.LOCK_SH))
+        self.store(observer, "two")
+        self.assertTrue(self.is_locked(self.path, fcntl.LOCK_SH))
+        observer.close()
+
+        self.assertFalse(self.is_locked(self.path, fcntl.LOCK_EX))
+
+    def test_rotation(self) -> None:
+        """After a rotation the new file is locked, and the old one is not."""
+        observer = self.observer()
+        os.rename(self.path, self.path + ".1")
+        observer.reopen()
+
+        self.assertTrue(self.is_locked(self.path, fcntl.LOCK_SH))
+        self.assertFalse(self.is_locked(self.path + ".1", fcntl.LOCK_EX))
+
+    def test_rotation_refused(self) -> None:
+        """A new file that another process has first is not taken; the old one stays in use, and locked."""
+        observer = self.observer()
+        os.rename(self.path, self.path + ".1")
+        fd = self.other_process(fcntl.LOCK_EX)
+        self.assertRaises(InUse, observer.reopen)
+        self.store(observer, "one")
+        self.assertTrue(self.is_locked(self.path + ".1", fcntl.LOCK_SH))
+        fcntl.flock(fd, fcntl.LOCK_UN)
+        self.store(observer, "two")
+
+        self.assertEqual((["one"], ["two"]), (read_texts(self.path + ".1"), read_texts(self.path)))
+
+    def test_no_locks(self) -> None:
+        """On a file system without locks it goes on without."""
+        for number in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+            for shared in (False, True):
+                problem = OSError(number, os.strerror(number))
+                observer = self.observer(shared=shared, flock=[problem], control=[problem, problem])
+                self.store(observer, "one")
+                observer.close()
+
+        self.assertEqual(["one"] * 8, read_texts(self.path))
+
+    def test_not_a_file(self) -> None:
+        """A FIFO or device is not locked, and can't be shared."""
+        observer = self.observer(path="/dev/null")
+        self.store(observer, "one")
+        self.assertEqual([], self.file_system.named("flock"))
+        error = self.assertRaises(ConfigError, self.observer, path="/dev/null", shared=True)
+
+        self.assertIn("not a regular file", str(error))
+
+    def test_torn_by_another(self) -> None:
+        """In a shared file, a line that another process has left torn is closed off; a whole one is not touched."""
+        observer = self.observer(shared=True)
+        fd = self.other_process(fcntl.LOCK_SH)
+        for other, before in ((b"torn", b"torn\n"), (b"whole\n", b"torn\n%swhole\n")):
+            os.write(fd, other)
+            self.store(observer, "one")
+            line = encode_line(make_message("one"))
+            with open(self.path, "rb") as file:
+                self.assertEqual((before % line if b"%" in before else before) + line, file.read())
+
+    def test_turns(self) -> None:
+        """In a shared file, a batch waits for its turn to be written, and gives it back before the sync."""
+        observer = self.observer(shared=True)
+        self.store(observer, "one")
+        self.file_system.calls.clear()
+        self.store(observer, "two")
+        names = [name for name, _ in self.file_system.calls if name != "fstat"]
+
+        self.assertEqual(["control", "pread", "statvfs", "writev", "control", "fdatasync"], names)
 
 
 class ReopenTests(FileTestCase):
@@ -346,15 +567,18 @@ class ReopenTests(FileTestCase):
         self.assertEqual(["two"], read_texts(self.path))
 
     def test_fails(self) -> None:
-        """A reopen that fails raises, and the old file stays in use."""
+        """A reopen that fails raises, and the old file stays in use, until a batch finds that it can be done."""
         observer = self.observer()
         os.rename(self.path, self.path + ".1")
-        self.file_system.plans["open"] = [PermissionError(errno.EACCES, "Permission denied")]
-        self.assertRaises(PermissionError, observer.reopen)
+        self.file_system.plans["open"] = [OSError(errno.EMFILE, "Too many open files")] * 2
+        self.assertRaises(OSError, observer.reopen)
         self.store(observer, "one")
+        self.assertEqual((["one"], False), (read_texts(self.path + ".1"), os.path.exists(self.path)))
+        self.store(observer, "two")
+        self.store(observer, "three")
 
         self.assertEqual(["one"], read_texts(self.path + ".1"))
-        self.assertFalse(os.path.exists(self.path))
+        self.assertEqual(["two", "three"], read_texts(self.path))
 
     def test_closes_the_old_file(self) -> None:
         """No descriptor is left behind, however often it is reopened."""
@@ -382,6 +606,21 @@ class BuildTests(FileTestCase):
         self.assertEqual(0o600, stat.S_IMODE(os.stat(self.path).st_mode))
         self.assertEqual(("file:spec", "written"), (observer.spec, observer.promise))
 
+    def test_sharing_and_floor(self) -> None:
+        """A floor and sharing are taken from the options."""
+        sharing = [build_file("file:spec", [self.path], {"share": "yes", "min_free": "0"}, "durable") for _ in range(2)]
+        for observer in sharing:
+            observer.open()
+            self.addCleanup(observer.close)
+            self.store(observer, "one")
+        self.assertRaises(ConfigError, build_file("file:spec", [self.path], {}, "durable").open)
+        self.assertEqual(["one", "one"], read_texts(self.path))
+        observer = build_file("file:spec", [self.path + "2"], {"min_free": "1000TiB"}, "durable")
+        observer.open()
+        self.addCleanup(observer.close)
+
+        self.assertEqual(errno.ENOSPC, self.assertRaises(OSError, self.store, observer, "one").errno)
+
     def test_opens_nothing(self) -> None:
         """Building creates no file."""
         build_file("file:spec", [self.path], {}, "durable")
@@ -397,6 +636,8 @@ class BuildTests(FileTestCase):
             ([self.path], {"mode": "999"}, "mode=999"),
             ([self.path], {"mode": "rw"}, "octal"),
             ([self.path], {"mode": "4755"}, "octal"),
+            ([self.path], {"min_free": "much"}, "min_free=much"),
+            ([self.path], {"share": "maybe"}, "share=maybe"),
             ([self.path], {"format": "xml"}, "format=xml"),
             ([self.directory], {}, "is a directory"),
             ([os.path.join(self.directory, "no", "file")], {}, "No such file or directory"),

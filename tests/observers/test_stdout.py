@@ -106,13 +106,30 @@ class StdoutTests(SynchronousTestCase):
         os.fstat(self.fd)
 
     def test_failed_sync(self) -> None:
-        """After a failed sync nothing is safe any more: what failed can't be opened again by name."""
+        """After a failed sync the file is opened anew, once that can be done; what failed to sync is never synced."""
         observer = self.observer()
+        self.file_system.plans["fdatasync"] = [OSError(errno.EIO, "Input/output error")]
+        self.file_system.plans["open"] = [OSError(errno.EMFILE, "Too many open files")]
+        self.assertRaises(OSError, store, observer, "one")
+        self.assertRaises(OSError, store, observer, "two")
+        store(observer, "three")
+
+        with open(self.path) as file:
+            self.assertEqual(["one", "three"], [json.loads(line)["MESSAGE"] for line in file])
+        self.assertEqual((2, 0), (len(self.file_system.named("fdatasync")), self.file_system.synced_again))
+
+    def test_failed_sync_not_appending(self) -> None:
+        """Where the file was not opened for appending, nothing is safe any more: others write where they are."""
+        fd = os.open(self.path, os.O_WRONLY)
+        self.addCleanup(os.close, fd)
+        observer = StdoutObserver("stdout", encode_line, "durable", fd, self.file_system)
+        observer.open()
+        self.addCleanup(observer.close)
         self.file_system.plans["fdatasync"] = [OSError(errno.EIO, "Input/output error")]
         self.assertRaises(OSError, store, observer, "one")
         for _ in range(2):
             error = self.assertRaises(OSError, store, observer, "two")
-            self.assertIn("failed sync", str(error))
+            self.assertIn("opened for appending", str(error))
 
         self.assertEqual(1, len(self.file_system.named("fdatasync")))
 

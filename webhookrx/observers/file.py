@@ -9,24 +9,31 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
+from webhookrx.config.options import parse_flag
+from webhookrx.disk_space import DiskSpace
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
+from webhookrx.observers.line_file import LineFile
 from webhookrx.observers.line_writer import FileSystem, LineWriter
 from webhookrx.observers.lines import LINE_OPTIONS, RenderLine, render_line_for
+from webhookrx.quantities import parse_size
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared
+    from webhookrx.observers.file_lock import FileLock
 
-FILE_OPTIONS = (*LINE_OPTIONS, "mode")
+FILE_OPTIONS = (*LINE_OPTIONS, "min_free", "mode", "share")
 DEFAULT_MODE = 0o640
 
-# O_NONBLOCK is for the open of a FIFO alone: without a reader it fails instead of hanging the start.
-_FLAGS = os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 _MODE = re.compile(r"0?[0-7]{3}")
+
+#: After these the open file is as good as before, once there is room.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @implementer(IMessageObserver)
@@ -34,14 +41,18 @@ class FileObserver:
     """
     Appends messages to a file as lines, one write and, with C{--ack durable}, one C{fdatasync} a batch.
 
-    Several processes may append to one file. It is opened again by name on L{reopen}, after a failed sync, and when it
-    was removed; a file that is moved without a reopen goes on to get the lines, as with any logger.
+    The file is this process's alone, unless all that append to it share it. It is opened again by name on L{reopen},
+    when it was removed, and after a failure that has to do with the file and not with want of room: a sync of the same
+    descriptor after one that failed would succeed and mean nothing. A file that is moved without a reopen goes on to
+    get the lines, as with any logger.
 
     @param spec: the spec string.
     @param path: absolute path.
     @param render_line: makes a line of a message.
     @param ack: the C{--ack} level.
     @param mode: permission bits of a file that is created, whatever the umask.
+    @param min_free: bytes of the disk that stay free; None for what L{DiskSpace} takes then.
+    @param shared: other processes append to it as well.
     """
 
     def __init__(
@@ -51,6 +62,9 @@ class FileObserver:
         render_line: RenderLine,
         ack: str,
         mode: int = DEFAULT_MODE,
+        *,
+        min_free: int | None = None,
+        shared: bool = False,
         file_system: FileSystem | None = None,
     ) -> None:
         self.spec = spec
@@ -58,9 +72,20 @@ class FileObserver:
         self.promise = "durable" if ack == "durable" else "written"
         self._path = path
         self._sync_wanted = ack == "durable"
-        self._mode = mode
-        self._file_system = FileSystem() if file_system is None else file_system
+        self._shared = shared
+        file_system = FileSystem() if file_system is None else file_system
+        self._file = LineFile(
+            file_system,
+            path,
+            mode,
+            durable=self._sync_wanted,
+            shared=shared,
+            disk_space=DiskSpace(path, min_free, file_system.statvfs),
+        )
         self._writer: LineWriter | None = None
+        self._lock: FileLock | None = None
+        self._reopen_due = False
+        self._end_in_doubt = False
 
     def check(self) -> None:
         """
@@ -77,16 +102,18 @@ class FileObserver:
             raise ConfigError(f"observer file: {self._path!r}: {parent!r} is not a directory")
         if os.path.isdir(self._path):
             raise ConfigError(f"observer file: {self._path!r} is a directory; name a file")
+        if self._shared and os.path.exists(self._path) and not os.path.isfile(self._path):
+            raise ConfigError(f"observer file: {self._path!r} is not a regular file; share=yes is for those alone")
 
     def open(self) -> None:
         """
         Open the file, creating it if need be. A FIFO must have a reader already.
 
-        @raise ConfigError: it can't be opened.
+        @raise ConfigError: it can't be opened, or another process has it.
         """
         self.check()
         try:
-            self._writer = self._open()
+            self._writer, self._lock = self._file.open()
         except OSError as error:
             reason = error.strerror
             if error.errno == errno.ENXIO:
@@ -103,81 +130,74 @@ class FileObserver:
         @raise OSError: none of it counts as safe.
         """
         lines = cast("Sequence[bytes]", batch)
-        self._append(lines)
-        if self._writer is not None and self._writer.is_removed():
-            # Nobody will ever read what went there. It was removed by name, so open it by name.
-            self.reopen()
-            self._append(lines)
-
-    def _append(self, lines: Sequence[bytes]) -> None:
-        writer = self._writer
-        if writer is None or writer.is_closed:
-            # An earlier batch failed to sync.
-            writer = self._writer = self._open()
-        writer.append(lines, sync=self._sync_wanted)
+        try:
+            writer = self._ready_writer()
+            writer.append(lines, sync=self._sync_wanted)
+            if writer.is_removed():
+                # Nobody will ever read what went there. It was removed by name, so open it by name.
+                self.reopen()
+                self._ready_writer().append(lines, sync=self._sync_wanted)
+        except OSError as error:
+            self._give_up(error)
+            raise
 
     def reopen(self) -> None:
         """
         Open the file by name, then close the old one.
 
-        @raise OSError: it can't be opened; the old one stays in use, so that nothing is lost meanwhile.
+        @raise OSError: it can't be opened; the old one stays in use, so that nothing is lost meanwhile, and each batch
+            tries again.
         """
-        old, self._writer = self._writer, self._open()
+        self._reopen_due = True
+        writer, lock = self._file.open(end_in_doubt=self._end_in_doubt)
+        self._reopen_due = self._end_in_doubt = False
+        old, self._writer = self._writer, writer
+        old_lock, self._lock = self._lock, lock
+        if old_lock is not None:
+            old_lock.release()
         if old is not None:
             old.close()
 
     def close(self) -> None:
         """Close the file."""
-        if self._writer is not None:
-            writer, self._writer = self._writer, None
+        writer, self._writer = self._writer, None
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
+        if writer is not None:
             writer.close()
 
-    def _open(self) -> LineWriter:
-        file_system = self._file_system
-        try:
-            fd = file_system.open(self._path, _FLAGS)
-            created = False
-        except FileNotFoundError:
-            fd = file_system.open(self._path, _FLAGS | os.O_CREAT, self._mode)
-            created = True
-        try:
-            file_system.set_blocking(fd, True)
-            if created:
-                file_system.fchmod(fd, self._mode)
-                if self._sync_wanted:
-                    self._sync_directory()
-            return LineWriter(file_system, fd, torn=not created and self._ends_inside_line(fd))
-        except BaseException:
-            file_system.close(fd)
-            raise
+    def _ready_writer(self) -> LineWriter:
+        """Return what to write with: the file opened anew, where that is due and can be had."""
+        if self._writer is None or self._writer.is_closed:
+            self.reopen()
+        elif self._reopen_due:
+            with suppress(OSError):
+                self.reopen()
+        return cast("LineWriter", self._writer)
 
-    def _sync_directory(self) -> None:
-        """Make the name of a new file survive a power cut; its own sync would not."""
-        directory = os.path.dirname(os.path.realpath(self._path))
-        fd = self._file_system.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    def _give_up(self, error: OSError) -> None:
+        """Let go of a file after a failure, so that the next batch opens it by name, unless it only wants room."""
+        writer, lock = self._writer, self._lock
+        if writer is None or lock is None:
+            # No regular file: a FIFO that has lost its reader is as good as new once it has another.
+            return
         try:
-            self._file_system.fsync(fd)
-        finally:
-            self._file_system.close(fd)
-
-    def _ends_inside_line(self, fd: int) -> bool:
-        """Tell whether a crash has left the file without a line end. Not readable is taken for yes: it costs a byte."""
-        size = self._file_system.fstat(fd).st_size
-        if not size:
-            return False
-        try:
-            reader = self._file_system.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except PermissionError:
-            return True
-        try:
-            return self._file_system.pread(reader, 1, size - 1) != b"\n"
-        finally:
-            self._file_system.close(reader)
+            removed = lock.is_removed()
+        except OSError:
+            removed = True
+        if removed:
+            # Held open, it would keep its room on the disk for ever.
+            lock.release()
+        if removed or writer.is_closed or error.errno not in _NO_ROOM:
+            self._end_in_doubt = True
+            with suppress(OSError):
+                writer.close()
 
 
 def build_file(spec: str, args: Sequence[str], options: Mapping[str, str], ack: str) -> FileObserver:
     """
-    Make the observer of C{file:PATH[:format=json|template:template=TEXT:mode=0640]}.
+    Make the observer of C{file:PATH[:format=json|template:template=TEXT:mode=0640:min_free=64MiB:share=yes]}.
 
     @raise ConfigError: an argument or option is wrong, or the file can't be there.
     """
@@ -189,6 +209,28 @@ def build_file(spec: str, args: Sequence[str], options: Mapping[str, str], ack: 
     text = options.get("mode", f"{DEFAULT_MODE:04o}")
     if not _MODE.fullmatch(text):
         raise ConfigError(f"observer 'file': mode={text} is not three octal digits, such as 0640")
-    observer = FileObserver(spec, args[0], render_line_for("file", options), ack, int(text, 8))
+    observer = FileObserver(
+        spec,
+        args[0],
+        render_line_for("file", options),
+        ack,
+        int(text, 8),
+        min_free=_min_free(options.get("min_free")),
+        shared=_shared(options.get("share", "no")),
+    )
     observer.check()
     return observer
+
+
+def _min_free(text: str | None) -> int | None:
+    try:
+        return None if text is None else parse_size(text)
+    except ValueError as error:
+        raise ConfigError(f"observer 'file': min_free={text}: {error}") from error
+
+
+def _shared(text: str) -> bool:
+    try:
+        return parse_flag(text)
+    except ConfigError:
+        raise ConfigError(f"observer 'file': share={text} is not yes or no") from None

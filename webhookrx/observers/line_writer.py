@@ -5,10 +5,18 @@ Appends whole batches of lines to a file descriptor, so that one bad write never
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import select
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from webhookrx.observers.file_lock import one_at_a_time
+
+if TYPE_CHECKING:
+    from webhookrx.disk_space import DiskSpace
 
 #: More pieces than this the kernel refuses in one call (C{IOV_MAX}, Linux).
 MAX_PIECES = 1024
@@ -25,12 +33,19 @@ class FileSystem:
     close = staticmethod(os.close)
     dup = staticmethod(os.dup)
     fstat = staticmethod(os.fstat)
+    statvfs = staticmethod(os.statvfs)
     fchmod = staticmethod(os.fchmod)
+    flock = staticmethod(fcntl.flock)
     fsync = staticmethod(os.fsync)
     fdatasync = staticmethod(os.fdatasync)
     pread = staticmethod(os.pread)
+    pwrite = staticmethod(os.pwrite)
     set_blocking = staticmethod(os.set_blocking)
     writev = staticmethod(os.writev)
+
+    def control(self, fd: int, command: int, argument: bytes | int = 0) -> Any:
+        """Do what C{fcntl.fcntl} does."""
+        return fcntl.fcntl(fd, command, argument)
 
     def wait_writable(self, fd: int) -> None:
         """Block until C{fd} takes bytes again, or never will."""
@@ -47,14 +62,19 @@ class LineWriter:
     writers; so the next batch begins with a line end. The torn bytes stay visible, on a line of their own.
 
     @param torn: what is there already ends inside a line.
+    @param disk_space: asked before each batch whether the disk has room for it, if there is a disk.
+    @ivar torn: the file ends inside a line, as far as this writer knows. Who else writes may set it.
     @ivar is_regular: it is a regular file, so that a sync makes it survive a power cut.
     @ivar is_closed: it can't be used any more.
     """
 
-    def __init__(self, file_system: FileSystem, fd: int, torn: bool = False) -> None:
+    def __init__(
+        self, file_system: FileSystem, fd: int, torn: bool = False, disk_space: DiskSpace | None = None
+    ) -> None:
         self._file_system = file_system
         self._fd = fd
-        self._torn = torn
+        self._disk_space = disk_space
+        self.torn = torn
         self.is_regular = stat.S_ISREG(file_system.fstat(fd).st_mode)
         self.is_closed = False
 
@@ -69,7 +89,9 @@ class LineWriter:
             try:
                 self.sync()
             except OSError:
-                self.close()
+                # Its error is the one to tell, whatever close() has to add.
+                with suppress(OSError):
+                    self.close()
                 raise
 
     def write(self, lines: Sequence[bytes]) -> None:
@@ -78,7 +100,9 @@ class LineWriter:
 
         @raise OSError: some of it, or all, is not written.
         """
-        if self._torn:
+        if self._disk_space is not None and self.is_regular:
+            self._disk_space.check(sum(map(len, lines)), self._fd)
+        if self.torn:
             lines = [b"\n", *lines]
         for start in range(0, len(lines), MAX_PIECES):
             self._write_pieces(lines[start : start + MAX_PIECES])
@@ -97,7 +121,11 @@ class LineWriter:
         return self.is_regular and not self._file_system.fstat(self._fd).st_nlink
 
     def close(self) -> None:
-        """Close the descriptor, if that is not done."""
+        """
+        Close the descriptor, if that is not done.
+
+        @raise OSError: some file systems tell only now that they lost a write. It is closed all the same.
+        """
         if not self.is_closed:
             self.is_closed = True
             self._file_system.close(self._fd)
@@ -109,9 +137,9 @@ class LineWriter:
             # As one piece from here on: the kernel rarely needs a third call.
             rest = memoryview(b"".join(pieces))
             while written < size:
-                self._torn = rest[written - 1] != _LINE_END
+                self.torn = rest[written - 1] != _LINE_END
                 written += self._write_some([rest[written:]])
-        self._torn = False
+        self.torn = False
 
     def _write_some(self, pieces: Sequence[bytes | memoryview]) -> int:
         """Write what the kernel takes in one call, at least one byte."""
@@ -126,3 +154,34 @@ class LineWriter:
             if not written:
                 raise OSError(errno.EIO, "the operating system took no bytes and gave no reason")
             return written
+
+
+class SharedLineWriter(LineWriter):
+    """
+    A L{LineWriter} to a regular file that other processes write to as well.
+
+    One of them may have left a torn line behind, and another may be inside a line after a short write. So each batch
+    waits for its turn, and looks at the end of the file first.
+
+    @param fd: open for reading too.
+    """
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        """
+        Append all the lines, each with its line end, when no other process does.
+
+        @raise OSError: some of it, or all, is not written.
+        """
+        with one_at_a_time(self._file_system, self._fd):
+            self.torn = ends_inside_line(self._file_system, self._fd)
+            super().write(lines)
+
+
+def ends_inside_line(file_system: FileSystem, fd: int) -> bool:
+    """
+    Tell whether a crash, or somebody else, has left a file without a line end.
+
+    @param fd: open for reading.
+    """
+    size = file_system.fstat(fd).st_size
+    return bool(size) and file_system.pread(fd, 1, size - 1) != b"\n"

@@ -5,6 +5,8 @@ C{stdout}: writes lines to standard output, apart from the service's own log.
 from __future__ import annotations
 
 import errno
+import fcntl
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -28,7 +30,8 @@ class StdoutObserver:
 
     C{twistd} puts its log in the place of C{sys.stdout}, so that one can't be used. With C{--ack durable} it syncs
     when the descriptor is a regular file; a pipe or terminal has no disk, so there its word means C{"written"}.
-    After a failed sync nothing is safe any more until the service is restarted: there is no name to open again.
+    After a failed sync the file behind the descriptor is opened anew through C{/proc}, if it was opened for appending.
+    If not, nothing is safe any more until the service is restarted: whoever shares the descriptor would write over it.
 
     @param spec: the spec string.
     @param render_line: makes a line of a message.
@@ -68,7 +71,7 @@ class StdoutObserver:
         """
         writer = self._writer
         if writer is None or writer.is_closed:
-            raise OSError(errno.EBADF, "standard output was closed after a failed sync")
+            writer = self._writer = self._open_anew()
         writer.append(cast("Sequence[bytes]", batch), sync=self._sync_wanted)
 
     def reopen(self) -> None:
@@ -79,6 +82,23 @@ class StdoutObserver:
         if self._writer is not None:
             writer, self._writer = self._writer, None
             writer.close()
+
+    def _open_anew(self) -> LineWriter:
+        """
+        Open the file behind the descriptor once more, so that a sync means something again.
+
+        @raise OSError: it is not to be had, or must not be opened.
+        """
+        file_system = self._file_system
+        if not file_system.control(self._fd, fcntl.F_GETFL) & os.O_APPEND:
+            raise OSError(
+                errno.EBADF,
+                "a sync of standard output failed, and it can't be opened again: it was not opened for appending",
+            )
+        return LineWriter(
+            file_system,
+            file_system.open(f"/proc/self/fd/{self._fd}", os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY),
+        )
 
     def _identify(self) -> tuple[int, int]:
         try:
