@@ -184,6 +184,13 @@ class RecordingConsumerTests(SynchronousTestCase):
 
         self.assertEqual([failure], told)
 
+    def test_seconds_to_room(self) -> None:
+        """It tells the seconds that it was given."""
+        consumer = RecordingConsumer(Clock())
+        consumer.seconds_to_room = 7
+
+        self.assertEqual(7, consumer.retry_after())
+
 
 class MakeMessageTests(SynchronousTestCase):
     """make_message makes a message of pairs."""

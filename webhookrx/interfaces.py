@@ -7,7 +7,7 @@ Twisted lives from here up.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import Attribute, Interface
@@ -57,7 +57,9 @@ class IMessageObserver(Interface):
         """
         Make a batch as safe as the C{--ack} level asks.
 
-        @return: None when all of it is safe, else one entry a message: None, or why that one is not safe.
+        @return: None when all of it is safe, else one entry a message: None, or why that one is not safe;
+            L{webhookrx.errors.Rejected} says that no retry mends it.
+        @raise webhookrx.errors.Unavailable: none of the batch is safe, and the same batch may be tried again.
         @raise Exception: none of the batch is safe.
         """
 
@@ -66,6 +68,54 @@ class IMessageObserver(Interface):
 
     def close() -> None:
         """Let go of everything."""
+
+
+class IWaitingObserver(IMessageObserver):
+    """An observer whose C{store} may wait for something outside, such as another machine."""
+
+    def hurry() -> None:
+        """
+        The receiver stops: a C{store} that waits, and any that is called from now on, tries once more at most and
+        ends soon, with an exception if need be. Called in the reactor thread, beside a running C{store}.
+        """
+
+
+class Backlog(NamedTuple):
+    """
+    What an observer keeps that another one is still to get.
+
+    @ivar messages: how many wait.
+    @ivar bytes: what they take.
+    @ivar oldest: when the oldest of them was received, nanoseconds since the epoch; None when none waits.
+    @ivar dead: messages that were refused for good and are kept apart.
+    @ivar dropped: messages that were dropped for want of room or for their age, since the start.
+    @ivar away: why the other observer does not take messages now; None when it does, as far as is known.
+    @ivar full: no more messages are taken.
+    @ivar damaged: damaged files that were put aside, since the start.
+    """
+
+    messages: int
+    bytes: int
+    oldest: int | None
+    dead: int
+    dropped: int
+    away: str | None
+    full: bool
+    damaged: int = 0
+
+
+class IBufferingObserver(IWaitingObserver):
+    """An observer that keeps messages for another one which may be away."""
+
+    def backlog() -> Backlog:
+        """Tell what waits, from any thread, without waiting for a disk."""
+
+    def finish() -> None:
+        """
+        Nothing more is stored: end what goes on beside C{store}, and wait for that, some seconds at most.
+
+        Called in the thread of C{store}, after the last one and L{hurry}, and before C{close}.
+        """
 
 
 class IMessageConsumer(Interface):
@@ -101,6 +151,9 @@ class IMessageConsumer(Interface):
         @raise webhookrx.errors.NoRoom: the queue is full; C{acknowledge} is not called.
         """
 
+    def retry_after() -> int:
+        """Return after how many seconds there should be room again, by how fast the queue drains; at least 1."""
+
 
 class IObserverFactory(Interface):
     """
@@ -121,15 +174,24 @@ class IObserverFactory(Interface):
 class ITraffic(Interface):
     """Is told what happens on the wire, to count it and to log it."""
 
-    def refused(reason: Reason, detail: str, peer: str, method: bytes, path: bytes) -> None:
-        """A request was refused. C{path} is raw, without the query; both it and C{method} may be empty."""
+    def refused(reason: Reason, detail: str, peer: str, method: bytes, path: bytes, source: str = "") -> None:
+        """
+        A request was refused.
 
-    def accepted(source: str, notes: Sequence[str], left_out: int) -> None:
+        @param path: raw, without the query; both it and C{method} may be empty.
+        @param source: the name of the source whose pattern matched; empty when none has, or not yet.
+        """
+
+    def answered(source: str, seconds: float) -> None:
+        """A message was answered with 200, so many seconds after its request was there in full."""
+
+    def accepted(source: str, notes: Sequence[str], left_out: int, size: int) -> None:
         """
         A message was made.
 
         @param notes: words for what was worth counting about it.
         @param left_out: how many names of its payload were the receiver's own.
+        @param size: bytes of its body as it came by the wire.
         """
 
     def handshake_failed(peer: str, failure: Failure) -> None:

@@ -128,7 +128,8 @@ class StepWorker:
         self._tasks: deque[tuple[Work, Done]] = deque()
 
     def start(self) -> None:
-        """Begin to work."""
+        """Begin to work, or begin again."""
+        self.is_stopped = False
         self.release()
 
     def run(self, work: Work, done: Done) -> None:
@@ -171,6 +172,7 @@ class RecordingConsumer:
     @ivar messages: all that were written, in order.
     @ivar failure: what messages are acknowledged with; None means that they are safe.
     @ivar is_full: refuse everything, whatever the limits say.
+    @ivar seconds_to_room: what it says when it is asked after how many seconds there should be room.
     """
 
     def __init__(
@@ -179,6 +181,7 @@ class RecordingConsumer:
         self.messages: list[Message] = []
         self.failure: NotStored | None = None
         self.is_full = False
+        self.seconds_to_room = 1
         self.budget = Budget(max_bytes, max_messages)
         self._clock = clock
         self._gate = ProducerGate(self.budget)
@@ -228,6 +231,10 @@ class RecordingConsumer:
         self._waiting.append((acknowledge, size))
         self._clock.callLater(0, self._end_turn)
         self._gate.grew()
+
+    def retry_after(self) -> int:
+        """Return what it was told to."""
+        return self.seconds_to_room
 
     def _end_turn(self) -> None:
         if not self._held:

@@ -161,6 +161,18 @@ class ConsumerContract(_Base):
         self.finish()
         self.assertTrue(consumer.reserve(size, small=True))
 
+    def test_retry_after(self) -> None:
+        """It tells whole seconds, at least one and not more than a minute, when it is full and when it is not."""
+        consumer = self.make_consumer(max_messages=2)
+        self.assertEqual(1, consumer.retry_after())
+        self.hold()
+        self.write(consumer, "one", "two")
+
+        seconds = consumer.retry_after()
+
+        self.assertIsInstance(seconds, int)
+        self.assertIn(seconds, range(1, 61))
+
     def test_pause_and_resume(self) -> None:
         """Past three quarters of the messages the producer is paused, at half of them it is resumed; once each."""
         consumer = self.make_consumer(max_messages=8)

@@ -106,6 +106,18 @@ class ObserverContract(_Base):
         self.assertEqual(["before", "after"], self.stored_texts())
         observer.close()
 
+    def test_open_again(self) -> None:
+        """Once closed it can be opened again, and goes on."""
+        observer = self.opened()
+
+        self.store(observer, "before")
+        observer.close()
+        observer.open()
+        self.assertIsNone(self.store(observer, "after"))
+
+        self.assertEqual(["before", "after"], self.stored_texts())
+        observer.close()
+
     def test_failure_is_told(self) -> None:
         """When it can't store, it raises, or returns an error for each message; it never says that all is well."""
         observer = self.opened()

@@ -60,6 +60,17 @@ class WorkerContract(_Base):
         results[-1].addCallback(lambda _: self.assertEqual(list(range(10)), seen))
         return self.settled(results[-1])
 
+    def test_start_again(self) -> Deferred[None]:
+        """After a stop it can be started again."""
+        worker = self.make_worker()
+        worker.start()
+        worker.stop()
+        worker.start()
+        result = self.run_in(worker, lambda: "again")
+        result.addCallback(self.assertEqual, "again")
+        worker.stop()
+        return self.settled(result)
+
     def test_later(self) -> Deferred[None]:
         """C{done} is never called before run() has returned, nor before start()."""
         worker = self.make_worker()

@@ -38,10 +38,13 @@ class Rig:
         max_messages: int = 100,
         max_batch_bytes: int = MiB,
         start: bool = True,
+        patience: float = 30.0,
+        pause_time: float = 2.0,
     ) -> None:
         self.clock = Clock()
         self.workers: list[StepWorker] = []
         self.reports: list[tuple[str, str, int]] = []
+        self.stored: list[tuple[str, int, int, float]] = []
         self.chain = Chain(
             self.clock,
             observers,
@@ -51,6 +54,10 @@ class Rig:
             max_batch_bytes=max_batch_bytes,
             make_worker=self.make_worker,
             report=lambda spec, error, count: self.reports.append((spec, str(error), count)),
+            patience=patience,
+            pause_time=pause_time,
+            stored=lambda *told: self.stored.append(told),
+            monotonic=self.clock.seconds,
         )
         if start:
             self.chain.start()
@@ -64,6 +71,12 @@ class Rig:
     def turns(self) -> None:
         """Let turns pass until nothing is left to do."""
         self.clock.advance(0)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, and tick at the end of it, twice: a chain does not give up on an observer at first sight."""
+        self.clock.advance(seconds)
+        self.chain.tick()
+        self.chain.tick()
 
     def write(self, *messages: str) -> list[NotStored | None]:
         """Write messages; return the list that their acknowledgements go to."""

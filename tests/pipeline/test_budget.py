@@ -40,6 +40,14 @@ class BudgetTests(SynchronousTestCase):
         budget.release(75)
         self.assertTrue(budget.reserve(50))
 
+    def test_no_body_for_a_message_too_many(self) -> None:
+        """With as many messages as may be, a body that would become one more is not begun."""
+        budget = Budget(1000, 1)
+        self.assertTrue(budget.has_room(1))
+        budget.add_message(1)
+        self.assertFalse(budget.has_room(1))
+        self.assertFalse(budget.reserve(1, small=True))
+
     def test_large_message(self) -> None:
         """A message that is larger than the limit finds room when no other waits, and only then."""
         budget = Budget(10, 10)
@@ -121,6 +129,62 @@ class BudgetTests(SynchronousTestCase):
         budget.remove_messages(len(sizes), sum(sizes))
 
         self.assertEqual((0, 0, 0), (budget.bytes, budget.message_bytes, budget.messages))
+
+    def test_narrow(self) -> None:
+        """While there is less room, messages and bodies are taken until it is used, and the last may be larger."""
+        budget = Budget(100, 10)
+        budget.narrow(20)
+        self.assertFalse(budget.is_full())
+        self.assertTrue(budget.add_message(19))
+        self.assertEqual((False, True), (budget.is_full(), budget.has_room(40)))
+        self.assertTrue(budget.add_message(30))
+        self.assertEqual((True, False, False), (budget.is_full(), budget.has_room(1, small=True), budget.reserve(1)))
+        budget.remove_messages(1, 30)
+        self.assertEqual((False, True), (budget.is_full(), budget.reserve(1)))
+        budget.add_message(1)
+        self.assertTrue(budget.is_full())
+        budget.narrow(float("inf"))
+
+        self.assertEqual((False, True), (budget.is_full(), budget.has_room(40)))
+
+    def test_resize(self) -> None:
+        """Other limits hold from then on, with their marks; what is there stays counted, though it be more."""
+        budget = Budget(100, 10)
+        for _ in range(5):
+            budget.add_message(10)
+        budget.resize(40, 8)
+        self.assertEqual((50, 5), (budget.bytes, budget.messages))
+        self.assertEqual((True, True), (budget.is_full(), budget.is_above_high_mark()))
+        self.assertFalse(budget.add_message(1))
+        budget.remove_messages(4, 40)
+        self.assertTrue(budget.is_below_low_mark())
+        budget.resize(1000, 1)
+        self.assertTrue(budget.is_full())
+        self.assertFalse(budget.is_below_low_mark())
+        budget.resize(1000, 100)
+
+        self.assertTrue(budget.reserve(500))
+
+    def test_recount(self) -> None:
+        """A message whose size is known better is counted for that, though there is no room."""
+        budget = Budget(100, 10)
+        budget.add_message(60)
+        budget.recount(60, 150)
+        self.assertEqual((150, 150, 1), (budget.bytes, budget.message_bytes, budget.messages))
+        budget.recount(150, 20)
+        self.assertEqual((20, 20, 1), (budget.bytes, budget.message_bytes, budget.messages))
+
+    def test_over_low_mark(self) -> None:
+        """What has to leave until the producer is resumed, or until there is room where there is less of it."""
+        budget = Budget(100, 10)
+        self.assertLess(budget.messages_over_low_mark(), 1)
+        self.assertLess(budget.bytes_over_low_mark(), 1)
+        for _ in range(8):
+            budget.add_message(10)
+        self.assertEqual((3, 30), (budget.messages_over_low_mark(), budget.bytes_over_low_mark()))
+        budget.narrow(15)
+
+        self.assertEqual((3, 65), (budget.messages_over_low_mark(), budget.bytes_over_low_mark()))
 
 
 class SizeOfTests(SynchronousTestCase):

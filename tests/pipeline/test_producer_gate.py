@@ -55,3 +55,36 @@ class ProducerGateTests(SynchronousTestCase):
         gate.grew()
 
         self.assertEqual(["pause"], producer.calls)
+
+    def test_open(self) -> None:
+        """It can be opened above the marks; what comes then closes it again, and one that is open is left alone."""
+        budget = Budget(100, 4)
+        gate = ProducerGate(budget)
+        producer = RecordingProducer()
+        gate.open()
+        gate.register(producer, True)
+        gate.open()
+        for _ in range(4):
+            budget.add_message(1)
+        gate.grew()
+        gate.open()
+        gate.shrank()
+        self.assertEqual(["pause", "resume"], producer.calls)
+        gate.grew()
+
+        self.assertEqual(["pause", "resume", "pause"], producer.calls)
+
+    def test_stop(self) -> None:
+        """The producer is told once that nothing more is taken, and hears nothing after that."""
+        budget = Budget(100, 4)
+        gate = ProducerGate(budget)
+        producer = RecordingProducer()
+        gate.stop()
+        gate.register(producer, True)
+        gate.stop()
+        gate.stop()
+        for _ in range(4):
+            budget.add_message(1)
+        gate.grew()
+
+        self.assertEqual(["stop"], producer.calls)

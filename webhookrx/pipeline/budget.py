@@ -5,6 +5,7 @@ How much may wait: bytes and messages counted against two limits. No reactor, no
 from __future__ import annotations
 
 import sys
+from math import inf
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,6 +29,8 @@ class Budget:
     The marks look at messages alone: those leave by themselves once observers have them safe. Bodies that senders
     have not finished do not, so pausing the senders because of them would wait for ever.
 
+    For a time there may be less room: while observers can't keep up, what waits long helps nobody (L{narrow}).
+
     @ivar bytes: reserved bytes and the bytes of messages together.
     @ivar message_bytes: the bytes of messages.
     @ivar messages: messages that wait.
@@ -42,12 +45,21 @@ class Budget:
         "_max_messages",
         "_max_reserved",
         "_max_reserved_small",
+        "_room",
         "bytes",
         "message_bytes",
         "messages",
     )
 
     def __init__(self, max_bytes: int, max_messages: int) -> None:
+        self._room = inf
+        self.bytes = 0
+        self.message_bytes = 0
+        self.messages = 0
+        self.resize(max_bytes, max_messages)
+
+    def resize(self, max_bytes: int, max_messages: int) -> None:
+        """Set other limits. What is counted stays counted, though it be more."""
         self._max_bytes = max_bytes
         self._max_messages = max_messages
         self._max_reserved = largest_body(max_bytes)
@@ -56,9 +68,14 @@ class Budget:
         self._high_messages = max_messages * 3 // 4
         self._low_bytes = max_bytes // 2
         self._low_messages = max_messages // 2
-        self.bytes = 0
-        self.message_bytes = 0
-        self.messages = 0
+
+    def narrow(self, room: float) -> None:
+        """
+        Take nothing more, bodies included, while messages hold C{room} bytes; infinite for no such limit.
+
+        Whether they do is looked at before a message and not after it, so that a large one passes too.
+        """
+        self._room = room
 
     def reserve(self, size: int, *, small: bool = False) -> bool:
         """Count C{size} bytes of a body in progress; False, and nothing counted, when there is no room."""
@@ -71,7 +88,8 @@ class Budget:
         """Tell whether C{size} bytes of a body in progress would find room now."""
         total = self.bytes + size
         most = self._max_reserved_small if small else self._max_reserved
-        return total <= self._max_bytes and total - self.message_bytes <= most
+        fits = total <= self._max_bytes and total - self.message_bytes <= most
+        return fits and self.message_bytes < self._room and self.messages < self._max_messages
 
     def release(self, size: int) -> None:
         """Give back C{size} reserved bytes."""
@@ -79,7 +97,11 @@ class Budget:
 
     def is_full(self) -> bool:
         """Tell whether there is surely no room for a message, whatever its size."""
-        return self.messages >= self._max_messages or (self.messages > 0 and self.bytes >= self._max_bytes)
+        return (
+            self.messages >= self._max_messages
+            or (self.bytes >= self._max_bytes and self.messages > 0)
+            or self.message_bytes >= self._room
+        )
 
     def add_message(self, size: int) -> bool:
         """Count a message of C{size} bytes; False, and nothing counted, when there is no room."""
@@ -90,6 +112,19 @@ class Budget:
         self.message_bytes += size
         self.messages += 1
         return True
+
+    def recount(self, was: int, size: int) -> None:
+        """Count a message for C{size} bytes that was counted for C{was}, whether there is room for more or not."""
+        self.bytes += size - was
+        self.message_bytes += size - was
+
+    def messages_over_low_mark(self) -> int:
+        """Return how many messages have to leave until the producer is resumed; less than 1: none."""
+        return self.messages - self._low_messages
+
+    def bytes_over_low_mark(self) -> float:
+        """Return how many bytes of messages have to leave until there is room for sure; less than 1: none."""
+        return self.message_bytes - min(self._low_bytes, self._room)
 
     def remove_messages(self, count: int, size: int) -> None:
         """Give back what C{count} messages of C{size} bytes in all held."""

@@ -4,35 +4,39 @@ The chain: takes messages from the web side, brings each to every observer, and 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
-from twisted.internet.defer import Deferred
-from twisted.logger import Logger
+from twisted.internet.defer import Deferred, fail
 from zope.interface import implementer
 
-from webhookrx.config.settings import MiB
-from webhookrx.errors import ConfigError, NoRoom, NotStored
+from webhookrx.config.settings import Limits, MiB
+from webhookrx.errors import NoRoom, NotStored
 from webhookrx.interfaces import IMessageConsumer
+from webhookrx.pipeline.batch import Batch, text_of
 from webhookrx.pipeline.budget import Budget, size_of
-from webhookrx.pipeline.group_commit import Batch, Lane, text_of
+from webhookrx.pipeline.group_commit import Lane, LaneContext
+from webhookrx.pipeline.lanes import Lanes, check_observers
+from webhookrx.pipeline.outflow import Outflow
+from webhookrx.pipeline.pace import Pace
 from webhookrx.pipeline.producer_gate import ProducerGate
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IDelayedCall, IPushProducer, IReactorTime
 
+    from webhookrx.errors import ConfigError
     from webhookrx.interfaces import Acknowledge, IMessageObserver, Prepared
     from webhookrx.message.message import Message
-    from webhookrx.pipeline.group_commit import Report
+    from webhookrx.pipeline.group_commit import LaneState, Report, Stored
     from webhookrx.pipeline.worker import Worker
 
 #: Messages of one turn beyond this go out as further batches, so that one C{store} stays bounded in time.
 MAX_BATCH_BYTES = 4 * MiB
 
-_log = Logger()
-
-_STRENGTHS = {"queued": 0, "written": 1, "durable": 2}
+_LIMITS = Limits()
 
 
 @implementer(IMessageConsumer)
@@ -43,8 +47,10 @@ class Chain:
     Every observer gets every message, whatever becomes of it at the others. With C{ack} C{"queued"} a message is
     acknowledged at the end of its turn, else when the last observer is done with it.
 
+    Something must call L{tick} about twice a second.
+
     @param clock: tells when a turn ends.
-    @param observers: at least one; not open yet.
+    @param observers: at least one, each once; not open yet.
     @param ack: C{"durable"}, C{"written"} or C{"queued"}.
     @param max_bytes: limit of what is reserved, queued and being stored, together.
     @param max_messages: limit of messages without their last acknowledgement.
@@ -53,6 +59,11 @@ class Chain:
     @param report: told of each failure in the reactor thread: an observer's spec, what went wrong, and how many
         messages it hit, 0 when none. It may be called for every message, so it limits its own rate;
         it must not raise.
+    @param patience: seconds that a C{store} may run before its observer is given nothing more until it is back.
+    @param pause_time: seconds that more may wait than is stored soon, until that is refused.
+    @param stored: told in the reactor thread of each C{store} that came back, well or not: the observer's spec,
+        messages, bytes, and seconds in the worker's thread; it must not raise.
+    @param monotonic: seconds on a clock that nobody sets; it is asked from all threads.
     @param max_batch_bytes: a single message may be larger.
     """
 
@@ -66,35 +77,33 @@ class Chain:
         max_messages: int,
         make_worker: Callable[[str], Worker],
         report: Report,
+        patience: float = _LIMITS.answer_time,
+        pause_time: float = _LIMITS.pause_time,
+        stored: Stored | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
         max_batch_bytes: int = MAX_BATCH_BYTES,
     ) -> None:
-        if not observers:
-            raise ValueError("a chain needs an observer")
         self.budget = Budget(max_bytes, max_messages)
         self._clock = clock
         self._ack = ack
-        self._acknowledge_on_flush = ack == "queued"
         self._report = report
+        self._pause_time = pause_time
+        self._monotonic = monotonic
         self._max_batch_bytes = max_batch_bytes
+        self._make_worker = make_worker
         self._gate = ProducerGate(self.budget)
-        self._ways: list[tuple[Callable[[Message], Prepared], str]] = []
-        self._lanes = [
-            Lane(
-                observer,
-                self._way_of(observer),
-                make_worker(f"observer-{number}"),
-                max_batch_bytes,
-                self.flush,
-                self._settle,
-                report,
-            )
-            for number, observer in enumerate(observers)
-        ]
-        self._gathered = [Batch(len(self._ways))]
+        self._outflow = Outflow(monotonic())
+        self._room = inf
+        self._context = LaneContext(self.flush, self._settle, report, stored, monotonic)
+        self._lanes = Lanes(observers, self._make_lane, patience)
+        self._gathered: list[Batch] = []
+        self._find_ways()
         self._flush_call: IDelayedCall | None = None
-        self._running = False
+        self._running = False  # between start() and stop()
+        self._takes = False  # running, and observers are not being exchanged
+        self._held: list[tuple[Message, Acknowledge, int]] = []  # what comes meanwhile, and its size by estimate
+        self._replaced: Deferred[None] | None = None
         self._stopping: list[Deferred[None]] = []
-        self._open_lanes = 0
 
     # IMessageConsumer
 
@@ -129,8 +138,133 @@ class Chain:
 
         @raise NoRoom: the queue is full, or the chain does not run; C{acknowledge} is not called.
         """
-        if not self._running or self.budget.is_full():
-            raise NoRoom
+        if not self._takes or self.budget.is_full():
+            self._hold(message, acknowledge)
+            return
+        self._gather(message, acknowledge)
+
+    def retry_after(self) -> int:
+        """Return after how many seconds there should be room again, by how fast the queue drained lately; 1 to 60."""
+        budget = self.budget
+        return self._outflow.seconds_for(
+            self._monotonic(), budget.messages_over_low_mark(), budget.bytes_over_low_mark()
+        )
+
+    # The rest of its life
+
+    def start(self) -> None:
+        """
+        Open the observers and start their workers.
+
+        @raise ConfigError: an observer can't be opened; those before it are closed again.
+        """
+        self._lanes.start()
+        self._running = self._takes = True
+
+    def tick(self) -> None:
+        """
+        Look at what time may have changed; to be called about every half second of the monotonic clock.
+
+        It hands over what was gathered, too: that happens by itself at the end of each turn, but C{callLater} goes by
+        the wall clock, so a clock that is set back could hold a turn's end up for as long.
+        """
+        now = self._monotonic()
+        self.flush()
+        self._outflow.tick(now, self.budget.messages)
+        self._lanes.look(now)
+        self._narrow()
+
+    def flush(self) -> None:
+        """Hand what was gathered so far to the observers."""
+        if self._flush_call is not None:
+            self._flush_call.cancel()
+            self._end_turn()
+
+    def reopen(self) -> None:
+        """Let all observers close and open anew by name, each between two of its batches. Failures are reported."""
+        if self._takes:
+            self._lanes.reopen()
+
+    def replace(self, observers: Sequence[IMessageObserver], *, ack: str) -> Deferred[None]:
+        """
+        Have exactly these observers from now on. One that is there already goes on as it is.
+
+        Messages are taken all the time. What came before goes to the old observers. What comes while those that leave
+        finish and are closed waits for the new ones. One that leaves and does not finish within C{patience} is
+        left to itself, and what it has not stored has failed.
+
+        @return: errbacks with L{ConfigError} when a new observer can't be opened; then all is as it was. An old
+            observer that can't be opened again is reported, and fails its messages until it can be.
+            With C{ValueError}: no observer, or one of them twice. With C{RuntimeError}: the chain does not run, or
+            observers are being replaced already.
+        """
+        if not self._takes:
+            return fail(RuntimeError("observers can be replaced only while the chain runs, and once at a time"))
+        try:
+            check_observers(observers)
+        except ValueError:
+            return fail()
+        self.flush()
+        result: Deferred[None] = Deferred()
+        self._takes = False
+        self._replaced = result
+        self._narrow()
+        self._lanes.exchange(observers, self._monotonic(), partial(self._exchanged, ack))
+        return result
+
+    def set_limits(self, *, max_bytes: int, max_messages: int, patience: float, pause_time: float) -> None:
+        """Go by other limits from now on; see the constructor."""
+        self.budget.resize(max_bytes, max_messages)
+        self._lanes.patience = patience
+        self._pause_time = pause_time
+        for lane in self._lanes.current:
+            lane.pace.pause_time = pause_time
+        self._gate.grew()
+        self._gate.shrank()
+
+    def stop(self) -> Deferred[None]:
+        """
+        Take no more messages, store and acknowledge what is there, and close the observers.
+
+        The result comes when the last one is closed. An observer that hangs holds it up: the caller sets the limit.
+        """
+        result: Deferred[None] = Deferred()
+        if self._running:
+            self._running = self._takes = False
+            self._stopping.append(result)
+            self._gate.stop()
+            if self._replaced is None:
+                self._stop_lanes()
+        elif self._stopping:
+            self._stopping.append(result)
+        else:
+            result.callback(None)
+        return result
+
+    # What is to be seen of it
+
+    def lanes(self) -> list[LaneState]:
+        """Tell how each observer is doing."""
+        return self._lanes.states(self._monotonic())
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether an observer has not answered for too long."""
+        return any(lane.is_stalled for lane in self._lanes.current)
+
+    def weaker_than_ack(self) -> list[str]:
+        """Return a warning for each observer whose word means less than the C{--ack} level says. Call it once open."""
+        return self._lanes.weaker_than(self._ack)
+
+    # Gathering
+
+    def _gather(self, message: Message, acknowledge: Acknowledge, counted: int | None = None) -> None:
+        """
+        Prepare a message for all observers, and put it into the batch of this turn.
+
+        @param counted: bytes that it is counted for already, so that it needs no more room.
+        @raise NoRoom: it has turned out too large.
+        """
         prepared: list[Prepared | None] = []
         failure: NotStored | None = None
         size = 0
@@ -144,7 +278,9 @@ class Chain:
                 failure = failure or NotStored(f"{spec}: {text_of(error)}")
                 self._report(spec, text_of(error), 1)
             prepared.append(item)
-        if not self.budget.add_message(size):
+        if counted is not None:
+            self.budget.recount(counted, size)
+        elif not self.budget.add_message(size):
             raise NoRoom
         batch = self._gathered[-1]
         if batch.size + size > self._max_batch_bytes and batch.acknowledges:
@@ -161,125 +297,104 @@ class Chain:
             self._flush_call = self._clock.callLater(0, self._end_turn)
         self._gate.grew()
 
-    # The rest of its life
-
-    def start(self) -> None:
+    def _hold(self, message: Message, acknowledge: Acknowledge) -> None:
         """
-        Open the observers and start their workers.
+        Keep a message while observers are being exchanged: only the new ones know how to prepare it.
 
-        @raise ConfigError: an observer can't be opened; those before it are closed again.
+        @raise NoRoom: there is no such exchange, or no room.
         """
-        opened: list[Lane] = []
-        for lane in self._lanes:
-            try:
-                lane.observer.open()
-            except Exception as error:
-                for other in opened:
-                    with suppress(Exception):  # what stopped the start is the one to tell
-                        other.observer.close()
-                if isinstance(error, ConfigError):
-                    raise
-                raise ConfigError(f"observer {lane.observer.spec} can't be opened: {error}") from error
-            opened.append(lane)
-        for lane in self._lanes:
-            lane.start()
-        self._open_lanes = len(self._lanes)
-        self._running = True
-
-    def flush(self) -> None:
-        """
-        Hand what was gathered so far to the observers.
-
-        It happens by itself at the end of each turn. But C{callLater} goes by the wall clock, so a clock that is set
-        back could hold a turn's end up for as long; something on the monotonic clock should call this now and then.
-        """
-        if self._flush_call is not None:
-            self._flush_call.cancel()
-            self._end_turn()
-
-    def reopen(self) -> None:
-        """Let all observers close and open anew by name, each between two of its batches. Failures are reported."""
-        if self._running:
-            for lane in self._lanes:
-                lane.reopen()
-
-    def stop(self) -> Deferred[None]:
-        """
-        Take no more messages, store and acknowledge what is there, and close the observers.
-
-        The result comes when the last one is closed. An observer that hangs holds it up: the caller sets the limit.
-        """
-        result: Deferred[None] = Deferred()
-        if self._running:
-            self._running = False
-            self._gate.stop()
-            self.flush()
-            self._stopping.append(result)
-            for lane in self._lanes:
-                lane.stop(self._lane_stopped)
-        elif self._open_lanes:
-            self._stopping.append(result)
-        else:
-            result.callback(None)
-        return result
-
-    def weaker_than_ack(self) -> list[str]:
-        """Return a warning for each observer whose word means less than the C{--ack} level says. Call it once open."""
-        return [
-            f"--ack {self._ack} is more than observer {observer.spec} can promise: "
-            f"its word means {observer.promise!r}, so a 200 means no more than that"
-            for observer in (lane.observer for lane in self._lanes)
-            if _STRENGTHS.get(observer.promise, 0) < _STRENGTHS[self._ack]
-        ]
-
-    def _way_of(self, observer: IMessageObserver) -> int:
-        """Return the index of this observer's way to prepare. Observers with equal C{prepare} share one."""
-        for index, (prepare, _) in enumerate(self._ways):
-            if prepare == observer.prepare:
-                return index
-        self._ways.append((observer.prepare, observer.spec))
-        return len(self._ways) - 1
+        if not self._running or self._takes or self.budget.is_full():
+            raise NoRoom
+        size = size_of(message)
+        if not self.budget.add_message(size):
+            raise NoRoom
+        self._held.append((message, acknowledge, size))
+        self._gate.grew()
 
     def _end_turn(self) -> None:
         """Hand the gathered batches to every lane, and begin another."""
         self._flush_call = None
         batches = self._gathered
         self._gathered = [Batch(len(self._ways))]
+        refused: list[Batch] = []
         for batch in batches:
-            batch.outstanding = len(self._lanes)
+            batch.outstanding = len(self._routes)
             batch.count = len(batch.acknowledges)
-            for lane in self._lanes:
-                lane.submit(batch)
+            refused += [batch for lane, way in self._routes if not lane.submit(batch, batch.prepared[way])]
         # Only after the lanes have begun: the disk works while the answers are written.
-        if self._acknowledge_on_flush:
+        if refused:
+            self._settle(refused)
+        if self._ack == "queued":
             for batch in batches:
-                _acknowledge(batch)
+                batch.acknowledge()
 
     def _settle(self, batches: list[Batch]) -> None:
         """Take note that one more lane is done with these batches, and finish those that were its last."""
+        self._narrow()
         for batch in batches:
             batch.outstanding -= 1
             if not batch.outstanding:
                 # First the room, so that who is acknowledged can send its next message at once.
                 self.budget.remove_messages(batch.count, batch.size)
-                if not self._acknowledge_on_flush:
-                    _acknowledge(batch)
+                self._outflow.left(batch.count, batch.size)
+                batch.acknowledge()
         self._gate.shrank()
 
-    def _lane_stopped(self) -> None:
-        self._open_lanes -= 1
-        if not self._open_lanes:
-            waiting, self._stopping = self._stopping, []
-            for result in waiting:
-                result.callback(None)
+    def _narrow(self) -> None:
+        """Refuse early what an observer that can't keep up would not store soon."""
+        # While observers are exchanged nothing drains, and that is no fault of those who send.
+        room = min(lane.pace.room for lane in self._lanes.current) if self._replaced is None else inf
+        if room != self._room:
+            self.budget.narrow(room)
+            if self._room == inf:
+                # Who is not read from waits all the same, only elsewhere.
+                self._gate.open()
+            self._room = room
 
+    # Lanes
 
-def _acknowledge(batch: Batch) -> None:
-    """Tell everyone who waits for a message of this batch, whatever any of them does about it."""
-    failures = batch.failures
-    acknowledges, batch.acknowledges = batch.acknowledges, []
-    for place, acknowledge in enumerate(acknowledges):
-        try:
-            acknowledge(failures.get(place))
-        except Exception:
-            _log.failure("An acknowledgement of a message failed")
+    def _make_lane(self, observer: IMessageObserver, number: int) -> Lane:
+        pace = Pace(self._max_batch_bytes, self._pause_time)
+        return Lane(observer, self._make_worker(f"observer-{number}"), pace, self._context)
+
+    def _find_ways(self) -> None:
+        """Find the ways to prepare a message, and who takes which. Observers with equal C{prepare} share one."""
+        self._ways: list[tuple[Callable[[Message], Prepared], str]] = []
+        self._routes: list[tuple[Lane, int]] = []
+        for lane in self._lanes.current:
+            observer = lane.observer
+            prepares = [prepare for prepare, _ in self._ways]
+            if observer.prepare not in prepares:
+                prepares.append(observer.prepare)
+                self._ways.append((observer.prepare, observer.spec))
+            self._routes.append((lane, prepares.index(observer.prepare)))
+        self._gathered = [Batch(len(self._ways))]
+
+    def _exchanged(self, ack: str, problem: ConfigError | None) -> None:
+        """The lanes are the new ones, or the old ones again: go on with what was held."""
+        result, self._replaced = self._replaced, None
+        assert result is not None
+        if problem is None:
+            self._ack = ack
+        self._find_ways()
+        self._takes = self._running
+        held, self._held = self._held, []
+        for message, acknowledge, size in held:
+            self._gather(message, acknowledge, size)
+        self._narrow()
+        self._gate.shrank()
+        if self._stopping:
+            self._stop_lanes()
+        if problem is None:
+            result.callback(None)
+        else:
+            result.errback(problem)
+
+    def _stop_lanes(self) -> None:
+        self.flush()
+        self._lanes.stop(self._stopped)
+
+    def _stopped(self) -> None:
+        waiting, self._stopping = self._stopping, []
+        for result in waiting:
+            result.callback(None)

@@ -60,7 +60,12 @@ class ProducerGate:
 
     def shrank(self) -> None:
         """Look at the budget after something was taken from it."""
-        if self._paused and self._producer is not None and self._budget.is_below_low_mark():
+        if self._budget.is_below_low_mark():
+            self.open()
+
+    def open(self) -> None:
+        """Resume the producer, however much waits, until more comes."""
+        if self._paused and self._producer is not None:
             self._paused = False
             with _log.failuresHandled("Resuming the producer failed"):
                 self._producer.resumeProducing()
