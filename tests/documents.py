@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from webhookrx.config.option_table import limit_table, option_table
 from webhookrx.errors import REASONS
+from webhookrx.operations.metrics import METRICS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -36,10 +37,20 @@ def status_table() -> str:
     return "".join(f"{line}\n" for line in [*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
 
 
+def metric_table() -> str:
+    """Return the table of metrics, in the order in which they are exposed."""
+    lines = ["| name | kind | labels | meaning |", "|---|---|---|---|"]
+    for metric in METRICS:
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        lines.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
+    return "".join(f"{line}\n" for line in lines)
+
+
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "options": ("docs/options.md", option_table),
     "limits": ("docs/limits.md", limit_table),
     "statuses": ("docs/statuses.md", status_table),
+    "metrics": ("docs/metrics.md", metric_table),
 }
 """Name of a table to the page that has it, and what makes it."""
 

@@ -60,6 +60,7 @@ class IntakeTestCase(SynchronousTestCase):
         """Judge a request that is refused and return why."""
         verdict = self.judge(*args, **options)
         assert isinstance(verdict, Refused), verdict
+        self.assertEqual("default", verdict.source)
         return verdict.reason.word
 
 

@@ -92,10 +92,15 @@ class Admission(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """A request that does not become a message."""
+    """
+    A request that does not become a message.
+
+    @ivar source: name of the source that refuses it; empty when no path pattern has matched.
+    """
 
     reason: Reason
     detail: str
+    source: str = ""
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -118,9 +123,9 @@ def admit(head: Head, rules: SourceRules, raw_groups: dict[str, bytes]) -> Admis
     @param raw_groups: captured text, still percent-encoded.
     """
     if head.method != b"POST":
-        return Refused(METHOD_NOT_ALLOWED, METHOD_NOT_ALLOWED.detail)
+        return Refused(METHOD_NOT_ALLOWED, METHOD_NOT_ALLOWED.detail, rules.name)
     if not rules.tokens.accepts(head.values(b"authorization")):
-        return Refused(BAD_TOKEN, BAD_TOKEN.detail)
+        return Refused(BAD_TOKEN, BAD_TOKEN.detail, rules.name)
     try:
         encodings = head.values(b"content-encoding")
         if encodings:
@@ -128,7 +133,7 @@ def admit(head: Head, rules: SourceRules, raw_groups: dict[str, bytes]) -> Admis
         groups = decode_groups(raw_groups) if raw_groups else {}
         query = parse_query(head.query) if head.query else {}
     except RequestRefused as refused:
-        return Refused(refused.reason, refused.detail)
+        return Refused(refused.reason, refused.detail, rules.name)
     return Admission(rules, groups, query, encodings)
 
 
@@ -145,7 +150,7 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
         try:
             body = unpack(body, admission.encodings, rules.body_limit)
         except RequestRefused as refused:
-            return Refused(refused.reason, refused.detail)
+            return Refused(refused.reason, refused.detail, rules.name)
     text, exact = body_text(body)
     values: dict[str, Value] = {
         "ISODATE": isodate(receipt.received),
@@ -160,7 +165,7 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
             pairs, left_out = pairs_from_json(body, rules.prefix)
         except PayloadError as error:
             if not rules.keep_unparsed:
-                return Refused(BAD_PAYLOAD, f"{BAD_PAYLOAD.detail} {error}")
+                return Refused(BAD_PAYLOAD, f"{BAD_PAYLOAD.detail} {error}", rules.name)
             values["webhook.parse_error"] = str(error)
             notes = ("unparsed_payload",)
         else:

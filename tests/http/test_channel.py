@@ -19,6 +19,7 @@ from zope.interface.verify import verifyObject
 from tests.http.wire import Wire, post
 from webhookrx.config.settings import Limits
 from webhookrx.errors import NotStored
+from webhookrx.http.answers import RETRY_AFTER
 from webhookrx.http.channel import DISCARDED_BODY
 from webhookrx.testing import RecordingConsumer
 
@@ -112,19 +113,41 @@ class AnswerTests(SynchronousTestCase):
         wire.consumer.failure = NotStored("disk full")
         response = wire.ask(post(b"x"))
 
-        self.assertEqual((503, "1"), (response.status, response.headers["retry-after"]))
+        self.assertEqual((503, str(RETRY_AFTER)), (response.status, response.headers["retry-after"]))
         self.assertEqual("not_stored", json.loads(response.body)["reason"])
         self.assertNotIn("connection", response.headers)
 
     def test_no_room(self) -> None:
-        """Without room a body is refused before it is read, and the connection stays."""
+        """Without room a body is refused before it is read; the queue says when to come back."""
         wire = Wire()
         wire.consumer.is_full = True
-        response = wire.ask(post(b"x"))
+        for seconds in (7, 42):
+            wire.consumer.seconds_to_room = seconds
+            response = wire.ask(post(b"x"))
 
-        self.assertEqual((503, b'{"status":"flow-controlled"}'), (response.status, response.body))
-        self.assertEqual("1", response.headers["retry-after"])
-        self.assertEqual((["no_room"], []), (wire.traffic.reasons, wire.messages))
+            self.assertEqual((503, b'{"status":"flow-controlled"}'), (response.status, response.body))
+            self.assertEqual(str(seconds), response.headers["retry-after"])
+        self.assertEqual((["no_room"] * 2, []), (wire.traffic.reasons, wire.messages))
+
+    def test_no_room_at_last(self) -> None:
+        """When room has run out between the head and the message, it is the same."""
+        wire = Wire({"/in": {"name": "one"}})
+        sender = wire.connect()
+        request = post(b"hello")
+        sender.send(request[:-1])
+        wire.consumer.is_full = True
+        sender.send(request[-1:])
+
+        (response,) = sender.responses()
+        self.assertEqual((503, "1"), (response.status, response.headers["retry-after"]))
+        self.assertEqual(([("one", "no_room")], []), (wire.traffic.refused_by, wire.messages))
+
+    def test_refused_unjudged(self) -> None:
+        """Without room no message is made of a request, so that refusing many costs little."""
+        wire = Wire({"/in": {"parse_json": True, "keep_unparsed": False}})
+        wire.consumer.is_full = True
+
+        self.assertEqual(503, wire.ask(post(b"not JSON at all")).status)
 
     def test_no_room_for_an_empty_message(self) -> None:
         """A message without a body needs room too."""
@@ -144,6 +167,7 @@ class AnswerTests(SynchronousTestCase):
         self.assertEqual((500, None), (response.status, sender.transport.end))
         self.assertNotIn(b"Error", response.body)
         self.assertEqual(["A request could not be judged."], wire.traffic.failures)
+        self.assertEqual([("default", "internal_error")], wire.traffic.refused_by)
 
     def test_failure_in_the_head(self) -> None:
         """An exception while a head is judged is a 500 too, and the end of the connection."""
@@ -378,6 +402,18 @@ class EarlyRefusalTests(SynchronousTestCase):
         sender.send(request[-9:])
         wire.settle()
         self.assertEqual([100, 200], sender.statuses())
+
+    def test_expectation_without_room(self) -> None:
+        """Without room nobody is asked for a body, whether its length is known or not."""
+        chunked = b"POST /in HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+        sized = post(b"x", headers=b"Expect: 100-continue\r\n")[:-1]
+        for request in (sized, sized.replace(b"Length: 1", b"Length: 999999"), chunked):
+            wire = Wire()
+            wire.consumer.is_full = True
+            response = wire.ask(request)
+            self.assertEqual((503, "close", "1"), (
+                response.status, response.headers["connection"], response.headers["retry-after"]
+            ))  # fmt: skip
 
     def test_no_continue_when_the_body_is_there(self) -> None:
         """A sender that did not wait is not told to go on."""
@@ -727,10 +763,11 @@ class CapTests(SynchronousTestCase):
         self.assertEqual(([], [503]), (first.statuses(), second.statuses()))
 
     def test_by_tls(self) -> None:
-        """A connection too many is not worth a handshake."""
+        """A connection too many is not worth a handshake; it is counted all the same."""
         wire = Wire(limits=Limits(connections=0))
         self.assertEqual("aborted", wire.connect(secure=True).transport.end)
         self.assertEqual(0, wire.connections.total)
+        self.assertEqual([("", "too_many_connections")], wire.traffic.refused_by)
 
 
 class PauseTests(SynchronousTestCase):
@@ -753,12 +790,15 @@ class PauseTests(SynchronousTestCase):
         self.assertEqual([200], old.statuses())
 
     def test_pause_is_bounded(self) -> None:
-        """After two seconds senders are read again, to be refused with an answer if need be."""
-        wire = Wire()
-        sender = wire.connect()
-        wire.site.pauseProducing()
-        wire.advance(2.5)
-        self.assertTrue(sender.transport.reading)
+        """After two seconds, or what the limits say, senders are read again, to be refused if need be."""
+        for limits, seconds in ((Limits(), 2.0), (Limits(pause_time=0.5), 0.5), (Limits(pause_time=5), 5.0)):
+            wire = Wire(limits=limits)
+            sender = wire.connect()
+            wire.site.pauseProducing()
+            wire.advance(seconds - 0.5)
+            self.assertFalse(sender.transport.reading)
+            wire.advance(0.5)
+            self.assertTrue(sender.transport.reading)
 
     def test_end_of_the_chain(self) -> None:
         """When the chain has stopped for good, who still asks is told to come back later."""

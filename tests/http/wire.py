@@ -21,6 +21,7 @@ from webhookrx.http.root_resource import RootResource
 from webhookrx.http.site import Connections, Site
 from webhookrx.http.webhook_resource import WebhookResource
 from webhookrx.intake import Receipt, SourceRules
+from webhookrx.interfaces import ITraffic
 from webhookrx.testing import RecordingConsumer
 
 RECEIVED = 1_767_323_045_678_901_234
@@ -142,12 +143,16 @@ class Response:
         return f"<{self.status} {self.headers} {self.body!r}>"
 
 
+@implementer(ITraffic)
 class Traffic:
     """An L{ITraffic} that remembers."""
 
     def __init__(self) -> None:
         self.refusals: list[tuple[str, str, bytes, bytes]] = []
         self.details: list[str] = []
+        self.refused_by: list[tuple[str, str]] = []
+        self.answers: list[tuple[str, float]] = []
+        self.sizes: list[int] = []
         self.acceptances: list[tuple[str, tuple[str, ...], int]] = []
         self.handshakes: list[str] = []
         self.failures: list[str] = []
@@ -157,12 +162,17 @@ class Traffic:
         """The words of all refusals, in order."""
         return [reason for reason, *_ in self.refusals]
 
-    def refused(self, reason: Reason, detail: str, peer: str, method: bytes, path: bytes) -> None:
+    def refused(self, reason: Reason, detail: str, peer: str, method: bytes, path: bytes, source: str = "") -> None:
         self.refusals.append((reason.word, peer, method, path))
         self.details.append(detail)
+        self.refused_by.append((source, reason.word))
 
-    def accepted(self, source: str, notes: Any, left_out: int) -> None:
+    def answered(self, source: str, seconds: float) -> None:
+        self.answers.append((source, seconds))
+
+    def accepted(self, source: str, notes: Any, left_out: int, size: int = 0) -> None:
         self.acceptances.append((source, tuple(notes), left_out))
+        self.sizes.append(size)
 
     def handshake_failed(self, peer: str, failure: Failure) -> None:
         self.handshakes.append(peer)
@@ -202,7 +212,7 @@ class Sender:
         while data:
             head, _, rest = data.partition(b"\r\n\r\n")
             first, *lines = head.decode("latin-1").split("\r\n")
-            match = re.fullmatch(r"HTTP/1\.1 (\d\d\d) [A-Za-z ]+", first)
+            match = re.fullmatch(r"HTTP/1\.1 (\d\d\d) [A-Za-z -]+", first)
             assert match, first
             headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
             if headers.get("transfer-encoding") == "chunked":
@@ -230,7 +240,7 @@ class Wire:
         patterns: dict[str, dict[str, Any]] | None = None,
         limits: Limits | None = None,
         root: Any = None,
-        consumer: RecordingConsumer | None = None,
+        consumer: Any = None,
         **site_options: Any,
     ) -> None:
         self.clock = Clock()
@@ -247,6 +257,7 @@ class Wire:
                     self.consumer,
                     self.traffic,
                     self._receipt,
+                    self.clock.seconds,
                 ),
             )
             for pattern, options in (patterns or {"/.*": {}}).items()

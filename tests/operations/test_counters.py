@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.operations.counters import Counters
+from webhookrx.operations.counters import BOUNDS, Counters, Histogram
 
 
 class CountersTests(SynchronousTestCase):
@@ -16,7 +16,38 @@ class CountersTests(SynchronousTestCase):
         """Counts add up by name and label, and what was never counted is zero without being remembered."""
         counters = Counters()
         counters.add("refused", "bad_token")
-        counters.add("refused", "bad_token", 2)
+        counters.add("refused", "bad_token", amount=2)
+        counters.add("refused", "bad_token", "github")
         counters.add("failures")
         self.assertEqual((3, 1, 0), (counters.get("refused", "bad_token"), counters.get("failures"), counters.get("x")))
-        self.assertEqual("failures=1 refused.bad_token=3", counters.summary())
+        self.assertEqual(1, counters.get("refused", "bad_token", "github"))
+        self.assertEqual("failures=1 refused.bad_token=3 refused.bad_token.github=1", counters.summary())
+
+    def test_sources(self) -> None:
+        """Messages of a source are in the summary, in their place; a source without any is not, nor an empty label."""
+        counters = Counters()
+        counters.add("failures")
+        counters.add("refused", "timeout", "")
+        counters.sources["github"].messages += 2
+        self.assertEqual(0, counters.sources["gitlab"].messages)
+        self.assertEqual("failures=1 messages.github=2 refused.timeout=1", counters.summary())
+
+
+class HistogramTests(SynchronousTestCase):
+    """Times by bucket."""
+
+    def test_buckets(self) -> None:
+        """A time falls into the first bucket whose end is not before it, or into the last, which has no end."""
+        for seconds, bucket in (
+            (0.0, 0), (0.001, 0), (0.0011, 1), (2.0, BOUNDS.index(2.0)), (2.9, BOUNDS.index(3.0)),
+            (3.0, BOUNDS.index(3.0)), (3.1, BOUNDS.index(5.0)), (30.0, len(BOUNDS) - 1), (31.0, len(BOUNDS)),
+        ):  # fmt: skip
+            times = Histogram()
+            times.observe(seconds)
+            self.assertEqual(1, times.counts[bucket], seconds)
+            self.assertEqual((1, seconds), (times.count, times.sum))
+
+    def test_deadlines(self) -> None:
+        """The times after which senders give up are ends of buckets."""
+        self.assertLessEqual({3.0, 5.0, 10.0, 30.0}, set(BOUNDS))
+        self.assertEqual(sorted(BOUNDS), list(BOUNDS))

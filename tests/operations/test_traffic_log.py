@@ -33,6 +33,7 @@ class TrafficLogTests(SynchronousTestCase):
             LineLimit(self.clock.seconds, lines=2),
             lambda failure: "no certificate" if failure.check(ValueError) else None,
             Logger(namespace="test", observer=self.events.append),
+            self.clock.seconds,
         )
 
     @property
@@ -46,7 +47,7 @@ class TrafficLogTests(SynchronousTestCase):
 
     def test_refused(self) -> None:
         """A refusal is counted, and logged with peer, reason, method and path."""
-        self.traffic.refused(BAD_TOKEN, "No.", "192.0.2.7", b"POST", b"/in")
+        self.traffic.refused(BAD_TOKEN, "No.", "192.0.2.7", b"POST", b"/in", "github")
         self.traffic.refused(NO_MATCHING_PATH, "No.", "192.0.2.7", b"", b"")
         self.assertEqual(
             [
@@ -55,7 +56,7 @@ class TrafficLogTests(SynchronousTestCase):
             ],
             self.lines,
         )
-        self.assertEqual(1, self.counters.get("refused", "bad_token"))
+        self.assertEqual("refused.bad_token.github=1 refused.no_matching_path=1", self.counters.summary())
 
     def test_many(self) -> None:
         """A million refusals are counted, not logged, each; how many lines are missing is said."""
@@ -63,7 +64,8 @@ class TrafficLogTests(SynchronousTestCase):
             self.traffic.refused(BAD_TOKEN, "No.", "192.0.2.7", b"POST", b"/in")
         self.traffic.refused(NO_MATCHING_PATH, "No.", "192.0.2.7", b"POST", b"/in")
         self.traffic.report_held_back()
-        self.assertEqual((1000, 4), (self.counters.get("refused", "bad_token"), len(self.lines)))
+        self.assertEqual((1000, 4), (self.counters.get("refused", "bad_token", ""), len(self.lines)))
+        self.assertEqual(998, self.counters.get("log_lines_held_back"))
         self.assertEqual("998 more lines like the last one of bad_token", self.lines[-1])
 
     def test_forged_lines(self) -> None:
@@ -76,11 +78,30 @@ class TrafficLogTests(SynchronousTestCase):
         self.assertLess(len(line), 400)
 
     def test_accepted(self) -> None:
-        """Messages and what was odd about them are counted by source."""
-        self.traffic.accepted("github", (), 0)
-        self.traffic.accepted("github", ("unparsed_payload",), 2)
+        """Messages, their bytes, the last time and what was odd about them are counted by source."""
+        self.clock.advance(5)
+        self.traffic.accepted("github", (), 0, 100)
+        self.clock.advance(5)
+        self.traffic.accepted("github", ("unparsed_payload",), 2, 11)
+        counts = self.counters.sources["github"]
+        self.assertEqual((2, 111, 10.0), (counts.messages, counts.bytes, counts.last))
         self.assertEqual("messages.github=2 names_left_out.github=2 unparsed_payload.github=1", self.counters.summary())
         self.assertEqual([], self.lines)
+
+    def test_answered(self) -> None:
+        """Times of answers are counted by source."""
+        self.traffic.answered("github", 0.25)
+        self.traffic.answered("github", 4)
+        answers = self.counters.sources["github"].answers
+        self.assertEqual((2, 4.25), (answers.count, answers.sum))
+        self.assertEqual([], self.lines)
+
+    def test_store_done(self) -> None:
+        """Batches are counted by observer."""
+        self.traffic.store_done("file:/x", 3, 300, 0.25)
+        self.traffic.store_done("file:/x", 2, 100, 0.5)
+        counts = self.counters.observers["file:/x"]
+        self.assertEqual((5, 400, 2, 0.75), (counts.messages, counts.bytes, counts.stores.count, counts.stores.sum))
 
     def test_handshakes(self) -> None:
         """Failed handshakes are counted and logged with peer and reason; a peer that went away is neither."""

@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from webhookrx.errors import INTERNAL_ERROR, METHOD_NOT_ALLOWED, NO_ROOM, Reason
+
+if TYPE_CHECKING:
+    from webhookrx.interfaces import IMessageConsumer
 
 KEEP = 0
 """The connection stays, and the sender knows."""
@@ -29,6 +33,9 @@ CONNECTION_LINES = (
     *_PLAIN_LINES,
     *(b"Strict-Transport-Security: max-age=31536000\r\n" + line for line in _PLAIN_LINES),
 )
+
+#: Seconds of C{Retry-After} where no queue says better: messages are safe again within as many of a fault's end.
+RETRY_AFTER = 5
 
 SERVER = b"webhookrx"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -50,12 +57,12 @@ RECEIVED = Answer(200, b'{"status":"received"}')
 
 
 @lru_cache(maxsize=256)
-def refusal(reason: Reason, detail: str | None = None, *, retry_after: int = 1) -> Answer:
+def refusal(reason: Reason, detail: str | None = None, *, retry_after: int = RETRY_AFTER) -> Answer:
     """
     Return the answer to a request that is refused.
 
     @param detail: a sentence in place of the reason's own.
-    @param retry_after: seconds, for the reasons that pass with time.
+    @param retry_after: seconds, for the reasons that pass with time (RFC 9110 §10.2.3).
     """
     if reason is NO_ROOM:
         body = b'{"status":"flow-controlled"}'
@@ -70,6 +77,13 @@ def refusal(reason: Reason, detail: str | None = None, *, retry_after: int = 1) 
 
 
 FAILED = refusal(INTERNAL_ERROR)
+
+
+def refusal_now(reason: Reason, detail: str, consumer: IMessageConsumer) -> Answer:
+    """Return the answer to a request that is refused at this moment: the consumer knows when there will be room."""
+    if reason is NO_ROOM:
+        return refusal(reason, detail, retry_after=consumer.retry_after())
+    return refusal(reason, detail)
 
 
 class AnswerWriter:

@@ -26,7 +26,7 @@ from webhookrx.errors import (
     Reason,
     RequestRefused,
 )
-from webhookrx.http.answers import CLOSE, CONTINUE, FAILED, KEEP, KEEP_1_0, OVER_TLS, Answer, refusal
+from webhookrx.http.answers import CLOSE, CONTINUE, FAILED, KEEP, KEEP_1_0, OVER_TLS, Answer, refusal, refusal_now
 from webhookrx.http.body import Body, ChunkedBody, DiscardedBody, SizedBody
 from webhookrx.http.connection import Connection, State
 from webhookrx.http.exchange import Exchange
@@ -155,7 +155,10 @@ class HTTPChannel(Connection):
         self._asked = head
         verdict = self.site.dispatch(head)
         if isinstance(verdict, Refused):
-            return self._refuse(parsed, verdict.reason, verdict.detail, rest)
+            return self._refuse(parsed, verdict.reason, verdict.detail, rest, verdict.source)
+        if verdict is not None:
+            self._receiver, admission = verdict
+            self._current = Exchange(self, head, admission)
         if parsed.expects_other:
             return self._refuse(parsed, BAD_EXPECTATION, BAD_EXPECTATION.detail, rest)
         length = parsed.content_length
@@ -163,14 +166,13 @@ class HTTPChannel(Connection):
             return self._refuse(parsed, BODY_TOO_LARGE, BODY_TOO_LARGE.detail, rest)
         if self.site.draining:
             return self._refuse(parsed, DRAINING, DRAINING.detail, rest)
-        if length and len(rest) < length and not self.site.consumer.has_room(length, small=length <= SMALL_BODY):
+        size = parsed.size_to_come(len(rest))
+        # Asked before a message is made of it, too: with too much to do, a refusal must cost next to nothing.
+        if (size or verdict is not None) and not self.site.consumer.has_room(size, small=size <= SMALL_BODY):
             return self._refuse(parsed, NO_ROOM, NO_ROOM.detail, rest)
-        if verdict is not None:
-            self._receiver, admission = verdict
-            self._current = Exchange(self, head, admission)
-        if length == 0:
-            self._complete(b"")
-            return rest
+        if length is not None and len(rest) >= length:
+            self._complete(rest[:length])
+            return rest[length:]
         self._body = ChunkedBody() if length is None else SizedBody(length)
         self._state = State.BODY
         self._allow(self.site.limits.body_time)
@@ -231,10 +233,10 @@ class HTTPChannel(Connection):
                 self._current.serve(self._head)
         except Exception:
             self.site.traffic.failed("A request could not be judged.", Failure())
-            if isinstance(exchange, Exchange):
-                self.answer(exchange, FAILED)
-            else:
+            if not isinstance(exchange, Exchange):
                 self.abort()
+            elif self.answer(exchange, FAILED):
+                self._tell_refusal(INTERNAL_ERROR, INTERNAL_ERROR.detail, exchange.head, exchange.source)
 
     def answer(self, exchange: Exchange, answer: Answer) -> bool:
         """Answer the request that is under way; an answer to another one comes too late, is dropped, and is False."""
@@ -257,7 +259,8 @@ class HTTPChannel(Connection):
     @property
     def keeps_alive(self) -> bool:
         """Whether the connection stays after the request that is under way."""
-        return self._head is not None and self._head.keep_alive and not self.site.draining
+        site = self.site
+        return self._head is not None and self._head.keep_alive and not (site.draining or site.finishing)
 
     def close_after_this(self) -> None:
         """The request that is under way is the last one here."""
@@ -303,16 +306,22 @@ class HTTPChannel(Connection):
             self.sender_ended()
         self._update_reading()
 
-    def _refuse(self, parsed: RequestHead | None, reason: Reason, detail: str, rest: bytes = b"") -> bytes | None:
+    def _tell_refusal(self, reason: Reason, detail: str, asked: Head | None = None, source: str = "") -> None:
+        method, path = (asked.method, asked.path) if asked is not None else (b"", b"")
+        self.site.traffic.refused(reason, detail, self.peer_text, method, path, source)
+
+    def _refuse(
+        self, parsed: RequestHead | None, reason: Reason, detail: str, rest: bytes = b"", source: str = ""
+    ) -> bytes | None:
         """
         Refuse the request that is under way.
 
         @param parsed: its head; None when it can't be told where the request ends, so that the connection can't stay.
+        @param source: who refuses it, when that is not who has admitted it.
         @return: see L{_take_head}.
         """
-        asked = self._asked
-        method, path = (asked.method, asked.path) if asked is not None else (b"", b"")
-        self.site.traffic.refused(reason, detail, self.peer_text, method, path)
+        current = self._current
+        self._tell_refusal(reason, detail, self._asked, current.source if isinstance(current, Exchange) else source)
         self._head = parsed
         body_to_come = parsed is None or self._state is State.BODY or parsed.has_body
         keep = (
@@ -325,7 +334,7 @@ class HTTPChannel(Connection):
         )
         self._current = None
         self._forget_body()
-        self._send(refusal(reason, detail), keep)
+        self._send(refusal_now(reason, detail, self.site.consumer), keep)
         if not keep:
             self._close(linger=body_to_come or bool(rest))
             return None
@@ -342,7 +351,7 @@ class HTTPChannel(Connection):
     def one_too_many(self) -> None:
         """See L{Connection.one_too_many}: it is told so, and not waited for."""
         detail = TOO_MANY_CONNECTIONS.detail
-        self.site.traffic.refused(TOO_MANY_CONNECTIONS, detail, self.peer_text, b"", b"")
+        self._tell_refusal(TOO_MANY_CONNECTIONS, detail)
         self._send(refusal(TOO_MANY_CONNECTIONS, detail), False)
         self._close()
 
@@ -376,7 +385,7 @@ class HTTPChannel(Connection):
             return
         self.close_after_this()
         detail = "The message could not be made safe in time; it may still be."
-        self.site.traffic.refused(NOT_STORED, detail, self.peer_text, exchange.head.method, exchange.head.path)
+        self._tell_refusal(NOT_STORED, detail, exchange.head, exchange.source)
         self.answer(exchange, refusal(NOT_STORED, detail))
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:

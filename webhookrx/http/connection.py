@@ -23,6 +23,7 @@ from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from webhookrx.errors import TOO_MANY_CONNECTIONS
 from webhookrx.request.client_address import normal_ip
 from webhookrx.request.received import peer_text
 
@@ -92,6 +93,8 @@ class Connection(Protocol):
         if self.site.opened(self):
             self._update_reading()
         elif self.secure:
+            detail = TOO_MANY_CONNECTIONS.detail
+            self.site.traffic.refused(TOO_MANY_CONNECTIONS, detail, self.peer_text, b"", b"")
             self.abort()  # an answer would cost the handshake that we want to be spared
         else:
             self.one_too_many()
@@ -158,8 +161,10 @@ class Connection(Protocol):
     def _allow_idling(self) -> None:
         """Wait for the next request; but first for the sender to take the last answer."""
         limits = self.site.limits
-        self._idle_end = self.site.clock() + limits.idle_time
-        self._allow(min(limits.idle_time, limits.answer_time))
+        now = self.site.clock()
+        self._idle_end = now + limits.idle_time
+        if not self._blocked:
+            self.deadline = now + min(limits.idle_time, limits.answer_time)
 
     def _idled(self) -> None:
         """The deadline has passed between two requests."""

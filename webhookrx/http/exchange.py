@@ -30,6 +30,11 @@ class Exchange:
         self.head = head
         self.admission = admission
 
+    @property
+    def source(self) -> str:
+        """The name of the source that has admitted it."""
+        return self.admission.rules.name
+
     def answer(self, answer: Answer) -> bool:
         """See L{IExchange.answer}."""
         return self.channel.answer(self, answer)

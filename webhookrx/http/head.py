@@ -60,6 +60,17 @@ class RequestHead(msgspec.Struct):
         """Whether bytes of a body follow the head."""
         return self.content_length != 0
 
+    def size_to_come(self, here: int) -> int:
+        """
+        Return how large a body is that has yet to come; 0 when it needs no more than the bytes that are here.
+
+        One that nobody knows the size of counts as 1 where the sender waits to be told to send it, else as it comes.
+        """
+        length = self.content_length
+        if length is None:
+            return int(self.expects_continue)
+        return length if here < length else 0
+
 
 class _Collector:
     """Takes llhttp's callbacks for one head."""

@@ -71,7 +71,9 @@ class _Matched(Resource):
         head = _head_of(request)
         verdict = self._root.dispatch(head) or Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail)
         if isinstance(verdict, Refused):
-            self._traffic.refused(verdict.reason, verdict.detail, head.peer_text, head.method, head.path)
+            self._traffic.refused(
+                verdict.reason, verdict.detail, head.peer_text, head.method, head.path, verdict.source
+            )
             _send(request, refusal(verdict.reason, verdict.detail))
         else:
             resource, admission = verdict

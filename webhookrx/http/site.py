@@ -24,9 +24,6 @@ from webhookrx.intake import Admission, Refused
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.request.received import Head
 
-#: Seconds for which reading may be off; then what finds no room is refused with an answer.
-LONGEST_PAUSE = 2.0
-
 
 class Connections:
     """
@@ -44,6 +41,15 @@ class Connections:
     def total(self) -> int:
         """How many are open."""
         return self._total
+
+    @property
+    def most(self) -> int:
+        """How many there may be."""
+        return self._limits.connections
+
+    def use(self, limits: Limits) -> None:
+        """Go by these limits from now on. Connections that are open stay, also where they are too many now."""
+        self._limits = limits
 
     def add(self) -> bool:
         """Count a connection; False, and nothing counted, when it is one too many."""
@@ -104,7 +110,8 @@ class Site(TwistedSite):
         self.answers.at(wall_clock())
         self.paused = False
         self.draining = False
-        self._early: IEarlyResource | None = resource if IEarlyResource.providedBy(resource) else None
+        self.finishing = False
+        self._early: IEarlyResource | None = IEarlyResource(resource, None)
         self._wall_clock = wall_clock
         self._connections = connections
         self._channels: dict[Connection, bool] = {}  # whether it is counted
@@ -121,11 +128,32 @@ class Site(TwistedSite):
     def startFactory(self) -> None:
         """Take requests. C{twisted.web}'s timer for its logs is not started: our logs are not its."""
         self.draining = False
+        self.finishing = False
 
     def stopFactory(self) -> None:
         """There is no timer to stop, see L{startFactory}."""
 
     # -- requests ------------------------------------------------------------------------------------------------
+
+    def use(self, resource: IResource, limits: Limits) -> None:
+        """
+        Go by this root and these limits for all requests to come, on connections that are open too.
+
+        A request whose head was judged by the old root ends there.
+        """
+        self.resource = resource
+        self.limits = limits
+        self._early = IEarlyResource(resource, None)
+
+    @property
+    def connections(self) -> int:
+        """How many connections this endpoint has."""
+        return len(self._channels)
+
+    @property
+    def requests(self) -> int:
+        """How many requests are under way: begun, and not yet answered in full."""
+        return sum(channel.busy for channel in self._channels)
 
     def dispatch(self, head: Head) -> tuple[IReceiver, Admission] | Refused | None:
         """See L{IEarlyResource.dispatch}."""
@@ -166,7 +194,7 @@ class Site(TwistedSite):
         """
         self.answers.at(self._wall_clock())
         now = self.clock()
-        if self.paused and now - self._paused_at >= LONGEST_PAUSE:
+        if self.paused and now - self._paused_at >= self.limits.pause_time:
             self.resumeProducing()
         if not self.paused:
             for channel in [channel for channel in self._channels if channel.deadline <= now]:
@@ -202,6 +230,14 @@ class Site(TwistedSite):
         self.resumeProducing()
 
     # -- the end -------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """
+        Answer each request that comes from now on as the last on its connection. A sender who is told so sends no
+        further one, and sees none fail.
+        """
+        self.finishing = True
+        self.resumeProducing()
 
     def drain(self) -> Deferred[None]:
         """

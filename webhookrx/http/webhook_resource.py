@@ -4,12 +4,13 @@ Where a request becomes a message: it carries values to the decision, messages t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from zope.interface import implementer
 
 from webhookrx.errors import NO_ROOM, NOT_STORED, NoRoom, NotStored, Reason
-from webhookrx.http.answers import RECEIVED, refusal
+from webhookrx.http.answers import RECEIVED, refusal_now
 from webhookrx.http.interfaces import IExchange, IReceiver
 from webhookrx.intake import Admission, Receipt, Refused, SourceRules, admit, judge
 from webhookrx.interfaces import IMessageConsumer, ITraffic
@@ -22,15 +23,22 @@ class WebhookResource:
     One source.
 
     @param receipts: gives the next L{Receipt}.
+    @param clock: seconds on the monotonic clock.
     """
 
     def __init__(
-        self, rules: SourceRules, consumer: IMessageConsumer, traffic: ITraffic, receipts: Callable[[], Receipt]
+        self,
+        rules: SourceRules,
+        consumer: IMessageConsumer,
+        traffic: ITraffic,
+        receipts: Callable[[], Receipt],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._rules = rules
         self._consumer = consumer
         self._traffic = traffic
         self._receipts = receipts
+        self._clock = clock
 
     def admit(self, head: Head, raw_groups: dict[str, bytes]) -> Admission | Refused:
         """See L{webhookrx.intake.admit}."""
@@ -38,38 +46,44 @@ class WebhookResource:
 
     def receive(self, exchange: IExchange, body: bytes) -> None:
         """See L{IReceiver.receive}."""
+        began = self._clock()
         verdict = judge(exchange.head, exchange.admission, body, self._receipts())
         if isinstance(verdict, Refused):
             self._refuse(exchange, verdict.reason, verdict.detail)
             return
         try:
-            self._consumer.write(verdict.message, _Waiting(self, exchange))
+            self._consumer.write(verdict.message, _Waiting(self, exchange, began))
         except NoRoom:
             self._refuse(exchange, NO_ROOM, NO_ROOM.detail)
             return
-        self._traffic.accepted(self._rules.name, verdict.notes, verdict.left_out)
+        self._traffic.accepted(self._rules.name, verdict.notes, verdict.left_out, len(body))
 
-    def acknowledged(self, exchange: IExchange, error: NotStored | None) -> None:
-        """All observers have the message safe, or C{error} says why not."""
-        if error is None:
-            exchange.answer(RECEIVED)
-        else:
+    def acknowledged(self, exchange: IExchange, began: float, error: NotStored | None) -> None:
+        """
+        All observers have the message safe, or C{error} says why not.
+
+        @param began: when the request was there in full.
+        """
+        if error is not None:
             self._refuse(exchange, NOT_STORED, NOT_STORED.detail)
+        elif exchange.answer(RECEIVED):
+            self._traffic.answered(self._rules.name, self._clock() - began)
 
     def _refuse(self, exchange: IExchange, reason: Reason, detail: str) -> None:
         head = exchange.head
-        if exchange.answer(refusal(reason, detail)):
-            self._traffic.refused(reason, detail, head.peer_text, head.method, head.path)
+        if exchange.answer(refusal_now(reason, detail, self._consumer)):
+            self._traffic.refused(reason, detail, head.peer_text, head.method, head.path, self._rules.name)
 
 
 class _Waiting:
     """An exchange that waits for its acknowledgement."""
 
-    __slots__ = ("_exchange", "_resource")
+    __slots__ = ("_began", "_exchange", "_resource")
 
-    def __init__(self, resource: WebhookResource, exchange: IExchange) -> None:
+    def __init__(self, resource: WebhookResource, exchange: IExchange, began: float) -> None:
         self._resource = resource
         self._exchange = exchange
+        self._began = began
 
     def __call__(self, error: NotStored | None) -> None:
-        self._resource.acknowledged(self._exchange, error)
+        self._resource.acknowledged(self._exchange, self._began, error)

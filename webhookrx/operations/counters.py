@@ -1,29 +1,101 @@
 """
-Named counts, for operators.
+Counts and times, for operators: kept as plain numbers, and made into metrics only when somebody asks for them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
+
+#: Upper ends of the buckets of times, in seconds. Senders give up after 3, 5, 10 or 30.
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
+
+
+class Histogram:
+    """
+    Times, counted by bucket.
+
+    @ivar counts: how many fell into each bucket, not those before it; the last one has no upper end.
+    @ivar sum: all of them together, in seconds.
+    """
+
+    __slots__ = ("counts", "sum")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS) + 1)
+        self.sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count a time. An upper end belongs to its bucket."""
+        self.counts[bisect_left(BOUNDS, seconds)] += 1
+        self.sum += seconds
+
+    @property
+    def count(self) -> int:
+        """How many were counted."""
+        return sum(self.counts)
+
+
+class SourceCounts:
+    """
+    What one source has taken.
+
+    @ivar messages: messages that were made of requests and found room.
+    @ivar bytes: bytes of their bodies, as they came by the wire.
+    @ivar last: when the last of them came, seconds since the epoch; 0 when none has.
+    @ivar answers: times from a request being there in full to its 200.
+    """
+
+    __slots__ = ("answers", "bytes", "last", "messages")
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.bytes = 0
+        self.last = 0.0
+        self.answers = Histogram()
+
+
+class ObserverCounts:
+    """
+    What one observer has done.
+
+    @ivar messages: messages that it was given and is done with, well or not.
+    @ivar bytes: bytes of these.
+    @ivar stores: times that a batch took, well stored or not.
+    """
+
+    __slots__ = ("bytes", "messages", "stores")
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.bytes = 0
+        self.stores = Histogram()
 
 
 class Counters:
     """
-    Counts by name and label, such as C{refused} and C{bad_token}. Labels never come from senders, so there are few.
+    Counts by name and labels, such as C{refused}, C{bad_token} and C{github}. Labels never come from senders, so there
+    are few.
+
+    @ivar sources: what is counted for every message, by source. One that was never heard of begins at zero.
+    @ivar observers: what is counted for every batch, by the spec of the observer; likewise.
     """
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str]] = Counter()
+        self._counts: Counter[tuple[str, ...]] = Counter()
+        self.sources: defaultdict[str, SourceCounts] = defaultdict(SourceCounts)
+        self.observers: defaultdict[str, ObserverCounts] = defaultdict(ObserverCounts)
 
-    def add(self, name: str, label: str = "", amount: int = 1) -> None:
+    def add(self, name: str, *labels: str, amount: int = 1) -> None:
         """Count C{amount} more."""
-        self._counts[name, label] += amount
+        self._counts[name, *labels] += amount
 
-    def get(self, name: str, label: str = "") -> int:
+    def get(self, name: str, *labels: str) -> int:
         """Return a count; 0 when nothing was counted."""
-        return self._counts.get((name, label), 0)
+        return self._counts.get((name, *labels), 0)
 
     def summary(self) -> str:
         """Return all counts as one line of C{name=1 name.label=2}, in the order of their names."""
-        items = sorted(self._counts.items())
-        return " ".join(f"{name}.{label}={count}" if label else f"{name}={count}" for (name, label), count in items)
+        counts = {("messages", source): counts.messages for source, counts in self.sources.items()}
+        items = sorted((*self._counts.items(), *counts.items()))
+        return " ".join(f"{'.'.join(filter(None, labels))}={count}" for labels, count in items if count)

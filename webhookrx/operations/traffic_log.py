@@ -4,6 +4,8 @@ Who was refused, and why: counters, and log lines that a sender can neither forg
 
 from __future__ import annotations
 
+import codecs
+import time
 from collections.abc import Callable, Sequence
 
 from twisted.internet.error import TimeoutError
@@ -16,6 +18,9 @@ from webhookrx.interfaces import ITraffic
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.line_limit import LineLimit
 
+# Its first use opens a file, which may be impossible by the time that there is something to complain about.
+codecs.lookup("unicode_escape")
+
 #: Characters of a path that a log line shows.
 SHOWN_PATH = 200
 
@@ -26,6 +31,7 @@ class TrafficLog:
     Counts and logs what happens on the wire.
 
     @param describe_handshake: a short sentence for a failed handshake, None when the peer merely went away.
+    @param wall_clock: seconds since the epoch.
     """
 
     def __init__(
@@ -34,15 +40,18 @@ class TrafficLog:
         limit: LineLimit,
         describe_handshake: Callable[[Failure], str | None],
         log: Logger | None = None,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._counters = counters
         self._limit = limit
         self._describe_handshake = describe_handshake
         self._log = Logger(namespace="webhookrx.traffic") if log is None else log
+        self._wall_clock = wall_clock
+        self._sources = counters.sources
 
-    def refused(self, reason: Reason, detail: str, peer: str, method: bytes, path: bytes) -> None:
+    def refused(self, reason: Reason, detail: str, peer: str, method: bytes, path: bytes, source: str = "") -> None:
         """See L{ITraffic.refused}."""
-        self._counters.add("refused", reason.word)
+        self._counters.add("refused", reason.word, source)
         if self._limit.passes(reason.word):
             self._log.warn(
                 "Refused {peer}: {reason} ({status}) for {method} {path}: {detail}",
@@ -54,13 +63,20 @@ class TrafficLog:
                 detail=detail,
             )
 
-    def accepted(self, source: str, notes: Sequence[str], left_out: int) -> None:
+    def answered(self, source: str, seconds: float) -> None:
+        """See L{ITraffic.answered}."""
+        self._sources[source].answers.observe(seconds)
+
+    def accepted(self, source: str, notes: Sequence[str], left_out: int, size: int) -> None:
         """See L{ITraffic.accepted}."""
-        self._counters.add("messages", source)
+        counts = self._sources[source]
+        counts.messages += 1
+        counts.bytes += size
+        counts.last = self._wall_clock()
         for note in notes:
             self._counters.add(note, source)
         if left_out:
-            self._counters.add("names_left_out", source, left_out)
+            self._counters.add("names_left_out", source, amount=left_out)
 
     def handshake_failed(self, peer: str, failure: Failure) -> None:
         """See L{ITraffic.handshake_failed}."""
@@ -77,6 +93,18 @@ class TrafficLog:
         if self._limit.passes("failure"):
             self._log.failure("{what}", failure, what=what)
 
+    def store_done(self, spec: str, messages: int, size: int, seconds: float) -> None:
+        """
+        An observer is done with a batch, well or not.
+
+        @param size: bytes that were counted for it.
+        @param seconds: how long it took.
+        """
+        counts = self._counters.observers[spec]
+        counts.messages += messages
+        counts.bytes += size
+        counts.stores.observe(seconds)
+
     def observer_failed(self, spec: str, error: object, messages: int) -> None:
         """An observer could not make so many messages safe; 0: it could not be reopened or closed."""
         if not messages:
@@ -86,7 +114,7 @@ class TrafficLog:
                 error=_one_line(error),
             )
             return
-        self._counters.add("not_stored", spec, messages)
+        self._counters.add("not_stored", spec, amount=messages)
         if self._limit.passes(f"observer {spec}"):
             self._log.error(
                 "Observer {spec} could not make {messages} messages safe: {error}",
@@ -98,6 +126,7 @@ class TrafficLog:
     def report_held_back(self) -> None:
         """Say how many lines were held back; called every few seconds."""
         for kind, lines in self._limit.take_held_back():
+            self._counters.add("log_lines_held_back", amount=lines)
             self._log.warn("{lines} more lines like the last one of {kind}", lines=lines, kind=kind)
 
 

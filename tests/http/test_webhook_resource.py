@@ -1,0 +1,134 @@
+"""
+Tests for L{webhookrx.http.webhook_resource}: what it tells of its traffic, by source.
+"""
+
+from __future__ import annotations
+
+import gzip
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.http.wire import Wire, post
+from webhookrx.config.settings import Limits
+from webhookrx.errors import NotStored
+
+CHUNKED = b"POST /one HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def wire() -> Wire:
+    """Return a site with two sources."""
+    return Wire(
+        {
+            "/one(?P<HOST>/.*)?": {"name": "one"},
+            "/two": {"name": "two", "auth_tokens": (b"t",), "parse_json": True, "keep_unparsed": False},
+        },
+        Limits(body=100),
+    )
+
+
+class AnsweredTests(SynchronousTestCase):
+    """Times of answers."""
+
+    def test_time(self) -> None:
+        """The time runs from the last byte of the request to its 200, whenever its first byte came."""
+        site = wire()
+        site.consumer.hold()
+        sender = site.connect()
+        request = post(b"hello", b"/one")
+        sender.send(request[:-1])
+        site.advance(5)
+        sender.send(request[-1:])
+        site.advance(1.5)
+        self.assertEqual([], site.traffic.answers)
+        site.consumer.acknowledge_all()
+
+        self.assertEqual([200], sender.statuses())
+        self.assertEqual([("one", 1.5)], site.traffic.answers)
+
+    def test_size(self) -> None:
+        """The size of a message is that of its body on the wire, packed as it came."""
+        site = wire()
+        packed = gzip.compress(b"x" * 90)
+        site.ask(post(packed, b"/one", b"Content-Encoding: gzip\r\n"))
+        site.ask(post(b"hello", b"/one"))
+        self.assertEqual([len(packed), 5], site.traffic.sizes)
+
+    def test_nobody_to_answer(self) -> None:
+        """Only what was sent counts: not the 200 to a sender who is gone, nor to one who was told 503 before."""
+        site = wire()
+        site.consumer.hold()
+        gone, late = site.connect(), site.connect()
+        gone.send(post(b"1", b"/one"))
+        late.send(post(b"2", b"/one"))
+        gone.leave()
+        site.advance(31)
+        site.consumer.acknowledge_all()
+
+        self.assertEqual([503], late.statuses())
+        self.assertEqual(([], [("one", "not_stored")]), (site.traffic.answers, site.traffic.refused_by))
+        self.assertEqual(2, len(site.traffic.acceptances))
+
+    def test_not_stored(self) -> None:
+        """What is not safe is a refusal, not an answer."""
+        site = wire()
+        site.consumer.failure = NotStored("disk full")
+        site.ask(post(b"1", b"/one"))
+        self.assertEqual(([], [("one", "not_stored")]), (site.traffic.answers, site.traffic.refused_by))
+
+
+class RefusedTests(SynchronousTestCase):
+    """Who refuses."""
+
+    def test_sources(self) -> None:
+        """A refusal has the name of the source whose pattern matched, wherever it is found; before, it has none."""
+        token = b"Authorization: Bearer t\r\n"
+        table = [
+            (post(target=b"/three"), "", "no_matching_path"),
+            (b"POST /one HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "", "bad_request"),
+            (post(target=b"/" + b"x" * 9000), "", "target_too_long"),
+            (post(target=b"/two"), "two", "bad_token"),
+            (b"GET /two HTTP/1.1\r\nHost: a\r\n\r\n", "two", "method_not_allowed"),
+            (post(target=b"/one/%ff"), "one", "bad_encoding"),
+            (post(target=b"/one", headers=b"Expect: x\r\n"), "one", "bad_expectation"),
+            (post(b"x", b"/one", b"Content-Encoding: x\r\n"), "one", "unsupported_encoding"),
+            (post(b"x", b"/one", b"Content-Encoding: gzip\r\n"), "one", "bad_compression"),
+            (post(b"x" * 101, b"/one"), "one", "body_too_large"),
+            (post(b"[", b"/two", token), "two", "bad_payload"),
+            (CHUNKED + b"zz\r\n", "one", "bad_request"),
+            (CHUNKED + b"65\r\n" + b"x" * 101, "one", "body_too_large"),
+        ]
+        for request, source, reason in table:
+            site = wire()
+            site.ask(request)
+            self.assertEqual([(source, reason)], site.traffic.refused_by, request)
+
+    def test_in_the_body(self) -> None:
+        """So it is when the body takes too long, or ends too early."""
+        for end, reason in (("late", "timeout"), ("cut", "bad_request")):
+            site = wire()
+            sender = site.connect()
+            sender.send(post(b"hello", b"/one")[:-1])
+            if end == "cut":
+                sender.end()
+            site.advance(61)
+            self.assertEqual([("one", reason)], site.traffic.refused_by)
+
+    def test_next_request(self) -> None:
+        """A request that is refused before a pattern matches is not told of the source of the one before."""
+        site = wire()
+        sender = site.connect()
+        sender.send(post(b"1", b"/one") + post(target=b"/three") + post(b"x" * 101, b"/one") + post(target=b"/three"))
+        site.settle()
+        self.assertEqual([200, 404, 413, 404], sender.statuses())
+        expected = [("", "no_matching_path"), ("one", "body_too_large"), ("", "no_matching_path")]
+        self.assertEqual(expected, site.traffic.refused_by)
+
+    def test_draining(self) -> None:
+        """Also when it stops."""
+        site = wire()
+        sender = site.connect()
+        site.site.stopProducing()
+        sender.send(post(b"1", b"/one"))
+        (response,) = sender.responses()
+        self.assertEqual("5", response.headers["retry-after"])
+        self.assertEqual([("one", "draining")], site.traffic.refused_by)

@@ -1,0 +1,144 @@
+"""
+Tests for L{webhookrx.operations.admin_resource}, on the wire.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.resource import IResource
+from zope.interface.verify import verifyObject
+
+from tests.http.wire import Wire, post
+from webhookrx.errors import NoRoom
+from webhookrx.interfaces import IMessageConsumer
+from webhookrx.operations.admin_resource import ADMIN_LIMITS, AdminResource, NoMessages
+from webhookrx.operations.health import Health
+from webhookrx.testing import make_message
+
+
+def get(path: bytes, method: bytes = b"GET", headers: bytes = b"") -> bytes:
+    """Return a request without a body."""
+    return b"%s %s HTTP/1.1\r\nHost: a\r\n%s\r\n" % (method, path, headers)
+
+
+class AdminResourceTests(SynchronousTestCase):
+    """What is asked and what is said."""
+
+    def setUp(self) -> None:
+        """Put the resource behind our own channel."""
+        self.health = Health("ready")
+        self.asked: list[bytes] = []
+        self.root = AdminResource(self.metrics_text, lambda: self.health)
+        self.wire = Wire(root=self.root, limits=ADMIN_LIMITS, consumer=NoMessages())
+
+    def metrics_text(self, accept: bytes) -> tuple[bytes, bytes]:
+        """Return a text, and remember who asked."""
+        self.asked.append(accept)
+        return b"text/metrics", b"some 1\n"
+
+    def ask(self, request: bytes) -> tuple[int, Any]:
+        """Return the status, and the body from its JSON."""
+        response = self.wire.ask(request)
+        self.assertEqual("application/json", response.headers["content-type"])
+        return response.status, json.loads(response.body)
+
+    def test_interface(self) -> None:
+        """It is a resource of C{twisted.web}'s own kind."""
+        verifyObject(IResource, self.root)
+
+    def test_alive(self) -> None:
+        """It is alive as long as it answers, whatever else."""
+        for self.health in (Health("ready"), Health("not_ready", ("Why.",))):
+            self.assertEqual((200, {"status": "alive", "reasons": []}), self.ask(get(b"/livez")))
+
+    def test_ready(self) -> None:
+        """Readiness has its state, its reasons, and 503 only when no message should be sent."""
+        for state, status in (("ready", 200), ("degraded", 200), ("not_ready", 503)):
+            self.health = Health(state, ("One.", "Two.")[: state != "ready"])  # type: ignore[arg-type]
+            reasons = list(self.health.reasons)
+            for path in (b"/readyz", b"/healthz", b"/readyz?verbose"):
+                self.assertEqual((status, {"status": state, "reasons": reasons}), self.ask(get(path)))
+
+    def test_metrics(self) -> None:
+        """Metrics are what was given, in the type that was asked for."""
+        response = self.wire.ask(get(b"/metrics", headers=b"Accept: a/b\r\nAccept: c/d;q=0.5\r\n"))
+        self.assertEqual((200, "text/metrics", b"some 1\n"), (
+            response.status, response.headers["content-type"], response.body
+        ))  # fmt: skip
+        self.wire.ask(get(b"/metrics"))
+        self.assertEqual([b"a/b,c/d;q=0.5", b""], self.asked)
+
+    def test_headers(self) -> None:
+        """Answers are not kept anywhere, and say nothing of versions."""
+        for path in (b"/livez", b"/readyz", b"/metrics", b"/none"):
+            headers = self.wire.ask(get(path)).headers
+            self.assertEqual(("no-store", "nosniff", "webhookrx"), (
+                headers["cache-control"], headers["x-content-type-options"], headers["server"]
+            ))  # fmt: skip
+
+    def test_head(self) -> None:
+        """HEAD has the head of the same answer."""
+        self.health = Health("not_ready", ("Why.",))
+        for path in (b"/livez", b"/readyz", b"/metrics", b"/none"):
+            body = self.wire.ask(get(path)).body
+            sender = self.wire.connect()
+            sender.send(get(path, b"HEAD"))
+            head, _, rest = sender.transport.written.partition(b"\r\n\r\n")
+            self.assertIn(b"content-length: %d" % len(body), head.lower())
+            self.assertEqual(b"", rest)
+
+    def test_not_found(self) -> None:
+        """There is nothing else, above, beside or below."""
+        for path in (b"/", b"/none", b"/livez/", b"/metrics/x", b"/a/b", b"//", b"/LIVEZ"):
+            for method in (b"GET", b"POST", b"DELETE"):
+                self.assertEqual((404, {"status": "not_found", "reasons": []}), self.ask(get(path, method)), path)
+
+    def test_methods(self) -> None:
+        """Who does more than look is told how to look."""
+        for method in (b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PROPFIND"):
+            for path in (b"/livez", b"/readyz", b"/healthz", b"/metrics"):
+                response = self.wire.ask(get(path, method))
+                self.assertEqual((405, "GET, HEAD"), (response.status, response.headers["allow"]))
+                self.assertEqual("method_not_allowed", json.loads(response.body)["status"])
+
+    def test_no_bodies(self) -> None:
+        """Nobody has anything to send; a body is refused before it is read, or at its first byte."""
+        chunked = b"POST /livez HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
+        for request in (post(b"x", b"/livez"), post(b"x" * 999, b"/livez")[:-900], chunked):
+            self.assertEqual(413, self.wire.ask(request).status)
+
+    def test_strict(self) -> None:
+        """The wire is as strict as for messages, with its deadlines and its own few connections."""
+        self.assertEqual(400, self.wire.ask(get(b"/livez", headers=b"Host: b\r\n")).status)
+        slow = self.wire.connect()
+        slow.send(b"GET /liv")
+        self.wire.advance(11)
+        self.assertEqual([408], slow.statuses())
+        self.wire.advance(30)
+        for _ in range(ADMIN_LIMITS.connections):
+            self.assertEqual([], self.wire.connect().statuses())
+        self.assertEqual([503], self.wire.connect().statuses())
+
+    def test_broken(self) -> None:
+        """When something of ours raises, nothing is said of it but that."""
+        self.health = None  # type: ignore[assignment]
+        response = self.wire.ask(get(b"/readyz"))
+        self.assertEqual(500, response.status)
+        self.assertEqual("internal_error", json.loads(response.body)["reason"])
+        self.assertEqual(["A resource raised."], self.wire.traffic.failures)
+
+
+class NoMessagesTests(SynchronousTestCase):
+    """The end of a chain that messages never reach."""
+
+    def test_consumer(self) -> None:
+        """It has room for whoever asks, and takes no message."""
+        consumer = NoMessages()
+        verifyObject(IMessageConsumer, consumer)
+        self.assertTrue(consumer.has_room(10**12, small=False) and consumer.reserve(10**12, small=False))
+        consumer.release(10**12)
+        self.assertRaises(NoRoom, consumer.write, make_message(), lambda error: None)
+        self.assertEqual(1, consumer.retry_after())

@@ -1,0 +1,74 @@
+"""
+Tests for L{webhookrx.operations.health}.
+"""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.operations.facts import EMPTY, make_facts
+from webhookrx.operations.facts import Lane, Phase
+from webhookrx.operations.health import FAILURE_COUNTS, health_of
+
+AWAY = EMPTY._replace(away="connection refused CANARY")
+FULL = EMPTY._replace(full=True)
+
+
+class HealthTests(SynchronousTestCase):
+    """From facts to a judgement."""
+
+    def test_ready(self) -> None:
+        """A receiver that runs, with all its endpoints bound and all its observers well, is ready."""
+        self.assertEqual(("ready", ()), health_of(make_facts()))
+
+    def test_table(self) -> None:
+        """Each thing that is wrong has its state and its sentence."""
+        for different, state, reason in (
+            ({"phase": Phase.STARTING}, "not_ready", "The receiver is starting."),
+            ({"phase": Phase.DRAINING}, "not_ready", "The receiver is draining."),
+            ({"endpoints": {"tcp:1": True, "tcp:2": False}}, "not_ready", "Endpoint tcp:2 is not bound."),
+            ({"lanes": [Lane("file:/x", stalled=True)]}, "not_ready", "Observer file:/x hangs."),
+            (
+                {"lanes": [Lane("file:/x", failed_ago=0.0)]},
+                "not_ready",
+                "Observer file:/x could not make its last messages safe.",
+            ),
+            ({"lanes": [Lane("spool:/y", backlog=FULL)]}, "not_ready", "Observer spool:/y is full."),
+            (
+                {"lanes": [Lane("spool:/y", backlog=AWAY)]},
+                "degraded",
+                "Observer spool:/y keeps messages for one that is away.",
+            ),
+        ):
+            health = health_of(make_facts(**different))
+            self.assertEqual((state, (reason,)), health)
+            self.assertEqual(state != "not_ready", health.fit)
+
+    def test_old_failure(self) -> None:
+        """An observer that nobody has tried for a while may be tried again."""
+        for failed_ago, state in (
+            (FAILURE_COUNTS - 0.1, "not_ready"),
+            (FAILURE_COUNTS, "ready"),
+            (86400.0, "ready"),
+        ):
+            self.assertEqual(state, health_of(make_facts(lanes=[Lane("file:/x", failed_ago=failed_ago)])).state)
+
+    def test_all_reasons(self) -> None:
+        """All that is wrong is told, the worst first, each observer once."""
+        lanes = [
+            Lane("spool:/a", backlog=AWAY),
+            Lane("spool:/b", stalled=True, failed_ago=1.0, backlog=AWAY._replace(full=True)),
+        ]
+        self.assertEqual(
+            (
+                "The receiver is draining.",
+                "Observer spool:/b hangs.",
+                "Observer spool:/a keeps messages for one that is away.",
+                "Observer spool:/b keeps messages for one that is away.",
+            ),
+            health_of(make_facts(phase=Phase.DRAINING, lanes=lanes)).reasons,
+        )
+
+    def test_quiet(self) -> None:
+        """What other machines say is not repeated."""
+        self.assertNotIn("CANARY", str(health_of(make_facts(lanes=[Lane("spool:/y", backlog=AWAY)]))))

@@ -1,0 +1,273 @@
+"""
+Tests for L{webhookrx.operations.metrics}, L{webhookrx.operations.metric} and L{webhookrx.operations.exposition}.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from prometheus_client import parser
+from prometheus_client.openmetrics import parser as openmetrics_parser
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests import documents
+from tests.operations.facts import EMPTY, make_facts
+from webhookrx.errors import BAD_TOKEN, NO_MATCHING_PATH, NO_ROOM, NOT_STORED, REASONS
+from webhookrx.operations.counters import BOUNDS, Counters
+from webhookrx.operations.exposition import Exposition
+from webhookrx.operations.facts import Lane, Level, Phase
+from webhookrx.operations.line_limit import LineLimit
+from webhookrx.operations.metric import Build, View
+from webhookrx.operations.metrics import METRICS
+from webhookrx.operations.traffic_log import TrafficLog
+
+PLAIN = b"text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS = b"application/openmetrics-text; version=1.0.0; charset=utf-8"
+#: Suffixes that say what unit a number has, and those that the text adds.
+NO_BASE_UNITS = re.compile(r"_(milliseconds|ms|minutes|hours|kilobytes|kb|mb|mib|percent|count|sum|bucket)(_|$)")
+BUILD = Build("26.11.0", "3.11.7", "26.10.0")
+
+
+class MetricsTestCase(SynchronousTestCase):
+    """Has counters and facts, and what is said of them."""
+
+    def setUp(self) -> None:
+        """Begin with nothing counted."""
+        self.counters = Counters()
+        self.facts = make_facts()
+        self.traffic = TrafficLog(self.counters, LineLimit(lambda: 0.0, lines=0), str)
+        self.exposition = Exposition(lambda: View(self.counters, self.facts, BUILD, 1_500_000_000.0, 900_000_000.0))
+
+    def values(self) -> dict[str, float]:
+        """Return every sample as the text has it: name and labels, and value."""
+        text = self.exposition.text(b"")[1].decode()
+        lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+        found = {name: float(value) for name, _, value in lines}
+        self.assertEqual(len(lines), len(found), "a sample is there twice")
+        return found
+
+    def value(self, name: str, **labels: str) -> float:
+        """Return one sample."""
+        inside = ",".join(f'{label}="{labels[label]}"' for label in sorted(labels))
+        return self.values()[f"webhookrx_{name}{{{inside}}}" if inside else f"webhookrx_{name}"]
+
+
+class TableTests(MetricsTestCase):
+    """What is declared is what is there."""
+
+    def test_complete(self) -> None:
+        """The text holds every line of the table, in its order, with its kind and its help, and nothing else."""
+        text = self.exposition.text(b"")[1].decode()
+        kinds = re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)
+        helps = re.findall(r"^# HELP (\S+) (.+)$", text, re.MULTILINE)
+        kind_in_text = {"info": "gauge"}
+        self.assertEqual([(metric.name, kind_in_text.get(metric.kind, metric.kind)) for metric in METRICS], kinds)
+        self.assertEqual([(metric.name, metric.help) for metric in METRICS], helps)
+
+    def test_names(self) -> None:
+        """Names have the prefix and base units; counters and they alone end in _total; helps are sentences."""
+        self.assertEqual(len(METRICS), len({metric.name for metric in METRICS}))
+        for metric in METRICS:
+            self.assertRegex(metric.name, r"\Awebhookrx_[a-z]+(_[a-z]+)*\Z")
+            self.assertEqual(metric.kind == "counter", metric.name.endswith("_total"), metric.name)
+            self.assertEqual(metric.kind == "info", metric.name.endswith("_info"), metric.name)
+            self.assertNotRegex(metric.name, NO_BASE_UNITS)
+            self.assertRegex(metric.help, r"\A[A-Z0-9].*\.\Z")
+            if metric.kind == "histogram":
+                self.assertTrue(metric.name.endswith("_seconds"), metric.name)
+            for label in metric.labels:
+                self.assertRegex(label, r"\A[a-z]+\Z")
+                self.assertNotIn(label, ("le", "job", "instance"))
+
+    def test_labels(self) -> None:
+        """Every sample of a metric has exactly its labels."""
+        labels = {metric.name: set(metric.labels) for metric in METRICS}
+        families = list(parser.text_string_to_metric_families(self.exposition.text(b"")[1].decode()))
+        for family in families:
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            for sample in family.samples:
+                self.assertEqual(labels[name], set(sample.labels) - {"le"}, sample)
+
+    def test_from_the_start(self) -> None:
+        """Every source, reason and observer is there with 0 before anything has happened, so that rates are right."""
+        values = self.values()
+        counted = [name for name in values if "_total" in name or "_bucket" in name or "_count" in name]
+        self.assertEqual({0.0}, {values[name] for name in counted})
+        for source in ("", "github", "gitlab"):
+            for reason in REASONS:
+                self.assertIn(f'webhookrx_refusals_total{{reason="{reason.word}",source="{source}"}}', values)
+                self.assertIn(f'webhookrx_requests_total{{source="{source}",status="{reason.status}"}}', values)
+        self.assertIn('webhookrx_requests_total{source="github",status="200"}', values)
+        self.assertIn('webhookrx_observer_store_seconds_count{observer="file:/x"}', values)
+
+    def test_no_more_later(self) -> None:
+        """Whatever happens, no series is added: labels come from the settings."""
+        before = set(self.values())
+        for source in ("", "github"):
+            for reason in REASONS:
+                self.traffic.refused(reason, "No.", "192.0.2.7", b"CANARY", b"/CANARY", source)
+        self.traffic.accepted("github", ("unparsed_payload", "bad_proxy_header"), 3, 10)
+        self.traffic.answered("github", 99.0)
+        self.traffic.store_done("file:/x", 1, 10, 1.0)
+        self.traffic.observer_failed("file:/x", "CANARY", 1)
+        self.counters.add("reloads", "ok")
+        self.assertEqual(before, set(self.values()))
+
+
+class ValueTests(MetricsTestCase):
+    """What the numbers say."""
+
+    def test_requests(self) -> None:
+        """Answers are counted by source and status, refusals by source and reason."""
+        for seconds in (0.002, 4.0):
+            self.traffic.accepted("github", (), 0, 100)
+            self.traffic.answered("github", seconds)
+        for reason, source in (
+            (NO_MATCHING_PATH, ""), (BAD_TOKEN, "github"), (NO_ROOM, "github"), (NOT_STORED, "github"),
+            (NO_ROOM, "gitlab"),
+        ):  # fmt: skip
+            self.traffic.refused(reason, "No.", "192.0.2.7", b"POST", b"/in", source)
+        self.assertEqual(2, self.value("requests_total", source="github", status="200"))
+        self.assertEqual(2, self.value("requests_total", source="github", status="503"))
+        self.assertEqual(1, self.value("requests_total", source="github", status="403"))
+        self.assertEqual(1, self.value("requests_total", source="", status="404"))
+        self.assertEqual(1, self.value("refusals_total", source="gitlab", reason="no_room"))
+        self.assertEqual(0, self.value("requests_total", source="gitlab", status="200"))
+        self.assertEqual(2, self.value("messages_total", source="github"))
+        self.assertEqual(200, self.value("message_bytes_total", source="github"))
+
+    def test_histogram(self) -> None:
+        """Buckets hold all that is not longer; the last holds everything."""
+        for seconds in (0.0005, 2.5, 3.0, 60.0):
+            self.traffic.answered("github", seconds)
+        buckets = [self.value("answer_seconds_bucket", source="github", le=str(end)) for end in BOUNDS]
+        expected = [1 if end < 3 else 3 for end in BOUNDS]
+        self.assertEqual(expected, buckets)
+        self.assertEqual(4, self.value("answer_seconds_bucket", source="github", le="+Inf"))
+        self.assertEqual(4, self.value("answer_seconds_count", source="github"))
+        self.assertEqual(65.5005, self.value("answer_seconds_sum", source="github"))
+
+    def test_odd_messages(self) -> None:
+        """What was odd about messages has its own counts."""
+        self.traffic.accepted("github", ("unparsed_payload", "bad_proxy_header"), 3, 10)
+        self.assertEqual(1, self.value("unparsed_payloads_total", source="github"))
+        self.assertEqual(1, self.value("bad_proxy_headers_total", source="github"))
+        self.assertEqual(3, self.value("left_out_names_total", source="github"))
+
+    def test_observers(self) -> None:
+        """What observers did, failed to do, and have yet to do."""
+        self.facts = make_facts(lanes=[Lane("file:/x", 7, 700, stalled=True, failed_ago=99.0), Lane("stdout")])
+        self.traffic.store_done("file:/x", 5, 500, 0.25)
+        self.traffic.observer_failed("file:/x", "disk full", 2)
+        for name, well, ill in (
+            ("messages_total", 0, 5), ("bytes_total", 0, 500), ("store_seconds_count", 0, 1),
+            ("store_seconds_sum", 0, 0.25), ("failed_messages_total", 0, 2), ("waiting_messages", 0, 7),
+            ("waiting_bytes", 0, 700), ("stalled", 0, 1), ("failing", 0, 1),
+        ):  # fmt: skip
+            self.assertEqual(well, self.value(f"observer_{name}", observer="stdout"), name)
+            self.assertEqual(ill, self.value(f"observer_{name}", observer="file:/x"), name)
+
+    def test_spool(self) -> None:
+        """What a spool keeps; an observer that keeps nothing has no such numbers."""
+        oldest = 1_499_999_970 * 10**9
+        backlog = EMPTY._replace(messages=3, bytes=30, oldest=oldest, dead=2, dropped=1, away="gone", full=True)
+        self.facts = make_facts(lanes=[Lane("file:/x"), Lane("spool:/y", backlog=backlog)])
+        for name, value in (
+            ("messages", 3), ("bytes", 30), ("oldest_age_seconds", 30), ("dead_messages", 2),
+            ("dropped_messages_total", 1), ("away", 1), ("full", 1),
+        ):  # fmt: skip
+            self.assertEqual(value, self.value(f"spool_{name}", observer="spool:/y"))
+        self.assertEqual([], [name for name in self.values() if "_spool_" in name and "file:/x" in name])
+
+    def test_oldest_age(self) -> None:
+        """Without messages, or with a clock that was set back, the age is 0."""
+        for oldest in (None, 2_000_000_000 * 10**9):
+            self.facts = make_facts(lanes=[Lane("spool:/y", backlog=EMPTY._replace(oldest=oldest))])
+            self.assertEqual(0, self.value("spool_oldest_age_seconds", observer="spool:/y"))
+
+    def test_state(self) -> None:
+        """What the receiver is like at this moment."""
+        self.facts = make_facts(
+            queue_bytes=Level(1, 2), queue_messages=Level(3, 4), connections=Level(5, 6), requests=7, paused=True,
+            endpoints={"tcp:1": True, "tcp:2": False}, reload_succeeded=False,
+        )  # fmt: skip
+        self.counters.add("reloads", "failed")
+        for name, value in (
+            ("queue_bytes", 1), ("queue_max_bytes", 2), ("queue_messages", 3), ("queue_max_messages", 4),
+            ("connections", 5), ("max_connections", 6), ("requests_in_flight", 7), ("reading_paused", 1),
+            ("ready", 0), ("degraded", 0), ("last_reload_successful", 0), ("settings_loaded_timestamp_seconds", 1e9),
+            ("start_timestamp_seconds", 9e8),
+        ):  # fmt: skip
+            self.assertEqual(value, self.value(name), name)
+        self.assertEqual(1, self.value("endpoint_listening", endpoint="tcp:1"))
+        self.assertEqual(0, self.value("endpoint_listening", endpoint="tcp:2"))
+        self.assertEqual((1, 0), tuple(self.value("reloads_total", result=result) for result in ("failed", "ok")))
+        self.assertEqual(2e9, self.value("certificate_expiry_timestamp_seconds", file="/etc/cert.pem"))
+        self.assertEqual(1, self.value("build_info", **BUILD._asdict()))
+
+    def test_health(self) -> None:
+        """Ready and degraded are as /readyz says."""
+        away = [Lane("spool:/y", backlog=EMPTY._replace(away="gone"))]
+        for facts, ready, degraded in (
+            (make_facts(), 1, 0), (make_facts(lanes=away), 1, 1), (make_facts(phase=Phase.DRAINING, lanes=away), 0, 0),
+        ):  # fmt: skip
+            self.facts = facts
+            self.assertEqual((ready, degraded), (self.value("ready"), self.value("degraded")))
+
+
+class TextTests(MetricsTestCase):
+    """Which text, for whom."""
+
+    def test_types(self) -> None:
+        """Who asks for OpenMetrics gets it, in the version that we speak; everybody else gets the older text."""
+        for accept, content_type in (
+            (b"", PLAIN),
+            (b"*/*", PLAIN),
+            (b"text/html", PLAIN),
+            (b"application/openmetrics-text", OPENMETRICS),
+            (b"Application/OpenMetrics-Text; version=nonsense", OPENMETRICS),
+            (b"\xff\xfe,,;", PLAIN),
+            (b"application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1", OPENMETRICS),
+            (b"text/plain;version=0.0.4;q=0.5, application/openmetrics-text;q=0.1", PLAIN),
+        ):
+            found, text = self.exposition.text(accept)
+            self.assertEqual(content_type, found, accept)
+            self.assertEqual(content_type == OPENMETRICS, text.endswith(b"# EOF\n"))
+
+    def test_parsed(self) -> None:
+        """Both texts can be read by the parsers of their formats, whatever stands in the settings."""
+        self.facts = make_facts(
+            sources=('a"b\\c\nd',), lanes=[Lane('file:/"\\\n', backlog=EMPTY)], endpoints={'unix:"\\\n': True}
+        )
+        self.traffic.answered('a"b\\c\nd', 0.1)
+        parsers: list[tuple[bytes, Any]] = [
+            (b"", parser.text_string_to_metric_families),
+            (b"application/openmetrics-text; version=1.0.0", openmetrics_parser.text_string_to_metric_families),
+        ]
+        for accept, parse in parsers:
+            families = {family.name: family for family in parse(self.exposition.text(accept)[1].decode())}
+            self.assertEqual(len(METRICS), len(families))
+            sample = families["webhookrx_messages"].samples[0]
+            self.assertEqual('a"b\\c\nd', sample.labels["source"])
+
+
+class PageTests(SynchronousTestCase):
+    """What docs/metrics.md says."""
+
+    def test_alerts(self) -> None:
+        """Every metric that it names is declared, with labels of its own."""
+        text = documents.read("docs/metrics.md")
+        labels = {metric.name: set(metric.labels) for metric in METRICS}
+        labels |= {f"{metric.name}_bucket": {*metric.labels, "le"} for metric in METRICS if metric.kind == "histogram"}
+        alerts = next(block.text for block in documents.blocks(text) if block.text.startswith("groups:"))
+        used = re.findall(r"(webhookrx_\w+)(?:\{(\w+)=)?", alerts)
+        self.assertGreater(len(used), 8)
+        for name, label in used:
+            self.assertLessEqual({label} - {""}, labels[name], name)
+
+    def test_reasons(self) -> None:
+        """Every reason that an alert names is one."""
+        reasons = set(re.findall(r'reason="(\w+)"', documents.read("docs/metrics.md")))
+        self.assertLessEqual(reasons, {reason.word for reason in REASONS})
+        self.assertTrue(reasons)

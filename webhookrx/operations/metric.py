@@ -1,0 +1,121 @@
+"""
+What a metric is, and the ways in which values are read for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+from webhookrx.errors import REASONS
+from webhookrx.interfaces import Backlog
+from webhookrx.operations.counters import Counters, Histogram, ObserverCounts, SourceCounts
+from webhookrx.operations.facts import Facts, Lane
+
+#: The values of a metric's labels, in their order, and its value.
+Sample: TypeAlias = tuple[tuple[str, ...], float | Histogram]
+Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
+
+RELOAD_RESULTS = ("ok", "failed")
+"""Labels of the count C{reloads}."""
+
+
+class Build(NamedTuple):
+    """What runs: versions."""
+
+    version: str
+    python: str
+    twisted: str
+
+
+class View(NamedTuple):
+    """
+    All that metrics are read from.
+
+    @ivar now: seconds since the epoch.
+    @ivar started: when the process started, likewise.
+    """
+
+    counters: Counters
+    facts: Facts
+    build: Build
+    now: float
+    started: float
+
+
+class Metric(NamedTuple):
+    """
+    One line of the table.
+
+    @ivar name: as it is asked for; that of a counter ends in C{_total}.
+    @ivar help: one sentence, for people.
+    """
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+    read: Callable[[View], Iterable[Sample]]
+
+
+def one(read: Callable[[View], float]) -> Callable[[View], Iterable[Sample]]:
+    """Read one value, without labels."""
+    return lambda view: [((), read(view))]
+
+
+def by_source(read: Callable[[SourceCounts], float | Histogram]) -> Callable[[View], Iterable[Sample]]:
+    """Read a value of each source."""
+    return lambda view: [((source,), read(view.counters.sources[source])) for source in view.facts.sources]
+
+
+def count_by_source(name: str) -> Callable[[View], Iterable[Sample]]:
+    """Read a rare count of each source."""
+    return lambda view: [((source,), view.counters.get(name, source)) for source in view.facts.sources]
+
+
+def by_observer(read: Callable[[ObserverCounts], float | Histogram]) -> Callable[[View], Iterable[Sample]]:
+    """Read a count or times of each observer."""
+    return lambda view: [((lane.spec,), read(view.counters.observers[lane.spec])) for lane in view.facts.lanes]
+
+
+def by_lane(read: Callable[[Lane], float]) -> Callable[[View], Iterable[Sample]]:
+    """Read the state of the way to each observer."""
+    return lambda view: [((lane.spec,), read(lane)) for lane in view.facts.lanes]
+
+
+def by_spool(read: Callable[[Backlog, View], float]) -> Callable[[View], Iterable[Sample]]:
+    """Read the state of each observer that keeps messages for another."""
+    return lambda view: [
+        ((lane.spec,), read(lane.backlog, view)) for lane in view.facts.lanes if lane.backlog is not None
+    ]
+
+
+def refusals(view: View) -> Iterator[Sample]:
+    """Read the refusals by source, the empty one for none, and reason."""
+    for source in ("", *view.facts.sources):
+        for reason in REASONS:
+            yield (source, reason.word), view.counters.get("refused", reason.word, source)
+
+
+def requests(view: View) -> Iterator[Sample]:
+    """Read the answers by source, the empty one for none, and status."""
+    for source in view.facts.sources:
+        yield (source, "200"), view.counters.sources[source].answers.count
+    for source in ("", *view.facts.sources):
+        by_status = dict.fromkeys(sorted({reason.status for reason in REASONS}), 0)
+        for reason in REASONS:
+            by_status[reason.status] += view.counters.get("refused", reason.word, source)
+        for status, count in by_status.items():
+            yield (source, str(status)), count
+
+
+def not_stored(view: View) -> Iterator[Sample]:
+    """Read the messages that were not safe, by observer."""
+    for lane in view.facts.lanes:
+        yield (lane.spec,), view.counters.get("not_stored", lane.spec)
+
+
+def oldest_age(backlog: Backlog, view: View) -> float:
+    """Return the age of the oldest message that waits, in seconds."""
+    # A clock that was set back makes no negative ages.
+    return 0.0 if backlog.oldest is None else max(0.0, view.now - backlog.oldest / 1e9)
