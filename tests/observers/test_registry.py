@@ -112,7 +112,7 @@ class BuildTests(RegistryTestCase):
         problem = self.problem("fil")
 
         self.assertIn("unknown observer 'fil'", problem)
-        self.assertIn("file, observer, stdout", problem)
+        self.assertIn("file, http, observer, stdout, syslog", problem)
         self.assertIn("did you mean 'file'?", problem)
         self.assertNotIn("did you mean", self.problem("xyzzy"))
 
@@ -121,7 +121,7 @@ class BuildTests(RegistryTestCase):
         problem = self.problem("file", "/x", formt="s3cret")
 
         self.assertIn("unknown option 'formt'", problem)
-        self.assertIn("format, mode, template", problem)
+        self.assertIn("format, min_free, mode, share, template", problem)
         self.assertIn("did you mean 'format'?", problem)
         self.assertNotIn("s3cret", problem)
         self.assertIn("'mode'", self.problem("stdout", mode="0640"))
@@ -137,7 +137,7 @@ class PluginTests(RegistryTestCase):
         """A plugin's name is known and serves its spec strings."""
         self.add_plugin(PLUGIN)
 
-        self.assertEqual(["carrier-pigeon", "file", "observer", "stdout"], registry.known_names())
+        self.assertEqual(["carrier-pigeon", "file", "http", "observer", "stdout", "syslog"], registry.known_names())
         built = registry.build(Observer("x", "carrier-pigeon", ("loft", "9")), "written")
         self.assertIsInstance(built, MemoryObserver)
         self.assertEqual(("carrier-pigeon:loft:9", "written"), (built.spec, built.promise))
@@ -171,4 +171,4 @@ class PluginTests(RegistryTestCase):
         self.add_plugin(NAMELESS)
 
         self.assertIn("twisted.plugins.webhookrx_test_plugin: it has no name", self.problem("x"))
-        self.assertEqual(["file", "observer", "stdout"], registry.known_names())
+        self.assertEqual(["file", "http", "observer", "stdout", "syslog"], registry.known_names())

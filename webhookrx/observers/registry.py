@@ -17,8 +17,12 @@ from zope.interface.verify import verifyObject
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver, IObserverFactory
 from webhookrx.observers.file import FILE_OPTIONS, build_file
+from webhookrx.observers.http_post import build_http
+from webhookrx.observers.http_settings import HTTP_OPTIONS
 from webhookrx.observers.log_observer import build_log_observer
 from webhookrx.observers.stdout import STDOUT_OPTIONS, build_stdout
+from webhookrx.observers.syslog import build_syslog
+from webhookrx.observers.syslog_options import SYSLOG_OPTIONS
 
 if TYPE_CHECKING:
     from twisted.logger import LogEvent
@@ -35,8 +39,10 @@ class _BuiltIn(NamedTuple):
 
 _BUILT_IN = {
     "file": _BuiltIn(build_file, FILE_OPTIONS),
+    "http": _BuiltIn(build_http, HTTP_OPTIONS),
     "observer": _BuiltIn(build_log_observer, ()),
     "stdout": _BuiltIn(build_stdout, STDOUT_OPTIONS),
+    "syslog": _BuiltIn(build_syslog, SYSLOG_OPTIONS),
 }
 
 

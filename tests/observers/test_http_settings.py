@@ -1,0 +1,228 @@
+"""The spec string of the http observer."""
+
+from __future__ import annotations
+
+import re
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.documents import read as read_document
+from webhookrx.errors import ConfigError
+from webhookrx.message.json_lines import encode_line
+from webhookrx.observers.client_tls import ClientTLS
+from webhookrx.observers.http_bodies import BodyFormat
+from webhookrx.observers.http_settings import HTTP_OPTIONS, Target, read_target
+from webhookrx.testing import make_message
+
+URL = "https://logs.example.com/in?x=1"
+
+
+def read(url: str = URL, **options: str) -> Target:
+    """Read a spec string that is taken apart."""
+    return read_target((url,), options)
+
+
+class ReadTargetTests(SynchronousTestCase):
+    """Texts to values."""
+
+    def test_defaults(self) -> None:
+        """A URL is enough."""
+        target = read()
+
+        self.assertEqual(Target(URL, "logs.example.com", ClientTLS(), BodyFormat("ndjson", 500, 1024 * 1024)), target)
+        self.assertEqual(("POST", "application/x-ndjson"), (target.method, target.content_type))
+        self.assertEqual((10.0, 10.0, "Bearer"), (target.timeout, target.retry_for, target.auth_scheme))
+
+    def test_everything(self) -> None:
+        """Each option has its value."""
+        options = {
+            "format": "json",
+            "batch": "7",
+            "batch_size": "10KiB",
+            "gzip": "yes",
+            "method": "PUT",
+            "content_type": "application/vnd.x+json",
+            "token_file": "/t",
+            "auth_scheme": "Token",
+            "headers_file": "/h",
+            "ca_file": "/ca",
+            "cert_file": "/c",
+            "key_file": "/k",
+            "allow_plaintext": "no",
+            "timeout": "3s",
+            "retry_for": "1m",
+        }
+
+        self.assertEqual(
+            Target(
+                URL,
+                "logs.example.com",
+                ClientTLS("/ca", "/c", "/k"),
+                BodyFormat("json", 7, 10240, gzip=True),
+                encode_line,
+                "application/vnd.x+json",
+                "PUT",
+                "/t",
+                "Token",
+                "/h",
+                3.0,
+                60.0,
+            ),
+            read(**options),
+        )
+        self.assertEqual({*HTTP_OPTIONS}, {*options, "template"})
+
+    def test_content_types(self) -> None:
+        """Each format has its media type, and a template is text."""
+        for options, expected in [
+            ({"format": "ndjson"}, "application/x-ndjson"),
+            ({"format": "json"}, "application/json"),
+            ({"format": "each"}, "application/json"),
+            ({"template": "$MESSAGE"}, "text/plain; charset=utf-8"),
+            ({"template": "$MESSAGE", "format": "lines"}, "text/plain; charset=utf-8"),
+            ({"template": "$MESSAGE", "content_type": "text/csv"}, "text/csv"),
+        ]:
+            with self.subTest(options):
+                self.assertEqual(expected, read(**options).content_type)
+
+    def test_template(self) -> None:
+        """A template makes the text of each message, which goes alone unless lines are asked for."""
+        target = read(template="<$MESSAGE>")
+
+        self.assertEqual(b"<hello>\n", target.render_line(make_message()))
+        self.assertEqual(BodyFormat("each", 1, distinct=False), target.bodies)
+        self.assertEqual(BodyFormat("lines", distinct=False), read(template="<$MESSAGE>", format="lines").bodies)
+
+    def test_distinct_templates(self) -> None:
+        """Only a template with the unique id of a message, alone or among all pairs, tells any two apart."""
+        for template, distinct in [
+            ("$RCPTID $MESSAGE", True),
+            ("${RCPTID}", True),
+            ("${RCPTID:-none}", True),
+            ("$(format-json)", True),
+            ("$MESSAGE", False),
+            ("RCPTID", False),
+            ("$$RCPTID", False),
+            ("$RCPTIDS", False),
+            ("${RCPTIDS}", False),
+        ]:
+            with self.subTest(template):
+                self.assertIs(distinct, read(template=template).bodies.distinct)
+
+    def test_hosts(self) -> None:
+        """The host of the URL is read as it is for certificates and for what is loopback."""
+        for url, host in [
+            ("https://logs.example.com:8443", "logs.example.com"),
+            ("https://[::1]:8443/", "::1"),
+            ("HTTPS://Example.COM/", "example.com"),
+        ]:
+            with self.subTest(url):
+                self.assertEqual(host, read(url).host)
+
+    def test_plaintext(self) -> None:
+        """A secret goes over plain HTTP to the same machine, or where that is said to be right."""
+        for url, options in [
+            ("http://127.0.0.1:1/", {}),
+            ("http://[::1]/", {}),
+            ("http://localhost/", {}),
+            ("http://archive.localhost/", {}),
+            ("http://logs.example.com/", {"allow_plaintext": "yes"}),
+        ]:
+            with self.subTest(url):
+                self.assertIsNone(read(url, token_file="/t", headers_file="/h", **options).tls)
+
+
+class DocumentTests(SynchronousTestCase):
+    """What the page says of the options."""
+
+    def test_options(self) -> None:
+        """Its table has each option and no other."""
+        table = read_document("docs/http-observer.md").partition("## Options")[2].partition("\n\n| `format` |")[0]
+        rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+
+        self.assertEqual({*HTTP_OPTIONS}, {name for row in rows for name in re.findall(r"`(\w+)`", row)})
+
+
+class RefusedTests(SynchronousTestCase):
+    """What can't be meant is an error that says what is allowed."""
+
+    def test_urls(self) -> None:
+        """A URL must be one that a request can be sent to as it is written."""
+        for url, problem in [
+            ("", "takes one URL"),
+            ("logs.example.com/in", "does not begin with http"),
+            ("ftp://logs.example.com/", "does not begin with http"),
+            ("https:///in", "names no host"),
+            ("https://h:0/", "port 0"),
+            ("https://h:66000/", "is not a URL"),
+            ("https://[::1/", "is not a URL"),
+            ("https://h/a b", "no spaces"),
+            ("https://h/\u00e9", "beyond ASCII"),
+            ("https://h/in#part", "fragment"),
+        ]:
+            with self.subTest(url):
+                self.assertIn(problem, str(self.assertRaises(ConfigError, read, url)))
+
+    def test_password(self) -> None:
+        """A password in the URL is refused, and not repeated."""
+        for url in ("https://user:s3cret@h/", "https://s3cret@h", "http://us er:s3cret@h/#x", "http:u:s3cret@h"):
+            with self.subTest(url):
+                error = str(self.assertRaises(ConfigError, read, url))
+
+                self.assertIn("token_file=", error)
+                self.assertNotIn("s3cret", error)
+
+    def test_at_sign_elsewhere(self) -> None:
+        """An at sign in the path or the query is no password."""
+        self.assertEqual(["h", "h"], [read(url).host for url in ("https://h/@me", "https://h?to=me@example.com")])
+
+    def test_arguments(self) -> None:
+        """There is one URL."""
+        self.assertRaises(ConfigError, read_target, (), {})
+        self.assertRaises(ConfigError, read_target, (URL, "x"), {})
+
+    def test_options(self) -> None:
+        """A value that is not allowed, or an option without its partner, is named."""
+        for options, problem in [
+            ({"format": "xml"}, "format=xml is not one of ndjson, json, each, lines"),
+            ({"format": "lines"}, "needs template="),
+            ({"format": "json", "template": "x"}, "template= goes with format=each or format=lines"),
+            ({"template": "${"}, "template="),
+            ({"batch": "0"}, "batch=0"),
+            ({"batch": "many"}, "batch=many"),
+            ({"batch_size": "0"}, "batch_size=0 is too small"),
+            ({"batch_size": "big"}, "batch_size=: 'big' is not a size"),
+            ({"format": "each", "batch": "2"}, "batch= does not go with format=each"),
+            ({"template": "x", "batch_size": "2"}, "batch_size= does not go with format=each"),
+            ({"gzip": "true"}, "gzip=true is not one of no, yes"),
+            ({"method": "GET"}, "method=GET is not one of POST, PUT"),
+            ({"content_type": "a\nb"}, "is not a media type"),
+            ({"content_type": ""}, "is not a media type"),
+            ({"content_type": "\u00e9"}, "is not a media type"),
+            ({"auth_scheme": "Token"}, "auth_scheme= goes with token_file="),
+            ({"auth_scheme": "two words", "token_file": "/t"}, "is not one word"),
+            ({"cert_file": "/c"}, "go together"),
+            ({"key_file": "/k"}, "go together"),
+            ({"timeout": "0"}, "timeout=0 is too small"),
+            ({"timeout": "long"}, "timeout=: 'long' is not a duration"),
+            ({"retry_for": "-1"}, "retry_for=:"),
+            ({"allow_plaintext": "maybe"}, "allow_plaintext=maybe"),
+        ]:
+            with self.subTest(options):
+                error = str(self.assertRaises(ConfigError, read, **options))
+
+                self.assertIn(problem, error)
+                self.assertTrue(error.startswith("observer 'http': "), error)
+
+    def test_secrets_in_plaintext(self) -> None:
+        """A secret does not go over plain HTTP to another machine."""
+        for options in ({"token_file": "/t"}, {"headers_file": "/h"}):
+            for url in ("http://logs.example.com/", "http://192.0.2.1/", "http://localhost.example.com/"):
+                with self.subTest(f"{url} {options}"):
+                    error = str(self.assertRaises(ConfigError, read, url, **options))
+
+                    self.assertIn("allow_plaintext=yes", error)
+
+    def test_tls_options_in_plaintext(self) -> None:
+        """TLS options do not go with plain HTTP."""
+        self.assertIn("https://", str(self.assertRaises(ConfigError, read, "http://h/", ca_file="/ca")))

@@ -1,0 +1,170 @@
+"""
+A message as syslog has it on the wire: RFC 5424, without the framing of a transport.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from webhookrx.message.json_lines import MISLEADING, escape
+from webhookrx.message.macros import NANOSECONDS, macro_value, value_text
+from webhookrx.message.message import Message
+from webhookrx.message.template import Template
+
+FACILITIES: Final = tuple(
+    """
+    kern user mail daemon auth syslog lpr news uucp cron authpriv ftp ntp security console solaris-cron
+    local0 local1 local2 local3 local4 local5 local6 local7
+    """.split()  # noqa: SIM905
+)
+"""Names by number, RFC 5424 section 6.2.1; the RFC describes them only, so the names are those in use."""
+
+SEVERITIES: Final = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
+"""Names by number, from the worst."""
+
+# What a message has that did not come as syslog; the macros FACILITY and LEVEL say the same.
+USER: Final = FACILITIES.index("user")
+NOTICE: Final = SEVERITIES.index("notice")
+
+NIL: Final = b"-"
+"""A field that has no value (NILVALUE)."""
+
+# The lengths of section 6; a receiver may refuse what is longer.
+LONGEST_HOSTNAME: Final = 255
+LONGEST_APP_NAME: Final = 48
+LONGEST_PROCID: Final = 128
+LONGEST_MSGID: Final = 32
+LONGEST_SD_NAME: Final = 32
+
+_BOM: Final = "\ufeff".encode()
+_HOSTNAME: Final = re.compile(rf"[!-~]{{1,{LONGEST_HOSTNAME}}}")
+_NOT_PRINTUSASCII: Final = re.compile(r"[^!-~]")
+_NOT_SD_NAME: Final = re.compile(r'[^!-~]|[="\]]')
+_SD_ID: Final = re.compile(r'(?:(?![="\]@])[!-~])+@[0-9]+(?:\.[0-9]+)*')
+_SD_ESCAPED: Final = re.compile(r'["\\\]]')
+
+_ESCAPES: Final = {
+    **{char: f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}" for char in MISLEADING},
+    **{chr(code): f"\\x{code:02x}" for code in range(0x20)},
+} | {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+_APP_NAME: Final = Template.parse("${PROGRAM:-webhookrx}")
+_TEXT: Final = Template.parse("${MESSAGE}")
+
+
+def check_sd_id(text: str) -> None:
+    """
+    Look whether a text can name structured data of one's own: C{name@number}, RFC 5424 section 6.3.2. Names without
+    a number belong to IANA, and their parameters are fixed.
+
+    @raise ValueError: one sentence that quotes the text and says what is allowed.
+    """
+    if not _SD_ID.fullmatch(text) or len(text) > LONGEST_SD_NAME:
+        raise ValueError(
+            f"{text!r} is not a name and a private enterprise number, such as meta@32473; "
+            f'at most {LONGEST_SD_NAME} printable ASCII characters without blanks and any of = ] " @'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SyslogFormat:
+    """
+    How messages become RFC 5424.
+
+    @ivar facility: 0 to 23.
+    @ivar severity: 0 to 7.
+    @ivar app_name: makes APP-NAME.
+    @ivar text: makes MSG.
+    @ivar sd_id: the SD-ID of the element that holds all pairs but C{MESSAGE}; None for no structured data.
+    @ivar bom: text that is not ASCII begins with a byte order mark, as section 6.4 asks for.
+    @ivar one_line: control characters, line separators and bidi controls that a sender wrote come out as escapes, for
+        a framing that a line feed would break.
+    """
+
+    facility: int = USER
+    severity: int = NOTICE
+    app_name: Template = _APP_NAME
+    text: Template = _TEXT
+    sd_id: str | None = None
+    bom: bool = True
+    one_line: bool = False
+
+    def encode(self, message: Message) -> bytes:
+        """
+        Return a message as SYSLOG-MSG. Its header is always as the grammar has it, whatever a sender chose.
+
+        HOSTNAME is C{HOST} if it can be, else C{SOURCEIP}: a name with characters changed would be another machine's.
+        In APP-NAME, PROCID and MSGID what is not printable ASCII becomes C{_}, and what is too long is cut.
+        """
+        header = b" ".join(
+            (
+                b"<%d>1" % (self.facility * 8 + self.severity),
+                timestamp(message.received).encode("ascii"),
+                _hostname(message),
+                _field(self.app_name.render(message), LONGEST_APP_NAME),
+                _field(value_text(macro_value("PID", message)), LONGEST_PROCID),
+                _field(value_text(macro_value("MSGID", message)), LONGEST_MSGID),
+                self._structured_data(message),
+            )
+        )
+        text = self._text(message)
+        return header + b" " + text if text else header
+
+    def _text(self, message: Message) -> bytes:
+        text = self.text.render_line(message)[:-1] if self.one_line else _utf8(self.text.render(message))
+        # ASCII needs no mark: it is MSG-ANY by the grammar, and most receivers would show the mark as rubbish.
+        return text if not self.bom or text.isascii() else _BOM + text
+
+    def _structured_data(self, message: Message) -> bytes:
+        if self.sd_id is None:
+            return NIL
+        parts = [f"[{self.sd_id}"]
+        for name, value in message.values.items():
+            if name != "MESSAGE":
+                parts.append(f' {_param_name(name)}="{self._param_value(value_text(value))}"')
+        parts.append("]")
+        return _utf8("".join(parts))
+
+    def _param_value(self, text: str) -> str:
+        """Escape what would end a PARAM-VALUE, section 6.3.3."""
+        return _SD_ESCAPED.sub(r"\\\g<0>", escape(text, _ESCAPES) if self.one_line else text)
+
+
+def timestamp(received_ns: int) -> str:
+    """
+    Return a moment as TIMESTAMP, in UTC: section 6.2.3 allows six digits of a second, and what is less is cut off.
+
+    @param received_ns: nanoseconds since the epoch.
+    """
+    return f"{_utc(received_ns // NANOSECONDS)}.{received_ns // 1000 % 1_000_000:06d}Z"
+
+
+# Messages come many to a second.
+@lru_cache(maxsize=64)
+def _utc(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+
+
+def _hostname(message: Message) -> bytes:
+    for name in ("HOST", "SOURCEIP"):
+        text = value_text(macro_value(name, message))
+        if _HOSTNAME.fullmatch(text):
+            return text.encode("ascii")
+    return NIL
+
+
+def _field(text: str, longest: int) -> bytes:
+    return _NOT_PRINTUSASCII.sub("_", text[:longest]).encode("ascii") or NIL
+
+
+def _param_name(name: str) -> str:
+    """Make a PARAM-NAME of any name. The end of a dotted name tells more than its beginning, so that is what stays."""
+    return _NOT_SD_NAME.sub("_", name[-LONGEST_SD_NAME:]) or "_"
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")

@@ -1,0 +1,257 @@
+"""
+Connections that carry syslog: streams over TCP, TLS and UNIX sockets, and datagrams. Everything blocks, for as long as
+a L{Patience} lasts.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from webhookrx.errors import Rejected
+from webhookrx.observers.patience import Patience
+from webhookrx.observers.sockets import connect_socket, connect_to_host, shake_hands, unacknowledged
+
+#: Puts the frame of a stream around one message.
+Frame: TypeAlias = Callable[[bytes], bytes]
+#: Reads the certificates and makes a context of them, or raises C{OSError}.
+MakeContext: TypeAlias = Callable[[], ssl.SSLContext]
+
+SHORTEST_PROBATION: Final = 0.25
+"""Seconds that a new stream must live before anything goes out on it."""
+
+# Between two looks at what is not acknowledged yet, seconds.
+_SHORTEST_LOOK: Final = 0.001
+_LONGEST_LOOK: Final = 0.02
+
+_READ_SIZE: Final = 16 * 1024
+_MOST_READS: Final = 64
+
+
+class Connection(Protocol):
+    """One open socket."""
+
+    def check(self) -> None:
+        """
+        Look whether the other end is still there, without waiting.
+
+        @raise OSError: it is not.
+        """
+
+    def send(self, messages: Sequence[bytes]) -> dict[int, Rejected]:
+        """
+        Send messages and wait until the other end, as far as it can be known, has them.
+
+        @return: place to why this message can never be sent; empty when all were.
+        @raise OSError: no word on any of them; C{TimeoutError} among it.
+        """
+
+    def close(self) -> None:
+        """Close the socket."""
+
+
+def octet_counted(message: bytes) -> bytes:
+    """Put the length in front: RFC 6587 section 3.4.1, RFC 5425 section 4.3."""
+    return b"%d %s" % (len(message), message)
+
+
+def line(message: bytes) -> bytes:
+    """End a message that holds no line feed with one: RFC 6587 section 3.4.2."""
+    return message + b"\n"
+
+
+class StreamConnection:
+    """
+    A stream. What the other end says is read and thrown away; syslog has no answers.
+
+    @param stream: connected and not blocking; over TLS, after the handshake.
+    """
+
+    def __init__(self, stream: socket.socket, patience: Patience, frame: Frame) -> None:
+        self._socket = stream
+        self._patience = patience
+        self._frame = frame
+
+    def check(self) -> None:
+        """
+        @raise OSError: the other end has closed or reset the connection.
+        """
+        try:
+            # One that never stops talking must not keep us here.
+            for _ in range(_MOST_READS):
+                if not self._socket.recv(_READ_SIZE):
+                    raise ConnectionResetError(errno.ECONNRESET, "the other end closed the connection")
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return
+
+    def probation(self, seconds: float) -> None:
+        """
+        Wait whether the other end closes at once. A TLS 1.3 server judges the client's certificate after the client
+        is done with its handshake (RFC 8446 section 4.4.2.4); others accept anybody, and look at the address then.
+
+        @raise OSError: it does.
+        """
+        end = self._patience.now() + seconds
+        while (left := end - self._patience.now()) > 0:
+            if self._patience.wait(self._socket, select.POLLIN, at_most=left):
+                self.check()
+
+    def send(self, messages: Sequence[bytes]) -> dict[int, Rejected]:
+        """Send all, and wait until nothing is left in our kernel that the other end has not acknowledged."""
+        unsent = memoryview(b"".join(map(self._frame, messages)))
+        while unsent:
+            try:
+                unsent = unsent[self._socket.send(unsent) :]
+            except (BlockingIOError, ssl.SSLWantWriteError):
+                self._patience.wait(self._socket, select.POLLOUT)
+            except ssl.SSLWantReadError:
+                self._patience.wait(self._socket, select.POLLIN)
+        self._wait_until_acknowledged()
+        return {}
+
+    def _wait_until_acknowledged(self) -> None:
+        look = _SHORTEST_LOOK
+        while unacknowledged(self._socket):
+            # No event tells of it, so it is asked for now and then; an end of the connection wakes us at once.
+            if self._patience.wait(self._socket, select.POLLIN, at_most=look):
+                self.check()
+            look = min(2 * look, _LONGEST_LOOK)
+        # A reset empties the buffer too.
+        self.check()
+
+    def close(self) -> None:
+        """Say that this is the end (over TLS, RFC 5425 section 4.4), and close."""
+        try:
+            if isinstance(self._socket, ssl.SSLSocket):
+                self._socket.unwrap()
+            self._socket.shutdown(socket.SHUT_WR)
+        except (OSError, ValueError):
+            pass  # It is gone already, or has no time to answer.
+        self._socket.close()
+
+
+class DatagramConnection:
+    """
+    Datagrams, one a message: RFC 5426, or a UNIX socket.
+
+    @param datagrams: connected and not blocking.
+    """
+
+    def __init__(self, datagrams: socket.socket, patience: Patience) -> None:
+        self._socket = datagrams
+        self._patience = patience
+        self._is_local = datagrams.family == socket.AF_UNIX
+
+    def check(self) -> None:
+        """
+        @raise OSError: the network has sent back what was sent before.
+        """
+        if problem := self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise OSError(problem, os.strerror(problem))
+
+    def send(self, messages: Sequence[bytes]) -> dict[int, Rejected]:
+        """Send each; on a UNIX socket, wait until the other end has read them. Over UDP nothing can be known."""
+        refused: dict[int, Rejected] = {}
+        for place, message in enumerate(messages):
+            try:
+                self._send_one(message)
+            except OSError as error:
+                if error.errno != errno.EMSGSIZE:
+                    raise
+                refused[place] = Rejected(f"{len(message)} bytes are too long for a datagram")
+        look = _SHORTEST_LOOK
+        while self._is_local and unacknowledged(self._socket):
+            if self._patience.wait(self._socket, 0, at_most=look):
+                self.check()
+            look = min(2 * look, _LONGEST_LOOK)
+        self.check()
+        return refused
+
+    def _send_one(self, message: bytes) -> None:
+        while True:
+            try:
+                self._socket.send(message)
+            except BlockingIOError:
+                self._patience.wait(self._socket, select.POLLOUT)
+            else:
+                return
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+
+def connect_tcp(host: str, port: int, patience: Patience, frame: Frame) -> StreamConnection:
+    """
+    Connect to the first address of a host that answers.
+
+    @raise OSError: none does, or the host has no address.
+    """
+    stream, took = connect_to_host(host, port, socket.SOCK_STREAM, patience)
+    return _on_probation(StreamConnection(stream, patience, frame), took)
+
+
+def connect_tls(
+    host: str, port: int, patience: Patience, make_context: MakeContext, server_name: str
+) -> StreamConnection:
+    """
+    The same over TLS.
+
+    @param server_name: what the certificate must be for; sent as SNI.
+    @raise OSError: the handshake failed, too.
+    """
+    context = make_context()
+    stream, took = connect_to_host(host, port, socket.SOCK_STREAM, patience)
+    try:
+        secured = context.wrap_socket(stream, server_hostname=server_name, do_handshake_on_connect=False)
+    except BaseException:
+        stream.close()
+        raise
+    began = patience.now()
+    try:
+        shake_hands(secured, patience)
+    except BaseException:
+        secured.close()
+        raise
+    took = max(took, patience.now() - began)
+    return _on_probation(StreamConnection(secured, patience, octet_counted), took)
+
+
+def connect_udp(host: str, port: int, patience: Patience) -> DatagramConnection:
+    """
+    Choose the first address of a host to send to; nothing is sent yet.
+
+    @raise OSError: the host has no address, or none that can be reached.
+    """
+    datagrams, _ = connect_to_host(host, port, socket.SOCK_DGRAM, patience)
+    return DatagramConnection(datagrams, patience)
+
+
+def connect_unix(path: str, patience: Patience) -> Connection:
+    """
+    Connect to a UNIX socket, of datagrams or a stream: what it is, is known only by trying.
+
+    @raise OSError: nobody listens there.
+    """
+    try:
+        datagrams, _ = connect_socket(socket.AF_UNIX, socket.SOCK_DGRAM, path, patience)
+        return DatagramConnection(datagrams, patience)
+    except OSError as error:
+        if error.errno != errno.EPROTOTYPE:
+            raise
+    stream, _ = connect_socket(socket.AF_UNIX, socket.SOCK_STREAM, path, patience)
+    return StreamConnection(stream, patience, line)
+
+
+def _on_probation(connection: StreamConnection, round_trip: float) -> StreamConnection:
+    try:
+        connection.probation(max(SHORTEST_PROBATION, round_trip))
+    except BaseException:
+        connection.close()
+        raise
+    return connection

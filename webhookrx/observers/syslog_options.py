@@ -1,0 +1,262 @@
+"""
+The arguments and options of C{syslog:}, read and checked; nothing is connected.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from webhookrx.config.settings import TLS
+from webhookrx.config.tls_files import check_trust, load_key_and_chain
+from webhookrx.errors import ConfigError
+from webhookrx.message.rfc5424 import FACILITIES, SEVERITIES, SyslogFormat, check_sd_id
+from webhookrx.message.template import Template
+from webhookrx.observers.syslog_connection import MakeContext
+from webhookrx.quantities import parse_duration, parse_size
+
+T = TypeVar("T")
+
+FRAMINGS: Final = ("octet-counting", "newline")
+DEFAULT_TIMEOUT: Final = "10s"
+LONGEST_TIMEOUT: Final = 3600.0
+# A receiver that finds a message too long may close the connection, and what is in flight behind it is lost in
+# silence. 64 KiB is the default limit of syslog-ng; RFC 5424 section 6.1 obliges nobody to more than 480 bytes.
+DEFAULT_MAX_SIZE: Final = "64KiB"
+
+_FORMAT_OPTIONS: Final = ("facility", "severity", "app_name", "template", "sd_id", "bom")
+_TCP_OPTIONS: Final = ("framing",)
+_TLS_OPTIONS: Final = ("ca_file", "cert_file", "key_file", "server_name")
+SYSLOG_OPTIONS: Final = (*_FORMAT_OPTIONS, "timeout", "max_size", *_TCP_OPTIONS, *_TLS_OPTIONS)
+
+#: Transport to its registered port, RFC 5425 section 4.1 and RFC 5426 section 3.3. Plain TCP never got one (RFC 6587).
+_PORTS: Final[Mapping[str, int | None]] = {"tcp": None, "tls": 6514, "udp": 514}
+TRANSPORTS: Final = (*_PORTS, "unix")
+
+_SEVERITY_ALIASES: Final = {"panic": "emerg", "error": "err", "warn": "warning"}
+#: As long as C{sun_path} of unix(7), its last byte left out.
+_LONGEST_UNIX_PATH: Final = 107
+
+
+class Destination(NamedTuple):
+    """
+    Where to send.
+
+    @ivar transport: one of L{TRANSPORTS}.
+    @ivar host: name or address; of C{unix}, the absolute path.
+    @ivar port: 0 for C{unix}.
+    """
+
+    transport: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        if self.transport == "unix":
+            return self.host
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def read_destination(spec: str, args: Sequence[str]) -> Destination:
+    """
+    @param args: transport, host and port; or C{unix} and a path.
+    @raise ConfigError: one is missing, unknown or wrong.
+    """
+    transport = args[0] if args else ""
+    if transport not in TRANSPORTS:
+        raise _wrong(
+            f"{spec!r} must name one of {', '.join(TRANSPORTS)} first, such as syslog:tls:logs.example.com:6514"
+        )
+    if transport == "unix":
+        return Destination(transport, _unix_path(spec, args[1:]), 0)
+    if len(args) not in (2, 3) or not args[1]:
+        raise _wrong(f"{spec!r} must be syslog:{transport}:HOST:PORT; an IPv6 address is written in brackets")
+    _check_host(args[1])
+    port = _PORTS[transport] if len(args) == 2 else _port(args[2])
+    if port is None:
+        raise _wrong(f"{spec!r} needs a port, since there is none for syslog over plain TCP: syslog:tcp:HOST:PORT")
+    return Destination(transport, args[1], port)
+
+
+def check_belongs(transport: str, options: Mapping[str, str]) -> None:
+    """
+    @raise ConfigError: an option has no meaning with this transport.
+    """
+    for owner, names in (("tcp", _TCP_OPTIONS), ("tls", _TLS_OPTIONS)):
+        for name in names:
+            if name in options and transport != owner:
+                raise _wrong(f"{name}= goes with syslog:{owner}: only, not with syslog:{transport}:")
+
+
+def read_format(options: Mapping[str, str], *, one_line: bool) -> SyslogFormat:
+    """
+    @param one_line: the framing can't carry line feeds.
+    @raise ConfigError: an option is wrong.
+    """
+    given: dict[str, object] = {}
+    for option, name, read in (
+        ("facility", "facility", _facility),
+        ("severity", "severity", _severity),
+        ("app_name", "app_name", Template.parse),
+        ("template", "text", Template.parse),
+        ("sd_id", "sd_id", _sd_id),
+        ("bom", "bom", _yes_or_no),
+    ):
+        if option in options:
+            given[name] = _read(option, options[option], read)
+    return SyslogFormat(one_line=one_line, **given)  # type: ignore[arg-type]
+
+
+def read_framing(options: Mapping[str, str]) -> str:
+    """
+    @return: one of L{FRAMINGS}.
+    @raise ConfigError: it is none.
+    """
+    return _read("framing", options.get("framing", FRAMINGS[0]), _framing)
+
+
+def read_timeout(options: Mapping[str, str]) -> float:
+    """
+    @return: seconds.
+    @raise ConfigError: it is no duration, or none that makes sense.
+    """
+    return _read("timeout", options.get("timeout", DEFAULT_TIMEOUT), _timeout)
+
+
+def read_max_size(options: Mapping[str, str]) -> int:
+    """
+    @return: bytes.
+    @raise ConfigError: it is no size, or 0.
+    """
+    return _read("max_size", options.get("max_size", DEFAULT_MAX_SIZE), _max_size)
+
+
+def read_server_name(options: Mapping[str, str], host: str) -> str:
+    """
+    @return: what the certificate of the server must be for.
+    @raise ConfigError: it is no name.
+    """
+    name = options.get("server_name", host)
+    if not name:
+        raise _wrong("server_name= is empty; leave it out to mean the host")
+    _check_host(name)
+    return name
+
+
+def read_tls(options: Mapping[str, str]) -> MakeContext:
+    """
+    Check the files as they are now.
+
+    @return: reads them again and makes a context: TLS 1.2 or later, certificate and host name of the server verified.
+    @raise ConfigError: a file is missing or wrong, or C{cert_file} and C{key_file} do not go together.
+    """
+    ca_file, cert_file, key_file = (options.get(name) for name in ("ca_file", "cert_file", "key_file"))
+    for name in ("ca_file", "cert_file", "key_file"):
+        if options.get(name) == "":
+            raise _wrong(f"{name}= is empty; name a file in PEM format")
+    if (cert_file is None) != (key_file is None):
+        raise _wrong("cert_file= and key_file= go together")
+
+    def make_context() -> ssl.SSLContext:
+        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=ca_file)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if cert_file is not None:
+            # Without a pass phrase OpenSSL would ask the terminal for one.
+            context.load_cert_chain(cert_file, key_file, password=lambda: "")
+        return context
+
+    try:
+        check_trust(TLS("", "", ca_file=ca_file))
+        if cert_file is not None and key_file is not None:
+            load_key_and_chain(TLS(key_file, cert_file))
+        make_context()
+    except ConfigError as error:
+        raise _wrong(error.problem) from None
+    except OSError as error:
+        raise _wrong(f"the files of ca_file=, cert_file= and key_file= can't be used: {error}") from error
+    return make_context
+
+
+def _wrong(problem: str) -> ConfigError:
+    return ConfigError(f"observer 'syslog': {problem}")
+
+
+def _read(option: str, text: str, read: Callable[[str], T]) -> T:
+    try:
+        return read(text)
+    except ValueError as error:
+        raise _wrong(f"{option}={text}: {error}") from error
+
+
+def _check_host(text: str) -> None:
+    try:
+        # What the resolver would raise later is no OSError.
+        encoded = text.encode("idna")
+    except UnicodeError as error:
+        raise _wrong(f"{text!r} is no host name: {error}") from None
+    if not encoded.isascii() or not all(0x21 <= byte < 0x7F for byte in encoded):
+        raise _wrong(f"{text!r} is no host name: it holds blanks or control characters")
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= 65535):
+        raise _wrong(f"port {text!r} is not a number from 1 to 65535")
+    return int(text)
+
+
+def _unix_path(spec: str, args: Sequence[str]) -> str:
+    if len(args) != 1 or not os.path.isabs(args[0]):
+        raise _wrong(f"{spec!r} must be syslog:unix:PATH with one absolute path, such as syslog:unix:/dev/log")
+    if len(os.fsencode(args[0])) > _LONGEST_UNIX_PATH or "\0" in args[0]:
+        raise _wrong(f"{args[0]!r} is longer than the {_LONGEST_UNIX_PATH} bytes of a UNIX socket's path")
+    return args[0]
+
+
+def _facility(text: str) -> int:
+    return _number_of(text.lower(), FACILITIES)
+
+
+def _severity(text: str) -> int:
+    name = text.lower()
+    return _number_of(_SEVERITY_ALIASES.get(name, name), SEVERITIES)
+
+
+def _number_of(text: str, names: Sequence[str]) -> int:
+    if text in names:
+        return names.index(text)
+    if text.isascii() and text.isdecimal() and len(text) <= 2 and int(text) < len(names):
+        return int(text)
+    raise ValueError(f"it is one of {', '.join(names)}, or a number from 0 to {len(names) - 1}")
+
+
+def _sd_id(text: str) -> str:
+    check_sd_id(text)
+    return text
+
+
+def _yes_or_no(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise ValueError("it is yes or no")
+    return text == "yes"
+
+
+def _framing(text: str) -> str:
+    if text not in FRAMINGS:
+        raise ValueError(f"it is one of {', '.join(FRAMINGS)}")
+    return text
+
+
+def _timeout(text: str) -> float:
+    seconds = parse_duration(text)
+    if not 0 < seconds <= LONGEST_TIMEOUT:
+        raise ValueError("it is more than 0s and at most 1h")
+    return seconds
+
+
+def _max_size(text: str) -> int:
+    size = parse_size(text)
+    if not size:
+        raise ValueError("it is at least one byte")
+    return size
