@@ -1,0 +1,256 @@
+"""The spool as an observer."""
+
+from __future__ import annotations
+
+import os
+
+from twisted.trial.unittest import SynchronousTestCase
+from zope.interface import implementer
+from zope.interface.verify import verifyObject
+
+from tests.contracts.observer_contract import ObserverContract
+from tests.spool.faulty_spool import Clocks, Disk, FaultySpool
+from webhookrx.config.settings import Observer
+from webhookrx.disk_space import DiskSpace
+from webhookrx.errors import ConfigError, NotStored, Unavailable
+from webhookrx.interfaces import IBufferingObserver, IWaitingObserver
+from webhookrx.spool.drainer import Drainer, DrainThread
+from webhookrx.spool.spool_observer import SpoolObserver, build_spool
+from webhookrx.testing import MemoryObserver, make_message
+
+
+class HandThread(DrainThread):
+    """A thread that a test steps by hand."""
+
+    def __init__(self, drainer: Drainer) -> None:
+        super().__init__(drainer)
+        self.drainer = drainer
+        self.woken = 0
+        self.running = False
+        self.returns = True
+
+    def start(self) -> None:
+        """Note it."""
+        self.running = True
+
+    def wake(self) -> None:
+        """Count it."""
+        self.woken += 1
+
+    def stop(self) -> None:
+        """Note it."""
+        self.running = False
+
+    def join(self, seconds: float) -> bool:
+        """Tell whether it has ended."""
+        return self.returns
+
+    def drain(self) -> None:
+        """Step until nothing is left to do."""
+        while self.drainer.step() == 0.0:
+            pass
+
+
+@implementer(IWaitingObserver)
+class WaitingObserver(MemoryObserver):
+    """Notes that it should hurry."""
+
+    hurried = False
+
+    def hurry(self) -> None:
+        """Note it."""
+        self.hurried = True
+
+
+class SpoolCase(SynchronousTestCase):
+    """A spool before an observer in memory."""
+
+    def setUp(self) -> None:
+        """Name a directory."""
+        self.path = os.path.abspath(self.mktemp())
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        self.inner: MemoryObserver = WaitingObserver()
+        self.faults = FaultySpool()
+        self.disk = Disk()
+        self.threads: list[HandThread] = []
+
+    def make_thread(self, drainer: Drainer) -> HandThread:
+        """Make a thread that stands still."""
+        self.threads.append(HandThread(drainer))
+        return self.threads[-1]
+
+    def make_observer(self) -> SpoolObserver:
+        """Make a spool that is not open."""
+        clocks = Clocks()
+        return SpoolObserver(
+            "spool:x:observer=memory",
+            self.path,
+            self.inner,
+            space=DiskSpace(self.path, 1000, self.disk.statvfs),
+            file_system=self.faults,
+            make_thread=self.make_thread,
+            clock=clocks.monotonic,
+            wall_clock=clocks.time_ns,
+            jitter=lambda: 1.0,
+        )
+
+
+class SpoolContractTests(SpoolCase, ObserverContract):
+    """A spool is an observer."""
+
+    def break_observer(self) -> None:
+        """Let the disk be full."""
+        self.disk.free = 0
+
+    def stored_texts(self) -> list[str]:
+        """Return what went through."""
+        if self.threads[-1].running:
+            self.threads[-1].drain()
+        return [str(message.values["MESSAGE"]) for message in self.inner.messages]
+
+
+class SpoolTests(SpoolCase):
+    """What it adds to its queue."""
+
+    def store(self, spool: SpoolObserver, *texts: str) -> None:
+        """Store a batch."""
+        spool.store([spool.prepare(make_message(text)) for text in texts])
+
+    def opened(self) -> SpoolObserver:
+        """Open a spool that is closed after the test."""
+        spool = self.make_observer()
+        spool.open()
+        self.addCleanup(spool.close)
+        return spool
+
+    def test_interface(self) -> None:
+        """It keeps messages for another one, and its word is durable; all spools prepare alike."""
+        spool = self.make_observer()
+
+        self.assertTrue(verifyObject(IBufferingObserver, spool))
+        self.assertEqual("durable", spool.promise)
+        self.assertEqual(spool.prepare, self.make_observer().prepare)
+
+    def test_backlog(self) -> None:
+        """It tells what waits, and why."""
+        spool = self.opened()
+        self.inner.store_error = Unavailable("no answer")
+        self.store(spool, "one", "two")
+        self.threads[0].drain()
+        backlog = spool.backlog()
+        self.assertEqual((2, 0, 0, "no answer", False, 0), (backlog.messages, *backlog[3:]))
+        self.assertEqual(make_message().received, backlog.oldest)
+        self.disk.free = 0
+        self.assertRaises(NotStored, self.store, spool, "three")
+
+        self.assertTrue(spool.backlog().full)
+        self.assertEqual(0, spool.backlog().damaged)
+
+    def test_wakes(self) -> None:
+        """The thread is woken for a message when it has nothing to do, and only then."""
+        spool = self.opened()
+        self.threads[0].drain()
+        self.store(spool, "one")
+        self.assertEqual(1, self.threads[0].woken)
+        self.inner.store_error = Unavailable("no answer")
+        self.threads[0].drain()
+        self.store(spool, "two")
+        self.assertEqual(1, self.threads[0].woken)
+
+    def test_reopen(self) -> None:
+        """The observer behind is opened anew."""
+        spool = self.opened()
+        spool.reopen()
+        self.assertEqual((0, 1), (self.inner.reopened, self.threads[0].woken))
+        self.threads[0].drain()
+        self.assertEqual(1, self.inner.reopened)
+
+    def test_hurry(self) -> None:
+        """In a hurry it drains no more, tells the observer behind, and goes on to store; what waits is there later."""
+        spool = self.opened()
+        spool.hurry()
+        self.store(spool, "one")
+        self.assertFalse(self.threads[0].running)
+        self.assertTrue(getattr(self.inner, "hurried", False))
+        spool.close()
+        self.assertFalse(self.inner.is_open)
+        self.opened()
+        self.threads[1].drain()
+
+        self.assertEqual(1, len(self.inner.messages))
+
+    def test_hurry_plain(self) -> None:
+        """An observer behind that never waits is not told; a spool that is not open can be hurried and closed."""
+        self.inner = MemoryObserver()
+        spool = self.make_observer()
+        spool.hurry()
+        spool.close()
+        spool.open()
+        spool.hurry()
+        spool.close()
+
+    def test_does_not_come_back(self) -> None:
+        """An observer that holds on to its batch is left alone, and so is the queue that it will settle."""
+        spool = self.opened()
+        self.store(spool, "one")
+        self.threads[0].returns = False
+        spool.close()
+        self.assertTrue(self.inner.is_open)
+        self.threads[0].drain()
+
+        self.assertEqual(1, len(self.inner.messages))
+
+    def test_real_thread(self) -> None:
+        """With a thread of its own it delivers, too."""
+        spool = SpoolObserver("spool:x", self.path, self.inner, space=DiskSpace(self.path, 1000, self.disk.statvfs))
+        spool.open()
+        self.inner.block()
+        self.store(spool, "one")
+        self.inner.release()
+        spool.close()
+        self.assertEqual(1, len(self.inner.messages) + spool.backlog().messages)
+
+    def test_cannot_open(self) -> None:
+        """What stands in the way of a start is told, and the directory is free afterwards."""
+        first = self.opened()
+        error = self.assertRaises(ConfigError, self.make_observer().open)
+        self.assertIn("another receiver uses it", str(error))
+        self.assertIn(repr(self.path), str(error))
+        first.close()
+        self.inner.open_error = ConfigError("no such host")
+        self.assertIn("no such host", str(self.assertRaises(ConfigError, self.make_observer().open)))
+        self.inner.open_error = None
+        self.faults.fail("connect", "SQLITE_CANTOPEN", read_only=True)
+        self.assertIn("SQLITE_CANTOPEN", str(self.assertRaises(ConfigError, self.make_observer().open)))
+
+        self.opened()
+
+
+class BuildTests(SynchronousTestCase):
+    """From a spec string."""
+
+    def build(self, *options: tuple[str, str], args: tuple[str, ...] = ("/nowhere/spool",)) -> SpoolObserver:
+        """Build it."""
+        return build_spool(Observer("spool:spec", "spool", args, options), MemoryObserver())
+
+    def test_options(self) -> None:
+        """It takes its options, opens nothing, and has defaults for all."""
+        self.assertEqual("spool:spec", self.build().spec)
+        self.build(("size", "10MiB"), ("age", "2h"), ("full", "drop-oldest"), ("min_free", "0"))
+
+        self.assertFalse(os.path.exists("/nowhere"))
+
+    def test_errors(self) -> None:
+        """A wrong option is named, with what is right."""
+        for options, text in (
+            ((("size", "much"),), "size='much' is not a size"),
+            ((("size", "0"),), "size=0 would keep nothing"),
+            ((("age", "old"),), "age='old' is not a duration"),
+            ((("age", "0s"),), "age=0s would keep nothing"),
+            ((("full", "drop"),), "full=drop is neither refuse nor drop-oldest"),
+            ((("min_free", "x"),), "min_free='x'"),
+            ((("batch", "5"),), "unknown option 'batch'; its options are age, full, min_free, size and observer"),
+        ):
+            self.assertIn(text, str(self.assertRaises(ConfigError, self.build, *options)))
+        for args in ((), ("",), ("/a", "/b")):
+            self.assertIn("one directory", str(self.assertRaises(ConfigError, self.build, args=args)))

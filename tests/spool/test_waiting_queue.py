@@ -1,0 +1,683 @@
+"""Messages that wait on disk, whatever the disk does."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.spool.faulty_spool import Clocks, Disk, FaultySpool, drain, make_queue, sqlite_error, stored, texts
+from webhookrx.errors import NotStored
+from webhookrx.spool.room import Room, SpoolFull
+from webhookrx.spool.spool_directory import InUse, SpoolDirectory
+from webhookrx.spool.spool_file import ROW_OVERHEAD, DeadLetter, Row, SpoolFile, checksum
+from webhookrx.spool.waiting_queue import WaitingQueue
+
+
+def letter(row: Row, reason: str = "no") -> DeadLetter:
+    """Refuse a message."""
+    return DeadLetter(row.id, 1, row.crc, row.data, reason, "memory", 2)
+
+
+class QueueCase(SynchronousTestCase):
+    """A directory, with faults."""
+
+    def setUp(self) -> None:
+        """Name a directory that is not there yet."""
+        self.path = self.mktemp()
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        self.path = os.path.abspath(self.path)
+        self.faults = FaultySpool()
+        self.clocks = Clocks()
+
+    def open(self, room: Room | None = None, disk: Disk | None = None) -> WaitingQueue:
+        """Open a queue."""
+        room = Room(1 << 30) if room is None else room
+        queue = make_queue(self.path, self.faults, room, self.clocks, disk)
+        queue.open()
+        self.addCleanup(queue.close)
+        return queue
+
+    def again(self, queue: WaitingQueue) -> WaitingQueue:
+        """Close a queue, and open it anew."""
+        queue.close()
+        return self.open()
+
+    def names(self) -> list[str]:
+        """Return what is in the directory, but for the lock and what SQLite puts beside its files."""
+        return sorted(name for name in os.listdir(self.path) if name != "lock" and not name.endswith(("-wal", "-shm")))
+
+    def written(self, name: str) -> list[str]:
+        """Return what was written to a file since it was last asked."""
+        words = ("BEGIN", "COMMIT", "INSERT", "UPDATE", "DELETE", "PRAGMA wal", "PRAGMA incremental")
+        found = [sql for file, sql in self.faults.statements if file == name and sql.startswith(words)]
+        self.faults.statements.clear()
+        return found
+
+
+class OrderTests(QueueCase):
+    """First in, first out."""
+
+    def test_order(self) -> None:
+        """Messages come in the order of their numbers, and are gone once settled."""
+        queue = self.open()
+        self.assertEqual(range(1, 3), queue.append(stored("one", "two")))
+        self.assertEqual(range(3, 4), queue.append(stored("three")))
+
+        self.assertEqual(["one", "two", "three"], drain(queue))
+        self.assertEqual([], queue.next_batch())
+        self.assertEqual((0, 0, None), queue.standing()[:3])
+
+    def test_restart(self) -> None:
+        """What waits is there after a restart; numbers never come again."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        rows = queue.next_batch()
+        queue.settle([rows[0].id])
+        queue = self.again(queue)
+
+        self.assertEqual(1, queue.standing().messages)
+        self.assertEqual(["two"], drain(queue))
+        queue = self.again(queue)
+        self.assertEqual(range(3, 4), queue.append(stored("three")))
+
+    def test_batch_bounds(self) -> None:
+        """A batch has a thousand messages at most, or a mebibyte, or one message."""
+        queue = self.open()
+        queue.append(stored(*map(str, range(1500))))
+        self.assertEqual([1000, 500], self.batches(queue))
+        queue.append(stored(*["x" * 400_000] * 4, "x" * 3_000_000))
+        self.assertEqual([3, 2], self.batches(queue))
+
+    def batches(self, queue: WaitingQueue) -> list[int]:
+        """Take all, and return how many came together."""
+        sizes = []
+        while rows := queue.next_batch():
+            sizes.append(len(rows))
+            queue.settle([row.id for row in rows])
+        return sizes
+
+    def test_same_batch(self) -> None:
+        """A batch that was offered is offered again, with nothing that came later, also after a restart."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        self.assertEqual(["one", "two"], texts(queue.next_batch()))
+        queue.append(stored("three"))
+        self.assertEqual(["one", "two"], texts(queue.next_batch()))
+        queue = self.again(queue)
+        rows = queue.next_batch()
+        self.assertEqual(["one", "two"], texts(rows))
+        queue.settle([rows[1].id])
+        self.assertEqual(["one"], texts(queue.next_batch()))
+        queue.settle([rows[0].id])
+        self.assertEqual(["three"], texts(queue.next_batch()))
+
+    def test_standing(self) -> None:
+        """What waits is known in number, bytes and age."""
+        queue = self.open()
+        first, second = stored("one", received=5), stored("two", received=7)
+        queue.append(first)
+        queue.append(second)
+        size = len(first[0]) + len(second[0]) + 2 * ROW_OVERHEAD
+        self.assertEqual((2, size, 5, 0, 0, 0, False), tuple(queue.standing()))
+        (one, _) = queue.next_batch()
+        queue.settle([one.id])
+        self.assertEqual((1, len(second[0]) + ROW_OVERHEAD, 7), queue.standing()[:3])
+
+    def test_dead(self) -> None:
+        """A dead letter waits no more, and is kept."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        one, two = queue.next_batch()
+        queue.settle([two.id], [letter(one, "too odd")])
+
+        self.assertEqual((0, 0, None, 1), queue.standing()[:4])
+        file = SpoolFile(SpoolDirectory(self.path), 1, writable=False)
+        self.addCleanup(file.close)
+        self.assertEqual([letter(one, "too odd")], file.read_dead(0, 10))
+
+    def test_files(self) -> None:
+        """Directory and files are for their owner alone, and nothing is left open or lying about."""
+        queue = self.open()
+        queue.append(stored("one"))
+
+        self.assertEqual(0o700, stat.S_IMODE(os.stat(self.path).st_mode))
+        for name in os.listdir(self.path):
+            self.assertEqual(0o600, stat.S_IMODE(os.stat(os.path.join(self.path, name)).st_mode), name)
+        queue.close()
+        self.assertEqual(["00000001.sqlite", "lock"], sorted(os.listdir(self.path)))
+
+    def test_log_stays_small(self) -> None:
+        """The write-ahead log begins anew again and again, while messages come and go."""
+        queue = self.open()
+        for _ in range(60):
+            queue.append(stored(*["x" * 10_000] * 50))
+            drain(queue)
+
+        self.assertLess(os.path.getsize(os.path.join(self.path, "00000001.sqlite-wal")), 12 * 1024**2)
+
+    def test_tidy(self) -> None:
+        """Room that nothing needs goes back to the file system while nothing waits."""
+        queue = self.open()
+        path = os.path.join(self.path, "00000001.sqlite")
+        for _ in range(5):
+            queue.append(stored(*["x" * 100_000] * 80))
+        self.assertFalse(queue.tidy())
+        drain(queue)
+        self.assertTrue(queue.tidy())
+        while queue.tidy():
+            pass
+
+        self.assertLess(os.path.getsize(path), 20 * 1024**2)
+        queue.append(stored("one"))
+        self.assertEqual(["one"], drain(queue))
+
+    def test_in_use(self) -> None:
+        """A second one is refused, and touches nothing; after the first is closed it is let in."""
+        queue = self.open()
+        queue.append(stored("one"))
+        before = os.listdir(self.path)
+        other = make_queue(self.path)
+        self.assertRaises(InUse, other.open)
+        self.assertEqual(before, os.listdir(self.path))
+        queue.close()
+        other.open()
+        self.addCleanup(other.close)
+
+        self.assertEqual(["one"], drain(other))
+
+    def test_no_directory(self) -> None:
+        """The directory around it must be there; another name in its place is an error."""
+        self.assertRaises(FileNotFoundError, make_queue(os.path.join(self.path, "no", "spool")).open)
+        with open(self.path, "w"):
+            pass
+        self.assertRaises(NotADirectoryError, make_queue(self.path).open)
+
+    def test_changed_by_others(self) -> None:
+        """What a person's command changes is seen with the next look."""
+        queue = self.open()
+        other = SpoolFile(SpoolDirectory(self.path), 1, writable=True)
+        self.addCleanup(other.close)
+        with other.transaction(durable=True) as transaction:
+            transaction.append(stored("put back"))
+        queue.refresh()
+
+        self.assertEqual(1, queue.standing().messages)
+        self.assertEqual(["put back"], drain(queue))
+
+
+class RoomTests(QueueCase):
+    """Limits, and what happens at them."""
+
+    def test_refuse(self) -> None:
+        """At its size it takes no more, and says so, until something is taken."""
+        size = len(stored("one")[0]) + ROW_OVERHEAD
+        queue = self.open(Room(2 * size))
+        queue.append(stored("one", "two"))
+        error = self.assertRaises(SpoolFull, queue.append, stored("six"))
+        self.assertIn("the spool is full", str(error))
+        self.assertTrue(queue.standing().full)
+        (one, _) = queue.next_batch()
+        queue.settle([one.id])
+        self.assertFalse(queue.standing().full)
+        queue.append(stored("six"))
+
+        self.assertEqual(["two", "six"], drain(queue))
+        self.assertEqual(0, queue.standing().dropped)
+
+    def test_dead_letters_count(self) -> None:
+        """Dead letters take room, too."""
+        size = len(stored("one")[0]) + ROW_OVERHEAD
+        queue = self.open(Room(2 * size))
+        queue.append(stored("one", "two"))
+        queue.settle([], [letter(row) for row in queue.next_batch()])
+
+        self.assertRaises(SpoolFull, queue.append, stored("six"))
+
+    def test_drop_oldest(self) -> None:
+        """The oldest make room for the newest, dead letters before those that wait, and are counted."""
+        size = len(stored("one")[0]) + ROW_OVERHEAD
+        queue = self.open(Room(3 * size, drop_oldest=True))
+        queue.append(stored("one", "two", "six"))
+        queue.settle([], [letter(queue.next_batch()[0])])
+        queue.append(stored("ten"))
+        self.assertEqual((0, 1), (queue.standing().dead, queue.standing().dropped))
+        queue.append(stored("1st", "2nd"))
+
+        self.assertEqual(["ten", "1st", "2nd"], drain(queue))
+        self.assertEqual(3, queue.standing().dropped)
+        error = self.assertRaises(SpoolFull, queue.append, stored(*"abcd"))
+        self.assertIn("whatever is dropped", str(error))
+        self.assertEqual(3, queue.standing().dropped)
+
+    def test_age(self) -> None:
+        """Once the oldest has waited too long none is taken, or it is dropped."""
+        now = self.clocks.wall
+        for drop_oldest in (False, True):
+            self.path += "x"
+            queue = self.open(Room(1 << 30, 10.0, drop_oldest))
+            queue.append(stored("old", received=now - 11 * 10**9))
+            if drop_oldest:
+                queue.append(stored("new", received=now))
+                self.assertEqual(["new"], drain(queue))
+                self.assertEqual(1, queue.standing().dropped)
+            else:
+                error = self.assertRaises(SpoolFull, queue.append, stored("new", received=now))
+                self.assertIn("10s", str(error))
+
+    def test_floor(self) -> None:
+        """At the floor of the file system none is taken; with drop-oldest, only as much as is dropped."""
+        for drop_oldest in (False, True):
+            self.path += "x"
+            disk = Disk()
+            queue = self.open(Room(1 << 30, drop_oldest=drop_oldest), disk)
+            queue.append(stored("one", "two"))
+            disk.free = 1000
+            if drop_oldest:
+                queue.append(stored("six"))
+                self.assertEqual(["two", "six"], drain(queue))
+                self.assertRaises(SpoolFull, queue.append, stored("ten"))
+            else:
+                error = self.assertRaises(SpoolFull, queue.append, stored("six"))
+                self.assertIn("too little room", str(error))
+                disk.free = 1 << 30
+                queue.append(stored("six"))
+                self.assertEqual(["one", "two", "six"], drain(queue))
+
+    def test_drops_are_told(self) -> None:
+        """What is dropped is told in the log, not once each."""
+        queue = self.open(Room(300, drop_oldest=True))
+        for number in range(20):
+            queue.append(stored(str(number)))
+            self.clocks.now += 1.0
+        lines = [event for event in self.flushed() if "dropped" in event]
+
+        self.assertEqual(2, len(lines))
+
+    def flushed(self) -> list[str]:
+        """Return the log lines so far."""
+        return self.log_lines
+
+    def run(self, result: object) -> object:  # type: ignore[override]
+        """Watch the log meanwhile."""
+        from twisted.logger import formatEvent, globalLogPublisher
+
+        self.log_lines: list[str] = []
+
+        def note(event: dict[str, object]) -> None:
+            self.log_lines.append(formatEvent(event))
+
+        globalLogPublisher.addObserver(note)  # type: ignore[arg-type]
+        try:
+            return super().run(result)  # type: ignore[arg-type]
+        finally:
+            globalLogPublisher.removeObserver(note)  # type: ignore[arg-type]
+
+
+class FaultTests(QueueCase):
+    """A disk that fails."""
+
+    def test_failed_sync(self) -> None:
+        """
+        A batch whose sync fails is not stored, its file is never written again, and the next batch goes to a new one;
+        what was stored comes first, and the old file goes once it is drained.
+        """
+        for name in ("SQLITE_IOERR_FSYNC", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_TRUNCATE", "SQLITE_CORRUPT"):
+            self.path += "x"
+            queue = self.open()
+            queue.append(stored("one", "two"))
+            self.faults.fail("COMMIT", name)
+            self.assertRaises(NotStored, queue.append, stored("lost"))
+            self.written("00000001.sqlite")
+            queue.append(stored("three"))
+            self.assertEqual(3, queue.standing().messages)
+            (one, _) = queue.next_batch()
+            queue.settle([one.id])
+
+            self.assertEqual(["two", "three"], drain(queue), name)
+            self.assertEqual([], self.written("00000001.sqlite"))
+            expected = ["00000001.sqlite.damaged"] if name == "SQLITE_CORRUPT" else []
+            self.assertEqual([*expected, "00000002.sqlite"], [n for n in self.names() if "-" not in n], name)
+            queue.close()
+
+    def test_restart_after_failure(self) -> None:
+        """After a restart a file that failed is only read, from where it was left."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        queue.append(stored("three"))
+        queue.settle([queue.next_batch()[0].id])
+        queue = self.again(queue)
+        self.written("00000001.sqlite")
+
+        self.assertEqual(2, queue.standing().messages)
+        self.assertEqual(["two", "three"], drain(queue))
+        self.assertEqual([], self.written("00000001.sqlite"))
+        self.assertEqual(["00000002.sqlite"], self.names())
+
+    def test_restart_before_new_file(self) -> None:
+        """The same holds if the process ended before it began a new file."""
+        queue = self.open()
+        queue.append(stored("one"))
+        self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        self.assertIn("00000001.failed", self.names())
+        queue = self.again(queue)
+        queue.append(stored("two"))
+
+        self.assertEqual("one", drain(queue)[0])
+        self.assertEqual(["00000002.sqlite"], self.names())
+
+    def test_full_disk(self) -> None:
+        """A full disk fails the batch; the file stays in use, and the next batch is stored."""
+        queue = self.open()
+        for beginning, name in (
+            ("COMMIT", "SQLITE_FULL"),
+            ("INSERT", "SQLITE_FULL"),
+            ("BEGIN", "SQLITE_BUSY"),
+            ("BEGIN", "SQLITE_IOERR_SHMSIZE"),
+            ("COMMIT", "SQLITE_READONLY"),
+        ):
+            self.faults.fail(beginning, name)
+            error = self.assertRaises(NotStored, queue.append, stored("lost"))
+            self.assertIn(name, str(error))
+        queue.append(stored("one"))
+
+        self.assertEqual(["one"], drain(queue))
+        self.assertEqual(["00000001.sqlite"], self.names())
+
+    def test_stuck_transaction(self) -> None:
+        """A transaction that can't even be undone is the end of its file."""
+        queue = self.open()
+        self.faults.fail("COMMIT", "SQLITE_FULL")
+        self.faults.fail("ROLLBACK", "SQLITE_FULL")
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        queue.append(stored("one"))
+
+        self.assertEqual(["one"], drain(queue))
+        self.assertEqual(["00000002.sqlite"], self.names())
+
+    def test_new_file_fails(self) -> None:
+        """A new file is tried for every half second at most, and leaves nothing behind where it fails."""
+        queue = self.open()
+        self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC", times=2)
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        tries = len(self.faults.statements)
+        error = self.assertRaises(NotStored, queue.append, stored("lost"))
+        self.assertIn("SQLITE_IOERR_FSYNC", str(error))
+        self.assertEqual(tries, len(self.faults.statements))
+        for step in (
+            "open",
+            "connect",
+            "PRAGMA journal_mode",
+            "PRAGMA wal_autocheckpoint",
+            "rename",
+            "fsync",
+            "PRAGMA synchronous=NORMAL",
+        ):
+            self.clocks.now += 0.6
+            self.faults.fail(step, OSError(5, "I/O error") if step.islower() else sqlite_error("SQLITE_IOERR_WRITE"))
+            self.assertRaises(NotStored, queue.append, stored("lost"))
+            self.assertEqual(["00000001.failed", "00000001.sqlite"], self.names(), step)
+        self.clocks.now += 0.6
+        queue.append(stored("one"))
+
+        self.assertEqual(["one"], drain(queue))
+        self.assertEqual(["00000002.sqlite"], self.names())
+
+    def test_failed_checkpoint(self) -> None:
+        """A checkpoint that fails costs no batch, but its file."""
+        queue = self.open()
+        self.faults.fail("PRAGMA wal_checkpoint", "SQLITE_IOERR_FSYNC")
+        queue.append(stored("x" * 5_000_000))
+        queue.append(stored("one"))
+
+        self.assertEqual(["x" * 5_000_000, "one"], drain(queue))
+        self.assertEqual(["00000002.sqlite"], self.names())
+        self.faults.fail("PRAGMA wal_checkpoint", "SQLITE_FULL")
+        queue.append(stored("x" * 5_000_000))
+        self.assertEqual(1, len(drain(queue)))
+        self.assertEqual(["00000002.sqlite"], self.names())
+
+    def test_settle_fails(self) -> None:
+        """What is settled while the file fails is settled all the same; what is not stays the same batch."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        one, _ = queue.next_batch()
+        queue.append(stored("three"))
+        self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+        queue.settle([one.id])
+        self.assertEqual(["two"], texts(queue.next_batch()))
+        self.assertEqual(2, queue.standing().messages)
+
+        self.assertEqual(["two", "three"], drain(queue))
+        queue.append(stored("four"))
+        self.assertEqual(["four"], drain(queue))
+
+    def test_settle_on_full_disk(self) -> None:
+        """On a full disk nothing is settled, and it says so."""
+        queue = self.open()
+        queue.append(stored("one"))
+        (one,) = queue.next_batch()
+        self.faults.fail("COMMIT", "SQLITE_FULL")
+        self.assertRaises(sqlite3.Error, queue.settle, [one.id])
+        queue.settle([one.id])
+
+        self.assertEqual([], queue.next_batch())
+
+    def test_dead_while_failing(self) -> None:
+        """A dead letter of a file that failed is kept in the next one, also if it was dead before."""
+        queue = self.open()
+        queue.append(stored("one", "two", "three"))
+        one, two, _ = queue.next_batch()
+        queue.settle([], [letter(one)])
+        self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+        queue.settle([], [letter(two)])
+        self.assertEqual(["three"], drain(queue))
+        queue.refresh()
+
+        self.assertEqual(2, queue.standing().dead)
+        self.assertEqual(["00000002.sqlite"], self.names())
+        file = SpoolFile(SpoolDirectory(self.path), 2, writable=False)
+        self.addCleanup(file.close)
+        self.assertEqual([one.id, two.id], [dead.id for dead in file.read_dead(0, 10)])
+
+    def test_name_of_log(self) -> None:
+        """The name of the log is synced before the first batch; where that fails, the batch does not go there."""
+        queue = self.open()
+        self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        directories = [call for call in self.faults.statements if call[1] == "fsync"]
+        self.assertEqual(4, len(directories))  # the one around it, the file, its name, and the name of its log
+        real = self.faults.fsync
+        calls: list[int] = []
+
+        def last_fails(fd: int) -> None:
+            calls.append(fd)
+            if len(calls) == 3:
+                raise OSError(5, "I/O error")
+            real(fd)
+
+        self.faults.fsync = last_fails  # type: ignore[method-assign, assignment]
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        self.assertEqual(["00000001.failed", "00000001.sqlite"], self.names())
+        self.clocks.now += 1.0
+        queue.append(stored("one"))
+        self.assertEqual(["one"], drain(queue))
+
+    def test_no_write_ahead_log(self) -> None:
+        """Where SQLite would go on without a write-ahead log, there is no start."""
+
+        class NoLog(FaultySpool):
+            def connect(self, path: str, *, read_only: bool) -> sqlite3.Connection:
+                connection = super().connect(path, read_only=read_only)
+                connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+                connection.execute("CREATE TABLE IF NOT EXISTS other(x)")
+                connection.execute("BEGIN")
+                connection.execute("SELECT * FROM other").fetchall()
+                return connection
+
+        self.faults = NoLog()
+        self.assertRaises(sqlite3.Error, self.open)
+        self.assertEqual([], self.names())
+
+    def test_cannot_begin(self) -> None:
+        """Where no file can be made at the start there is no start, and the directory is free again."""
+        self.faults.fail("rename", OSError(5, "I/O error"))
+        self.assertRaises(OSError, self.open)
+        self.faults.fail("flock", OSError(37, "No locks available"))
+        self.assertRaises(OSError, self.open)
+
+        self.open()
+        self.assertEqual(["00000001.sqlite"], self.names())
+
+    def test_leftovers(self) -> None:
+        """What a crash has left of a file that was being made is removed."""
+        os.mkdir(self.path)
+        for name in ("new.sqlite", "new.sqlite-journal"):
+            with open(os.path.join(self.path, name), "w"):
+                pass
+        self.open()
+
+        self.assertEqual(["00000001.sqlite"], self.names())
+
+    def test_read_fails(self) -> None:
+        """A read that fails for a moment is an error, and loses nothing."""
+        queue = self.open()
+        queue.append(stored("one"))
+        self.faults.fail("SELECT id, crc", "SQLITE_BUSY", read_only=True)
+        self.assertRaises(sqlite3.Error, queue.next_batch)
+        self.faults.fail("SELECT id, crc", "SQLITE_IOERR_READ", times=2, read_only=True)
+        self.assertRaises(sqlite3.Error, queue.next_batch)
+
+        self.assertEqual(["one"], drain(queue))
+
+
+class DamageTests(QueueCase):
+    """Files that are not what was written."""
+
+    def fill(self, count: int = 3000) -> str:
+        """Let so many messages wait, close, and return the path of the file."""
+        queue = self.open()
+        queue.append(stored(*(f"{number:06d}" for number in range(count))))
+        queue.close()
+        return os.path.join(self.path, "00000001.sqlite")
+
+    def reopen_and_drain(self) -> tuple[list[object], WaitingQueue]:
+        """Start with what is there, add a message, and return all that comes."""
+        queue = self.open()
+        queue.append(stored("new"))
+        taken: list[object] = []
+        while rows := queue.next_batch():
+            taken += texts([row for row in rows if row.is_whole])
+            queue.settle([row.id for row in rows])
+        return taken, queue
+
+    def test_flipped_message(self) -> None:
+        """A byte of a message that is wrong is found out by its checksum."""
+        path = self.fill(3)
+        with open(path, "rb") as file:
+            content = file.read()
+        with open(path, "wb") as file:
+            file.write(content.replace(b"000001", b"00x001"))
+        queue = self.open()
+
+        self.assertEqual([True, False, True], [row.is_whole for row in queue.next_batch()])
+
+    def test_unreadable_page(self) -> None:
+        """Where a page is gone, all that is not on it is delivered, and the file is put aside."""
+        path = self.fill()
+        size = os.path.getsize(path)
+        with open(path, "r+b") as file:
+            file.seek(size // 2 // 4096 * 4096)
+            file.write(b"\xff" * 4096)
+        taken, queue = self.reopen_and_drain()
+
+        self.assertGreater(len(taken), 2900)
+        self.assertLess(len(taken), 3001)
+        self.assertEqual(taken, sorted(taken, key=str))
+        self.assertEqual("new", taken[-1])
+        self.assertEqual(1, queue.standing().damaged)
+        self.assertIn("00000001.sqlite.damaged", self.names())
+        self.assertEqual(0, queue.standing().messages)
+
+    def test_not_a_database(self) -> None:
+        """A file that is something else is put aside at the start; a new one takes messages."""
+        for content in (b"", b"x" * 5000, b"SQLite format 3\x00" + b"\xff" * 5000):
+            self.path += "x"
+            os.mkdir(self.path)
+            with open(os.path.join(self.path, "00000001.sqlite"), "wb") as file:
+                file.write(content)
+            taken, queue = self.reopen_and_drain()
+
+            self.assertEqual(["new"], taken)
+            self.assertEqual(1, queue.standing().damaged)
+            self.assertEqual(["00000001.sqlite.damaged", "00000002.sqlite"], self.names())
+
+    def test_truncated(self) -> None:
+        """However short a file was cut, it never stops the receiver, and what comes is right and in order."""
+        path = self.fill(200)
+        with open(path, "rb") as file:
+            content = file.read()
+        everything = [f"{number:06d}" for number in range(200)]
+        for size in range(0, len(content), 4096 + 1511):
+            self.path += "x"
+            os.mkdir(self.path)
+            with open(os.path.join(self.path, "00000001.sqlite"), "wb") as file:
+                file.write(content[:size])
+            taken, queue = self.reopen_and_drain()
+            queue.close()
+
+            self.assertEqual("new", taken[-1])
+            self.assertEqual([text for text in everything if text in taken], taken[:-1], size)
+            self.assertEqual(1, queue.standing().damaged)
+
+    def test_flipped_bytes(self) -> None:
+        """Wherever bytes are wrong, it goes on, and nothing that comes is wrong."""
+        path = self.fill(60)
+        with open(path, "rb") as file:
+            content = file.read()
+        everything = [f"{number:06d}" for number in range(60)]
+        for place in range(0, len(content), 797):
+            self.path += "x"
+            os.mkdir(self.path)
+            damaged = bytearray(content)
+            damaged[place] ^= 0xFF
+            with open(os.path.join(self.path, "00000001.sqlite"), "wb") as file:
+                file.write(damaged)
+            taken, queue = self.reopen_and_drain()
+            queue.close()
+
+            self.assertIn("new", taken, place)
+            self.assertLessEqual(set(taken), {*everything, "new"}, place)
+
+    def test_damaged_while_reading(self) -> None:
+        """Damage that shows up later costs only what can't be read."""
+        queue = self.open()
+        queue.append(stored("one"))
+        self.faults.fail("SELECT id, crc", "SQLITE_CORRUPT", times=2, read_only=True)
+        self.assertEqual(["one"], drain(queue))
+        queue.append(stored("two"))
+
+        self.assertEqual(["two"], drain(queue))
+        self.assertEqual(1, queue.standing().damaged)
+
+    def test_unreadable_totals(self) -> None:
+        """So does damage where the totals are."""
+        queue = self.open()
+        queue.append(stored("one"))
+        self.faults.fail("SELECT messages", "SQLITE_CORRUPT", read_only=True)
+        queue.refresh()
+        queue.append(stored("two"))
+
+        self.assertEqual(["one", "two"], drain(queue))
+
+    def test_checksum(self) -> None:
+        """The checksum is of the bytes and of the number."""
+        self.assertTrue(Row(1, checksum(1, b"abc"), b"abc").is_whole)
+        self.assertFalse(Row(1, checksum(1, b"abc"), b"abd").is_whole)
+        self.assertFalse(Row(2, checksum(1, b"abc"), b"abc").is_whole)

@@ -1,0 +1,297 @@
+"""The command, on spools that nobody else uses and on one that somebody does."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from unittest.mock import patch
+
+import msgspec
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.spool.faulty_spool import make_queue, stored, texts
+from webhookrx.command import main
+from webhookrx.message.stored import encode_stored
+from webhookrx.spool.spool_directory import SpoolDirectory
+from webhookrx.spool.spool_file import DeadLetter, Row
+from webhookrx.spool.waiting_queue import WaitingQueue
+from webhookrx.testing import RECEIVED, make_message
+
+
+def dead(row: Row, reason: str = "HTTP 422", spec: str = "http:https://host/in") -> DeadLetter:
+    """Refuse a message."""
+    return DeadLetter(row.id, RECEIVED, row.crc, row.data, reason, spec, RECEIVED)
+
+
+class CommandCase(SynchronousTestCase):
+    """A spool: three messages wait, two are dead."""
+
+    def setUp(self) -> None:
+        """Fill it, and keep it open."""
+        self.path = os.path.abspath(self.mktemp())
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        self.queue = self.open()
+        self.queue.append(stored("one", "two", "three", "four", "five"))
+        one, two, *_ = self.queue.next_batch()
+        self.queue.settle([], [dead(one), dead(two, "bad\x1b[2J\u202e\nword", "evil\x07")])
+
+    def open(self) -> WaitingQueue:
+        """Open the queue as a receiver does."""
+        queue = make_queue(self.path)
+        queue.open()
+        self.addCleanup(queue.close)
+        return queue
+
+    def run_command(self, *arguments: str) -> tuple[int, str, str]:
+        """Run it; return status, output and errors."""
+        out, err = io.StringIO(), io.StringIO()
+        with patch.object(sys, "stdout", out), patch.object(sys, "stderr", err):
+            try:
+                status = main(arguments)
+            except SystemExit as end:
+                status = int(str(end.code))
+        return status, out.getvalue(), err.getvalue()
+
+    def spool(self, verb: str, *arguments: str) -> tuple[int, str, str]:
+        """Run a command on the spool."""
+        return self.run_command("spool", verb, self.path, *arguments)
+
+    def waiting(self) -> list[object]:
+        """Return the texts of what waits."""
+        self.queue.close()
+        self.queue = self.open()
+        found: list[object] = []
+        while rows := self.queue.next_batch():
+            found += texts(rows)
+            self.queue.settle([row.id for row in rows])
+        return found
+
+
+class ListTests(CommandCase):
+    """C{spool list}."""
+
+    def test_dead(self) -> None:
+        """It tells what waits, and shows each dead letter on a line that a terminal does not obey."""
+        status, out, err = self.spool("list")
+        waiting, refused, one, two = out.splitlines()
+
+        self.assertEqual((0, ""), (status, err))
+        self.assertIn("waiting: 3 messages", waiting)
+        self.assertIn("the oldest received 20", waiting)
+        self.assertIn("refused for good: 2 messages", refused)
+        self.assertRegex(one, r"^ +1  20.* B  refused 20.* by http:https://host/in: HTTP 422$")
+        self.assertTrue(two.endswith(r"by evil\x07: bad\x1b[2J\u202e\x0aword"), two)
+
+    def test_waiting(self) -> None:
+        """It shows those that wait, a few of them, and says how many more there are."""
+        _, out, _ = self.spool("list", "--waiting", "--limit", "2")
+
+        self.assertEqual(["3", "4", "…"], [line.split()[0] for line in out.splitlines()[2:]])
+        self.assertIn("1 more", out)
+
+    def test_json(self) -> None:
+        """Each line is JSON: the totals, then the messages."""
+        _, out, _ = self.spool("list", "--json")
+        totals, one, two = map(json.loads, out.splitlines())
+
+        self.assertEqual((3, 2), (totals["messages"], totals["dead"]))
+        self.assertEqual((1, "HTTP 422", "http:https://host/in"), (one["id"], one["reason"], one["observer"]))
+        self.assertEqual("bad\x1b[2J\u202e\nword", two["reason"])
+        self.assertNotIn("\u202e", out)
+        _, out, _ = self.spool("list", "--json", "--waiting")
+        self.assertEqual([3, 4, 5], [json.loads(line)["id"] for line in out.splitlines()[1:]])
+
+    def test_empty(self) -> None:
+        """An empty spool has no oldest."""
+        self.spool("drop", "--all")
+        self.spool("drop", "--all", "--waiting")
+        _, out, _ = self.spool("list")
+
+        self.assertEqual(["waiting: 0 messages, 0B", "refused for good: 0 messages, 0B"], out.splitlines())
+
+    def test_nobody_uses_it(self) -> None:
+        """It works without a receiver, and leaves the messages as they are."""
+        self.queue.close()
+        status, out, _ = self.spool("list")
+
+        self.assertEqual(0, status)
+        self.assertIn("waiting: 3 messages", out)
+        self.assertEqual(["three", "four", "five"], self.waiting())
+
+    def test_reader_leaves(self) -> None:
+        """Who reads may leave early."""
+
+        class Gone(io.StringIO):
+            def flush(self) -> None:
+                raise BrokenPipeError
+
+            def fileno(self) -> int:
+                return os.open(os.devnull, os.O_WRONLY)
+
+        with patch.object(sys, "stdout", Gone()):
+            self.assertEqual(0, main(["spool", "list", self.path]))
+
+
+class ShowTests(CommandCase):
+    """C{spool show}."""
+
+    def test_show(self) -> None:
+        """It shows whole messages: those that wait, and dead ones with their reason."""
+        status, out, _ = self.spool("show", "--json", "3", "1")
+        three, one = map(json.loads, out.splitlines())
+
+        self.assertEqual(0, status)
+        self.assertEqual("three", three["values"]["MESSAGE"])
+        self.assertNotIn("reason", three)
+        self.assertEqual(("one", "HTTP 422"), (one["values"]["MESSAGE"], one["reason"]))
+
+    def test_exact(self) -> None:
+        """Numbers keep their text, and hostile text is escaped."""
+        self.queue.append([encode_stored(make_message("\x1b\x7f\u2028\x9b", {"n": msgspec.Raw(b"1.50")}))])
+        _, out, _ = self.spool("show", "6")
+
+        self.assertIn('"n": 1.50', out)
+        self.assertEqual("\x1b\x7f\u2028\x9b", json.loads(out)["values"]["MESSAGE"])
+        self.assertTrue(out.replace("\n", "").isprintable())
+
+    def test_damaged(self) -> None:
+        """What is no message is shown as it is."""
+        self.queue.append([b"\x01\x00\x00\x00\x00\x00\x00\x00\x01no"])
+        _, out, _ = self.spool("show", "6")
+
+        self.assertTrue(json.loads(out)["data"].endswith("6e6f"))
+        self.assertIn("not a stored message", json.loads(out)["problem"])
+
+    def test_not_there(self) -> None:
+        """A number that no message has is an error."""
+        status, out, err = self.spool("show", "99", "3")
+
+        self.assertEqual(1, status)
+        self.assertEqual("webhookrx: 99: there is no message of that number\n", err)
+        self.assertEqual(3, json.loads(out)["id"])
+
+
+class ReplayTests(CommandCase):
+    """C{spool replay}."""
+
+    def test_one(self) -> None:
+        """A dead letter goes back to the end of the queue."""
+        self.assertEqual((0, "put back 2 as 6\nput back: 1 messages\n", ""), self.spool("replay", "2"))
+        self.queue.refresh()
+        self.assertEqual((4, 1), (self.queue.standing().messages, self.queue.standing().dead))
+
+        self.assertEqual(["three", "four", "five", "two"], self.waiting())
+
+    def test_all(self) -> None:
+        """All of them do, in their order, without a receiver as well."""
+        self.queue.close()
+        status, out, _ = self.spool("replay", "--all", "--json")
+
+        self.assertEqual(0, status)
+        self.assertEqual([{"id": 1, "new_id": 6}, {"id": 2, "new_id": 7}], list(map(json.loads, out.splitlines())))
+        self.assertEqual(["three", "four", "five", "one", "two"], self.waiting())
+
+    def test_not_dead(self) -> None:
+        """What is no dead letter, or is damaged, stays as it is."""
+        (three, *_) = self.queue.next_batch()
+        self.queue.settle([], [dead(three._replace(crc=three.crc ^ 1))])
+        status, out, err = self.spool("replay", "3", "4", "99")
+
+        self.assertEqual((1, "put back: 0 messages\n"), (status, out))
+        self.assertIn("3: it is damaged", err)
+        self.assertIn("4: there is no dead letter of that number", err)
+        self.queue.refresh()
+        self.assertEqual(3, self.queue.standing().dead)
+
+
+class DropTests(CommandCase):
+    """C{spool drop}."""
+
+    def test_dead(self) -> None:
+        """Dead letters are dropped by number; those that wait are not."""
+        self.assertEqual((0, "dropped 1\ndropped: 1 messages\n", ""), self.spool("drop", "1"))
+        self.assertEqual(1, self.spool("drop", "3")[0])
+        self.assertEqual((0, '{"id":2}\n', ""), self.spool("drop", "--all", "--json"))
+
+        self.assertEqual(["three", "four", "five"], self.waiting())
+        self.assertEqual(0, self.queue.standing().dead)
+
+    def test_waiting(self) -> None:
+        """Those that wait are dropped only when that is asked for."""
+        self.assertEqual(0, self.spool("drop", "--waiting", "4")[0])
+        self.assertEqual(["three", "five"], self.waiting())
+        self.queue.append(stored(*map(str, range(250))))
+        _, out, _ = self.spool("drop", "--waiting", "--all")
+
+        self.assertIn("dropped: 250 messages", out)
+        self.assertEqual([], self.waiting())
+
+
+class MistakeTests(CommandCase):
+    """What is asked wrongly, or can't be done."""
+
+    def test_usage(self) -> None:
+        """A mistake in the arguments is told, with status 2, and changes nothing."""
+        for arguments in (
+            (),
+            ("spool",),
+            ("spool", "eat", self.path),
+            ("spool", "list"),
+            ("spool", "list", self.path, "--limit", "0"),
+            ("spool", "show", self.path),
+            ("spool", "show", self.path, "x"),
+            ("spool", "drop", self.path),
+            ("spool", "drop", self.path, "1", "--all"),
+            ("spool", "replay", self.path),
+            ("spool", "drop", self.path, "--waiting", "x"),
+            ("spool", "drop", self.path, "1", "--no-such-option"),
+            ("spool", "list", self.path, "1"),
+        ):
+            status, _, err = self.run_command(*arguments)
+            self.assertEqual(2, status, arguments)
+            self.assertIn("usage:", err)
+
+        self.assertEqual(2, self.queue.standing().dead)
+
+    def test_no_spool(self) -> None:
+        """Where there is no spool none is made; it is one line."""
+        empty = os.path.join(self.path, "empty")
+        os.mkdir(empty)
+        for path, text in ((empty, "holds no spool"), (os.path.join(empty, "x\n"), "No such file or directory")):
+            for verb in (("list",), ("drop", "--all"), ("replay", "1"), ("show", "1")):
+                status, out, err = self.run_command("spool", verb[0], path, *verb[1:])
+                self.assertEqual((1, "", 1), (status, out, err.count("\n")))
+                self.assertIn(text, err)
+        self.assertEqual([], os.listdir(empty))
+
+    def test_not_readable(self) -> None:
+        """A file that is no database is told in one line."""
+        self.queue.close()
+        with open(os.path.join(self.path, "00000001.sqlite"), "wb") as file:
+            file.write(b"x" * 5000)
+        status, _, err = self.spool("list")
+
+        self.assertEqual((1, 1), (status, err.count("\n")))
+        self.assertIn("SQLITE_NOTADB", err)
+
+    def test_failed_file(self) -> None:
+        """The newest file is not changed once it has failed; nor are files that are only read any more."""
+        directory = SpoolDirectory(self.path)
+        directory.mark_failed(1)
+        status, _, err = self.spool("drop", "--all")
+        self.assertEqual(1, status)
+        self.assertIn("has failed", err)
+        self.queue.close()
+        self.queue = self.open()
+        self.queue.append(stored("new"))
+        for arguments in (("drop", "1"), ("replay", "1"), ("drop", "--waiting", "3")):
+            status, _, err = self.spool(*arguments)
+            self.assertEqual(1, status)
+            self.assertIn("only read any more", err)
+        _, out, _ = self.spool("list", "--waiting", "--json")
+        totals, *messages = map(json.loads, out.splitlines())
+
+        self.assertEqual((4, 2), (totals["messages"], totals["dead"]))
+        self.assertEqual([3, 4, 5, 10**12 + 1], [message["id"] for message in messages])

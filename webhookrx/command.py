@@ -1,0 +1,231 @@
+"""
+The command C{webhookrx}: what people do beside a receiver.
+
+  - C{webhookrx spool list|show|replay|drop DIR}: what waits in a spool, and what was refused for good
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from typing import Any, Final, TextIO
+
+import msgspec
+
+from webhookrx.errors import WebhookrxError
+from webhookrx.message.json_lines import MISLEADING, escape
+from webhookrx.message.macros import isodate
+from webhookrx.message.stored import NotAMessage, decode_stored
+from webhookrx.quantities import format_size
+from webhookrx.spool.faults import text_of
+from webhookrx.spool.spool_desk import Outcome, SpoolDesk
+from webhookrx.spool.spool_file import DeadLetter, Row
+
+DONE: Final = 0
+FAILED: Final = 1
+
+_LISTED: Final = 100
+"""Messages that C{spool list} shows unless told otherwise."""
+
+_ESCAPES: Final = {
+    **{chr(code): f"\\x{code:02x}" for code in range(0x20)},
+    **{char: f"\\u{ord(char):04x}" for char in MISLEADING},
+}
+
+_Command = Callable[[SpoolDesk, argparse.Namespace, TextIO, TextIO], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """
+    Run the command.
+
+    @param arguments: without the name of the program; None for those of the process.
+    @return: the exit status: 0, or 1 when something could not be done; a mistake in the arguments exits with 2.
+    """
+    parsed = _parse(arguments)
+    try:
+        with closing(SpoolDesk(parsed.directory)) as desk:
+            command: _Command = parsed.command
+            status = command(desk, parsed, sys.stdout, sys.stderr)
+            sys.stdout.flush()
+            return status
+    except (WebhookrxError, sqlite3.Error) as error:
+        text = text_of(error) if isinstance(error, sqlite3.Error) else str(error)
+        print(f"webhookrx: {_safe(text)}", file=sys.stderr)
+        return FAILED
+    except BrokenPipeError:
+        # Who reads has seen enough. What Python flushes at its end must go somewhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the arguments. Numbers may stand behind options, too, where argparse itself looks for none."""
+    parsed, more = _parser().parse_known_args(arguments)
+    if more:
+        if not hasattr(parsed, "ids") or any(text.startswith("-") for text in more):
+            parsed.parser.error(f"unrecognized arguments: {' '.join(more)}")
+        try:
+            parsed.ids += map(_count, more)
+        except argparse.ArgumentTypeError as error:
+            parsed.parser.error(str(error))
+    return parsed
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="webhookrx", description="Look after a webhookrx receiver.")
+    subjects = parser.add_subparsers(title="subjects", metavar="SUBJECT", required=True)
+    spool = subjects.add_parser(
+        "spool",
+        help="what waits in a spool, and what was refused for good",
+        description="Look into the directory of a spool, with or without a receiver that uses it.",
+    )
+    verbs = spool.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    listing = _add(verbs, "list", _list, "show how much waits, and which messages were refused for good")
+    listing.add_argument("--waiting", action="store_true", help="show the messages that wait instead")
+    listing.add_argument("--limit", type=_count, default=_LISTED, metavar="N", help=f"at most N ({_LISTED})")
+
+    show = _add(verbs, "show", _show, "show whole messages, as JSON")
+    show.add_argument("ids", nargs="+", type=_count, metavar="ID")
+
+    replay = _add(verbs, "replay", _replay, "put messages that were refused for good back at the end of the queue")
+    _choose(replay)
+
+    drop = _add(verbs, "drop", _drop, "drop messages for ever, without asking")
+    _choose(drop)
+    drop.add_argument("--waiting", action="store_true", help="messages that wait, not those refused for good")
+    return parser
+
+
+def _add(verbs: Any, name: str, command: _Command, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.set_defaults(command=command, parser=parser)
+    parser.add_argument("directory", metavar="DIR", help="the directory of the spool")
+    parser.add_argument("--json", action="store_true", help="JSON, one object a line")
+    return parser
+
+
+def _choose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("ids", nargs="*", type=_count, metavar="ID", help="number of a message, as list shows it")
+    parser.add_argument("--all", action="store_true", help="all there are")
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
+    return int(text)
+
+
+# -- commands --------------------------------------------------------------------------------------------------------
+
+
+def _list(desk: SpoolDesk, asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
+    totals = desk.totals()
+    oldest = None if totals.oldest is None else isodate(totals.oldest)
+    if asked.json:
+        _print_json(out, {**totals._asdict(), "oldest": oldest})
+    else:
+        since = "" if oldest is None else f", the oldest received {oldest}"
+        print(f"waiting: {totals.messages} messages, {format_size(totals.bytes)}{since}", file=out)
+        print(f"refused for good: {totals.dead} messages, {format_size(totals.dead_bytes)}", file=out)
+    found: Iterator[Row | DeadLetter] = desk.waiting() if asked.waiting else desk.dead()
+    for item in islice(found, asked.limit):
+        if asked.json:
+            _print_json(out, _facts(item))
+        else:
+            print(_line(item), file=out)
+    left = (totals.messages if asked.waiting else totals.dead) - asked.limit
+    if left > 0 and not asked.json:
+        print(f"… and {left} more (--limit)", file=out)
+    return DONE
+
+
+def _show(desk: SpoolDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+    status = DONE
+    for number in asked.ids:
+        item = desk.find(number)
+        if item is None:
+            print(f"webhookrx: {number}: there is no message of that number", file=err)
+            status = FAILED
+            continue
+        facts = _facts(item)
+        try:
+            facts["values"] = decode_stored(item.data).values
+        except NotAMessage as error:
+            facts["problem"] = str(error)
+            facts["data"] = item.data.hex()
+        _print_json(out, facts, indent=0 if asked.json else 2)
+    return status
+
+
+def _replay(desk: SpoolDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+    return _report(desk.replay(_chosen(asked)), "put back", asked.json, out, err)
+
+
+def _drop(desk: SpoolDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+    return _report(desk.drop(_chosen(asked), waiting=asked.waiting), "dropped", asked.json, out, err)
+
+
+def _chosen(asked: argparse.Namespace) -> list[int] | None:
+    """Return the numbers that were given; None for all."""
+    if bool(asked.ids) == asked.all:
+        asked.parser.error("give either numbers or --all")
+    return None if asked.all else asked.ids
+
+
+def _report(outcomes: Iterator[Outcome], done: str, as_json: bool, out: TextIO, err: TextIO) -> int:
+    status = DONE
+    count = 0
+    for outcome in outcomes:
+        if outcome.problem:
+            print(f"webhookrx: {outcome.id}: {outcome.problem}", file=err)
+            status = FAILED
+            continue
+        count += 1
+        if as_json:
+            _print_json(out, {"id": outcome.id, **({"new_id": outcome.new_id} if outcome.new_id else {})})
+        else:
+            print(f"{done} {outcome.id}" + (f" as {outcome.new_id}" if outcome.new_id else ""), file=out)
+    if not as_json:
+        print(f"{done}: {count} messages", file=out)
+    return status
+
+
+# -- text ------------------------------------------------------------------------------------------------------------
+
+
+def _facts(item: Row | DeadLetter) -> dict[str, Any]:
+    """Return what is known of a message besides its pairs."""
+    received = isodate(item.received) if item.received else None
+    facts: dict[str, Any] = {"id": item.id, "received": received, "size": len(item.data)}
+    if isinstance(item, DeadLetter):
+        facts |= {"reason": item.reason, "observer": item.spec, "refused": isodate(item.died)}
+    return facts
+
+
+def _line(item: Row | DeadLetter) -> str:
+    facts = _facts(item)
+    line = f"{item.id:>12}  {facts['received'] or 'damaged'}  {len(item.data):>9} B"
+    if isinstance(item, DeadLetter):
+        line += f"  refused {facts['refused']} by {_safe(item.spec)}: {_safe(item.reason)}"
+    return line
+
+
+def _safe(text: str) -> str:
+    """Return a text that a terminal shows and does not obey."""
+    return escape(text, _ESCAPES).encode("utf-8", "backslashreplace").decode()
+
+
+def _print_json(out: TextIO, facts: dict[str, Any], indent: int = 0) -> None:
+    # The encoder escapes C0; what is left stands in strings, where an escape means the same.
+    encoded = msgspec.json.encode(facts)
+    if indent:
+        encoded = msgspec.json.format(encoded, indent=indent)
+    lines = encoded.decode().split("\n")
+    out.write("\n".join(escape(line, _ESCAPES) for line in lines) + "\n")

@@ -1,0 +1,1 @@
+"""Messages on disk that still wait for an observer."""

@@ -1,0 +1,56 @@
+"""
+What an error of SQLite means for the file that it came from.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from enum import Enum
+
+
+class Fault(Enum):
+    """What to do about the file."""
+
+    PASSING = "nothing was written; the file is as good as before"
+    FAILED = "a write or sync failed: what is in the page cache may never reach the disk"
+    DAMAGED = "what is in the file is not what was written"
+
+
+#: I/O errors that say nothing of the file's own content: locks, memory, and the C{-shm} file, which is never synced.
+_HARMLESS = frozenset(
+    {
+        sqlite3.SQLITE_IOERR_NOMEM,
+        sqlite3.SQLITE_IOERR_ACCESS,
+        sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK,
+        sqlite3.SQLITE_IOERR_LOCK,
+        sqlite3.SQLITE_IOERR_RDLOCK,
+        sqlite3.SQLITE_IOERR_UNLOCK,
+        sqlite3.SQLITE_IOERR_SHMOPEN,
+        sqlite3.SQLITE_IOERR_SHMSIZE,
+        sqlite3.SQLITE_IOERR_SHMLOCK,
+        sqlite3.SQLITE_IOERR_SHMMAP,
+    }
+)
+
+
+def fault_of(error: BaseException) -> Fault:
+    """
+    Say what an error means. One without a code of SQLite's is Python's own, about what it was asked.
+    """
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) or sqlite3.SQLITE_OK
+    primary = code & 0xFF
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT):
+        return Fault.DAMAGED
+    if primary == sqlite3.SQLITE_IOERR and code not in _HARMLESS:
+        return Fault.FAILED
+    # A schema that lacks what we made: some page of it was replaced.
+    if primary == sqlite3.SQLITE_ERROR and "no such" in str(error):
+        return Fault.DAMAGED
+    return Fault.PASSING
+
+
+def text_of(error: BaseException) -> str:
+    """Say what an error says, for a log line: SQLite's own name of it as well."""
+    name = getattr(error, "sqlite_errorname", None)
+    text = str(error) or type(error).__name__
+    return f"{text} ({name})" if name else text

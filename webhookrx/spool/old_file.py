@@ -1,0 +1,110 @@
+"""
+A file of a spool that is only read any more: it had an I/O error, is damaged, or another one came after it.
+
+How far it is done is kept in memory, and noted in the newest file; it is removed once all of it is.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from webhookrx.spool.faults import Fault, fault_of
+from webhookrx.spool.spool_file import Passed
+
+if TYPE_CHECKING:
+    from webhookrx.spool.spool_file import Row, SpoolFile, State
+
+_PATIENCE: Final = 5
+"""So many reads may fail in a row before what can't be read counts as damaged."""
+
+
+_LOOKED_FOR: Final = 100_000
+"""So many messages in a row may be unreadable; it takes seconds to look for that many."""
+
+
+class OldFile:
+    """
+    Reads a file from where it is done so far, past damage if need be.
+
+    @param file: open; nobody writes to it.
+    @param state: its totals, as far as they are known.
+    @param passed: how far it is done; None when nothing is known of that.
+    @ivar oldest: when its first message was received.
+    @ivar dead: how many dead letters are in it.
+    @ivar damaged: some of it could not be read.
+    """
+
+    def __init__(
+        self, file: SpoolFile, state: State, oldest: int | None, passed: Passed | None = None, *, damaged: bool = False
+    ) -> None:
+        self.file = file
+        self.oldest = oldest
+        self.dead = state.dead
+        self.damaged = damaged
+        self._offered = state.offered
+        # Where nothing is known of the state, every number may be there.
+        self._end = state.next_id or sys.maxsize
+        self._position, self._messages, self._bytes = passed or (0, state.messages, state.bytes)
+        self._batch: list[Row] = []
+        self._failures = 0
+
+    @property
+    def passed(self) -> Passed:
+        """How far it is done."""
+        return Passed(self._position, self._messages, self._bytes)
+
+    def read(self) -> list[Row]:
+        """
+        Return what is next, and the same again until it is settled; nothing at its end.
+
+        @raise sqlite3.Error: it can't be read now, but perhaps later.
+        """
+        if not self._batch:
+            try:
+                rows = self.file.read(self._position)
+                self._failures = 0
+            except sqlite3.Error as error:
+                self._failures += 1
+                if fault_of(error) is not Fault.DAMAGED and self._failures < _PATIENCE:
+                    raise
+                self.damaged = True
+                rows = self._read_past_damage()
+            if rows and rows[0].id <= self._offered:
+                rows = [row for row in rows if row.id <= self._offered]
+            self._batch = rows
+            if rows:
+                self.oldest = rows[0].received or self.oldest
+        return self._batch
+
+    def settle(self, done: Sequence[int]) -> None:
+        """
+        Note that these messages of the batch at its head are done.
+
+        @raise sqlite3.Error: they can't be found.
+        """
+        gone = set(done)
+        left: list[Row] = []
+        batch = self.read()
+        for row in batch:
+            if row.id in gone:
+                self._messages = max(0, self._messages - 1)
+                self._bytes = max(0, self._bytes - row.size)
+                self._position = row.id if not left else self._position
+            else:
+                left.append(row)
+        if not left and batch:
+            self._position = batch[-1].id
+        self._batch = left
+
+    def _read_past_damage(self) -> list[Row]:
+        """Return the next message that can be read, wherever the tree of messages can be entered again."""
+        first = max(self._position, self.file.first_number - 1)
+        for after in range(first, min(self._end, first + _LOOKED_FOR)):
+            try:
+                return self.file.read(after, count=1)
+            except sqlite3.Error:
+                continue
+        return []
