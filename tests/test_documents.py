@@ -16,6 +16,7 @@ import twisted.plugins
 from tests import documents
 from tests.contracts.observer_contract import ObserverContract
 from tests.system.certificates import Authority, server_settings
+from webhookrx import known_observers
 from webhookrx.config.observer_strings import parse_observer
 from webhookrx.config.options import BY_YAML_KEY, OPTIONS
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
@@ -26,16 +27,15 @@ from webhookrx.http.answers import RECEIVED, refusal
 from webhookrx.intake import Accepted, Admission, Receipt, admit, judge
 from webhookrx.message.json_lines import encode_line
 from webhookrx.message.macros import ALIASES, DATE_MACROS, HARD_MACROS, SOFT_MACROS
-from webhookrx.observers import registry
 from webhookrx.request import payload, query
 from webhookrx.request.path_patterns import PathPatterns
 from webhookrx.request.received import Head
-from webhookrx.service import rules_of
+from webhookrx.routes import rules_of
 from webhookrx.testing import RECEIVED as RECEIVED_AT
 from webhookrx.testing import make_message
 
 #: Top-level keys of configurations of other programs.
-OTHERS_KEYS = {"sinks", "receivers"}
+OTHERS_KEYS = {"sinks", "receivers", "groups"}
 #: Where the examples have their files.
 DIRECTORIES = re.compile(
     "/etc/webhookrx|/etc/hooks|/run/credentials/webhookrx.service|/run/webhookrx|/var/log(/webhookrx)?"
@@ -48,7 +48,7 @@ def settings_of(text: str, path: str) -> Resolved:
     """Return what a YAML text comes to; it is written to C{path} first."""
     with open(path, "w") as file:
         file.write(text)
-    surroundings = Surroundings({}, datetime.now(UTC), registry.known_names(), registry.build)
+    surroundings = Surroundings({}, datetime.now(UTC), known_observers.known_names(), known_observers.build)
     return resolve({"config": Written("--config", (Text(path, "test"),))}, surroundings)
 
 
@@ -252,7 +252,7 @@ class ObserverExampleTests(ObserverContract, SynchronousTestCase):
 
     def make_observer(self):  # type: ignore[no-untyped-def]
         """See L{ObserverContract}."""
-        return registry.build(parse_observer(f"spooldir:{self.directory}"), "durable")
+        return known_observers.build(parse_observer(f"spooldir:{self.directory}"), "durable")
 
     def break_observer(self) -> None:
         """See L{ObserverContract}."""
@@ -279,7 +279,9 @@ class ObserverPageTests(SynchronousTestCase):
     def test_colon_in_template(self) -> None:
         """A colon in a template is written with a backslash, as docs/messages.md says."""
         parsed = parse_observer(r"stdout:template=${HOST\:-nobody} said $MESSAGE")
-        render = registry.build(Observer(parsed.text, parsed.name, parsed.args, parsed.options), "written").prepare
+        render = known_observers.build(
+            Observer(parsed.text, parsed.name, parsed.args, parsed.options), "written"
+        ).prepare
         self.assertEqual(b"nobody said hi\n", render(make_message("hi", {"HOST": ""})))
 
 

@@ -14,7 +14,13 @@ from twisted.trial.unittest import SynchronousTestCase
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 #: Distribution to module, where the names differ.
-MODULES = {"google-re2": "re2", "pyopenssl": "OpenSSL", "pyyaml": "yaml"}
+MODULES = {
+    "google-re2": "re2",
+    "prometheus-client": "prometheus_client",
+    "pyopenssl": "OpenSSL",
+    "pyyaml": "yaml",
+    "service-identity": "service_identity",
+}
 
 
 def setup_cfg() -> ConfigParser:

@@ -4,8 +4,9 @@ Tests for L{webhookrx.tap}.
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
-from importlib import metadata
 from io import BytesIO, StringIO, TextIOWrapper
 
 from twisted.application.service import IService
@@ -19,9 +20,10 @@ from zope.interface.verify import verifyObject
 from tests.config.starting import LOOPBACK, write_text
 from webhookrx import service, tap
 from webhookrx.config.options import OPTIONS
-from webhookrx.config.settings import Settings
+from webhookrx.config.settings import Observer, Settings
 from webhookrx.errors import ConfigError
-from webhookrx.tap import STDERR_LOG, Options, installed_version, makeService
+from webhookrx.tap import STDERR_LOG, Options, makeService
+from webhookrx.version import installed_version
 
 SECRET = "c4nary"
 
@@ -118,17 +120,6 @@ class OptionsTests(SynchronousTestCase):
         self.assertRaises(SystemExit, parsed, "--version")
         self.assertEqual(f"webhookrx {installed_version()}\n", sys.stdout.getvalue())
 
-    def test_version_of_a_checkout(self) -> None:
-        """The version comes from the installed distribution; a checkout that is not installed says so."""
-        self.patch(metadata, "version", lambda name: f"{name} 1.2")
-        self.assertEqual("webhookrx 1.2", installed_version())
-
-        def not_installed(name: str) -> str:
-            raise metadata.PackageNotFoundError(name)
-
-        self.patch(metadata, "version", not_installed)
-        self.assertIn("not installed", installed_version())
-
     def test_shell_completion(self) -> None:
         """Every option can be completed by zsh, choices with their words."""
         options = Options()
@@ -139,6 +130,72 @@ class OptionsTests(SynchronousTestCase):
         for option in OPTIONS:
             self.assertIn(f"--{option.name}", code)
         self.assertIn("(durable written queued)", code)
+
+
+class RereadTests(SynchronousTestCase):
+    """
+    The same command line, read again for a reload.
+    """
+
+    def test_files(self) -> None:
+        """What is read is what the files hold by then; the command line stays."""
+        token = write_text(self.mktemp(), "token", "one\n")
+        options = parsed("--port", LOOPBACK, "--auth-token-file", token)
+        self.assertEqual(options.settings, options.reread())
+        write_text(os.path.dirname(token), "token", "two\n")
+        (source,) = options.reread().sources
+        self.assertEqual((b"two",), source.auth_tokens)
+        self.assertEqual([LOOPBACK], [listener.text for listener in source.listeners])
+
+    def test_mistakes(self) -> None:
+        """What is wrong by then is an error that says where."""
+        path = write_text(self.mktemp(), "x.yaml", "ack: durable\n")
+        options = parsed("--port", LOOPBACK, "--config", path)
+        write_text(os.path.dirname(path), "x.yaml", "ack: nonsense\n")
+        error = self.assertRaises(ConfigError, options.reread)
+        self.assertIn(f"{path}:1: ", str(error))
+        self.assertEqual("durable", options.settings.ack)
+
+    def test_elsewhere(self) -> None:
+        """Relative names start where the process was started, wherever twistd has gone since."""
+        directory = os.path.abspath(self.mktemp())
+        write_text(directory, "x.yaml", "auth_token_file: tokens")
+        write_text(directory, "tokens", "one")
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(directory)
+        options = parsed("--port", LOOPBACK, "--config", "x.yaml")
+        os.chdir("/")
+        write_text(directory, "tokens", "two")
+        self.assertEqual((b"two",), options.reread().sources[0].auth_tokens)
+        self.assertEqual("/", os.getcwd())
+        shutil.rmtree(directory)
+        self.assertIn(directory, str(self.assertRaises(ConfigError, options.reread)))
+
+    def test_standard_output(self) -> None:
+        """Messages can't go to standard output when they did not at the start: the log, or nothing, may be there."""
+        for before, after, allowed in (
+            ("file:x", "stdout", False),
+            ("file:x", "file:y", True),
+            ("stdout", "stdout:format=template:template=x", True),
+            ("stdout", "file:x", True),
+        ):
+            path = write_text(self.mktemp(), "x.yaml", f"observers: ['{before}']\n")
+            options = parsed("--port", LOOPBACK, "--config", path)
+            write_text(os.path.dirname(path), "x.yaml", f"observers: ['{after}']\n")
+            if allowed:
+                self.assertEqual([after], [observer.text for observer in options.reread().observers])
+            else:
+                self.assertIn("restart", str(self.assertRaises(ConfigError, options.reread)))
+
+    def test_standard_output_behind_another(self) -> None:
+        """An observer behind another one counts as well."""
+        inner = Observer("stdout", "stdout")
+        for observers, writes in (
+            ((inner,), True),
+            ((Observer("file:x", "file"), Observer("spool:x", "spool", inner=inner)), True),
+            ((Observer("spool:x", "spool", inner=Observer("file:x", "file")),), False),
+        ):
+            self.assertEqual(writes, tap._writes_to_stdout(Settings((), observers)))
 
 
 class CheckTests(SynchronousTestCase):
@@ -239,7 +296,7 @@ class MakeServiceTests(SynchronousTestCase):
     def test_what_changed_meanwhile(self) -> None:
         """What fails only now ends the process with one line, not a traceback."""
 
-        def fail(settings: Settings) -> None:
+        def fail(settings: Settings, *, reread: object) -> None:
             raise ConfigError("It has gone.", option="--port")
 
         self.patch(service, "build", fail)

@@ -1,116 +1,119 @@
 """
-The one place that knows all: settings to a tree of services.
+The one place that knows all: settings to a running service, and to another one when the settings change.
 """
 
 from __future__ import annotations
 
 import os
-import resource
-import signal
 import time
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from twisted.application.service import MultiService
-from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
-from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.interfaces import IAddress, IPushProducer
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.error import ReactorNotRunning
+from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
-from zope.interface import implementer
 
-from webhookrx.config.settings import TLS, Listener, Settings, Source
-from webhookrx.config.tls_files import check_tls_files
-from webhookrx.errors import BAD_REQUEST, CannotStart, ConfigError
-from webhookrx.http.root_resource import RootResource
-from webhookrx.http.site import Connections, Site
-from webhookrx.http.webhook_resource import WebhookResource
-from webhookrx.intake import SourceRules
-from webhookrx.listening.endpoints import build_endpoint
+from webhookrx import known_observers
+from webhookrx.admin import Admin
+from webhookrx.config.settings import Observer, Settings
+from webhookrx.description import describe, too_few_files, where
+from webhookrx.drain import LAST_WORDS, Drain
+from webhookrx.errors import REASONS, CannotStart, ConfigError
+from webhookrx.interfaces import IMessageObserver
+from webhookrx.listeners import Listeners
 from webhookrx.listening.listener_service import ListenerService
-from webhookrx.observers import registry
 from webhookrx.operations.counters import Counters
+from webhookrx.operations.facts import Facts, Level, Phase, lane_of
 from webhookrx.operations.line_limit import LineLimit
+from webhookrx.operations.notify import Notifier
 from webhookrx.operations.receipts import Receipts
+from webhookrx.operations.signals import CUT_OFF, GRACE, Signals, end_with
 from webhookrx.operations.ticker import Ticker
 from webhookrx.operations.traffic_log import TrafficLog
 from webhookrx.pipeline.chain import Chain
 from webhookrx.pipeline.worker import ThreadWorker
-from webhookrx.tls.connection_creator import ServerConnectionCreator
+from webhookrx.quantities import format_duration
+from webhookrx.reload import Reloads
+from webhookrx.routes import build_roots, by_listener
 from webhookrx.tls.handshake import describe_failure
+
+#: Ticks, of half a second each, between two reports of lines held back, and of status.
+_TICKS_TO_REPORT = 10
+_TICKS_TO_STATUS = 20
 
 _log = Logger()
 
 
-class ReceiverService(MultiService):
+class ReceiverService(Service):
     """
     The whole receiver.
 
     Nothing is opened before it starts, so that it can be built before C{twistd} goes to the background. It opens
     ports first, while the process may still be privileged, and files after, as the user who will write to them.
+
+    @param reread: reads all settings anew; what it raises is why they can't be used.
+    @ivar settings: those in use.
+    @ivar phase: what it is about.
     """
 
-    def __init__(self, settings: Settings, reactor: Any) -> None:
-        super().__init__()
+    def __init__(self, settings: Settings, reactor: Any, reread: Callable[[], Settings]) -> None:
         self.settings = settings
+        self.phase = Phase.STARTING
         self.counters = Counters()
         self._reactor = reactor
+        self._reread = reread
         self._traffic = TrafficLog(self.counters, LineLimit(time.monotonic), describe_failure)
+        self._observers = _build_observers(settings, {})
         self.chain = Chain(
             reactor,
-            [registry.build(observer, settings.ack) for observer in settings.observers],
+            list(self._observers.values()),
             ack=settings.ack,
             max_bytes=settings.limits.queue,
             max_messages=settings.limits.queue_messages,
+            patience=settings.limits.answer_time,
+            pause_time=settings.limits.pause_time,
             make_worker=partial(ThreadWorker, reactor),
             report=self._traffic.observer_failed,
+            stored=self._traffic.store_done,
         )
-        self._sites: list[Site] = []
-        self._creators: dict[TLS, ServerConnectionCreator] = {}
-        self.listeners: list[ListenerService] = []
-        self._add_listeners()
+        self._endpoints = Listeners(reactor, self.chain, self._traffic, settings.limits)
+        listeners = [listener for listener, _ in by_listener(settings.sources)]
+        self._endpoints.commit(self._endpoints.plan(listeners, {}, settings.limits))
+        self._admin = Admin(reactor, self.counters, self._facts)
+        self._admin.listeners.commit(self._admin.plan(settings))
         self._ticker = Ticker(reactor, self._tick)
-        self._awaited: Deferred[None] | None = None
-        self._patience_ends = 0.0
         self._ticks = 0
-        self._old_hangup: Any = None
+        self._drain: Drain | None = None
+        self._hurried = False
+        self._last_look: IDelayedCall | None = None
+        self._signals = Signals(
+            reactor,
+            hang_up=self.hang_up,
+            stop=self._end,
+            hurry=self.hurry,
+            time_to_stop=lambda: self.settings.drain_timeout,
+        )
 
-    def _add_listeners(self) -> None:
-        connections = Connections(self.settings.limits)
-        receipts = Receipts()
-        resources = {
-            source.name: WebhookResource(rules_of(source, self.settings), self.chain, self._traffic, receipts)
-            for source in self.settings.sources
-        }
-        for listener, sources in by_listener(self.settings.sources):
-            root = RootResource(
-                [(pattern, resources[source.name]) for source in sources for pattern in source.paths], self._traffic
-            )
-            site = Site(
-                root,
-                self.chain,
-                self._traffic,
-                limits=self.settings.limits,
-                connections=connections,
-                knows_peers_at_once=not listener.proxy_protocol,
-            )
-            creator = None
-            if listener.tls is not None:
-                if listener.tls not in self._creators:
-                    self._creators[listener.tls] = ServerConnectionCreator(listener.tls)
-                creator = self._creators[listener.tls]
-            endpoint = build_endpoint(self._reactor, listener, creator, self._bad_proxy_header)
-            service = ListenerService(endpoint, site, listener.text)
-            service.setServiceParent(self)
-            self.listeners.append(service)
-            self._sites.append(site)
-
-    def _bad_proxy_header(self, peer: str) -> None:
-        detail = "The connection began without a good PROXY header."
-        self._traffic.refused(BAD_REQUEST, detail, peer, b"", b"")
+    @property
+    def listeners(self) -> list[ListenerService]:
+        """What has the ports, in the order of the settings; that for operators comes last."""
+        return [each.service for each in (*self._endpoints, *self._admin.listeners)]
 
     # -- starting ------------------------------------------------------------------------------------------------
+
+    def privilegedStartService(self) -> None:
+        """
+        Open the ports.
+
+        @raise webhookrx.listening.listener_service.CannotListen: one can't be opened.
+        """
+        super().privilegedStartService()
+        for service in self.listeners:
+            service.privilegedStartService()
 
     def startService(self) -> None:
         """
@@ -124,188 +127,206 @@ class ReceiverService(MultiService):
         except ConfigError as error:
             raise CannotStart(str(error)) from None
         super().startService()
-        self.chain.registerProducer(_AllSites(self._sites), True)
+        # Not before the process is in the background: its number, and what it draws at random, are to be its own.
+        self._notifier = Notifier(os.environ)
+        self._receipts = Receipts()
+        self._loaded = time.time()
+        self._reloads = Reloads(self._reload, self.counters, self._notifier, self.status)
+        for service in self.listeners:
+            service.startService()
+        self._endpoints.use(self._build_roots(self.settings), self.settings.limits)
+        self.chain.registerProducer(self._endpoints, True)
         self._ticker.startService()
-        if hasattr(signal, "SIGHUP"):
-            self._old_hangup = signal.signal(signal.SIGHUP, lambda *_: self._reactor.callFromThread(self.hang_up))
-        for warning in (*self.settings.warnings, *self.chain.weaker_than_ack(), *_too_few_files(self.settings)):
+        self._signals.take_hang_up()
+        self._say_how_it_is()
+        self._reactor.callWhenRunning(self._is_up)
+
+    def _is_up(self) -> None:
+        if self.running:
+            self._signals.take_termination()
+            self.phase = Phase.RUNNING
+            self._notifier.ready(self.status())
+
+    def _say_how_it_is(self) -> None:
+        for warning in (*self.settings.warnings, *self.chain.weaker_than_ack(), *too_few_files(self.settings)):
             _log.warn("{problem}", problem=warning)
+        for each in self._admin.listeners:
+            _log.info("Health and metrics on {where}", where=where(each.service.address) or each.listener.text)
         for line in self.describe():
             _log.info("{line}", line=line)
 
     def describe(self) -> list[str]:
         """Return a line for each endpoint: where it listens, with which patterns, policy and observers."""
-        observers = ", ".join(observer.text for observer in self.settings.observers)
-        return [
-            f"Listening on {_where(service.address) or listener.text} ({_transport(listener)}) for "
-            f"{'; '.join(map(_source, sources))}; observers: {observers}; ack: {self.settings.ack}"
-            for service, (listener, sources) in zip(self.listeners, by_listener(self.settings.sources), strict=True)
-        ]
+        return describe(self.settings, {each.listener.inner: each.service.address for each in self._endpoints})
 
     # -- running -------------------------------------------------------------------------------------------------
 
+    def status(self) -> str:
+        """Return one line on how the service does."""
+        counters = self.counters
+        messages = sum(counts.messages for counts in counters.sources.values())
+        sources = {"", *counters.sources, *(source.name for source in self.settings.sources)}
+        refused = sum(counters.get("refused", reason.word, source) for reason in REASONS for source in sources)
+        line = f"{messages} messages, {refused} refused, {self.chain.budget.messages} waiting"
+        last = self._reloads.last
+        return line if last is None or last.ok else f"{line}; the last reload failed: {last.text}"
+
+    def _facts(self) -> Facts:
+        budget, limits, endpoints, last = self.chain.budget, self.settings.limits, self._endpoints, self._reloads.last
+        return Facts(
+            phase=self.phase,
+            endpoints={each.listener.text: each.service.address is not None for each in endpoints},
+            lanes=[lane_of(lane) for lane in self.chain.lanes()],
+            sources=[source.name for source in self.settings.sources],
+            queue_bytes=Level(budget.bytes, limits.queue),
+            queue_messages=Level(budget.messages, limits.queue_messages),
+            connections=Level(endpoints.connections.total, endpoints.connections.most),
+            requests=endpoints.requests,
+            paused=endpoints.paused,
+            certificates=endpoints.certificates,
+            reload_succeeded=last is None or last.ok,
+            loaded=self._loaded,
+        )
+
     def _tick(self) -> None:
-        for site in self._sites:
-            site.sweep()
-        self.chain.flush()
+        self._endpoints.sweep()
+        self._admin.listeners.sweep()
+        self.chain.tick()
         self._ticks += 1
-        if self._ticks % 10 == 0:
+        if self._ticks % _TICKS_TO_REPORT == 0:
             self._traffic.report_held_back()
-        if self._awaited is not None and time.monotonic() >= self._patience_ends:
-            self._awaited.cancel()
+            self._admin.traffic.report_held_back()
+        self._notifier.tick(alive=not self.chain.is_stuck)
+        if self._drain is not None:
+            self._drain.tick()
+        elif self._ticks % _TICKS_TO_STATUS == 0:
+            self._notifier.status(self.status())
+
+    # -- changing ------------------------------------------------------------------------------------------------
 
     def hang_up(self) -> None:
-        """SIGHUP: read certificates again and open files anew by name."""
-        _log.info("Reopening files. Counts so far: {counts}", counts=self.counters.summary() or "none")
-        self.chain.reopen()
-        for tls, creator in self._creators.items():
-            try:
-                creator.reload()
-            except ConfigError as error:
-                _log.error("The old certificate stays in use: {error}", error=str(error))
-            except Exception:
-                _log.failure("The old certificate {file} stays in use", file=tls.cert_file)
-            else:
-                _log.info("Read certificate {file} again", file=tls.cert_file)
-                for finding in check_tls_files(tls, datetime.now(UTC)):
-                    _log.warn("{problem}", problem=finding.problem)
+        """SIGHUP: read the settings and all files again, and open the files of messages anew by name."""
+        self._reloads.request()
+
+    async def _reload(self) -> str:
+        try:
+            return await self._change()
+        finally:
+            # Whatever became of the settings, logrotate relies on it.
+            self.chain.reopen()
+
+    async def _change(self) -> str:
+        """
+        Go by settings that are read anew. Up to the last step nothing of the old is given up.
+
+        @return: what has changed.
+        @raise webhookrx.errors.WebhookrxError: why everything stays as it was.
+        """
+        settings = self._reread()
+        observers = _build_observers(settings, self._observers if settings.ack == self.settings.ack else {})
+        listeners = [listener for listener, _ in by_listener(settings.sources)]
+        change = self._endpoints.plan(listeners, self._build_roots(settings), settings.limits)
+        admin_change = self._admin.plan(settings)
+        try:
+            change.open()
+            admin_change.open()
+            if observers != self._observers:
+                await self.chain.replace(list(observers.values()), ack=settings.ack)
+            if not self.running:
+                raise ConfigError("The receiver stops.")
+        except BaseException:
+            change.abandon()
+            admin_change.abandon()
+            raise
+        same, self.settings, self._observers = settings == self.settings, settings, observers
+        limits = settings.limits
+        self.chain.set_limits(
+            max_bytes=limits.queue,
+            max_messages=limits.queue_messages,
+            patience=limits.answer_time,
+            pause_time=limits.pause_time,
+        )
+        self._endpoints.commit(change)
+        self._admin.listeners.commit(admin_change)
+        self._loaded = time.time()
+        if same:
+            return "the settings are the same"
+        self._say_how_it_is()
+        return f"{len(settings.sources)} sources, {len(listeners)} endpoints, {len(observers)} observers"
+
+    def _build_roots(self, settings: Settings) -> dict[str, Any]:
+        return dict(build_roots(settings, self.chain, self._traffic, self._receipts))
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
     def stopService(self) -> Deferred[None]:
         """Take nothing new, finish what is under way, make it safe, and close."""
-        return Deferred.fromCoroutine(self._stop())
+        return Deferred.fromCoroutine(self._stop()) if self.running else succeed(None)
+
+    def hurry(self) -> None:
+        """End at once what L{stopService} does."""
+        self._hurried = True
+        if self._drain is not None and self._last_look is None:
+            _log.warn("Told to stop once more: not waiting any longer")
+            self._drain.hurry()
+            # By the wall clock, but the ticker looks as well.
+            self._last_look = self._reactor.callLater(LAST_WORDS, self._drain.tick)
+
+    def _end(self) -> None:
+        """SIGTERM: have the process end. Its status is not that of a death by a signal, as it is with Twisted's own."""
+        with suppress(ReactorNotRunning):
+            self._reactor.stop()
 
     async def _stop(self) -> None:
-        self.running = False
-        for service in self.listeners:
-            try:
-                await service.stopService()
-            except Exception:
-                _log.failure("An endpoint could not be closed")
-        if not await self._in_time(*[site.drain() for site in self._sites]):
-            _log.warn("Cutting off senders that have not finished")
-        # What they have sent in full is stored all the same.
-        if not await self._in_time(self.chain.stop()):
-            _log.critical(
-                "An observer hangs: {messages} messages were not made safe, and their senders not answered with 200",
-                messages=self.chain.budget.messages,
-            )
-        for site in self._sites:
-            site.abort()
+        super().stopService()
+        self.phase = Phase.DRAINING
+        seconds = self.settings.drain_timeout
+        _log.info("Stopping: what is under way has {most} to finish", most=format_duration(seconds))
+        self._notifier.stopping("Finishing what is under way")
+        self._notifier.extend(seconds + GRACE)
+        self._reloads.stop()
+        self._drain = Drain(self._endpoints, self.chain, seconds, self._turn, time.monotonic)
+        if self._hurried:
+            self.hurry()
+        whole = await self._drain.run()
+        self._drain = None
+        if self._last_look is not None and self._last_look.active():
+            self._last_look.cancel()
+        # Up to here who asked could see how the end went.
+        for closed in self._admin.listeners.close():
+            await closed
+        self._admin.listeners.abort()
         self._ticker.stopService()
-        if self._old_hangup is not None:
-            signal.signal(signal.SIGHUP, self._old_hangup)
-            self._old_hangup = None
+        self._signals.release()
         self._traffic.report_held_back()
         _log.info("Stopped. Counts: {counts}", counts=self.counters.summary() or "none")
+        if self._hurried and not whole:
+            end_with(CUT_OFF)
 
-    async def _in_time(self, *results: Deferred[None]) -> bool:
-        """Wait for as long as an answer may take, on the monotonic clock; say whether all came in time."""
-        self._patience_ends = time.monotonic() + self.settings.limits.answer_time
-        in_time = True
-        for self._awaited in results:
-            try:
-                await self._awaited
-            except CancelledError:
-                in_time = False
-        self._awaited = None
-        return in_time
+    def _turn(self) -> Deferred[None]:
+        # Not callLater(0), which goes by the wall clock.
+        turned: Deferred[None] = Deferred()
+        self._reactor.callFromThread(turned.callback, None)
+        return turned
 
 
-@implementer(IPushProducer)
-class _AllSites:
-    """All sites as the one producer that the chain pauses."""
-
-    def __init__(self, sites: list[Site]) -> None:
-        self._sites = sites
-
-    def pauseProducing(self) -> None:
-        for site in self._sites:
-            site.pauseProducing()
-
-    def resumeProducing(self) -> None:
-        for site in self._sites:
-            site.resumeProducing()
-
-    def stopProducing(self) -> None:
-        for site in self._sites:
-            site.stopProducing()
-
-
-def build(settings: Settings, reactor: Any = None) -> ReceiverService:
+def build(settings: Settings, reactor: Any = None, reread: Callable[[], Settings] | None = None) -> ReceiverService:
     """
     Make the service of these settings; nothing is opened yet.
 
     @param reactor: the global one when None.
+    @param reread: reads all settings anew for a reload; with None these are used again.
     @raise ConfigError: a file that was there at validation has gone, or a socket of systemd was not passed.
     """
     if reactor is None:
         from twisted.internet import reactor
-    return ReceiverService(settings, reactor)
+    return ReceiverService(settings, reactor, (lambda: settings) if reread is None else reread)
 
 
-def rules_of(source: Source, settings: Settings) -> SourceRules:
-    """Return how a source decides."""
-    return SourceRules(
-        source.name,
-        parse_json=source.source == "webhook-json",
-        prefix=source.prefix,
-        auth_tokens=source.auth_tokens,
-        include_request_headers=source.include_request_headers,
-        proxy_header=source.proxy_header,
-        keep_unparsed=source.on_parse_error == "keep",
-        body_limit=settings.limits.body,
-    )
-
-
-def by_listener(sources: Iterable[Source]) -> list[tuple[Listener, list[Source]]]:
-    """Return each endpoint once, with the sources that share it, in the order of the settings."""
-    shared: dict[str, tuple[Listener, list[Source]]] = {}
-    for source in sources:
-        for listener in source.listeners:
-            _, users = shared.setdefault(listener.inner, (listener, []))
-            users.append(source)
-    return list(shared.values())
-
-
-def _too_few_files(settings: Settings) -> list[str]:
-    """Warn when the process may not open as many files as connections are allowed."""
-    try:
-        may_open, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    except OSError:
-        return []  # a sandbox may keep even that secret
-    wanted = settings.limits.connections
-    if may_open == resource.RLIM_INFINITY or may_open > wanted:
-        return []
-    warning = (
-        f"The process may open {may_open} files, so there can't be {wanted} connections: raise the limit on open files "
-        "(ulimit -n, LimitNOFILE=), or lower the limit on connections."
-    )
-    return [warning]
-
-
-def _where(address: IAddress | None) -> str:
-    """Return an address as people write it; empty when there is none."""
-    match address:
-        case IPv4Address(host=host, port=port):
-            return f"{host}:{port}"
-        case IPv6Address(host=host, port=port):
-            return f"[{host}]:{port}"
-        case UNIXAddress(name=bytes(name)):
-            return f"unix:{os.fsdecode(name)}"
-    return ""
-
-
-def _transport(listener: Listener) -> str:
-    proxy = ", behind a PROXY header" if listener.proxy_protocol else ""
-    if listener.tls is None:
-        return f"plain HTTP{proxy}"
-    policy = "required and verified" if listener.tls.peer_verify else "not asked for"
-    return f"TLS with {listener.tls.cert_file}, client certificate {policy}{proxy}"
-
-
-def _source(source: Source) -> str:
-    shown = ", ".join(source.paths[:5]) + (f" and {len(source.paths) - 5} more" if len(source.paths) > 5 else "")
-    token = "token required" if source.auth_tokens else "no token"
-    return f"{source.source} {source.name!r} at {shown} ({token})"
+def _build_observers(
+    settings: Settings, known: Mapping[Observer, IMessageObserver]
+) -> dict[Observer, IMessageObserver]:
+    """Return the observers of these settings: those that are known already, and new ones that are not open yet."""
+    return {
+        each: known[each] if each in known else known_observers.build(each, settings.ack) for each in settings.observers
+    }

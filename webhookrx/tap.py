@@ -10,22 +10,23 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir
 from datetime import UTC, datetime
-from importlib import metadata
 
 from twisted.application.service import IService
 from twisted.python import usage
 
+from webhookrx import known_observers
 from webhookrx.config.check import check_report, error_report
 from webhookrx.config.limits import LIMITS
 from webhookrx.config.options import BY_NAME, OPTIONS, Kind, Option, shown_name
 from webhookrx.config.problems import COMMAND_LINE, quoted, suggestion
-from webhookrx.config.resolve import Surroundings, resolve
-from webhookrx.config.settings import Settings
+from webhookrx.config.resolve import Resolved, Surroundings, resolve
+from webhookrx.config.settings import Observer, Settings
 from webhookrx.config.written import Text, Written
 from webhookrx.errors import ConfigError
-from webhookrx.observers import registry
 from webhookrx.operations.oplog import forget_plugin_cache_complaints
+from webhookrx.version import installed_version
 
 _SHORT = {f"-{option.short}" for option in OPTIONS if option.short}
 
@@ -146,10 +147,10 @@ class Options(_TableOptions):
         @raise usage.UsageError: something is wrong.
         @raise SystemExit: C{--check} was given and has printed what would run, or what is wrong.
         """
-        given = self.given()
-        check = "check" in given
+        check = "check" in self.given()
+        self._started_in = os.getcwd()
         try:
-            resolved = resolve(given, _surroundings())
+            resolved = self._resolve()
         except ConfigError as error:
             if check:
                 print(error_report(error), file=sys.stderr)
@@ -159,9 +160,29 @@ class Options(_TableOptions):
             print(check_report(resolved))
             raise SystemExit(0)
         forget_plugin_cache_complaints()
-        if self.parent is not None and any(each.name == "stdout" for each in resolved.settings.observers):
+        if self.parent is not None and _writes_to_stdout(resolved.settings):
             _keep_log_off_stdout(self.parent)
         self.settings = resolved.settings
+
+    def reread(self) -> Settings:
+        """
+        Read files and validate everything again, for a reload.
+
+        @raise ConfigError: something is wrong, or can't be had without a restart.
+        """
+        try:
+            # twistd may have changed its directory (--rundir) since.
+            with chdir(self._started_in):
+                settings = self._resolve().settings
+        except OSError as error:
+            raise ConfigError(f"Relative names start from {error.filename!r}: {error.strerror}.") from None
+        if _writes_to_stdout(settings) and not _writes_to_stdout(self.settings):
+            # The log may be there, or nothing: which of them was settled when the process began.
+            raise ConfigError("The stdout observer can't be added by a reload, restart for it.", option="observers")
+        return settings
+
+    def _resolve(self) -> Resolved:
+        return resolve(self.given(), _surroundings())
 
 
 def makeService(options: Options) -> IService:
@@ -174,25 +195,17 @@ def makeService(options: Options) -> IService:
     from webhookrx.service import build
 
     try:
-        return build(options.settings)
+        return build(options.settings, reread=options.reread)
     except ConfigError as error:
         raise SystemExit(f"webhookrx: {error}") from None
-
-
-def installed_version() -> str:
-    """Return the version of the installed distribution."""
-    try:
-        return metadata.version("webhookrx")
-    except metadata.PackageNotFoundError:
-        return "(a checkout that is not installed)"
 
 
 def _surroundings() -> Surroundings:
     return Surroundings(
         environ=os.environ,
         now=datetime.now(UTC),
-        observer_names=registry.known_names(),
-        check_observer=registry.build,
+        observer_names=known_observers.known_names(),
+        check_observer=known_observers.build,
     )
 
 
@@ -234,6 +247,15 @@ def _full_name(word: str) -> str:
         raise usage.UsageError(f"--{name} is short for several options: --{', --'.join(begun)}.")
     options = [f"--{each}" for each in names]
     raise usage.UsageError(f"There is no option --{shown_name(word)}. {suggestion(f'--{name}', options)}")
+
+
+def _writes_to_stdout(settings: Settings) -> bool:
+    """Tell whether an observer does, be it behind a spool."""
+
+    def writes(observer: Observer) -> bool:
+        return observer.name == "stdout" or (observer.inner is not None and writes(observer.inner))
+
+    return any(writes(each) for each in settings.observers)
 
 
 def _keep_log_off_stdout(parent: usage.Options) -> None:

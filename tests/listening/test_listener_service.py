@@ -4,6 +4,7 @@ Tests for L{webhookrx.listening.listener_service}.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from twisted.application.service import IService, MultiService
@@ -11,14 +12,16 @@ from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.internet.error import CannotListenError
-from twisted.internet.interfaces import IListeningPort, IProtocolFactory, IStreamServerEndpoint
-from twisted.internet.protocol import Factory
+from twisted.internet.interfaces import IListeningPort, IProtocolFactory, IReadDescriptor, IStreamServerEndpoint
+from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactor
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
 from webhookrx.errors import WebhookrxError
+from webhookrx.listening.door import Door
 from webhookrx.listening.listener_service import CannotListen, ListenerService
 
 
@@ -54,6 +57,37 @@ class _Port:
 
     def getHost(self) -> str:
         return "the address"
+
+
+@implementer(IReadDescriptor)
+class _ReadablePort(_Port):
+    """
+    A port with connections waiting, for which bytes in a pipe stand.
+
+    @ivar reads: how many were taken in.
+    """
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(None)
+        self.reads = 0
+        self._reader, self._writer = os.pipe()
+        os.write(self._writer, b"x" * waiting)
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def doRead(self) -> None:
+        self.reads += len(os.read(self._reader, 1))
+
+    def connectionLost(self, reason: Failure) -> None:
+        """Nothing is lost."""
+
+    def logPrefix(self) -> str:
+        return "port"
+
+    def clean_up(self) -> None:
+        os.close(self._reader)
+        os.close(self._writer)
 
 
 class LifeTests(SynchronousTestCase):
@@ -113,6 +147,40 @@ class LifeTests(SynchronousTestCase):
             self.successResultOf(stopped)
             self.successResultOf(service.stopService())
             self.assertEqual((1, None, False), (port.stops, service.address, bool(service.running)))
+
+    def test_stop_with_connections_waiting(self) -> None:
+        """Connections that the kernel holds are taken in before the port is closed."""
+        port = _ReadablePort(3)
+        self.addCleanup(port.clean_up)
+        service = ListenerService(_Endpoint(lambda: succeed(port)), self.factory, "x")
+        service.startService()
+        service.stopService()
+        self.assertEqual((3, 1), (port.reads, port.stops))
+
+    def test_stop_with_connections_that_cannot_be_taken(self) -> None:
+        """Where they can't be taken in, as when there is no descriptor left, the port is closed in the end."""
+        port = _ReadablePort(1)
+        self.addCleanup(port.clean_up)
+        self.patch(os, "read", lambda fd, size: b"")
+        service = ListenerService(_Endpoint(lambda: succeed(port)), self.factory, "x")
+        service.startService()
+        service.stopService()
+        self.assertEqual(1, port.stops)
+
+    def test_use(self) -> None:
+        """An open port gets another factory; one that is not open, when it is opened."""
+        door = Door(TCP4ServerEndpoint(self.reactor, 80, interface="127.0.0.1"))
+        service = ListenerService(door, self.factory, "tcp:80")
+        first, second = Factory.forProtocol(Protocol), Factory.forProtocol(Protocol)
+        service.use(door, first)
+        self.assertEqual([], self.reactor.tcpServers)
+        service.startService()
+        ((_, behind, _, _),) = self.reactor.tcpServers
+        behind.doStart()
+        for factory in (first, second):
+            service.use(door, factory)
+            self.assertIs(factory, behind.buildProtocol(None).factory)
+        self.assertEqual(1, len(self.reactor.tcpServers))
 
     def test_stop_before_the_start(self) -> None:
         """A service that never listened has nothing to stop."""

@@ -6,25 +6,35 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
+from dataclasses import replace
 from typing import Any
 
 import treq
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import clientFromString, connectProtocol
+from twisted.internet.protocol import Protocol
 from twisted.internet.task import deferLater
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import TestCase
 from twisted.web.client import Agent, HTTPConnectionPool
 
 from tests.system.certificates import A_YEAR_LATER, Authority, certificates_pem, key_pem, write
+from webhookrx import known_observers
+from webhookrx import service as service_module
 from webhookrx.config.settings import TLS, Limits, Listener, Observer, Settings, Source
 from webhookrx.errors import CannotStart, ConfigError
+from webhookrx.operations.signals import CUT_OFF
 from webhookrx.service import build
+from webhookrx.testing import MemoryObserver
+
+ADMIN = Listener("9090", "tcp:0:interface=127.0.0.1:backlog=9")
 
 
-class ServiceTests(TestCase):
-    """A whole receiver."""
+class ServiceCase(TestCase):
+    """Starts receivers."""
 
     timeout = 20
 
@@ -66,6 +76,21 @@ class ServiceTests(TestCase):
         with open(self.path) as stream:
             return [json.loads(line)["MESSAGE"] for line in stream]
 
+    def reloaded(self) -> int:
+        """How many reloads have ended."""
+        return sum("Reload" in str(event.get("log_format")) for event in self.events) // 2
+
+    async def hang_up(self) -> None:
+        """Send SIGHUP to ourselves and wait until it is dealt with."""
+        before = self.reloaded()
+        os.kill(os.getpid(), signal.SIGHUP)
+        while self.reloaded() == before:
+            await deferLater(reactor, 0.01)
+
+
+class ServiceTests(ServiceCase):
+    """A whole receiver."""
+
     def test_messages(self) -> Deferred[None]:
         """With each level of acknowledgement messages reach the file, before or after the answer; it stops cleanly."""
 
@@ -87,16 +112,100 @@ class ServiceTests(TestCase):
             service = self.start()
             self.assertEqual(200, await self.post(service, b"1"))
             os.rename(self.path, self.path + ".1")
-            os.kill(os.getpid(), signal.SIGHUP)
-            while not any("Reopening" in str(event.get("log_format")) for event in self.events):
-                await deferLater(reactor, 0.01)
+            await self.hang_up()
             self.assertEqual(200, await self.post(service, b"2"))
             await service.stopService()
             self.assertEqual(["2"], self.lines())
+            self.assertIn("messages.default=1", str([event.get("counts") for event in self.events]))
 
-        before = signal.getsignal(signal.SIGHUP)
+        before = [signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)]
         result = Deferred.fromCoroutine(run())
-        return result.addCallback(lambda _: self.assertEqual(before, signal.getsignal(signal.SIGHUP)))
+
+        def check(_: object) -> None:
+            after = [signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)]
+            self.assertEqual(before, after)
+
+        return result.addCallback(check)
+
+    def test_reload(self) -> Deferred[None]:
+        """On SIGHUP what is read anew is used: sources, observers, limits and the level of acknowledgement."""
+
+        async def run() -> None:
+            service = self.start()
+            self.assertEqual(200, await self.post(service, b"1"))
+            (source,), other = service.settings.sources, self.path + ".other"
+            settings = replace(
+                service.settings,
+                sources=(replace(source, paths=("/in",)),),
+                observers=(*service.settings.observers, Observer(f"file:{other}", "file", (other,))),
+                ack="written",
+                limits=Limits(body=1, queue_messages=7),
+                drain_timeout=7.0,
+            )
+            service._reread = lambda: settings
+            await self.hang_up()
+            self.assertEqual(413, await self.post(service, b"22"))
+            self.assertEqual(200, await self.post(service, b"3"))
+            self.assertEqual((settings, 1), (service.settings, service.counters.get("reloads", "ok")))
+            self.assertNotIn("reload", service.status())
+            self.assertTrue(any("1 sources, 1 endpoints, 2 observers" in str(e.get("text")) for e in self.events))
+            await service.stopService()
+            self.assertEqual(["1", "3"], self.lines())
+            with open(other) as stream:
+                self.assertEqual(["3"], [json.loads(line)["MESSAGE"] for line in stream])
+
+        return Deferred.fromCoroutine(run())
+
+    def test_failed_reload(self) -> Deferred[None]:
+        """What can't be used changes nothing, is logged, and is in the status until a reload goes well."""
+
+        async def run() -> None:
+            service = self.start()
+            (source,), before = service.settings.sources, service.settings
+            elsewhere = replace(source, listeners=(Listener("tcp:0", "tcp:0:backlog=9:interface=127.0.0.1"),))
+            bad = Observer("memory", "memory")
+            service._reread = lambda: replace(before, sources=(elsewhere,), observers=(bad,))
+            self.patch(known_observers, "build", self._build_unopenable)
+            await self.hang_up()
+            self.assertIs(before, service.settings)
+            self.assertEqual(200, await self.post(service, b"1"))
+            self.assertIn("0 waiting; the last reload failed: It can't be opened.", service.status())
+            self.assertEqual(1, len(service.listeners))
+            service._reread = lambda: before
+            await self.hang_up()
+            self.assertNotIn("failed", service.status())
+            await service.stopService()
+            self.assertEqual(["1"], self.lines())
+
+        return Deferred.fromCoroutine(run())
+
+    @staticmethod
+    def _build_unopenable(observer: Observer, ack: str) -> MemoryObserver:
+        memory = MemoryObserver()
+        memory.open_error = ConfigError("It can't be opened.")
+        return memory
+
+    def test_stop_during_reload(self) -> Deferred[None]:
+        """A reload that is under way when the service stops changes nothing any more, and leaves no port open."""
+
+        async def run() -> None:
+            service = self.start()
+            (source,), before = service.settings.sources, service.settings
+            other = self.path + ".other"
+            elsewhere = replace(source, listeners=(Listener("tcp:0", "tcp:0:backlog=9:interface=127.0.0.1"),))
+            service._reread = lambda: replace(
+                before, sources=(elsewhere,), observers=(Observer(f"file:{other}", "file", (other,)),)
+            )
+            replaced: Deferred[None] = Deferred()
+            service.chain.replace = lambda observers, ack: replaced
+            service.hang_up()
+            stopped = service.stopService()
+            replaced.callback(None)
+            await stopped
+            self.assertIs(before, service.settings)
+            self.assertTrue(any("The receiver stops." in str(event.get("problem")) for event in self.events))
+
+        return Deferred.fromCoroutine(run())
 
     def test_again(self) -> Deferred[None]:
         """What was stopped can be started again."""
@@ -114,10 +223,10 @@ class ServiceTests(TestCase):
         return Deferred.fromCoroutine(run())
 
     def test_hanging_observer(self) -> Deferred[None]:
-        """An observer that hangs does not hold the stop up for longer than an answer may take, and it is said."""
+        """An observer that hangs does not hold the stop up for longer than it may take, and it is said."""
 
         async def run() -> None:
-            service = self.start(limits=Limits(answer_time=0.1))
+            service = self.start(drain_timeout=0.2)
             service.chain.stop = Deferred
             await service.stopService()
             self.assertTrue(any("An observer hangs" in str(event.get("log_format")) for event in self.events))
@@ -135,19 +244,43 @@ class ServiceTests(TestCase):
         return Deferred.fromCoroutine(run())
 
     def test_impatient_stop(self) -> Deferred[None]:
-        """A sender that never ends its request does not hold the stop up for longer than an answer may take."""
+        """A sender that never ends its request does not hold the stop up for longer than it may take."""
 
         async def run() -> None:
-            service = self.start(limits=Limits(answer_time=0.1))
-            from twisted.internet.endpoints import clientFromString, connectProtocol
-            from twisted.internet.protocol import Protocol
-
+            service = self.start(drain_timeout=0.2)
             port = service.listeners[0].address.port
             sender = await connectProtocol(clientFromString(reactor, f"tcp:127.0.0.1:{port}"), Protocol())
             sender.transport.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
             await deferLater(reactor, 0.1)
             await service.stopService()
             await deferLater(reactor, 0.01)
+
+        return Deferred.fromCoroutine(run())
+
+    def test_hurry(self) -> Deferred[None]:
+        """Told to hurry, it waits for nobody, and the process will say that somebody was cut off."""
+
+        async def run() -> None:
+            service = self.start()
+            statuses: list[int] = []
+            self.patch(service_module, "end_with", statuses.append)
+            service.chain.stop = Deferred
+            stopped = service.stopService()
+            await deferLater(reactor, 0.01)
+            service.hurry()
+            await stopped
+            self.assertEqual([CUT_OFF], statuses)
+
+        return Deferred.fromCoroutine(run())
+
+    def test_hurry_at_once(self) -> Deferred[None]:
+        """Told to hurry before it has begun to stop, it ends as well; and well, where nobody is cut off."""
+
+        async def run() -> None:
+            service = self.start()
+            self.patch(service_module, "end_with", self.fail)
+            service.hurry()
+            await service.stopService()
 
         return Deferred.fromCoroutine(run())
 
@@ -165,34 +298,99 @@ class ServiceTests(TestCase):
         self.assertIn("/nowhere", str(error))
 
 
+class AdminTests(ServiceCase):
+    """The endpoint for operators."""
+
+    async def look(self, service: Any, page: str) -> tuple[int, str]:
+        """Ask for a page; return status and text."""
+        response = await self.client.get(f"http://127.0.0.1:{service.listeners[-1].address.port}{page}")
+        return response.code, (await response.content()).decode()
+
+    def test_pages(self) -> Deferred[None]:
+        """It tells how the receiver is, and counts what it did; it can come by a reload, and go by one."""
+
+        async def run() -> None:
+            service = self.start()
+            without = service.settings
+            service._reread = lambda: replace(without, admin=ADMIN)
+            await self.hang_up()
+            self.assertTrue(any("Health and metrics on" in str(event.get("log_format")) for event in self.events))
+            self.assertEqual(200, await self.post(service, b"1"))
+            self.assertEqual((200, '{"status":"ready","reasons":[]}\n'), await self.look(service, "/readyz"))
+            status, text = await self.look(service, "/metrics")
+            self.assertEqual(200, status)
+            for line in (
+                'webhookrx_messages_total{source="default"} 1.0',
+                'webhookrx_reloads_total{result="ok"} 1.0',
+                f'webhookrx_build_info{{python="{platform.python_version()}"',
+            ):
+                self.assertIn(f"\n{line}", text)
+            service._reread = lambda: without
+            await self.hang_up()
+            self.assertEqual(1, len(service.listeners))
+            await service.stopService()
+
+        return Deferred.fromCoroutine(run())
+
+    def test_end(self) -> Deferred[None]:
+        """It goes on to answer while senders finish, and says that no more should come."""
+
+        async def run() -> None:
+            service = self.start(admin=ADMIN)
+            address = service.listeners[0].address
+            sender = await connectProtocol(clientFromString(reactor, f"tcp:127.0.0.1:{address.port}"), Protocol())
+            request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n"
+            sender.transport.write(request)
+            while service._endpoints.requests == 0:
+                await deferLater(reactor, 0.01)
+            stopped = service.stopService()
+            await deferLater(reactor, 0.01)
+            status, text = await self.look(service, "/readyz")
+            self.assertEqual(503, status)
+            self.assertIn("The receiver is draining.", text)
+            self.assertEqual(200, (await self.look(service, "/livez"))[0])
+            sender.transport.write(b"x")
+            await stopped
+            self.assertEqual(["x"], self.lines())
+
+        return Deferred.fromCoroutine(run())
+
+    def test_restart(self) -> Deferred[None]:
+        """It is not ready before it has started."""
+        service = self.make(admin=ADMIN)
+        self.assertEqual([None, None], [each.address for each in service.listeners])
+
+        async def run() -> None:
+            service.startService()
+            self.assertEqual(200, (await self.look(service, "/healthz"))[0])
+            await service.stopService()
+
+        return Deferred.fromCoroutine(run())
+
+
 class CertificateTests(TestCase):
     """Certificates are read again on SIGHUP."""
 
     timeout = 20
 
-    def test_bad_certificate_keeps_the_old(self) -> None:
-        """
-        A pair that is out of date is used, with a warning; one that is no good leaves the old one in use and is said.
-        """
+    def test_bad_certificate_keeps_the_old(self) -> Deferred[None]:
+        """One that is no good leaves all as it was, and the file is named."""
         identity = Authority("root").issue("host", not_after=A_YEAR_LATER)
         path = write(os.path.abspath(self.mktemp()), key_pem(identity.key) + certificates_pem(identity.certificate))
-        settings = Settings(
-            (Source(listeners=(Listener("ssl:0", "tcp:0", tls=TLS(path, path)),)),),
-            (Observer("stdout", "stdout"),),
-        )
+        listener = Listener("ssl:0", "tcp:0:interface=127.0.0.1", tls=TLS(path, path))
+        messages = os.path.abspath(self.mktemp())
+        settings = Settings((Source(listeners=(listener,)),), (Observer("file:x", "file", (messages,)),))
         service = build(settings, reactor)
-        events: list[Any] = []
-        globalLogPublisher.addObserver(events.append)
-        self.addCleanup(globalLogPublisher.removeObserver, events.append)
-        service.hang_up()
-        self.assertTrue(any("Read certificate" in str(event.get("log_format")) for event in events))
-        self.assertTrue(any("has expired" in str(event.get("problem")) for event in events))
-        with open(path, "w") as stream:
-            stream.write("junk")
-        service.hang_up()
-        (error,) = [event["error"] for event in events if "old certificate" in str(event.get("log_format"))]
-        self.assertIn(path, error)
-        service._creators[settings.sources[0].listeners[0].tls].reload = lambda: 1 / 0
-        service.hang_up()
-        self.assertEqual(1, len(self.flushLoggedErrors(ZeroDivisionError)))
-        self.assertIn("client certificate not asked for", service.describe()[0])
+
+        async def run() -> None:
+            service.startService()
+            self.assertIn("client certificate not asked for", service.describe()[0])
+            service.hang_up()
+            self.assertNotIn("failed", service.status())
+            write(path, b"junk")
+            service.hang_up()
+            self.assertIn("the last reload failed", service.status())
+            self.assertIn(path, service.status())
+            await service.stopService()
+
+        return Deferred.fromCoroutine(run())

@@ -9,22 +9,25 @@ import shutil
 import signal
 import socket
 import ssl
+import subprocess
+import sys
+import time
+
+from twisted.trial.unittest import SynchronousTestCase
 
 from tests.system.certificates import Authority, write
+from tests.system.hanging_up import hang_up
 from tests.system.load import Load, missing
-from tests.system.receiver import PATIENCE, Receiver, ReceiverCase, post, wait_until
+from tests.system.receiver import LONG, PATIENCE, ROOT, Connection, Receiver, ReceiverCase, post, wait_until
+
+#: Seconds that a busy machine may add.
+SLACK = 3.0
 
 
 class HangUpTests(ReceiverCase):
     """
     SIGHUP with files.
     """
-
-    def hang_up(self, receiver: Receiver) -> None:
-        """Send SIGHUP and wait until it has been done."""
-        done = receiver.log().count("Reopening files")
-        receiver.signal(signal.SIGHUP)
-        wait_until(lambda: receiver.log().count("Reopening files") > done, "SIGHUP is dealt with")
 
     def test_rotation_under_load(self) -> None:
         """Rotated as logrotate does it, under load, no message is lost, no request refused and no connection cut."""
@@ -48,7 +51,7 @@ class HangUpTests(ReceiverCase):
         self.ask(receiver.port, post(b"one"))
         os.rename(receiver.path("messages.jsonl"), receiver.path("old"))
         self.ask(receiver.port, post(b"two"))
-        self.hang_up(receiver)
+        hang_up(receiver)
         self.ask(receiver.port, post(b"three"))
         self.assertEqual(["one", "two"], [message["MESSAGE"] for message in receiver.messages("old")])
         self.assertEqual(["three"], [message["MESSAGE"] for message in receiver.messages()])
@@ -61,7 +64,7 @@ class HangUpTests(ReceiverCase):
         self.assertIsNotNone(idle.send(post(b"first")).answer())
         inside.send(request[:30])
         for _ in range(3):
-            self.hang_up(receiver)
+            hang_up(receiver)
         for answer in (idle.send(post(b"second")).answer(), inside.send(request[30:]).answer()):
             self.assertEqual(200, answer and answer.status)
         self.assertTrue(receiver.is_running)
@@ -72,8 +75,7 @@ class HangUpTests(ReceiverCase):
         os.mkdir(receiver.path("sub"))
         receiver.start()
         os.rename(receiver.path("sub"), receiver.path("moved"))
-        receiver.signal(signal.SIGHUP)
-        wait_until(lambda: "sub/messages.jsonl" in receiver.log().partition("Listening on")[2].partition("\n")[2], "")
+        self.assertRegex(hang_up(receiver), "Reload failed, the old settings stay: .*/sub")
         self.assertEqual(200, self.ask(receiver.port, post(b"kept")).status)
         self.assertEqual(["kept"], [message["MESSAGE"] for message in receiver.messages("moved/messages.jsonl")])
         self.assertNotIn("Traceback", receiver.log())
@@ -81,14 +83,30 @@ class HangUpTests(ReceiverCase):
 
 class TerminationTests(ReceiverCase):
     """
-    SIGTERM.
+    SIGTERM, and SIGINT.
     """
 
     def assert_ended_well(self, receiver: Receiver) -> None:
-        """It has ended by the signal, as C{twistd} does once it has shut down, and has said good-bye."""
-        self.assertIn(receiver.wait(), (0, -signal.SIGTERM))
+        """It has ended with status 0, and has said good-bye."""
+        self.assertEqual(0, receiver.wait())
         self.assertIn("Stopped. Counts", receiver.log())
         self.assertNotIn("Traceback", receiver.log())
+
+    def hang(self, receiver: Receiver) -> Connection:
+        """Have its observer, a FIFO that nobody reads from, hang on a message."""
+        receiver.start()
+        connection = self.connect(receiver.port).send(post(b"x" * 200_000))
+        # An answer to what came later would say that this was stored; none comes, but it has been read.
+        self.assertEqual(404, self.ask(receiver.port, post(b"", "/elsewhere")).status)
+        return connection
+
+    def prepare_fifo(self, *options: str) -> Receiver:
+        """Make a receiver whose observer is a FIFO with a reader that does not read."""
+        receiver = self.prepare("--observer", "file:fifo", "--paths", "/in", *options)
+        os.mkfifo(receiver.path("fifo"))
+        reader = os.open(receiver.path("fifo"), os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        return receiver
 
     def test_idle(self) -> None:
         """Idle connections are closed, and the process ends at once."""
@@ -97,8 +115,23 @@ class TerminationTests(ReceiverCase):
         idle.send(post(b"hello")).answer()
         receiver.signal(signal.SIGTERM)
         self.assertEqual(([], []), (idle.answers(), silent.answers()))
-        self.assertIn(receiver.wait(5), (0, -signal.SIGTERM))
         self.assert_ended_well(receiver)
+
+    def test_interrupt(self) -> None:
+        """SIGINT does the same."""
+        receiver = self.start()
+        receiver.signal(signal.SIGINT)
+        self.assert_ended_well(receiver)
+
+    def test_twist(self) -> None:
+        """Under C{twist} the status is 0 as well."""
+        receiver = self.prepare()
+        receiver._arguments = (sys.executable, "-m", "twisted", *receiver._arguments[5:])
+        receiver.start()
+        self.assertEqual(200, self.ask(receiver.port, post(b"hello")).status)
+        receiver.signal(signal.SIGTERM)
+        self.assert_ended_well(receiver)
+        self.assertEqual(["hello"], [message["MESSAGE"] for message in receiver.messages()])
 
     def test_under_way(self) -> None:
         """A request whose body is coming is finished and answered, as the last one; new connections are refused."""
@@ -119,27 +152,136 @@ class TerminationTests(ReceiverCase):
         self.assertEqual(["first", "second", "under way"], [message["MESSAGE"] for message in receiver.messages()])
 
     def test_begun(self) -> None:
-        """A request whose head was not complete yet is told that the receiver is stopping."""
+        """A request whose head is not complete when connections end is told that the receiver is stopping."""
         receiver = self.start()
         request = post(b"too late")
-        connection = self.connect(receiver.port).send(request[:20])
+        connection, idle = self.connect(receiver.port).send(request[:20]), self.connect(receiver.port)
         self.ask(receiver.port, post(b"first"))
         receiver.signal(signal.SIGTERM)
-        wait_until(lambda: _refuses(receiver.port), "it listens no more")
+        self.assertEqual([], idle.answers())
         (answer,) = connection.send(request[20:]).answers()
         self.assertEqual((503, "draining", "close"), (answer.status, answer.reason, answer.headers["connection"]))
         self.assert_ended_well(receiver)
         self.assertEqual(["first"], [message["MESSAGE"] for message in receiver.messages()])
 
-    def test_under_load(self) -> None:
-        """Under load, what got a 200 is in the file, and each request before the end got an answer."""
+    def test_last_request(self) -> None:
+        """A sender who is quick has one more request on its connection answered, as the last."""
         receiver = self.start()
-        load = Load(receiver.port).start()
+        connection, slow = self.connect(receiver.port), self.connect(receiver.port)
+        slow.send(post(b"slow")[:-3])
+        connection.send(post(b"first")).answer()
         receiver.signal(signal.SIGTERM)
-        acknowledged = load.wait()
+        answers = connection.send(post(b"second")).answers()
+        self.assertEqual([(200, "close")], [(each.status, each.headers["connection"]) for each in answers])
+        slow.send(post(b"slow")[-3:])
         self.assert_ended_well(receiver)
+        self.assertEqual(["first", "second", "slow"], [message["MESSAGE"] for message in receiver.messages()])
+
+    def test_under_load(self) -> None:
+        """
+        Under load, what got a 200 is in the file, and no request fails: each sender is told in time that an answer is
+        the last.
+        """
+        receiver = self.prepare()
+        acknowledged: list[str] = []
+        for _ in range(100 if LONG else 3):
+            load = Load(receiver.start().port).start()
+            wait_until(lambda load=load: all(load.acknowledged), "an answer on each connection")
+            receiver.signal(signal.SIGTERM)
+            acknowledged += load.wait()
+            self.assert_ended_well(receiver)
+            self.assertEqual([], load.refused)
+            self.assertEqual([], load.broken)
         self.assertEqual([], missing(acknowledged, receiver.messages()))
-        self.assertEqual([], load.refused)
+
+    def test_slow_sender(self) -> None:
+        """A sender that does not finish is cut off when the time is up, and that is a good end."""
+        receiver = self.start("--drain-timeout", "1s")
+        slow = self.connect(receiver.port).send(post(b"never complete")[:-3])
+        self.ask(receiver.port, post(b"first"))
+        began = time.monotonic()
+        receiver.signal(signal.SIGTERM)
+        self.assert_ended_well(receiver)
+        self.assertLess(time.monotonic() - began, 1 + SLACK)
+        self.assertIn("Cutting off senders that have not finished", receiver.log())
+        self.assertRaises(ConnectionResetError, slow.answers)
+
+    def test_hanging_observer(self) -> None:
+        """An observer that hangs is given up when the time is up, and that is said; its senders got no 200."""
+        receiver = self.prepare_fifo("--drain-timeout", "1s")
+        self.hang(receiver)
+        began = time.monotonic()
+        receiver.signal(signal.SIGTERM)
+        self.assert_ended_well(receiver)
+        self.assertLess(time.monotonic() - began, 1 + SLACK)
+        self.assertIn("An observer hangs: 1 messages were not made safe", receiver.log())
+
+    def test_second_signal(self) -> None:
+        """A second signal ends it within a second, whatever hangs; the status tells that somebody got no answer."""
+        receiver = self.prepare_fifo()
+        self.hang(receiver)
+        receiver.signal(signal.SIGTERM)
+        wait_until(lambda: _refuses(receiver.port), "it listens no more")
+        self.assertTrue(receiver.is_running)
+        began = time.monotonic()
+        receiver.signal(signal.SIGTERM)
+        self.assertEqual(1, receiver.wait())
+        self.assertLess(time.monotonic() - began, 1 + SLACK)
+
+    def test_second_signal_for_a_slow_sender(self) -> None:
+        """What is stored when the second signal comes has its 200; the sender who is not done is cut off."""
+        receiver = self.start()
+        self.connect(receiver.port).send(post(b"never complete")[:-3])
+        self.ask(receiver.port, post(b"first"))
+        receiver.signal(signal.SIGTERM)
+        wait_until(lambda: _refuses(receiver.port), "it listens no more")
+        receiver.signal(signal.SIGINT)
+        self.assertEqual(1, receiver.wait())
+        self.assertEqual(["first"], [message["MESSAGE"] for message in receiver.messages()])
+
+    def test_both_at_once(self) -> None:
+        """Two signals in one go end it too."""
+        receiver = self.start()
+        receiver.signal(signal.SIGTERM)
+        receiver.signal(signal.SIGINT)
+        self.assert_ended_well(receiver)
+
+
+class BackstopTests(SynchronousTestCase):
+    """
+    The end of a process whose reactor does not come round any more.
+    """
+
+    PROGRAM = """
+import time
+from webhookrx.operations.signals import Signals
+
+class Reactor:
+    def callFromThread(self, call):
+        pass
+
+signals = Signals(Reactor(), hang_up=None, stop=None, hurry=None, time_to_stop=lambda: 3600)
+signals.take_termination()
+print("up", flush=True)
+while True:
+    time.sleep(60)
+"""
+
+    def test_end(self) -> None:
+        """The first signal alone changes nothing, the second one ends it with status 1 within a second."""
+        process = subprocess.Popen(
+            [sys.executable, "-c", self.PROGRAM], env={**os.environ, "PYTHONPATH": ROOT}, stdout=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.kill)
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        self.assertRaises(subprocess.TimeoutExpired, process.wait, 1)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(1, process.wait(PATIENCE))
+        self.assertLess(time.monotonic() - began, 1 + SLACK)
 
 
 class CertificateTests(ReceiverCase):
@@ -159,11 +301,6 @@ class CertificateTests(ReceiverCase):
         if key:
             shutil.copy(key_file, self.receiver.path("key.pem"))
         shutil.copy(cert_file, self.receiver.path("cert.pem"))
-
-    def hang_up(self) -> None:
-        done = self.receiver.log().count("Reopening files")
-        self.receiver.signal(signal.SIGHUP)
-        wait_until(lambda: self.receiver.log().count("Reopening files") > done, "SIGHUP is dealt with")
 
     def connect_tls(self) -> ssl.SSLSocket:
         context = ssl.create_default_context(cadata=_der_text(self.authority))
@@ -187,29 +324,24 @@ class CertificateTests(ReceiverCase):
         before = self.connect_tls()
         self.assertEqual("one", self.name_of(before))
         self.put("two")
-        self.hang_up()
+        hang_up(self.receiver)
         self.assertEqual("two", self.name_of(self.connect_tls()))
         self.assertEqual(b"HTTP/1.1 200 OK", self.ask_tls(before))
 
     def test_bad_pair(self) -> None:
         """A pair that is no pair, nonsense or a missing file leave the old one in use, and the log names the file."""
-        for number, spoil in enumerate(
-            (
-                lambda: self.put("two", key=False),
-                lambda: write(self.receiver.path("key.pem"), b"nonsense"),
-                lambda: os.remove(self.receiver.path("cert.pem")),
-            ),
-            1,
+        for spoil in (
+            lambda: self.put("two", key=False),
+            lambda: write(self.receiver.path("key.pem"), b"nonsense"),
+            lambda: os.remove(self.receiver.path("cert.pem")),
         ):
             spoil()
-            self.hang_up()
+            log = hang_up(self.receiver)
             secure = self.connect_tls()
             self.assertEqual((b"HTTP/1.1 200 OK", "one"), (self.ask_tls(secure), self.name_of(secure)))
-            complaints = [line for line in self.receiver.log().splitlines() if "old certificate stays in use" in line]
-            self.assertEqual(number, len(complaints))
-            self.assertRegex(complaints[-1], r"(key|cert)\.pem")
+            self.assertRegex(log, r"Reload failed, the old settings stay: .*(key|cert)\.pem")
         self.put("three")
-        self.hang_up()
+        hang_up(self.receiver)
         self.assertEqual("three", self.name_of(self.connect_tls()))
         self.assertNotIn("Traceback", self.receiver.log())
 

@@ -22,9 +22,14 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from tests.system.certificates import CLIENT, Authority, server_settings, write_ca_file
 from tests.system.sandboxed import LIBRARY, settings_of, system_calls
+from webhookrx.config.endpoint_strings import parse_endpoint
+from webhookrx.config.settings import Settings
+from webhookrx.quantities import parse_duration
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 UNIT = os.path.join(ROOT, "etc", "systemd", "webhookrx.service")
+SOCKET = os.path.join(ROOT, "etc", "systemd", "webhookrx.socket")
+PROGRAM = "/opt/webhookrx/bin/twistd"
 SECONDS = 30
 
 #: Tries what the unit forbids, and one thing that it doesn't.
@@ -61,27 +66,58 @@ class UnitFileTests(SynchronousTestCase):
         self.addCleanup(shutil.rmtree, directory)
         self.unit = os.path.join(directory, "webhookrx.service")
         with open(UNIT) as file, open(self.unit, "w") as copy:
-            copy.write(re.sub(r"^ExecStart=\S+", f"ExecStart={shutil.which('true')}", file.read(), flags=re.MULTILINE))
+            copy.write(file.read().replace(f"={PROGRAM} ", f"={shutil.which('true')} "))
+        self.socket = os.path.join(directory, "webhookrx.socket")
+        shutil.copy(SOCKET, self.socket)
 
     def run_analyze(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run it, and return what it said."""
-        return subprocess.run(
-            [self.analyze, *arguments, self.unit], capture_output=True, text=True, timeout=SECONDS, check=False
-        )
+        return subprocess.run([self.analyze, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False)
 
     def test_verify(self) -> None:
-        """systemd has nothing to say against the unit."""
-        done = self.run_analyze("verify", "--man=no")
+        """systemd has nothing to say against the units."""
+        done = self.run_analyze("verify", "--man=no", self.socket, self.unit)
         said = [line for line in done.stderr.splitlines() if "webhookrx" in line]
         self.assertEqual((0, [], ""), (done.returncode, said, done.stdout))
 
     def test_security(self) -> None:
         """Its exposure is 2.0 or better."""
-        done = self.run_analyze("security", "--offline=true", "--no-pager")
+        done = self.run_analyze("security", "--offline=true", "--no-pager", self.unit)
         found = re.search(r"Overall exposure level for webhookrx\.service: ([0-9.]+)", done.stdout)
         if found is None:
             raise SkipTest(f"this systemd-analyze has no offline check: {done.stderr.strip()}")
         self.assertLessEqual(float(found[1]), 2.0, done.stdout)
+
+
+class SettingTests(SynchronousTestCase):
+    """How the settings of the units go with those of the program."""
+
+    def setUp(self) -> None:
+        """Read the units."""
+        self.service = settings_of(UNIT)
+        self.socket = settings_of(SOCKET)
+
+    def test_reload_checks_what_it_runs(self) -> None:
+        """A reload first checks the configuration that the service was started with, and then sends the signal."""
+        check, hang_up = self.service["ExecReload"]
+        *_, name = shlex.split(self.service["ExecStart"][0])
+        self.assertEqual([PROGRAM, "webhookrx", "--config", name, "--check"], shlex.split(check))
+        self.assertEqual("/bin/kill -HUP $MAINPID", hang_up)
+
+    def test_time_to_stop(self) -> None:
+        """systemd waits longer for the end than the program takes by itself."""
+        (seconds,) = self.service["TimeoutStopSec"]
+        self.assertGreater(parse_duration(seconds), Settings((), ()).drain_timeout)
+
+    def test_socket(self) -> None:
+        """The endpoint strings that the socket unit shows name its socket, by the right domain."""
+        with open(SOCKET) as file:
+            shown = re.findall(r"^#   port: (.*)$", file.read(), re.MULTILINE)
+        (name,) = self.socket["FileDescriptorName"]
+        self.assertEqual(["443"], self.socket["ListenStream"])
+        self.assertEqual(2, len(shown))
+        for text in shown:
+            self.assertEqual(f"systemd:domain=INET6:name={name}", parse_endpoint(text).inner)
 
 
 class SandboxTests(SynchronousTestCase):
@@ -107,7 +143,7 @@ class SandboxTests(SynchronousTestCase):
     def start(self, *options: str) -> subprocess.Popen[str]:
         """Start what C{ExecStart=} says, with other options; return it once it listens."""
         words = shlex.split(settings_of(UNIT)["ExecStart"][0])
-        self.assertEqual(("/opt/webhookrx/bin/twistd", "--config"), (words[0], words[-2]))
+        self.assertEqual((PROGRAM, "--config"), (words[0], words[-2]))
         twistd = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()", *words[1:-2]]
         # Coverage would need more than the program does.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
@@ -191,12 +227,12 @@ class SandboxTests(SynchronousTestCase):
         self.assertEqual((ok, ok), (self.post("plain"), self.post("tls", context)))
         os.rename(os.path.join(self.directory, "messages.jsonl"), os.path.join(self.directory, "messages.1"))
         process.send_signal(signal.SIGHUP)
-        self.read_log("Reopening files")
+        self.read_log("Reloaded: ")
         self.assertEqual(ok, self.post("plain"))
         process.terminate()
-        self.assertEqual(-signal.SIGTERM, process.wait(SECONDS))
+        self.assertEqual(0, process.wait(SECONDS))
         self.assertEqual(["plain"], self.messages())
         self.log += self.log_pipe.read()
-        self.assertIn(f"Read certificate {tls.cert_file} again", self.log)
+        self.assertNotIn("Reload failed", self.log)
         self.assertIn("Stopped. Counts: messages.default=3", self.log)
         self.assertNotIn("Traceback", self.log)

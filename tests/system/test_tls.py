@@ -23,7 +23,8 @@ from twisted.trial.unittest import SkipTest, TestCase
 from tests.system.certificates import CLIENT, Authority, self_signed, server_settings, write_ca_file
 from tests.system.responder import ResponderFactory
 from webhookrx.config.settings import TLS, Listener
-from webhookrx.listening.endpoints import build_endpoint
+from webhookrx.listening.door import Door
+from webhookrx.listening.endpoints import build_endpoint, socket_endpoint
 from webhookrx.listening.listener_service import ListenerService
 from webhookrx.tls.connection_creator import ServerConnectionCreator
 
@@ -68,8 +69,9 @@ class _SystemCase(TestCase):
         self, inner: str = "tcp:0:interface=127.0.0.1", *, tls: TLS | None = None, proxy_protocol: bool = False
     ) -> ListenerService:
         tls = tls or self.settings
-        self.creator = ServerConnectionCreator(tls)
-        endpoint = build_endpoint(reactor, Listener(inner, inner, proxy_protocol, tls), self.creator)
+        listener = Listener(inner, inner, proxy_protocol, tls)
+        self.door = Door(socket_endpoint(reactor, listener))
+        endpoint = build_endpoint(reactor, listener, ServerConnectionCreator(tls), socket=self.door)
         service = ListenerService(endpoint, self.responders, inner)
         service.startService()
         self.addCleanup(service.stopService)
@@ -129,7 +131,9 @@ class CurlTests(_SystemCase):
         other = Authority("Other Root")
         server_settings(self.directory, other.issue("renewed"))
 
-        self.creator.reload()
+        listener = Listener("x", "x", tls=self.settings)
+        creator = ServerConnectionCreator(self.settings)
+        service.use(build_endpoint(reactor, listener, creator, socket=self.door), self.responders)
 
         self.assertNotEqual(0, (await self.curl(service)).returncode)
         done = await self.curl(service, "--cacert", write_ca_file(self.directory, "other", other))

@@ -222,15 +222,14 @@ class RequiredTrustedTests(_PolicyCase):
         world = self.world
         ca_file = write_ca_file(world.directory, "both", world.trusted, world.other)
         ca_dir = write_hashed_directory(os.path.join(world.directory, "dir"), world.trusted, world.other)
-        by_file = world.creator(peer_verify=True, ca_file=ca_file)
-        by_dir = world.creator(peer_verify=True, ca_dir=ca_dir)
-        for creator in (by_file, by_dir):
-            self.assertEqual(WORKS, world.meet(creator, "other CA").outcome)
+        trusts = ({"ca_file": ca_file}, {"ca_dir": ca_dir})
+        for trust in trusts:
+            self.assertEqual(WORKS, world.meet(world.creator(peer_verify=True, **trust), "other CA").outcome)
 
         write_ca_file(world.directory, "both", world.trusted)
         os.remove(os.path.join(ca_dir, hashed_name(world.other)))
-        for creator in (by_file, by_dir):
-            creator.reload()
+        for trust in trusts:
+            creator = world.creator(peer_verify=True, **trust)
 
             self.assert_refused("certificate verify failed: unknown CA", world.meet(creator, "other CA"))
             self.assertEqual(WORKS, world.meet(creator, "valid").outcome)

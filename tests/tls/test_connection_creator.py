@@ -10,16 +10,24 @@ from twisted.internet.interfaces import IOpenSSLServerConnectionCreator
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from tests.system.certificates import Authority, key_pem, self_signed, server_settings, write, write_ca_file
+from tests.system.certificates import (
+    A_YEAR_LATER,
+    FAR_AWAY,
+    Authority,
+    key_pem,
+    self_signed,
+    server_settings,
+    write,
+    write_ca_file,
+)
 from tests.tls.in_memory import WORKS, Meeting, client_context, meet
-from webhookrx.config.settings import TLS
 from webhookrx.errors import ConfigError
 from webhookrx.tls.connection_creator import ServerConnectionCreator
 
 
 class ServerConnectionCreatorTests(SynchronousTestCase):
     """
-    New certificates while the port stays open.
+    One creator after another, from the files as they are.
     """
 
     def setUp(self) -> None:
@@ -30,8 +38,9 @@ class ServerConnectionCreatorTests(SynchronousTestCase):
         self.settings = server_settings(self.directory, self.root.issue("first"))
         self.creator = ServerConnectionCreator(self.settings)
 
-    def served_name(self) -> str:
-        meeting = meet(self.creator, self.client)
+    def served_name(self, creator: ServerConnectionCreator) -> str:
+        """The name that a client sees."""
+        meeting = meet(creator, self.client)
         self.assertEqual(WORKS, meeting.outcome)
         return _common_name(meeting)
 
@@ -39,26 +48,17 @@ class ServerConnectionCreatorTests(SynchronousTestCase):
         """It is what C{wrapServerTLS} asks for."""
         self.assertTrue(verifyObject(IOpenSSLServerConnectionCreator, self.creator))
 
-    def test_bad_files_at_the_start(self) -> None:
-        """Without a good pair there is no creator."""
-        self.assertRaises(ConfigError, ServerConnectionCreator, TLS("/nonexistent", self.settings.cert_file))
-
-    def test_reload(self) -> None:
-        """A renewed pair is served to new connections after a reload, not before, and again after the next."""
-        for name in ("second", "third"):
-            before = self.served_name()
-            server_settings(self.directory, self.root.issue(name))
-            self.assertEqual(before, self.served_name())
-
-            self.creator.reload()
-
-            self.assertEqual(name, self.served_name())
+    def test_renewed(self) -> None:
+        """One that is made from a renewed pair serves that one; the one from before serves what it has read."""
+        server_settings(self.directory, self.root.issue("second"))
+        self.assertEqual("first", self.served_name(self.creator))
+        self.assertEqual("second", self.served_name(ServerConnectionCreator(self.settings)))
 
     def test_open_connections_live_on(self) -> None:
-        """A connection from before a reload goes on as it was."""
+        """A connection from before a renewal goes on as it was."""
         meeting = meet(self.creator, self.client)
         server_settings(self.directory, self.root.issue("second"))
-        self.creator.reload()
+        ServerConnectionCreator(self.settings)
 
         meeting.client.tls.write(b"again")
         meeting.talk()
@@ -66,10 +66,15 @@ class ServerConnectionCreatorTests(SynchronousTestCase):
         self.assertTrue(meeting.server.answerer.received.endswith(b"again"))
         self.assertIsNone(meeting.server.answerer.lost)
 
-    def test_bad_pair_keeps_the_old_one(self) -> None:
-        """A reload that can't work says which file is to blame, and changes nothing for new connections."""
-        with open(self.settings.key_file, "rb") as file:
-            good = file.read()
+    def test_end(self) -> None:
+        """It tells when the first of the certificates that it shows expires; here that is the host's."""
+        self.assertEqual(FAR_AWAY.timestamp(), self.creator.ends)
+        middle = Authority("Middle", self.root)
+        settings = server_settings(self.directory, middle.issue("host", not_after=A_YEAR_LATER))
+        self.assertEqual(A_YEAR_LATER.timestamp(), ServerConnectionCreator(settings).ends)
+
+    def test_bad_pair(self) -> None:
+        """Without a good pair there is no creator, and the error says which file is to blame."""
         for content, problem in (
             (None, "does not exist"),
             (b"half a fi", "holds no private key in PEM format"),
@@ -80,22 +85,11 @@ class ServerConnectionCreatorTests(SynchronousTestCase):
             if content is not None:
                 write(self.settings.key_file, content)
 
-            error = self.assertRaises(ConfigError, self.creator.reload)
+            error = self.assertRaises(ConfigError, ServerConnectionCreator, self.settings)
 
             self.assertIn(self.settings.key_file, str(error))
             self.assertIn(problem, str(error))
-            self.assertEqual("first", self.served_name())
-            write(self.settings.key_file, good)
-
-    def test_recovers(self) -> None:
-        """After a failed reload the next one takes the mended files."""
-        write(self.settings.cert_file, b"")
-        self.assertRaises(ConfigError, self.creator.reload)
-        server_settings(self.directory, self.root.issue("mended"))
-
-        self.creator.reload()
-
-        self.assertEqual("mended", self.served_name())
+            write(self.settings.key_file, b"")
 
 
 def _common_name(meeting: Meeting) -> str:

@@ -21,6 +21,7 @@ def build_endpoint(
     listener: Listener,
     creator: IOpenSSLServerConnectionCreator | None,
     bad_header: BadHeader = lambda peer: None,
+    socket: IStreamServerEndpoint | None = None,
 ) -> IStreamServerEndpoint:
     """
     Build the endpoint of a listener; nothing is opened yet.
@@ -31,12 +32,13 @@ def build_endpoint(
     @param reactor: the one to listen with; for a string it must provide what that kind of endpoint needs.
     @param creator: who makes the TLS connections; None exactly when C{listener.tls} is None.
     @param bad_header: told the address of who sent no good PROXY header where one is due.
+    @param socket: what is inside of it all, when it is there already; see L{socket_endpoint}.
 
     @raise ConfigError: no endpoint can be made from C{listener.inner}, such as a socket that systemd did not pass.
     """
     if (listener.tls is None) != (creator is None):
         raise ValueError("a TLS listener needs a connection creator, and only a TLS listener")
-    endpoint = _inner_endpoint(reactor, listener)
+    endpoint = socket_endpoint(reactor, listener) if socket is None else socket
     if listener.proxy_protocol:
         endpoint = ProxyProtocolEndpoint(endpoint, bad_header)
     if creator is not None:
@@ -44,7 +46,12 @@ def build_endpoint(
     return endpoint
 
 
-def _inner_endpoint(reactor: Any, listener: Listener) -> IStreamServerEndpoint:
+def socket_endpoint(reactor: Any, listener: Listener) -> IStreamServerEndpoint:
+    """
+    Build the socket of a listener alone; nothing is opened yet.
+
+    @raise ConfigError: no endpoint can be made from C{listener.inner}.
+    """
     try:
         endpoint: IStreamServerEndpoint = serverFromString(reactor, listener.inner)
     except Exception as error:

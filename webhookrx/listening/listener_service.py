@@ -4,13 +4,23 @@ A service that owns one open port.
 
 from __future__ import annotations
 
+import select
+
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import CannotListenError
-from twisted.internet.interfaces import IAddress, IListeningPort, IProtocolFactory, IStreamServerEndpoint
+from twisted.internet.interfaces import (
+    IAddress,
+    IListeningPort,
+    IProtocolFactory,
+    IReadDescriptor,
+    IStreamServerEndpoint,
+)
 from twisted.python.failure import Failure
 
 from webhookrx.errors import CannotStart
+
+_MOST_READS = 100
 
 
 class CannotListen(CannotStart):
@@ -45,13 +55,14 @@ class ListenerService(Service):
 
     def privilegedStartService(self) -> None:
         """
-        Open the port.
+        Open the port, unless that is done.
 
         @raise CannotListen: it can't be opened.
         """
         super().privilegedStartService()
-        self._port = self._listen()
-        self.address = self._port.getHost()
+        if self._port is None:
+            self._port = self._listen()
+            self.address = self._port.getHost()
 
     def startService(self) -> None:
         """
@@ -60,15 +71,30 @@ class ListenerService(Service):
         @raise CannotListen: it can't be opened.
         """
         super().startService()
-        if self._port is None:
-            self.privilegedStartService()
+        self.privilegedStartService()
+
+    def use(self, endpoint: IStreamServerEndpoint, factory: IProtocolFactory) -> None:
+        """
+        Have the connections to come made by another factory, those that are there stay.
+
+        @param endpoint: goes through the same L{Door<webhookrx.listening.door.Door>} as the one before, which is open.
+        """
+        self._endpoint = endpoint
+        self._factory = factory
+        if self._port is not None:
+            self._listen()
 
     def stopService(self) -> Deferred[None]:
-        """Close the port; connections stay. Return a Deferred that fires when it is closed."""
+        """
+        Close the port; connections stay, those included that the kernel holds for us.
+
+        @return: fires when the port is closed.
+        """
         super().stopService()
         port, self._port, self.address = self._port, None, None
         if port is None:
             return succeed(None)
+        _accept_waiting(port)
         closed = port.stopListening()
         return closed if isinstance(closed, Deferred) else succeed(None)
 
@@ -88,6 +114,19 @@ class ListenerService(Service):
             listening.cancel()
             raise CannotListen("This endpoint does not open at once", self._text)
         return opened[0]
+
+
+def _accept_waiting(port: IListeningPort) -> None:
+    """Take in who has connected already: to close the port would reset them, with the requests that they have sent."""
+    if not IReadDescriptor.providedBy(port):
+        return
+    readable = select.poll()
+    readable.register(port.fileno(), select.POLLIN)
+    # Each takes a hundred or so. Some never end, as when there is no descriptor left.
+    for _ in range(_MOST_READS):
+        if not readable.poll(0):
+            break
+        port.doRead()
 
 
 def _reason(error: BaseException | None) -> str:

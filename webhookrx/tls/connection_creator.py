@@ -1,5 +1,5 @@
 """
-Hands each new connection its TLS, and swaps certificates while the port stays open.
+Hands each new connection its TLS.
 """
 
 from __future__ import annotations
@@ -10,30 +10,25 @@ from twisted.protocols.tls import TLSMemoryBIOProtocol
 from zope.interface import implementer
 
 from webhookrx.config.settings import TLS
+from webhookrx.config.tls_files import load_key_and_chain
 from webhookrx.tls.server_context import build_context
 
 
 @implementer(IOpenSSLServerConnectionCreator)
 class ServerConnectionCreator:
     """
-    Creates the server's end of TLS connections.
+    Creates the server's end of TLS connections, by the files as they are when it is made. Another set of files needs
+    another creator; connections keep what they began with.
 
-    @ivar tls: the settings it was made from.
+    @ivar ends: when the first of the certificates that it shows expires, seconds since the epoch.
 
     @raise ConfigError: a file is missing, unreadable or wrong.
     """
 
     def __init__(self, tls: TLS) -> None:
-        self.tls = tls
         self._context = build_context(tls)
-
-    def reload(self) -> None:
-        """
-        Read all files again. New connections use what they hold now, open ones keep what they have.
-
-        @raise ConfigError: a file is missing, unreadable or wrong; new connections go on with what was read before.
-        """
-        self._context = build_context(self.tls)
+        _, chain = load_key_and_chain(tls)
+        self.ends = min(certificate.not_valid_after_utc.timestamp() for certificate in chain)
 
     def serverConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> Connection:
         return Connection(self._context, None)

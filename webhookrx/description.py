@@ -1,0 +1,71 @@
+"""
+What the service says of itself in its log: where it listens, for whom, and what it may not do.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Mapping
+
+from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
+from twisted.internet.interfaces import IAddress
+
+from webhookrx.config.settings import Listener, Settings, Source
+from webhookrx.routes import by_listener
+
+
+def describe(settings: Settings, addresses: Mapping[str, IAddress | None]) -> list[str]:
+    """
+    Return a line for each endpoint: where it listens, with which patterns, policy and observers.
+
+    @param addresses: those of the open ports, by C{Listener.inner}.
+    """
+    observers = ", ".join(observer.text for observer in settings.observers)
+    return [
+        f"Listening on {where(addresses.get(listener.inner)) or listener.text} ({_transport(listener)}) for "
+        f"{'; '.join(map(_source, sources))}; observers: {observers}; ack: {settings.ack}"
+        for listener, sources in by_listener(settings.sources)
+    ]
+
+
+def too_few_files(settings: Settings) -> list[str]:
+    """Warn when the process may not open as many files as connections are allowed."""
+    try:
+        may_open, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    except OSError:
+        return []  # a sandbox may keep even that secret
+    wanted = settings.limits.connections
+    if may_open == resource.RLIM_INFINITY or may_open > wanted:
+        return []
+    warning = (
+        f"The process may open {may_open} files, so there can't be {wanted} connections: raise the limit on open files "
+        "(ulimit -n, LimitNOFILE=), or lower the limit on connections."
+    )
+    return [warning]
+
+
+def where(address: IAddress | None) -> str:
+    """Return an address as people write it; empty when there is none."""
+    match address:
+        case IPv4Address(host=host, port=port):
+            return f"{host}:{port}"
+        case IPv6Address(host=host, port=port):
+            return f"[{host}]:{port}"
+        case UNIXAddress(name=bytes(name)):
+            return f"unix:{os.fsdecode(name)}"
+    return ""
+
+
+def _transport(listener: Listener) -> str:
+    proxy = ", behind a PROXY header" if listener.proxy_protocol else ""
+    if listener.tls is None:
+        return f"plain HTTP{proxy}"
+    policy = "required and verified" if listener.tls.peer_verify else "not asked for"
+    return f"TLS with {listener.tls.cert_file}, client certificate {policy}{proxy}"
+
+
+def _source(source: Source) -> str:
+    shown = ", ".join(source.paths[:5]) + (f" and {len(source.paths) - 5} more" if len(source.paths) > 5 else "")
+    token = "token required" if source.auth_tokens else "no token"
+    return f"{source.source} {source.name!r} at {shown} ({token})"

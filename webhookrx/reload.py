@@ -1,0 +1,105 @@
+"""
+Reloads: one at a time, and what is said of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from webhookrx.config.problems import ConfigProblems
+from webhookrx.errors import WebhookrxError
+from webhookrx.operations.counters import Counters
+from webhookrx.operations.notify import Notifier
+
+_log = Logger()
+
+_UNFORESEEN = "an unforeseen failure, which the log has in full"
+
+
+class Outcome(NamedTuple):
+    """
+    What became of a reload.
+
+    @ivar at: when it ended, seconds since the epoch.
+    @ivar ok: whether the new settings are in use.
+    @ivar text: what has changed, or the first of what is wrong.
+    """
+
+    at: float
+    ok: bool
+    text: str
+
+
+class Reloads:
+    """
+    Reloads when asked to.
+
+    Requests that come while a reload is under way are one more reload after it.
+
+    @param reload: changes everything, or raises and has changed nothing; says in a few words what it did.
+    @param status: one line on how the service does.
+    @ivar last: the outcome of the last one; None before the first.
+    """
+
+    def __init__(
+        self,
+        reload: Callable[[], Awaitable[str]],
+        counters: Counters,
+        notifier: Notifier,
+        status: Callable[[], str],
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.last: Outcome | None = None
+        self._reload = reload
+        self._counters = counters
+        self._notifier = notifier
+        self._status = status
+        self._wall_clock = wall_clock
+        self._under_way = False
+        self._wanted = False
+        self._stopped = False
+
+    def request(self) -> None:
+        """Reload now, or once more when the one that is under way has ended."""
+        self._wanted = True
+        if not self._under_way:
+            self._under_way = True
+            Deferred.fromCoroutine(self._run())
+
+    def stop(self) -> None:
+        """Begin none any more. One that is under way sees for itself that the service stops."""
+        self._stopped = True
+
+    async def _run(self) -> None:
+        while self._wanted and not self._stopped:
+            self._wanted = False
+            self._notifier.reloading()
+            await self._reload_once()
+            if not self._stopped:
+                self._notifier.ready(self._status())
+        self._under_way = False
+
+    async def _reload_once(self) -> None:
+        _log.info("Reloading. Counts so far: {counts}", counts=self._counters.summary() or "none")
+        try:
+            text = await self._reload()
+        except WebhookrxError as error:
+            problems = error.errors if isinstance(error, ConfigProblems) else (error,)
+            for problem in problems:
+                _log.error("Reload failed, the old settings stay: {problem}", problem=str(problem))
+            self._end(False, str(problems[0]))
+        except Exception:
+            _log.failure("Reload failed, the old settings stay")
+            self._end(False, _UNFORESEEN)
+        else:
+            _log.info("Reloaded: {text}", text=text)
+            self._end(True, text)
+
+    def _end(self, ok: bool, text: str) -> None:
+        self._counters.add("reloads", "ok" if ok else "failed")
+        self.last = Outcome(self._wall_clock(), ok, text)
