@@ -138,12 +138,13 @@ class ReceiverService(Service):
         self.chain.registerProducer(self._endpoints, True)
         self._ticker.startService()
         self._signals.take_hang_up()
+        self._signals.take_termination()
         self._say_how_it_is()
         self._reactor.callWhenRunning(self._is_up)
 
     def _is_up(self) -> None:
         if self.running:
-            self._signals.take_termination()
+            self._signals.take_termination()  # once more: the reactor has taken them since
             self.phase = Phase.RUNNING
             self._notifier.ready(self.status())
 

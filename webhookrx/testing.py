@@ -184,7 +184,7 @@ class RecordingConsumer:
         self.seconds_to_room = 1
         self.budget = Budget(max_bytes, max_messages)
         self._clock = clock
-        self._gate = ProducerGate(self.budget)
+        self._gate = ProducerGate(self.budget, clock.seconds, _LIMITS.pause_time)
         self._held = False
         self._waiting: deque[tuple[Acknowledge, int]] = deque()
 

@@ -84,6 +84,14 @@ class SignalsTests(SynchronousTestCase):
             self.assertEqual(["stop", "hurry", "hurry"], self.calls)
             self.assertEqual(["start", 30.0 + GRACE, LAST_SECOND, LAST_SECOND], self.backstop.orders)
 
+    def test_taken_again(self) -> None:
+        """What the reactor has taken meanwhile is ours again, and one backstop is enough."""
+        self.signals.take_termination()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self.signals.take_termination()
+        self.send(signal.SIGTERM)
+        self.assertEqual((["stop"], ["start", 30.0 + GRACE]), (self.calls, self.backstop.orders))
+
     def test_ignored_interrupt(self) -> None:
         """SIGINT stays ignored where it was, as for a job in the background of a shell."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contracts.consumer_contract import RecordingProducer
@@ -29,7 +30,7 @@ class ProducerGateTests(SynchronousTestCase):
     def test_broken_producer(self) -> None:
         """A producer that fails is logged, and stops nobody."""
         budget = Budget(100, 4)
-        gate = ProducerGate(budget)
+        gate = ProducerGate(budget, Clock().seconds, 2.0)
         producer = BrokenProducer()
         gate.register(producer, True)
         for _ in range(4):
@@ -44,7 +45,7 @@ class ProducerGateTests(SynchronousTestCase):
     def test_between_the_marks(self) -> None:
         """Between the marks nothing changes."""
         budget = Budget(100, 8)
-        gate = ProducerGate(budget)
+        gate = ProducerGate(budget, Clock().seconds, 2.0)
         producer = RecordingProducer()
         gate.register(producer, True)
         for _ in range(8):
@@ -59,7 +60,7 @@ class ProducerGateTests(SynchronousTestCase):
     def test_open(self) -> None:
         """It can be opened above the marks; what comes then closes it again, and one that is open is left alone."""
         budget = Budget(100, 4)
-        gate = ProducerGate(budget)
+        gate = ProducerGate(budget, Clock().seconds, 2.0)
         producer = RecordingProducer()
         gate.open()
         gate.register(producer, True)
@@ -74,10 +75,30 @@ class ProducerGateTests(SynchronousTestCase):
 
         self.assertEqual(["pause", "resume", "pause"], producer.calls)
 
+    def test_bounded(self) -> None:
+        """Under pressure that goes on it pauses for two seconds in all, and again after a second without any."""
+        budget, clock = Budget(100, 4), Clock()
+        gate = ProducerGate(budget, clock.seconds, 2.0)
+        producer = RecordingProducer()
+        gate.register(producer, True)
+        for _ in range(8):
+            for _ in range(4):
+                budget.add_message(1)
+            gate.grew()
+            clock.advance(0.5)
+            budget.remove_messages(4, 4)
+            gate.shrank()
+        self.assertEqual(["pause", "resume"] * 4, producer.calls)
+        clock.advance(1.0)
+        for _ in range(4):
+            budget.add_message(1)
+        gate.grew()
+        self.assertEqual(9, len(producer.calls))
+
     def test_stop(self) -> None:
         """The producer is told once that nothing more is taken, and hears nothing after that."""
         budget = Budget(100, 4)
-        gate = ProducerGate(budget)
+        gate = ProducerGate(budget, Clock().seconds, 2.0)
         producer = RecordingProducer()
         gate.stop()
         gate.register(producer, True)

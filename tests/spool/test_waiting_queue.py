@@ -84,10 +84,12 @@ class OrderTests(QueueCase):
         self.assertEqual(range(3, 4), queue.append(stored("three")))
 
     def test_batch_bounds(self) -> None:
-        """A batch has a thousand messages at most, or a mebibyte, or one message."""
+        """A batch is a quarter of what waits: 32 to 1000 messages, or a mebibyte at most, or one message."""
         queue = self.open()
-        queue.append(stored(*map(str, range(1500))))
-        self.assertEqual([1000, 500], self.batches(queue))
+        queue.append(stored(*map(str, range(4400))))
+        sizes = self.batches(queue)
+        self.assertEqual(([1000, 850, 637], 32), (sizes[:3], sizes[-2]))
+        self.assertEqual(4400, sum(sizes))
         queue.append(stored(*["x" * 400_000] * 4, "x" * 3_000_000))
         self.assertEqual([3, 2], self.batches(queue))
 

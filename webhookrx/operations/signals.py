@@ -54,6 +54,7 @@ class Signals:
         self._time_to_stop = time_to_stop
         self._before: dict[signal.Signals, Any] = {}
         self._backstop = Backstop()
+        self._backed = False
         self._stopping = False
 
     @property
@@ -66,11 +67,13 @@ class Signals:
         self._take(signal.SIGHUP, self._hung_up)
 
     def take_termination(self) -> None:
-        """Take SIGTERM and SIGINT from the reactor, which has taken them when it began to run."""
+        """Take SIGTERM and SIGINT. The reactor takes them when it begins to run, so do it before that and after."""
         self._take(signal.SIGTERM, self._terminated)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as for a job in a shell's background
             self._take(signal.SIGINT, self._terminated)
-        self._backstop.start()
+        if not self._backed:
+            self._backed = True
+            self._backstop.start()
 
     def release(self) -> None:
         """
@@ -81,7 +84,9 @@ class Signals:
             for number, before in self._before.items():
                 signal.signal(number, before)
             self._before.clear()
-            self._backstop.stop()
+            if self._backed:
+                self._backed = False
+                self._backstop.stop()
 
     def _take(self, number: signal.Signals, handler: Callable[..., None]) -> None:
         self._before.setdefault(number, signal.getsignal(number))

@@ -91,7 +91,7 @@ class Chain:
         self._monotonic = monotonic
         self._max_batch_bytes = max_batch_bytes
         self._make_worker = make_worker
-        self._gate = ProducerGate(self.budget)
+        self._gate = ProducerGate(self.budget, monotonic, pause_time)
         self._outflow = Outflow(monotonic())
         self._room = inf
         self._context = LaneContext(self.flush, self._settle, report, stored, monotonic)
@@ -216,7 +216,7 @@ class Chain:
         """Go by other limits from now on; see the constructor."""
         self.budget.resize(max_bytes, max_messages)
         self._lanes.patience = patience
-        self._pause_time = pause_time
+        self._pause_time = self._gate.pause_time = pause_time
         for lane in self._lanes.current:
             lane.pace.pause_time = pause_time
         self._gate.grew()

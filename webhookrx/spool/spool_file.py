@@ -25,6 +25,7 @@ ROW_OVERHEAD: Final = 64
 NUMBERS_PER_FILE: Final = 10**12
 """Each file has message numbers of its own, so that none comes twice even if a file can't be read any more."""
 
+SMALL_BATCH: Final = 32
 BATCH_MESSAGES: Final = 1000
 BATCH_BYTES: Final = 1024**2
 """A batch for the observer has so many messages and about so many bytes at most, or is one larger message."""
@@ -57,6 +58,16 @@ _SCHEMA: Final = """
 
 #: No checksum is negative, so nothing fits this one.
 _NO_CRC: Final = -1
+
+
+def batch_for(waiting: int) -> int:
+    """
+    Return how many messages a new batch has at most.
+
+    A crash between the observer's word and ours delivers a batch again; so it is small while the observer keeps up,
+    and grows with what waits.
+    """
+    return min(max(waiting // 4, SMALL_BATCH), BATCH_MESSAGES)
 
 
 class Row(NamedTuple):

@@ -28,7 +28,7 @@ from webhookrx.spool.faults import Fault, fault_of, text_of
 from webhookrx.spool.old_file import OldFile
 from webhookrx.spool.room import Room, SpoolFull
 from webhookrx.spool.spool_directory import SpoolDirectory
-from webhookrx.spool.spool_file import DeadLetter, Row, SpoolFile, State, Transaction, damage, size_of
+from webhookrx.spool.spool_file import DeadLetter, Row, SpoolFile, State, Transaction, batch_for, damage, size_of
 
 _ROLL_PAUSE: Final = 0.5
 """Seconds between two tries to begin a new file."""
@@ -246,6 +246,7 @@ class WaitingQueue:
             return rows
         if rows[0].id <= self._state.offered:
             return [row for row in rows if row.id <= self._state.offered]
+        rows = rows[: batch_for(self._state.messages)]
         with self._lock, self._writing(file, durable=False) as transaction:
             transaction.offer(rows[-1].id)
             self._state = transaction.state()
