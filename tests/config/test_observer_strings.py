@@ -40,6 +40,20 @@ class URLTests(SynchronousTestCase):
         """What stands behind the options is not silently made part of the URL."""
         self.assertEqual(("http://h", "x"), parse_observer("http:http://h:format=json:x").args)
 
+    def test_password(self) -> None:
+        """The password of a URL is in no error, wherever the mistake is."""
+        cases = (
+            "http:https://u:c4nary@h/x:format=json:format=json",
+            "http:https://u:c4nary@h/x\\",
+            "spool:/nonexistent/s:observer=http:https://u:c4nary@h/",
+            "spool:s:t:observer=http:https://u:c4nary@h/",
+            r"spool:observer=http\:https\://u\:c4nary@h/",
+            "spool:s:observer=spool:t:observer=http:https://u:c4nary@h/",
+        )
+        for text in cases:
+            problem = self.assertRaises(ConfigError, parse_observer, text).problem
+            self.assertNotIn("c4nary", problem)
+
     def test_syslog(self) -> None:
         """An IPv6 address stands in brackets, which are left out."""
         cases = {

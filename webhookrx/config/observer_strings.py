@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from webhookrx.config.files import absolute
-from webhookrx.config.problems import quoted
+from webhookrx.config.problems import quoted, quoted_spec
 from webhookrx.config.settings import MESSAGE_FILE, Observer
 from webhookrx.config.spec_strings import escaped, split_raw, split_spec, unescaped
 from webhookrx.errors import ConfigError
@@ -33,7 +33,7 @@ def parse_observer(text: str) -> Observer:
     """
     name = unescaped(split_raw(text)[0])
     if not name or _OPTION.match(name):
-        raise ConfigError(f"{quoted(text)} names no observer; write for example file:messages.jsonl or stdout.")
+        raise ConfigError(f"{quoted_spec(text)} names no observer; write for example file:messages.jsonl or stdout.")
     if name == "spool":
         return _spool(text)
     args, options = _http(text) if name == "http" else split_spec(text)
@@ -77,7 +77,7 @@ def _spool(text: str) -> Observer:
     parts = split_raw(text)
     begins = [number for number, part in enumerate(parts) if part.startswith("observer=")]
     if not begins:
-        raise ConfigError(f"{quoted(text)} has no observer=, the one that the spool stands in front of.")
+        raise ConfigError(f"{quoted_spec(text)} has no observer=, the one that the spool stands in front of.")
     begin = begins[0]
     value = parts[begin].removeprefix("observer=")
     if "\\:" in value:
@@ -86,10 +86,10 @@ def _spool(text: str) -> Observer:
         inner, behind = ":".join((value, *parts[begin + 1 :])), []
     args, options = split_spec(":".join((*parts[:begin], *behind)))
     if len(args) != 2 or not args[1]:
-        raise ConfigError(f"{quoted(text)} needs one directory: spool:DIR:observer=SPEC.")
+        raise ConfigError(f"{quoted_spec(text)} needs one directory: spool:DIR:observer=SPEC.")
     parsed = parse_observer(inner)
     if parsed.inner is not None:
-        raise ConfigError(f"{quoted(text)} puts a spool into a spool.")
+        raise ConfigError(f"{quoted_spec(text)} puts a spool into a spool.")
     return Observer(text, "spool", (_spool_place(text, args[1]),), tuple(options.items()), parsed)
 
 
@@ -108,9 +108,9 @@ def _writable_place(text: str, path: str) -> str:
     path = absolute(path)
     directory = os.path.dirname(path)
     if os.path.isdir(path):
-        raise ConfigError(f"{quoted(text)}: {quoted(path)} is a directory; a file name is needed.")
+        raise ConfigError(f"{quoted_spec(text)}: {quoted(path)} is a directory; a file name is needed.")
     if not os.path.isdir(directory):
-        raise ConfigError(f"{quoted(text)}: the directory {quoted(directory)} does not exist.")
+        raise ConfigError(f"{quoted_spec(text)}: the directory {quoted(directory)} does not exist.")
     return path
 
 
@@ -119,7 +119,7 @@ def _spool_place(text: str, path: str) -> str:
     path = absolute(path)
     around = os.path.dirname(path)
     if os.path.exists(path) and not os.path.isdir(path):
-        raise ConfigError(f"{quoted(text)}: {quoted(path)} is no directory.")
+        raise ConfigError(f"{quoted_spec(text)}: {quoted(path)} is no directory.")
     if not os.path.isdir(around):
-        raise ConfigError(f"{quoted(text)}: the directory {quoted(around)} does not exist.")
+        raise ConfigError(f"{quoted_spec(text)}: the directory {quoted(around)} does not exist.")
     return path

@@ -85,6 +85,15 @@ def quoted(text: str) -> str:
     return f'"{shown}"'
 
 
+def quoted_spec(text: str) -> str:
+    """
+    Return an endpoint or observer string in quotes. Where it may hold the password of a URL, all before its host is
+    left out.
+    """
+    name, colon, rest = text.partition(":")
+    return quoted(f"{name}:…@{rest.rpartition('@')[2]}" if colon and "@" in rest else text)
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Return a sentence that names the nearest known word, or all of them when none is near."""
     names = sorted(known)

@@ -17,7 +17,7 @@ from webhookrx.config.all_sources import resolve_sources
 from webhookrx.config.config_file import ConfigFile, read_config_file
 from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
 from webhookrx.config.observer_strings import default_observer, parse_observer
-from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, suggestion
+from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, quoted_spec, suggestion
 from webhookrx.config.settings import Limits, Observer, Settings, largest_body
 from webhookrx.config.values import DEFAULT, Effective, Values, origin
 from webhookrx.config.written import Layer
@@ -117,7 +117,8 @@ def _observers(service: Values, surroundings: Surroundings, ack: str) -> tuple[O
             continue
         targets = {(each.name, each.args) for known in observers for each in _with_inner(known)}
         if any((each.name, each.args) in targets for each in _with_inner(observer)):
-            service.problems.error(f"{quoted(value.text)} is there twice; each message would be written twice.", place)
+            shown = quoted_spec(value.text)
+            service.problems.error(f"{shown} is there twice; each message would be written twice.", place)
         observers.append(observer)
     service.show("observer", " ".join(observer.text for observer in observers))
     return tuple(observers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from webhookrx.config.problems import quoted
+from webhookrx.config.problems import quoted_spec
 from webhookrx.errors import ConfigError
 
 #: A part, escapes left in. A backslash at the very end is for L{unescaped} to complain about.
@@ -49,7 +49,7 @@ def split_spec(text: str) -> tuple[list[str], dict[str, str]]:
         if part.key is None:
             args.append(part.value)
         elif part.key in options:
-            raise ConfigError(f"{quoted(text)} has {part.key}= twice.")
+            raise ConfigError(f"{quoted_spec(text)} has {part.key}= twice.")
         else:
             options[part.key] = part.value
     return args, options
@@ -86,4 +86,4 @@ def _split(text: str) -> list[_Part]:
 
 
 def _nothing_to_escape(text: str) -> str:
-    raise ConfigError(f"{quoted(text)} ends with a backslash, which has nothing to escape.")
+    raise ConfigError(f"{quoted_spec(text)} ends with a backslash, which has nothing to escape.")

@@ -1,0 +1,99 @@
+"""
+The options of one observer's spec string, read with one kind of words for what is wrong with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from webhookrx.config.options import parse_flag
+from webhookrx.config.problems import quoted
+from webhookrx.errors import ConfigError
+from webhookrx.quantities import format_duration, format_size, parse_duration, parse_size
+
+T = TypeVar("T")
+
+# ASCII digits only: int() takes those of other scripts, and underscores.
+_COUNT: Final = re.compile(r"[0-9]{1,9}")
+
+
+class SpecOptions:
+    """
+    Reads options by what they take; what is not given is its default. Every method raises L{ConfigError} for a value
+    that does not fit, and quotes it: none of them may be a secret, so what is one stands in a file.
+
+    @param observer: the name of the observer, for errors.
+    @param given: the options as the spec string has them.
+    """
+
+    def __init__(self, observer: str, given: Mapping[str, str]) -> None:
+        self.observer = observer
+        self.given = given
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.given
+
+    def flag(self, key: str, default: bool) -> bool:
+        """Read a yes or no, in any of the words that other flags take."""
+        try:
+            return parse_flag(self.given[key]) if key in self.given else default
+        except ConfigError:
+            raise self.misfit(key, "yes or no", "yes, on, true, no, off or false") from None
+
+    def choice(self, key: str, choices: Sequence[str], default: str) -> str:
+        """Read one of some words."""
+        value = self.given.get(key, default)
+        if value not in choices:
+            raise self.misfit(key, "known", f"{', '.join(choices[:-1])} or {choices[-1]}")
+        return value
+
+    def size(self, key: str, default: T, *, at_least: int = 0) -> int | T:
+        """Read a number of bytes."""
+        try:
+            size = parse_size(self.given[key]) if key in self.given else None
+        except ValueError:
+            raise self.misfit(key, "a size", "bytes, or a number with a unit, such as 10MiB") from None
+        if size is not None and size < at_least:
+            raise self.misfit(key, "enough", f"{format_size(at_least)} or more")
+        return default if size is None else size
+
+    def duration(self, key: str, default: T, *, at_least: float = 0.0, at_most: float | None = None) -> float | T:
+        """Read a length of time, in seconds."""
+        try:
+            seconds = parse_duration(self.given[key]) if key in self.given else None
+        except ValueError:
+            raise self.misfit(key, "a length of time", "seconds, or a number with a unit, such as 30s") from None
+        if seconds is not None and seconds < at_least:
+            raise self.misfit(key, "enough", f"{format_duration(at_least)} or more")
+        if seconds is not None and at_most is not None and seconds > at_most:
+            raise self.misfit(key, "sensible", f"{format_duration(at_most)} or less")
+        return default if seconds is None else seconds
+
+    def count(self, key: str, default: int) -> int:
+        """Read a number of things, at least one."""
+        if key not in self.given:
+            return default
+        if not _COUNT.fullmatch(self.given[key]) or not int(self.given[key]):
+            raise self.misfit(key, "a count", "a whole number from 1 on, such as 500")
+        return int(self.given[key])
+
+    def read(self, key: str, default: T, read: Callable[[str], T]) -> T:
+        """
+        Read what only one observer knows.
+
+        @param read: raises C{ValueError}, and says what it takes, for what it can't read.
+        """
+        try:
+            return read(self.given[key]) if key in self.given else default
+        except ValueError as error:
+            raise self.problem(f"{key}={quoted(self.given[key])}: {error}") from error
+
+    def misfit(self, key: str, what: str, takes: str) -> ConfigError:
+        """Return the error for a value that is not C{what} its option takes."""
+        return self.problem(f"{key}={quoted(self.given[key])} is not {what}; it takes {takes}")
+
+    def problem(self, text: str) -> ConfigError:
+        """Return an error that says whose options these are."""
+        return ConfigError(f"observer {self.observer!r}: {text}")
