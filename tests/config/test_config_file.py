@@ -81,11 +81,9 @@ class ReadConfigFileTests(SynchronousTestCase):
             self.assertEqual(([], {"auth-token": [value]}), (errors, texts(file.values)))
 
     def test_empty(self) -> None:
-        """A file without anything, or with comments alone, says nothing."""
+        """A file without anything, or with comments alone, is an error: it may be one that is being written."""
         for text in ("", "# port: 1\n", "---\n"):
-            file, errors = self.read(text)
-            self.assertEqual(({}, []), (texts(file.values), errors))
-            self.assertIs(None, file.entries)
+            self.assertIn("holds no settings", self.assertRaises(ConfigError, self.read, text).problem)
 
     def test_one_source(self) -> None:
         """Without sources the top level is the one source, which may have a name."""

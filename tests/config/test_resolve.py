@@ -254,6 +254,21 @@ class ResolveTests(SynchronousTestCase):
         self.assertEqual("mine", start(config=self.config("name: mine")).settings.sources[0].name)
 
 
+class ObserverTests(SynchronousTestCase):
+    """
+    Observers and the files that they name.
+    """
+
+    def test_secrets_for_everybody(self) -> None:
+        """A file of secrets that everybody may read brings a warning, also behind a spool; a private one does not."""
+        directory = self.mktemp()
+        for mode, warned in ((0o644, True), (0o640, False)):
+            path = write_text(directory, "secret", "x", mode)
+            for spec in (f"http:https://h/:token_file={path}", f"spool:s:observer=syslog:tls:h:key_file={path}"):
+                warnings = start(port=LOOPBACK, observer=spec).settings.warnings
+                self.assertEqual(warned, any(path in text for text in warnings))
+
+
 class TLSTests(SynchronousTestCase):
     """
     Tests for the TLS of listeners.

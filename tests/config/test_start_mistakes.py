@@ -133,7 +133,7 @@ ON_THE_COMMAND_LINE = [
     Mistake({"limit": "queue=19MiB"}, "--limit", "The queue of 19MiB never has room for a body of 10MiB"),
     Mistake({"config": "/no/such.yaml"}, "--config", '"/no/such.yaml" does not exist'),
     Mistake({"config": "{directory}"}, "--config", "is a directory"),
-    Mistake({"config": ["{empty}", "{empty}"]}, "--config", "It is there twice"),
+    Mistake({"config": ["{good}", "{good}"]}, "--config", "It is there twice"),
     Mistake({"paths": "/\udcff"}, "--paths", "not UTF-8"),
 ]
 
@@ -194,6 +194,7 @@ class Files:
         self.names["ca"] = write_ca_file(directory, "ca", AUTHORITY)
         self._add("encrypted", key_pem(SERVER.key, b"pass phrase"))
         self._add("empty", b"")
+        self._add("good", b"port: 8181\n")
         self._add("comments", b"# nothing yet\n\n")
         self._add("tokens", TOKEN.encode())
         self._add("spaced_tokens", f"{TOKEN} {TOKEN}\n".encode())

@@ -37,7 +37,7 @@ class LogrotateTests(SynchronousTestCase):
             file.write("{}\n")
         with open(os.path.join(ROOT, "etc", "logrotate.d", "webhookrx")) as sample:
             text = sample.read()
-        reload = "systemctl reload webhookrx.service"
+        reload = "systemctl kill --kill-whom=main --signal=HUP webhookrx.service"
         self.assertIn(reload, text)
         text = text.replace("/var/lib/webhookrx", directory).replace(reload, f"cp {messages}.1 {signalled}")
         path = os.path.join(directory, "logrotate.conf")

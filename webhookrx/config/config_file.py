@@ -62,11 +62,12 @@ def read_config_file(path: str, problems: Problems) -> ConfigFile:
     Read a file. What is wrong inside of it is noted, and the rest is returned.
 
     @param path: as its user wrote it; the places of errors begin with it.
-    @raise ConfigError: the file can't be read, is not UTF-8, or not YAML.
+    @raise ConfigError: the file can't be read, is not UTF-8, not YAML, or holds nothing: a file that is being written
+        must not be taken for one that wants defaults, such as a port without a token.
     """
     root = _compose(path)
     if root is None or _is_nothing(root):
-        return ConfigFile({})
+        raise ConfigError("The file holds no settings; write at least port:", where=path)
     return _Reader(path, problems).read(root)
 
 

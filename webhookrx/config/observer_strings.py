@@ -20,6 +20,9 @@ _OPTION = re.compile(r"[a-z][a-z0-9_-]*=")
 #: Observers of ours whose options of such names are files.
 _NAME_FILES = ("http", "syslog")
 
+#: Those of them that hold secrets.
+_SECRETS = ("token_file", "headers_file", "key_file")
+
 
 def parse_observer(text: str) -> Observer:
     """
@@ -91,6 +94,12 @@ def _spool(text: str) -> Observer:
     if parsed.inner is not None:
         raise ConfigError(f"{quoted_spec(text)} puts a spool into a spool.")
     return Observer(text, "spool", (_spool_place(text, args[1]),), tuple(options.items()), parsed)
+
+
+def secret_files(observer: Observer) -> list[str]:
+    """Return the files of secrets that an observer of ours, or the one behind it, is to read."""
+    own = [value for key, value in observer.options if key in _SECRETS and observer.name in _NAME_FILES]
+    return own if observer.inner is None else own + secret_files(observer.inner)
 
 
 def default_observer(environ: Mapping[str, str]) -> Observer:

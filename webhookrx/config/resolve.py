@@ -15,10 +15,12 @@ from typing import Any
 from webhookrx.config.admin_endpoint import admin_listener
 from webhookrx.config.all_sources import resolve_sources
 from webhookrx.config.config_file import ConfigFile, read_config_file
+from webhookrx.config.files import read_file
 from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
-from webhookrx.config.observer_strings import default_observer, parse_observer
+from webhookrx.config.observer_strings import default_observer, parse_observer, secret_files
 from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, quoted_spec, suggestion
 from webhookrx.config.settings import Limits, Observer, Settings, largest_body
+from webhookrx.config.tls_files import OTHERS
 from webhookrx.config.values import DEFAULT, Effective, Values, origin
 from webhookrx.config.written import Layer
 from webhookrx.errors import ConfigError
@@ -115,6 +117,8 @@ def _observers(service: Values, surroundings: Surroundings, ack: str) -> tuple[O
         observer = service.problems.attempt(place, _checked_observer, value.text, surroundings, ack)
         if observer is None:
             continue
+        for name in secret_files(observer):
+            _warn_of_readers(service, place, name)
         targets = {(each.name, each.args) for known in observers for each in _with_inner(known)}
         if any((each.name, each.args) in targets for each in _with_inner(observer)):
             shown = quoted_spec(value.text)
@@ -122,6 +126,16 @@ def _observers(service: Values, surroundings: Surroundings, ack: str) -> tuple[O
         observers.append(observer)
     service.show("observer", " ".join(observer.text for observer in observers))
     return tuple(observers)
+
+
+def _warn_of_readers(service: Values, place: Place, path: str) -> None:
+    """Warn of a file of secrets that is anybody's to read. Whether it can be used is for the observer to say."""
+    try:
+        _, mode = read_file(path)
+    except ConfigError:
+        return
+    if mode & OTHERS:
+        service.problems.warn(f"{quoted(path)} can be read or written by every user: chmod 640 or less.", place)
 
 
 def _with_inner(observer: Observer) -> tuple[Observer, ...]:
