@@ -67,6 +67,9 @@ class _Chain:
         self._events.append("stop")
         return self.stopped
 
+    def give_up(self) -> None:
+        self._events.append("give up")
+
 
 class DrainTests(SynchronousTestCase):
     """
@@ -176,6 +179,9 @@ class DrainTests(SynchronousTestCase):
         self.pass_time(39.9)
         self.assertNoResult(result)
         self.pass_time(0.1)
+        self.assertEqual("give up", self.events[-1])
+        self.run_turns()
+        self.assertEqual("abort", self.events[-1])
         self.assertFalse(self.successResultOf(result))
         self.assertTrue(self.log[0].startswith("An observer hangs"))
 
@@ -222,4 +228,5 @@ class DrainTests(SynchronousTestCase):
         self.pass_time(40 - LAST_WORDS / 2)
         self.drain.hurry()
         self.pass_time(LAST_WORDS / 2)
+        self.run_turns()
         self.assertFalse(self.successResultOf(result))

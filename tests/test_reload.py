@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -21,11 +22,14 @@ class _Notifier:
 
     def __init__(self) -> None:
         self.told: list[str] = []
+        self.broken = False
 
     def reloading(self) -> None:
         self.told.append("reloading")
 
     def ready(self, status: str) -> None:
+        if self.broken:
+            raise OSError("no such socket")
         self.told.append(f"ready: {status}")
 
 
@@ -35,10 +39,13 @@ class ReloadsTests(SynchronousTestCase):
     """
 
     def setUp(self) -> None:
+        self.clock = Clock()
         self.results: list[Deferred[str]] = []
         self.counters = Counters()
         self.notifier: Any = _Notifier()
-        self.reloads = Reloads(self._reload, self.counters, self.notifier, lambda: "well", lambda: 77.0)
+        self.reloads = Reloads(
+            self._reload, self.counters, self.notifier, lambda: "well", lambda: 77.0, self.clock.seconds
+        )
         self.events: list[Any] = []
         globalLogPublisher.addObserver(self.events.append)
         self.addCleanup(globalLogPublisher.removeObserver, self.events.append)
@@ -47,6 +54,11 @@ class ReloadsTests(SynchronousTestCase):
         result: Deferred[str] = Deferred()
         self.results.append(result)
         return await result
+
+    def request(self) -> None:
+        """Ask for a reload long after the last one."""
+        self.clock.advance(1.0)
+        self.reloads.request()
 
     def logged(self, name: str) -> list[str]:
         """The values of that name in all events."""
@@ -72,7 +84,7 @@ class ReloadsTests(SynchronousTestCase):
             (CannotStart("Taken: can't listen"), ["Taken: can't listen"]),
         ):
             self.events.clear()
-            self.reloads.request()
+            self.request()
             self.results[-1].errback(error)
             self.assertEqual(lines, self.logged("problem"))
             self.assertEqual((77.0, False, lines[0]), self.reloads.last)
@@ -86,18 +98,34 @@ class ReloadsTests(SynchronousTestCase):
         self.assertEqual(1, len(self.flushLoggedErrors(ZeroDivisionError)))
         assert self.reloads.last is not None
         self.assertFalse(self.reloads.last.ok)
-        self.reloads.request()
+        self.request()
         self.results[1].callback("")
         self.assertTrue(self.reloads.last.ok)
 
+    def test_nobody_to_tell(self) -> None:
+        """When even telling of it fails, that is in the log, and later reloads work."""
+        self.notifier.broken = True
+        self.reloads.request()
+        self.results[0].callback("")
+        self.assertEqual(1, len(self.flushLoggedErrors(OSError)))
+        self.request()
+        self.assertEqual(2, len(self.results))
+
     def test_merged(self) -> None:
-        """Requests during a reload are one more after it."""
+        """Requests during a reload, and just after it, are one more, half a second later: senders have their turn."""
         for _ in range(3):
             self.reloads.request()
         self.assertEqual(1, len(self.results))
         self.results[0].callback("")
+        self.reloads.request()
+        self.reloads.tick()
+        self.assertEqual(1, len(self.results))
+        self.clock.advance(0.5)
+        self.reloads.tick()
         self.assertEqual(2, len(self.results))
         self.results[1].callback("")
+        self.clock.advance(0.5)
+        self.reloads.tick()
         self.assertEqual(2, len(self.results))
         self.reloads.request()
         self.assertEqual(3, len(self.results))

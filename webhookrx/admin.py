@@ -41,7 +41,7 @@ class Admin:
         self.listeners = Listeners(reactor, NoMessages(), self.traffic, ADMIN_LIMITS)
         self._counters = counters
         self._facts = facts
-        self._build = Build(installed_version(), platform.python_version(), twisted_version)
+        self._build = Build(python=platform.python_version(), twisted=twisted_version, version=installed_version())
         self._started = time.time()
         self._resource: IResource | None = None
 

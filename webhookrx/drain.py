@@ -82,9 +82,11 @@ class Drain:
                 "An observer hangs: {messages} messages were not made safe, and their senders not answered with 200",
                 messages=chain.budget.messages,
             )
-        if not answered:
+            # Those who wait are told; a connection that is reset tells nothing.
+            chain.give_up()
+        if not (answered and stored):
             await self._turns()
-            answered = not listeners.requests
+            answered = answered or not listeners.requests
         listeners.abort()
         return answered and stored
 

@@ -30,8 +30,13 @@ class IMessageObserver(Interface):
     """
     Takes messages in batches and says when they are safe.
 
-    C{open}, C{prepare} and C{close} are called in the reactor thread (C{close} after the last C{store}); C{store}
-    and C{reopen} in one thread that belongs to this observer alone, one call at a time, so they may block.
+    C{open}, C{store}, C{reopen} and C{close} are never called two at a time. They are called in a thread that belongs
+    to this observer alone, so they may block; not always in the same one. Only the C{open} at the start of the service
+    is in the reactor thread, where nothing else has to be done yet; and so is a C{close} after it, when another
+    observer can't be opened.
+
+    C{prepare} is called beside them: in the reactor thread or, for an observer behind a spool, in the spool's. It must
+    not block.
     """
 
     spec: str = Attribute("The spec string it was made from, fit for a log line.")
@@ -41,7 +46,8 @@ class IMessageObserver(Interface):
 
     def open() -> None:
         """
-        Open what it writes to, before any connection is accepted.
+        Open what it writes to: at the start before any connection is accepted, and again after a C{close} when the
+        observer is needed after all. It undoes a C{hurry}.
 
         @raise webhookrx.errors.ConfigError: it can't be opened; the text names it and says why.
         """
@@ -67,7 +73,7 @@ class IMessageObserver(Interface):
         """Close and open again by name: a log rotation moved the file away."""
 
     def close() -> None:
-        """Let go of everything."""
+        """Let go of everything, after the last C{store}. C{open} may follow. Not called when C{open} failed."""
 
 
 class IWaitingObserver(IMessageObserver):
@@ -75,8 +81,10 @@ class IWaitingObserver(IMessageObserver):
 
     def hurry() -> None:
         """
-        The receiver stops: a C{store} that waits, and any that is called from now on, tries once more at most and
-        ends soon, with an exception if need be. Called in the reactor thread, beside a running C{store}.
+        The receiver stops, or needs the observer no more: a C{store} that waits, and any that is called from now on,
+        tries once more at most and ends soon, with an exception if need be. This holds until the next C{open}.
+
+        Called from any thread, beside any other call, and possibly several times. It must not block.
         """
 
 
@@ -114,8 +122,29 @@ class IBufferingObserver(IWaitingObserver):
         """
         Nothing more is stored: end what goes on beside C{store}, and wait for that, some seconds at most.
 
-        Called in the thread of C{store}, after the last one and L{hurry}, and before C{close}.
+        Called as C{store} is, after the last one and L{hurry}, once before each C{close}.
         """
+
+
+class LaneState(NamedTuple):
+    """
+    How the way to one observer is doing.
+
+    @ivar spec: the observer's spec string, fit for a log line.
+    @ivar messages: how many wait for it, those that are being stored included.
+    @ivar bytes: what they are counted for.
+    @ivar stalled: its C{store} has been running for longer than an answer may take, and it is given no messages.
+    @ivar failed_ago: seconds since its last C{store}, which made nothing safe; 0 as long as it can't be opened again;
+        None when all is well.
+    @ivar backlog: what it keeps for another observer; None when it keeps nothing.
+    """
+
+    spec: str
+    messages: int = 0
+    bytes: int = 0
+    stalled: bool = False
+    failed_ago: float | None = None
+    backlog: Backlog | None = None
 
 
 class IMessageConsumer(Interface):

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import NamedTuple
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from webhookrx.config.problems import ConfigProblems
 from webhookrx.errors import WebhookrxError
@@ -17,6 +19,9 @@ from webhookrx.operations.counters import Counters
 from webhookrx.operations.notify import Notifier
 
 _log = Logger()
+
+#: Seconds from the end of one to the beginning of the next, in which senders have their turn.
+DISTANCE = 0.5
 
 _UNFORESEEN = "an unforeseen failure, which the log has in full"
 
@@ -39,10 +44,11 @@ class Reloads:
     """
     Reloads when asked to.
 
-    Requests that come while a reload is under way are one more reload after it.
+    Requests that come while a reload is under way, or within L{DISTANCE} after it, are one more reload.
 
     @param reload: changes everything, or raises and has changed nothing; says in a few words what it did.
     @param status: one line on how the service does.
+    @param clock: seconds on the monotonic clock.
     @ivar last: the outcome of the last one; None before the first.
     """
 
@@ -53,6 +59,7 @@ class Reloads:
         notifier: Notifier,
         status: Callable[[], str],
         wall_clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.last: Outcome | None = None
         self._reload = reload
@@ -60,29 +67,38 @@ class Reloads:
         self._notifier = notifier
         self._status = status
         self._wall_clock = wall_clock
+        self._clock = clock
+        self._not_before = -inf
         self._under_way = False
         self._wanted = False
         self._stopped = False
 
     def request(self) -> None:
-        """Reload now, or once more when the one that is under way has ended."""
+        """Reload now, or once more soon after the one that is under way."""
         self._wanted = True
-        if not self._under_way:
+        self.tick()
+
+    def tick(self) -> None:
+        """Begin what was asked for, if it is time; called now and then."""
+        if self._wanted and not self._under_way and not self._stopped and self._clock() >= self._not_before:
+            self._wanted = False
             self._under_way = True
-            Deferred.fromCoroutine(self._run())
+            Deferred.fromCoroutine(self._run()).addErrback(_log_failure)
 
     def stop(self) -> None:
         """Begin none any more. One that is under way sees for itself that the service stops."""
         self._stopped = True
 
     async def _run(self) -> None:
-        while self._wanted and not self._stopped:
-            self._wanted = False
+        try:
             self._notifier.reloading()
             await self._reload_once()
             if not self._stopped:
                 self._notifier.ready(self._status())
-        self._under_way = False
+        finally:
+            # Whatever went wrong, the next request is heard.
+            self._under_way = False
+            self._not_before = self._clock() + DISTANCE
 
     async def _reload_once(self) -> None:
         _log.info("Reloading. Counts so far: {counts}", counts=self._counters.summary() or "none")
@@ -103,3 +119,7 @@ class Reloads:
     def _end(self, ok: bool, text: str) -> None:
         self._counters.add("reloads", "ok" if ok else "failed")
         self.last = Outcome(self._wall_clock(), ok, text)
+
+
+def _log_failure(failure: Failure) -> None:
+    _log.failure("What goes with a reload failed", failure)

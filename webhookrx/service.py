@@ -27,7 +27,7 @@ from webhookrx.interfaces import IMessageObserver
 from webhookrx.listeners import Listeners
 from webhookrx.listening.listener_service import ListenerService
 from webhookrx.operations.counters import Counters
-from webhookrx.operations.facts import Facts, Level, Phase, lane_of
+from webhookrx.operations.facts import Facts, Level, Phase
 from webhookrx.operations.line_limit import LineLimit
 from webhookrx.operations.notify import Notifier
 from webhookrx.operations.receipts import Receipts
@@ -177,7 +177,7 @@ class ReceiverService(Service):
         return Facts(
             phase=self.phase,
             endpoints={each.listener.text: each.service.address is not None for each in endpoints},
-            lanes=[lane_of(lane) for lane in self.chain.lanes()],
+            lanes=self.chain.lanes(),
             sources=[source.name for source in self.settings.sources],
             queue_bytes=Level(budget.bytes, limits.queue),
             queue_messages=Level(budget.messages, limits.queue_messages),
@@ -197,6 +197,7 @@ class ReceiverService(Service):
         if self._ticks % _TICKS_TO_REPORT == 0:
             self._traffic.report_held_back()
             self._admin.traffic.report_held_back()
+        self._reloads.tick()
         self._notifier.tick(alive=not self.chain.is_stuck)
         if self._drain is not None:
             self._drain.tick()

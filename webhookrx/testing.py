@@ -95,7 +95,7 @@ class MemoryObserver:
         messages = cast("Sequence[Message]", batch)
         errors = [self.judge(message) for message in messages]
         self.messages += [message for message, error in zip(messages, errors, strict=True) if error is None]
-        return errors if any(errors) else None
+        return errors if any(error is not None for error in errors) else None
 
     def reopen(self) -> None:
         """Count it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from zope.interface.verify import verifyObject
@@ -114,6 +115,24 @@ class ObserverContract(_Base):
         observer.close()
         observer.open()
         self.assertIsNone(self.store(observer, "after"))
+
+        self.assertEqual(["before", "after"], self.stored_texts())
+        observer.close()
+
+    def test_threads(self) -> None:
+        """One call follows the other, but not in the same thread."""
+        observer = self.make_observer()
+        calls: list[Callable[[], object]] = [
+            observer.open,
+            lambda: self.store(observer, "before"),
+            observer.reopen,
+            lambda: self.store(observer, "after"),
+            observer.close,
+            observer.open,
+        ]
+        for call in calls:
+            with ThreadPoolExecutor(1) as thread:
+                self.assertIsNone(thread.submit(call).result())
 
         self.assertEqual(["before", "after"], self.stored_texts())
         observer.close()

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhookrx.interfaces import Backlog
-from webhookrx.operations.facts import Facts, Lane, Level, Phase
+from webhookrx.interfaces import Backlog, LaneState
+from webhookrx.operations.facts import Facts, Level, Phase
 
 EMPTY = Backlog(messages=0, bytes=0, oldest=None, dead=0, dropped=0, away=None, full=False)
 """The backlog of an observer that keeps nothing at the moment."""
@@ -18,7 +18,7 @@ def make_facts(**different: Any) -> Facts:
     facts = Facts(
         phase=Phase.RUNNING,
         endpoints={"tcp:8181": True},
-        lanes=(Lane("file:/x"), Lane("spool:/y", backlog=EMPTY)),
+        lanes=(LaneState("file:/x"), LaneState("spool:/y", backlog=EMPTY)),
         sources=("github", "gitlab"),
         queue_bytes=Level(0, 64),
         queue_messages=Level(0, 100),

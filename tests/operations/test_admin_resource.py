@@ -4,14 +4,18 @@ Tests for L{webhookrx.operations.admin_resource}, on the wire.
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
+from collections.abc import Iterator
 from typing import Any
 
+from twisted.internet.interfaces import IPullProducer
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import IResource
 from zope.interface.verify import verifyObject
 
-from tests.http.wire import Wire, post
+from tests.http.wire import Response, Sender, Wire, post
 from webhookrx.errors import NoRoom
 from webhookrx.interfaces import IMessageConsumer
 from webhookrx.operations.admin_resource import ADMIN_LIMITS, AdminResource, NoMessages
@@ -24,6 +28,42 @@ def get(path: bytes, method: bytes = b"GET", headers: bytes = b"") -> bytes:
     return b"%s %s HTTP/1.1\r\nHost: a\r\n%s\r\n" % (method, path, headers)
 
 
+def chunks(body: bytes) -> list[bytes]:
+    """Return the parts of a chunked body, less the last chunk, which is empty."""
+    found = []
+    while body:
+        size, _, body = body.partition(b"\r\n")
+        found.append(body[: int(size, 16)])
+        body = body[int(size, 16) + 2 :]
+    return found
+
+
+def whole(response: Response) -> bytes:
+    """Return a body that came in chunks."""
+    return b"".join(chunks(response.body))
+
+
+class Slow:
+    """
+    A sender who takes a piece of an answer when told; as with a socket, the first one has room in its buffer.
+
+    @ivar producer: who makes the pieces.
+    """
+
+    def __init__(self, sender: Sender) -> None:
+        self._register = sender.transport.registerProducer
+        self.sender = sender
+        self.producer: IPullProducer
+        sender.transport.registerProducer = self._registered  # type: ignore[method-assign]
+
+    def _registered(self, producer: Any, streaming: bool) -> None:
+        if streaming:
+            self._register(producer, streaming)
+        else:
+            self.producer = producer
+            producer.resumeProducing()
+
+
 class AdminResourceTests(SynchronousTestCase):
     """What is asked and what is said."""
 
@@ -31,13 +71,21 @@ class AdminResourceTests(SynchronousTestCase):
         """Put the resource behind our own channel."""
         self.health = Health("ready")
         self.asked: list[bytes] = []
+        self.text = [b"some 1\n", b"more 2\n"]
+        self.made = 0
         self.root = AdminResource(self.metrics_text, lambda: self.health)
         self.wire = Wire(root=self.root, limits=ADMIN_LIMITS, consumer=NoMessages())
 
-    def metrics_text(self, accept: bytes) -> tuple[bytes, bytes]:
-        """Return a text, and remember who asked."""
+    def metrics_text(self, accept: bytes) -> tuple[bytes, Iterator[bytes]]:
+        """Return a text, and remember who asked, and what was made of it."""
         self.asked.append(accept)
-        return b"text/metrics", b"some 1\n"
+        return b"text/metrics", self.pieces()
+
+    def pieces(self) -> Iterator[bytes]:
+        """Make the text."""
+        for piece in self.text:
+            self.made += 1
+            yield piece
 
     def ask(self, request: bytes) -> tuple[int, Any]:
         """Return the status, and the body from its JSON."""
@@ -65,11 +113,67 @@ class AdminResourceTests(SynchronousTestCase):
     def test_metrics(self) -> None:
         """Metrics are what was given, in the type that was asked for."""
         response = self.wire.ask(get(b"/metrics", headers=b"Accept: a/b\r\nAccept: c/d;q=0.5\r\n"))
-        self.assertEqual((200, "text/metrics", b"some 1\n"), (
-            response.status, response.headers["content-type"], response.body
+        self.assertEqual((200, "text/metrics", b"some 1\nmore 2\n"), (
+            response.status, response.headers["content-type"], whole(response)
         ))  # fmt: skip
+        self.assertNotIn("content-encoding", response.headers)
         self.wire.ask(get(b"/metrics"))
         self.assertEqual([b"a/b,c/d;q=0.5", b""], self.asked)
+
+    def test_metrics_packed(self) -> None:
+        """They are packed for who takes that, and each piece can be read when it has come."""
+        for accepted, packed in (
+            (b"gzip", True), (b"deflate, GZip;q=0.5", True), (b"gzip; q=0", False), (b"gzip;q=0.000", False),
+            (b"br", False), (b"*", False), (b"gzipped", False), (b"", False),
+        ):  # fmt: skip
+            response = self.wire.ask(get(b"/metrics", headers=b"Accept-Encoding: %s\r\n" % accepted))
+            self.assertEqual("Accept, Accept-Encoding", response.headers["vary"])
+            self.assertEqual(packed, response.headers.get("content-encoding") == "gzip", accepted)
+            body = gzip.decompress(whole(response)) if packed else whole(response)
+            self.assertEqual(b"some 1\nmore 2\n", body)
+        first = chunks(self.wire.ask(get(b"/metrics", headers=b"Accept-Encoding: gzip\r\n")).body)[0]
+        self.assertEqual(b"some 1\n", zlib.decompressobj(31).decompress(first))
+
+    def test_metrics_at_their_pace(self) -> None:
+        """No more is made than who asks takes; nothing is for who has gone, and who takes nothing is cut off."""
+        self.text = [b"x" * 100_000] * 10
+        slow, gone = Slow(self.wire.connect()), Slow(self.wire.connect())
+        for each in (slow, gone):
+            self.made = 0
+            each.sender.send(get(b"/metrics"))
+            self.assertEqual(1, self.made)
+            each.producer.resumeProducing()
+            self.assertEqual(2, self.made)
+        gone.sender.leave()
+        gone.producer.stopProducing()
+        self.wire.advance(ADMIN_LIMITS.answer_time - 1)
+        self.assertIsNone(slow.sender.transport.end)
+        slow.producer.resumeProducing()
+        self.wire.advance(ADMIN_LIMITS.answer_time - 1)
+        self.assertIsNone(slow.sender.transport.end)
+        self.wire.advance(2)
+        self.assertEqual("aborted", slow.sender.transport.end)
+        self.assertEqual((3, []), (self.made, self.wire.traffic.failures))
+
+    def test_metrics_next(self) -> None:
+        """A connection goes on after them, with what was sent meanwhile; that of HTTP/1.0 ends."""
+        sender = self.wire.connect()
+        sender.send(get(b"/metrics") + get(b"/metrics", b"HEAD") + get(b"/livez"))
+        self.wire.settle()
+        self.assertEqual(3, sender.transport.written.count(b"HTTP/1.1 200 "))
+        self.assertTrue(sender.transport.written.endswith(b"}\n"))
+        old = self.wire.connect()
+        old.send(b"GET /metrics HTTP/1.0\r\n\r\n")
+        self.assertEqual("closed", old.transport.end)
+        self.assertTrue(old.transport.written.endswith(b"\r\n\r\nsome 1\nmore 2\n"))
+
+    def test_metrics_broken(self) -> None:
+        """When their text can't be begun, it is a 500, as anywhere."""
+        self.text = None  # type: ignore[assignment]
+        response = self.wire.ask(get(b"/metrics", headers=b"Accept-Encoding: gzip\r\n"))
+        self.assertEqual((500, "internal_error"), (response.status, json.loads(response.body)["reason"]))
+        self.assertNotIn("content-encoding", response.headers)
+        self.assertEqual(["A resource raised."], self.wire.traffic.failures)
 
     def test_headers(self) -> None:
         """Answers are not kept anywhere, and say nothing of versions."""
@@ -82,13 +186,24 @@ class AdminResourceTests(SynchronousTestCase):
     def test_head(self) -> None:
         """HEAD has the head of the same answer."""
         self.health = Health("not_ready", ("Why.",))
-        for path in (b"/livez", b"/readyz", b"/metrics", b"/none"):
+        for path in (b"/livez", b"/readyz", b"/none"):
             body = self.wire.ask(get(path)).body
             sender = self.wire.connect()
             sender.send(get(path, b"HEAD"))
             head, _, rest = sender.transport.written.partition(b"\r\n\r\n")
             self.assertIn(b"content-length: %d" % len(body), head.lower())
             self.assertEqual(b"", rest)
+
+    def test_head_of_metrics(self) -> None:
+        """That of the metrics says no length, and none of their text is made for it."""
+        sender = self.wire.connect()
+        sender.send(get(b"/metrics", b"HEAD"))
+        (response,) = sender.responses()
+        self.assertEqual((200, "text/metrics", b""), (
+            response.status, response.headers["content-type"], response.body
+        ))  # fmt: skip
+        self.assertEqual(set(), {"content-length", "transfer-encoding"} & set(response.headers))
+        self.assertEqual(0, self.made)
 
     def test_not_found(self) -> None:
         """There is nothing else, above, beside or below."""
@@ -115,12 +230,22 @@ class AdminResourceTests(SynchronousTestCase):
         self.assertEqual(400, self.wire.ask(get(b"/livez", headers=b"Host: b\r\n")).status)
         slow = self.wire.connect()
         slow.send(b"GET /liv")
-        self.wire.advance(11)
+        self.wire.advance(ADMIN_LIMITS.header_time + 1)
         self.assertEqual([408], slow.statuses())
         self.wire.advance(30)
-        for _ in range(ADMIN_LIMITS.connections):
+        for _ in range(ADMIN_LIMITS.connections_per_peer):
             self.assertEqual([], self.wire.connect().statuses())
         self.assertEqual([503], self.wire.connect().statuses())
+
+    def test_room_for_probes(self) -> None:
+        """One peer can't take all connections, nor keep those that it has without saying something."""
+        for _ in range(ADMIN_LIMITS.connections):
+            self.wire.connect()
+        probe = self.wire.connect("192.0.2.8")
+        probe.send(get(b"/livez"))
+        self.assertEqual([200], probe.statuses())
+        self.wire.advance(ADMIN_LIMITS.header_time + 1)
+        self.assertEqual([200], [self.wire.ask(get(b"/livez")).status])
 
     def test_broken(self) -> None:
         """When something of ours raises, nothing is said of it but that."""

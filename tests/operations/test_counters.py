@@ -32,6 +32,31 @@ class CountersTests(SynchronousTestCase):
         self.assertEqual(0, counters.sources["gitlab"].messages)
         self.assertEqual("failures=1 messages.github=2 refused.timeout=1", counters.summary())
 
+    def test_copy(self) -> None:
+        """A copy has all that was counted, and counts nothing further."""
+        counters = Counters()
+
+        def count() -> None:
+            counters.add("failures")
+            source, observer = counters.sources["github"], counters.observers["stdout"]
+            source.messages, source.bytes, source.last = source.messages + 1, source.bytes + 10, source.last + 5.0
+            source.answers.observe(0.5)
+            observer.messages, observer.bytes = observer.messages + 2, observer.bytes + 20
+            observer.stores.observe(2.5)
+
+        count()
+        copy = counters.copy()
+        count()
+        counters.sources["gitlab"].messages += 1
+        for found, times in ((copy, 1), (counters, 2)):
+            source, observer = found.sources["github"], found.observers["stdout"]
+            self.assertEqual(times, found.get("failures"))
+            self.assertEqual((times, 10 * times, 5.0 * times), (source.messages, source.bytes, source.last))
+            self.assertEqual((2 * times, 20 * times), (observer.messages, observer.bytes))
+            self.assertEqual((times, 0.5 * times), (source.answers.counts[BOUNDS.index(0.5)], source.answers.sum))
+            self.assertEqual((times, 2.5 * times), (observer.stores.count, observer.stores.sum))
+        self.assertEqual("failures=1 messages.github=1", copy.summary())
+
 
 class HistogramTests(SynchronousTestCase):
     """Times by bucket."""

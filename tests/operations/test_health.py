@@ -7,7 +7,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.operations.facts import EMPTY, make_facts
-from webhookrx.operations.facts import Lane, Phase
+from webhookrx.interfaces import LaneState
+from webhookrx.operations.facts import Phase
 from webhookrx.operations.health import FAILURE_COUNTS, health_of
 
 AWAY = EMPTY._replace(away="connection refused CANARY")
@@ -27,15 +28,15 @@ class HealthTests(SynchronousTestCase):
             ({"phase": Phase.STARTING}, "not_ready", "The receiver is starting."),
             ({"phase": Phase.DRAINING}, "not_ready", "The receiver is draining."),
             ({"endpoints": {"tcp:1": True, "tcp:2": False}}, "not_ready", "Endpoint tcp:2 is not bound."),
-            ({"lanes": [Lane("file:/x", stalled=True)]}, "not_ready", "Observer file:/x hangs."),
+            ({"lanes": [LaneState("file:/x", stalled=True)]}, "not_ready", "Observer file:/x hangs."),
             (
-                {"lanes": [Lane("file:/x", failed_ago=0.0)]},
+                {"lanes": [LaneState("file:/x", failed_ago=0.0)]},
                 "not_ready",
                 "Observer file:/x could not make its last messages safe.",
             ),
-            ({"lanes": [Lane("spool:/y", backlog=FULL)]}, "not_ready", "Observer spool:/y is full."),
+            ({"lanes": [LaneState("spool:/y", backlog=FULL)]}, "not_ready", "Observer spool:/y is full."),
             (
-                {"lanes": [Lane("spool:/y", backlog=AWAY)]},
+                {"lanes": [LaneState("spool:/y", backlog=AWAY)]},
                 "degraded",
                 "Observer spool:/y keeps messages for one that is away.",
             ),
@@ -51,13 +52,13 @@ class HealthTests(SynchronousTestCase):
             (FAILURE_COUNTS, "ready"),
             (86400.0, "ready"),
         ):
-            self.assertEqual(state, health_of(make_facts(lanes=[Lane("file:/x", failed_ago=failed_ago)])).state)
+            self.assertEqual(state, health_of(make_facts(lanes=[LaneState("file:/x", failed_ago=failed_ago)])).state)
 
     def test_all_reasons(self) -> None:
         """All that is wrong is told, the worst first, each observer once."""
         lanes = [
-            Lane("spool:/a", backlog=AWAY),
-            Lane("spool:/b", stalled=True, failed_ago=1.0, backlog=AWAY._replace(full=True)),
+            LaneState("spool:/a", backlog=AWAY),
+            LaneState("spool:/b", stalled=True, failed_ago=1.0, backlog=AWAY._replace(full=True)),
         ]
         self.assertEqual(
             (
@@ -71,4 +72,4 @@ class HealthTests(SynchronousTestCase):
 
     def test_quiet(self) -> None:
         """What other machines say is not repeated."""
-        self.assertNotIn("CANARY", str(health_of(make_facts(lanes=[Lane("spool:/y", backlog=AWAY)]))))
+        self.assertNotIn("CANARY", str(health_of(make_facts(lanes=[LaneState("spool:/y", backlog=AWAY)]))))

@@ -7,18 +7,22 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from prometheus_client import parser
+from prometheus_client import CollectorRegistry, generate_latest, parser
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics import parser as openmetrics_parser
+from prometheus_client.registry import Collector
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests import documents
 from tests.operations.facts import EMPTY, make_facts
-from webhookrx.errors import BAD_TOKEN, NO_MATCHING_PATH, NO_ROOM, NOT_STORED, REASONS
+from webhookrx.errors import BAD_TOKEN, NO_MATCHING_PATH, NO_ROOM, NOT_STORED, REASONS, TARGET_TOO_LONG
+from webhookrx.interfaces import LaneState
 from webhookrx.operations.counters import BOUNDS, Counters
-from webhookrx.operations.exposition import Exposition
-from webhookrx.operations.facts import Lane, Level, Phase
+from webhookrx.operations.exposition import PIECE, Exposition
+from webhookrx.operations.facts import Level, Phase
 from webhookrx.operations.line_limit import LineLimit
-from webhookrx.operations.metric import Build, View
+from webhookrx.operations.metric import REASONS_OF_SOURCE, REASONS_WITHOUT_SOURCE, Build, View
 from webhookrx.operations.metrics import METRICS
 from webhookrx.operations.traffic_log import TrafficLog
 
@@ -26,7 +30,7 @@ PLAIN = b"text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = b"application/openmetrics-text; version=1.0.0; charset=utf-8"
 #: Suffixes that say what unit a number has, and those that the text adds.
 NO_BASE_UNITS = re.compile(r"_(milliseconds|ms|minutes|hours|kilobytes|kb|mb|mib|percent|count|sum|bucket)(_|$)")
-BUILD = Build("26.11.0", "3.11.7", "26.10.0")
+BUILD = Build(python="3.11.7", twisted="26.10.0", version="26.11.0")
 
 
 class MetricsTestCase(SynchronousTestCase):
@@ -39,18 +43,24 @@ class MetricsTestCase(SynchronousTestCase):
         self.traffic = TrafficLog(self.counters, LineLimit(lambda: 0.0, lines=0), str)
         self.exposition = Exposition(lambda: View(self.counters, self.facts, BUILD, 1_500_000_000.0, 900_000_000.0))
 
+    def text(self, accept: bytes = b"") -> str:
+        """Return the whole text."""
+        return b"".join(self.exposition.text(accept)[1]).decode()
+
     def values(self) -> dict[str, float]:
-        """Return every sample as the text has it: name and labels, and value."""
-        text = self.exposition.text(b"")[1].decode()
-        lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
-        found = {name: float(value) for name, _, value in lines}
-        self.assertEqual(len(lines), len(found), "a sample is there twice")
+        """Return every sample: its name, its labels in the order of their names, and its value."""
+        samples = [sample for family in parser.text_string_to_metric_families(self.text()) for sample in family.samples]
+        found = {_shown(sample.name.removeprefix("webhookrx_"), sample.labels): sample.value for sample in samples}
+        self.assertEqual(len(samples), len(found), "a sample is there twice")
         return found
 
     def value(self, name: str, **labels: str) -> float:
         """Return one sample."""
-        inside = ",".join(f'{label}="{labels[label]}"' for label in sorted(labels))
-        return self.values()[f"webhookrx_{name}{{{inside}}}" if inside else f"webhookrx_{name}"]
+        return self.values()[_shown(name, labels)]
+
+
+def _shown(name: str, labels: dict[str, str]) -> str:
+    return name + "".join(f" {label}={labels[label]}" for label in sorted(labels))
 
 
 class TableTests(MetricsTestCase):
@@ -58,7 +68,7 @@ class TableTests(MetricsTestCase):
 
     def test_complete(self) -> None:
         """The text holds every line of the table, in its order, with its kind and its help, and nothing else."""
-        text = self.exposition.text(b"")[1].decode()
+        text = self.text()
         kinds = re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)
         helps = re.findall(r"^# HELP (\S+) (.+)$", text, re.MULTILINE)
         kind_in_text = {"info": "gauge"}
@@ -73,7 +83,8 @@ class TableTests(MetricsTestCase):
             self.assertEqual(metric.kind == "counter", metric.name.endswith("_total"), metric.name)
             self.assertEqual(metric.kind == "info", metric.name.endswith("_info"), metric.name)
             self.assertNotRegex(metric.name, NO_BASE_UNITS)
-            self.assertRegex(metric.help, r"\A[A-Z0-9].*\.\Z")
+            # Nothing in it that one of the formats would have to escape.
+            self.assertRegex(metric.help, r"\A[A-Z0-9][^\"\\\n]*\.\Z")
             if metric.kind == "histogram":
                 self.assertTrue(metric.name.endswith("_seconds"), metric.name)
             for label in metric.labels:
@@ -83,7 +94,7 @@ class TableTests(MetricsTestCase):
     def test_labels(self) -> None:
         """Every sample of a metric has exactly its labels."""
         labels = {metric.name: set(metric.labels) for metric in METRICS}
-        families = list(parser.text_string_to_metric_families(self.exposition.text(b"")[1].decode()))
+        families = list(parser.text_string_to_metric_families(self.text()))
         for family in families:
             name = f"{family.name}_total" if family.type == "counter" else family.name
             for sample in family.samples:
@@ -92,20 +103,38 @@ class TableTests(MetricsTestCase):
     def test_from_the_start(self) -> None:
         """Every source, reason and observer is there with 0 before anything has happened, so that rates are right."""
         values = self.values()
-        counted = [name for name in values if "_total" in name or "_bucket" in name or "_count" in name]
+        counted = [name for name in values if re.search("_total|_bucket|_count", name)]
         self.assertEqual({0.0}, {values[name] for name in counted})
-        for source in ("", "github", "gitlab"):
+        for source, reasons in (
+            ("", REASONS_WITHOUT_SOURCE), ("github", REASONS_OF_SOURCE), ("gitlab", REASONS_OF_SOURCE),
+        ):  # fmt: skip
             for reason in REASONS:
-                self.assertIn(f'webhookrx_refusals_total{{reason="{reason.word}",source="{source}"}}', values)
-                self.assertIn(f'webhookrx_requests_total{{source="{source}",status="{reason.status}"}}', values)
-        self.assertIn('webhookrx_requests_total{source="github",status="200"}', values)
-        self.assertIn('webhookrx_observer_store_seconds_count{observer="file:/x"}', values)
+                there = reason.word in reasons
+                self.assertEqual(there, f"refusals_total reason={reason.word} source={source}" in values, reason)
+                if there:
+                    self.assertIn(f"requests_total source={source} status={reason.status}", values)
+        self.assertIn("requests_total source=github status=200", values)
+        self.assertNotIn("requests_total source=github status=404", values)
+        self.assertIn("observer_store_seconds_count observer=file:/x", values)
+
+    def test_reasons(self) -> None:
+        """Each reason is one of a source, or one that comes before any source is known, or both."""
+        self.assertEqual({reason.word for reason in REASONS}, REASONS_OF_SOURCE | REASONS_WITHOUT_SOURCE)
+        self.assertEqual({"bad_request", "timeout", "internal_error"}, REASONS_OF_SOURCE & REASONS_WITHOUT_SOURCE)
+
+    def test_impossible(self) -> None:
+        """What was counted is told, also where nobody has expected it."""
+        self.traffic.refused(TARGET_TOO_LONG, "No.", "192.0.2.7", b"", b"", "github")
+        self.traffic.refused(BAD_TOKEN, "No.", "192.0.2.7", b"", b"")
+        self.assertEqual(1, self.value("refusals_total", source="github", reason="target_too_long"))
+        self.assertEqual(1, self.value("requests_total", source="github", status="414"))
+        self.assertEqual(1, self.value("requests_total", source="", status="403"))
 
     def test_no_more_later(self) -> None:
         """Whatever happens, no series is added: labels come from the settings."""
         before = set(self.values())
-        for source in ("", "github"):
-            for reason in REASONS:
+        for source, reasons in (("", REASONS_WITHOUT_SOURCE), ("github", REASONS_OF_SOURCE)):
+            for reason in (reason for reason in REASONS if reason.word in reasons):
                 self.traffic.refused(reason, "No.", "192.0.2.7", b"CANARY", b"/CANARY", source)
         self.traffic.accepted("github", ("unparsed_payload", "bad_proxy_header"), 3, 10)
         self.traffic.answered("github", 99.0)
@@ -157,7 +186,9 @@ class ValueTests(MetricsTestCase):
 
     def test_observers(self) -> None:
         """What observers did, failed to do, and have yet to do."""
-        self.facts = make_facts(lanes=[Lane("file:/x", 7, 700, stalled=True, failed_ago=99.0), Lane("stdout")])
+        self.facts = make_facts(
+            lanes=[LaneState("file:/x", 7, 700, stalled=True, failed_ago=99.0), LaneState("stdout")]
+        )
         self.traffic.store_done("file:/x", 5, 500, 0.25)
         self.traffic.observer_failed("file:/x", "disk full", 2)
         for name, well, ill in (
@@ -172,18 +203,18 @@ class ValueTests(MetricsTestCase):
         """What a spool keeps; an observer that keeps nothing has no such numbers."""
         oldest = 1_499_999_970 * 10**9
         backlog = EMPTY._replace(messages=3, bytes=30, oldest=oldest, dead=2, dropped=1, away="gone", full=True)
-        self.facts = make_facts(lanes=[Lane("file:/x"), Lane("spool:/y", backlog=backlog)])
+        self.facts = make_facts(lanes=[LaneState("file:/x"), LaneState("spool:/y", backlog=backlog)])
         for name, value in (
             ("messages", 3), ("bytes", 30), ("oldest_age_seconds", 30), ("dead_messages", 2),
             ("dropped_messages_total", 1), ("away", 1), ("full", 1),
         ):  # fmt: skip
             self.assertEqual(value, self.value(f"spool_{name}", observer="spool:/y"))
-        self.assertEqual([], [name for name in self.values() if "_spool_" in name and "file:/x" in name])
+        self.assertEqual([], [name for name in self.values() if "spool_" in name and "file:/x" in name])
 
     def test_oldest_age(self) -> None:
         """Without messages, or with a clock that was set back, the age is 0."""
         for oldest in (None, 2_000_000_000 * 10**9):
-            self.facts = make_facts(lanes=[Lane("spool:/y", backlog=EMPTY._replace(oldest=oldest))])
+            self.facts = make_facts(lanes=[LaneState("spool:/y", backlog=EMPTY._replace(oldest=oldest))])
             self.assertEqual(0, self.value("spool_oldest_age_seconds", observer="spool:/y"))
 
     def test_state(self) -> None:
@@ -208,7 +239,7 @@ class ValueTests(MetricsTestCase):
 
     def test_health(self) -> None:
         """Ready and degraded are as /readyz says."""
-        away = [Lane("spool:/y", backlog=EMPTY._replace(away="gone"))]
+        away = [LaneState("spool:/y", backlog=EMPTY._replace(away="gone"))]
         for facts, ready, degraded in (
             (make_facts(), 1, 0), (make_facts(lanes=away), 1, 1), (make_facts(phase=Phase.DRAINING, lanes=away), 0, 0),
         ):  # fmt: skip
@@ -231,14 +262,14 @@ class TextTests(MetricsTestCase):
             (b"application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1", OPENMETRICS),
             (b"text/plain;version=0.0.4;q=0.5, application/openmetrics-text;q=0.1", PLAIN),
         ):
-            found, text = self.exposition.text(accept)
+            found, pieces = self.exposition.text(accept)
             self.assertEqual(content_type, found, accept)
-            self.assertEqual(content_type == OPENMETRICS, text.endswith(b"# EOF\n"))
+            self.assertEqual(content_type == OPENMETRICS, list(pieces)[-1].endswith(b"# EOF\n"))
 
     def test_parsed(self) -> None:
         """Both texts can be read by the parsers of their formats, whatever stands in the settings."""
         self.facts = make_facts(
-            sources=('a"b\\c\nd',), lanes=[Lane('file:/"\\\n', backlog=EMPTY)], endpoints={'unix:"\\\n': True}
+            sources=('a"b\\c\nd',), lanes=[LaneState('file:/"\\\n', backlog=EMPTY)], endpoints={'unix:"\\\n': True}
         )
         self.traffic.answered('a"b\\c\nd', 0.1)
         parsers: list[tuple[bytes, Any]] = [
@@ -246,10 +277,62 @@ class TextTests(MetricsTestCase):
             (b"application/openmetrics-text; version=1.0.0", openmetrics_parser.text_string_to_metric_families),
         ]
         for accept, parse in parsers:
-            families = {family.name: family for family in parse(self.exposition.text(accept)[1].decode())}
+            families = {family.name: family for family in parse(self.text(accept))}
             self.assertEqual(len(METRICS), len(families))
             sample = families["webhookrx_messages"].samples[0]
             self.assertEqual('a"b\\c\nd', sample.labels["source"])
+
+    def test_as_by_others(self) -> None:
+        """Both texts say what C{prometheus_client} would say of the same samples."""
+        self.traffic.answered("github", 1e9)
+        self.traffic.accepted("github", (), 0, 10**17)
+        cases: list[tuple[bytes, Any, Any]] = [
+            (b"text/plain", parser.text_string_to_metric_families, generate_latest),
+            (
+                b"application/openmetrics-text",
+                openmetrics_parser.text_string_to_metric_families,
+                openmetrics.generate_latest,
+            ),
+        ]
+        for accept, parse, write in cases:
+            families = list(parse(self.text(accept)))
+            registry = CollectorRegistry()
+            registry.register(_Fixed(families))
+            self.assertEqual(families, list(parse(write(registry).decode())), accept)
+
+    def test_pieces(self) -> None:
+        """Many sources make many pieces, of one moment: what is counted between them is in none."""
+        self.facts = make_facts(sources=[f"source-{number}" for number in range(100)])
+        _, expected = self.exposition.text(b"")
+        whole = b"".join(expected)
+        _, pieces = self.exposition.text(b"")
+        found = []
+        for piece in pieces:
+            found.append(piece)
+            self.assertLessEqual(piece.count(b"\n"), 2 * PIECE)
+            for source in self.facts.sources:
+                self.traffic.accepted(source, ("unparsed_payload",), 1, 10)
+                self.traffic.answered(source, 0.25)
+                self.traffic.refused(BAD_TOKEN, "No.", "192.0.2.7", b"", b"", source)
+            self.traffic.store_done("file:/x", 1, 10, 1.0)
+        self.assertGreater(len(found), 10)
+        self.assertEqual(whole, b"".join(found))
+
+    def test_no_text(self) -> None:
+        """A name that is no text, as that of a file may be, keeps nothing else from being told."""
+        self.facts = make_facts(certificates={"/etc/\udcff.pem": 2e9})
+        self.assertEqual(2e9, self.value("certificate_expiry_timestamp_seconds", file="/etc/?.pem"))
+
+
+class _Fixed(Collector):
+    """Gives what it was given."""
+
+    def __init__(self, families: list[Family]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Family]:
+        """Return all of it."""
+        return self._families
 
 
 class PageTests(SynchronousTestCase):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
+from zope.interface import implementer
 
 from tests.contracts.consumer_contract import MiB
 from webhookrx.errors import NotStored
-from webhookrx.interfaces import IMessageObserver
+from webhookrx.interfaces import Backlog, IBufferingObserver, IMessageObserver, IWaitingObserver
 from webhookrx.message.message import Message
 from webhookrx.pipeline.chain import Chain
+from webhookrx.pipeline.worker import Done, Work
 from webhookrx.testing import MemoryObserver, StepWorker, make_message
 
 
@@ -22,9 +25,60 @@ class LinesObserver(MemoryObserver):
         self.prepare = render
 
 
+@implementer(IWaitingObserver)
+class WaitingObserver(MemoryObserver):
+    """Notes that it is hurried, and whether it was open then."""
+
+    def __init__(self, spec: str = "waiting") -> None:
+        super().__init__(spec)
+        self.hurried: list[bool] = []
+
+    def hurry(self) -> None:
+        """Note it."""
+        self.hurried.append(self.is_open)
+
+
+@implementer(IBufferingObserver)
+class BufferingObserver(WaitingObserver):
+    """Notes whether it was open when it was to finish."""
+
+    def __init__(self, spec: str = "buffering") -> None:
+        super().__init__(spec)
+        self.finished: list[bool] = []
+        self.finish_error: Exception | None = None
+
+    def backlog(self) -> Backlog:
+        """Nothing waits."""
+        return Backlog(0, 0, None, 0, 0, None, False)
+
+    def finish(self) -> None:
+        """Note it."""
+        self.finished.append(self.is_open)
+        if self.finish_error is not None:
+            raise self.finish_error
+
+
 def texts(observer: MemoryObserver) -> list[str]:
     """Return what an observer stored."""
     return [str(message.values["MESSAGE"]) for message in observer.messages]
+
+
+class NotingWorker(StepWorker):
+    """Tells whether it is at work."""
+
+    works = False
+
+    def run(self, work: Work, done: Done) -> None:
+        """Do the work in a turn to come, and note when that is."""
+
+        def note() -> object:
+            self.works = True
+            try:
+                return work()
+            finally:
+                self.works = False
+
+        super().run(note, done)
 
 
 class Rig:
@@ -42,7 +96,7 @@ class Rig:
         pause_time: float = 2.0,
     ) -> None:
         self.clock = Clock()
-        self.workers: list[StepWorker] = []
+        self.workers: list[NotingWorker] = []
         self.reports: list[tuple[str, str, int]] = []
         self.stored: list[tuple[str, int, int, float]] = []
         self.chain = Chain(
@@ -62,9 +116,9 @@ class Rig:
         if start:
             self.chain.start()
 
-    def make_worker(self, name: str) -> StepWorker:
+    def make_worker(self, name: str) -> NotingWorker:
         """Make a worker that can be held."""
-        worker = StepWorker(self.clock, name)
+        worker = NotingWorker(self.clock, name)
         self.workers.append(worker)
         return worker
 
@@ -72,11 +126,24 @@ class Rig:
         """Let turns pass until nothing is left to do."""
         self.clock.advance(0)
 
+    def replace(self, *observers: IMessageObserver, ack: str = "durable") -> Deferred[None]:
+        """Begin to replace the observers, and let turns pass until nothing is left to do."""
+        result = self.chain.replace(observers, ack=ack)
+        self.turns()
+        return result
+
+    def stop(self) -> Deferred[None]:
+        """Begin to stop, and let turns pass until nothing is left to do."""
+        result = self.chain.stop()
+        self.turns()
+        return result
+
     def wait(self, seconds: float) -> None:
         """Let time pass, and tick at the end of it, twice: a chain does not give up on an observer at first sight."""
         self.clock.advance(seconds)
         self.chain.tick()
         self.chain.tick()
+        self.turns()
 
     def write(self, *messages: str) -> list[NotStored | None]:
         """Write messages; return the list that their acknowledgements go to."""

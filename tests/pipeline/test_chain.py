@@ -287,6 +287,23 @@ class PrepareTests(SynchronousTestCase):
         self.assertEqual(["one", "bad", "three"], texts(memory))
         self.assertEqual([("lines", "can't", 1)], rig.reports)
 
+    def test_exit(self) -> None:
+        """Whatever a prepare raises, and however little that has to say, it fails one message and no more."""
+
+        class Silent(BaseException):
+            def __str__(self) -> str:
+                raise SystemExit
+
+        def render(message: Message) -> bytes:
+            if message.values["MESSAGE"] == "bad":
+                raise Silent
+            return b"good"
+
+        rig = Rig(LinesObserver(render))
+        told = rig.write("bad", "good")
+        rig.turns()
+        self.assertEqual(["lines: Silent", "None"], [str(failure) for failure in told])
+
     def test_failure_beside_failed_message(self) -> None:
         """Errors that store() gives by place go to the right messages, though one was never prepared."""
         lines = LinesObserver(lambda message: str(message.values["MESSAGE"]).encode() if message.received else 1 / 0)

@@ -108,9 +108,9 @@ class LifeTests(SynchronousTestCase):
         self.successResultOf(rig.chain.stop())
 
     def test_stop_idle(self) -> None:
-        """With nothing to store a stop is done at once."""
+        """With nothing to store a stop is done as soon as the observer is closed."""
         observer = MemoryObserver()
-        self.successResultOf(Rig(observer).chain.stop())
+        self.successResultOf(Rig(observer).stop())
 
         self.assertFalse(observer.is_open)
 
@@ -120,7 +120,7 @@ class LifeTests(SynchronousTestCase):
         observer.close = lambda: 1 / 0
         rig = Rig(observer)
 
-        self.successResultOf(rig.chain.stop())
+        self.successResultOf(rig.stop())
         self.assertEqual([("memory", "division by zero", 0)], rig.reports)
 
     def test_release_after_stop(self) -> None:

@@ -3,46 +3,11 @@
 from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
-from zope.interface import implementer
 
 from tests.contracts.consumer_contract import RecordingProducer
-from tests.pipeline.rig import LinesObserver, Rig, texts
+from tests.pipeline.rig import BufferingObserver, LinesObserver, Rig, WaitingObserver, texts
 from webhookrx.errors import ConfigError, NoRoom, NotStored
-from webhookrx.interfaces import Backlog, IBufferingObserver, IWaitingObserver
 from webhookrx.testing import MemoryObserver, make_message
-
-
-@implementer(IWaitingObserver)
-class WaitingObserver(MemoryObserver):
-    """Notes that it is hurried, and whether it was open then."""
-
-    def __init__(self, spec: str = "waiting") -> None:
-        super().__init__(spec)
-        self.hurried: list[bool] = []
-
-    def hurry(self) -> None:
-        """Note it."""
-        self.hurried.append(self.is_open)
-
-
-@implementer(IBufferingObserver)
-class BufferingObserver(WaitingObserver):
-    """Notes whether it was open when it was to finish."""
-
-    def __init__(self, spec: str = "buffering") -> None:
-        super().__init__(spec)
-        self.finished: list[bool] = []
-        self.finish_error: Exception | None = None
-
-    def backlog(self) -> Backlog:
-        """Nothing waits."""
-        return Backlog(0, 0, None, 0, 0, None, False)
-
-    def finish(self) -> None:
-        """Note it."""
-        self.finished.append(self.is_open)
-        if self.finish_error is not None:
-            raise self.finish_error
 
 
 class Lock:
@@ -134,7 +99,7 @@ class ReplaceTests(SynchronousTestCase):
         """With nothing to store it is done at once: one is closed, one opened, and one not touched."""
         rig = Rig(self.kept, self.old)
         self.kept.close = self.kept.open = lambda: self.fail("touched")
-        self.successResultOf(rig.chain.replace([self.new, self.kept], ack="durable"))
+        self.successResultOf(rig.replace(self.new, self.kept))
         told = rig.write("one")
         rig.turns()
 
@@ -148,7 +113,7 @@ class ReplaceTests(SynchronousTestCase):
     def test_same(self) -> None:
         """The same observers in another order change nothing but the order."""
         rig = Rig(self.kept, self.old)
-        self.successResultOf(rig.chain.replace([self.old, self.kept], ack="durable"))
+        self.successResultOf(rig.replace(self.old, self.kept))
 
         self.assertEqual(["old", "kept"], [state.spec for state in rig.chain.lanes()])
         self.assertEqual((True, 2), (self.old.is_open, len(rig.workers)))
@@ -185,7 +150,7 @@ class ReplaceTests(SynchronousTestCase):
         rig.turns()
         told_too = rig.write("two")
         rig.turns()
-        self.successResultOf(rig.chain.replace([kept, self.new], ack="durable"))
+        self.successResultOf(rig.replace(kept, self.new))
         rig.write("three")
         rig.turns()
         rig.workers[1].release()
@@ -259,7 +224,7 @@ class ReplaceTests(SynchronousTestCase):
         rig.workers[0].hold()
         before = rig.write("1")
         rig.turns()
-        self.successResultOf(rig.chain.replace([self.kept], ack="queued"))
+        self.successResultOf(rig.replace(self.kept, ack="queued"))
         after = rig.write("2")
         rig.turns()
 
@@ -274,7 +239,7 @@ class ReplaceTests(SynchronousTestCase):
         rig.workers[0].hold()
         before = rig.write("1")
         rig.turns()
-        self.successResultOf(rig.chain.replace([self.kept], ack="durable"))
+        self.successResultOf(rig.replace(self.kept))
         after = rig.write("2")
         rig.turns()
 
@@ -291,7 +256,7 @@ class ReplaceTests(SynchronousTestCase):
         rig.turns()
         rig.write("2")
         rig.turns()
-        self.successResultOf(rig.chain.replace([self.kept], ack="durable"))
+        self.successResultOf(rig.replace(self.kept))
         after = rig.write("3")
         rig.turns()
         rig.wait(30)
@@ -306,9 +271,9 @@ class ReplaceTests(SynchronousTestCase):
         """An observer that waits for something outside is hurried before it has to go, and one that stays is not."""
         leaving, staying = WaitingObserver("leaving"), WaitingObserver("staying")
         rig = Rig(leaving, staying)
-        self.successResultOf(rig.chain.replace([staying, self.new], ack="durable"))
+        self.successResultOf(rig.replace(staying, self.new))
         self.assertEqual([[True], []], [leaving.hurried, staying.hurried])
-        self.successResultOf(rig.chain.stop())
+        self.successResultOf(rig.stop())
 
         self.assertEqual([[True], [True]], [leaving.hurried, staying.hurried])
 
@@ -317,21 +282,21 @@ class ReplaceTests(SynchronousTestCase):
         waiting = WaitingObserver()
         waiting.hurry = lambda: 1 / 0
         rig = Rig(waiting)
-        self.successResultOf(rig.chain.replace([self.new], ack="durable"))
+        self.successResultOf(rig.replace(self.new))
 
         self.assertEqual([("waiting", "division by zero", 0)], rig.reports)
 
     def test_bad_calls(self) -> None:
         """No observers, one twice, another exchange under way, or no chain that runs: nothing changes."""
         rig = Rig(self.old, start=False)
-        self.failureResultOf(rig.chain.replace([self.new], ack="durable"), RuntimeError)
+        self.failureResultOf(rig.replace(self.new), RuntimeError)
         rig.chain.start()
-        self.failureResultOf(rig.chain.replace([], ack="durable"), ValueError)
-        self.failureResultOf(rig.chain.replace([self.new, self.new], ack="durable"), ValueError)
+        self.failureResultOf(rig.replace(), ValueError)
+        self.failureResultOf(rig.replace(self.new, self.new), ValueError)
         rig.workers[0].hold()
         rig.write("one")
         rig.chain.replace([self.new], ack="durable")
-        self.failureResultOf(rig.chain.replace([self.kept], ack="durable"), RuntimeError)
+        self.failureResultOf(rig.replace(self.kept), RuntimeError)
         rig.chain.reopen()
         rig.workers[0].release()
         rig.turns()
@@ -342,7 +307,7 @@ class ReplaceTests(SynchronousTestCase):
         """Limits that were changed hold for observers that come later too."""
         rig = Rig(self.old)
         rig.chain.set_limits(max_bytes=10_000, max_messages=2, patience=5, pause_time=1)
-        self.successResultOf(rig.chain.replace([self.new], ack="durable"))
+        self.successResultOf(rig.replace(self.new))
         rig.workers[1].hold()
         told = rig.write("1", "2")
         self.assertRaises(NoRoom, rig.chain.write, make_message(), self.fail)
@@ -384,9 +349,9 @@ class FailedReplaceTests(SynchronousTestCase):
     def test_again(self) -> None:
         """After a failure the next try can succeed."""
         rig = Rig(self.old)
-        self.failureResultOf(rig.chain.replace([self.bad], ack="durable"), ConfigError)
+        self.failureResultOf(rig.replace(self.bad), ConfigError)
         self.bad.open_error = None
-        self.successResultOf(rig.chain.replace([self.bad], ack="durable"))
+        self.successResultOf(rig.replace(self.bad))
         rig.write("1")
         rig.turns()
 
@@ -405,13 +370,13 @@ class FailedReplaceTests(SynchronousTestCase):
             self.old.is_open = True
 
         self.old.open = open_again
-        self.failureResultOf(rig.chain.replace([self.kept, self.bad], ack="durable"), ConfigError)
+        self.failureResultOf(rig.replace(self.kept, self.bad), ConfigError)
         why = "observer old can't be opened: gone"
         self.assertEqual([("old", why, 0)], rig.reports)
-        self.assertEqual(why, rig.chain.lanes()[1].failing)
+        self.assertEqual(0.0, rig.chain.lanes()[1].failed_ago)
         told = rig.write("1")
         rig.turns()
-        rig.clock.advance(0.9)
+        rig.wait(0.9)
         told_too = rig.write("2")
         rig.turns()
 
@@ -419,12 +384,13 @@ class FailedReplaceTests(SynchronousTestCase):
         self.assertEqual(["1", "2"], texts(self.kept))
         self.assertEqual([0.0], tries)
         self.assertFalse(rig.chain.is_stuck)
-        rig.clock.advance(0.1)
+        rig.wait(0.1)
         told_later = rig.write("3")
         rig.turns()
         self.assertEqual([NotStored], [type(failure) for failure in told_later])
         may_open.append(True)
-        rig.clock.advance(1)
+        rig.wait(1)
+        self.assertIsNone(rig.chain.lanes()[1].failed_ago)
         told_at_last = rig.write("4")
         rig.turns()
 
@@ -437,9 +403,9 @@ class FailedReplaceTests(SynchronousTestCase):
         """One that is not open is not closed either."""
         rig = Rig(self.old)
         self.old.open_error = OSError("gone")
-        self.failureResultOf(rig.chain.replace([self.bad], ack="durable"), ConfigError)
+        self.failureResultOf(rig.replace(self.bad), ConfigError)
         self.old.close = lambda: self.fail("closed")
-        self.successResultOf(rig.chain.stop())
+        self.successResultOf(rig.stop())
 
         self.assertTrue(rig.workers[0].is_stopped)
 

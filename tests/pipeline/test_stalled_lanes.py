@@ -5,8 +5,9 @@ from __future__ import annotations
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.pipeline.rig import LinesObserver, Rig, texts
+from tests.pipeline.rig import BufferingObserver, LinesObserver, Rig, texts
 from webhookrx.errors import NotStored, Rejected
+from webhookrx.interfaces import LaneState
 from webhookrx.message.message import Message
 from webhookrx.testing import MemoryObserver, make_message
 
@@ -123,7 +124,7 @@ class StallTests(SynchronousTestCase):
         rig.turns()
 
         self.assertFalse(rig.chain.is_stuck)
-        self.assertEqual("broken", rig.chain.lanes()[0].failing)
+        self.assertEqual(0.0, rig.chain.lanes()[0].failed_ago)
 
     def test_log(self) -> None:
         """The beginning and the end of a stall are one line each, however long it lasts."""
@@ -280,13 +281,12 @@ class StateTests(SynchronousTestCase):
 
     def test_idle(self) -> None:
         """An observer with nothing to do has nothing to tell."""
-        observer = MemoryObserver()
-        (state,) = Rig(observer).chain.lanes()
+        (state,) = Rig(MemoryObserver()).chain.lanes()
 
-        self.assertEqual(("memory", observer, 0, 0, 0.0, False, None, 0.0), state)
+        self.assertEqual(LaneState("memory", 0, 0, False, None, None), state)
 
     def test_waiting(self) -> None:
-        """What is being stored and what waits is counted, and the time since the store was asked for."""
+        """What is being stored and what waits is counted, until nobody waits for it any more."""
         rig = Rig(LinesObserver(lambda message: b"12345"), MemoryObserver("good"))
         rig.workers[0].hold()
         rig.write("one")
@@ -296,12 +296,12 @@ class StateTests(SynchronousTestCase):
         rig.clock.advance(3)
         state, good = rig.chain.lanes()
 
-        self.assertEqual((3, 3.0, False), (state.messages, state.storing_for, state.stalled))
+        self.assertEqual((3, False), (state.messages, state.stalled))
         self.assertEqual(rig.chain.budget.message_bytes, state.bytes)
-        self.assertEqual((0, 0, 0.0), (good.messages, good.bytes, good.storing_for))
+        self.assertEqual((0, 0), (good.messages, good.bytes))
         rig.wait(27)
         state, good = rig.chain.lanes()
-        self.assertEqual((0, 30.0, True), (state.messages, state.storing_for, state.stalled))
+        self.assertEqual((0, True), (state.messages, state.stalled))
 
     def test_failing(self) -> None:
         """Why the last store failed stays to be seen until one succeeds."""
@@ -311,14 +311,27 @@ class StateTests(SynchronousTestCase):
         rig.write("one")
         rig.turns()
         rig.clock.advance(5)
-        (state,) = rig.chain.lanes()
-        self.assertEqual(("disk full", 5.0), (state.failing, state.failing_age))
+        self.assertEqual(5.0, rig.chain.lanes()[0].failed_ago)
         observer.store_error = None
         rig.write("two")
         rig.turns()
-        (state,) = rig.chain.lanes()
 
-        self.assertEqual((None, 0.0), (state.failing, state.failing_age))
+        self.assertIsNone(rig.chain.lanes()[0].failed_ago)
+
+    def test_nothing_to_store(self) -> None:
+        """A batch of which nothing could be prepared says nothing about the observer: it stays as it was."""
+        observer = LinesObserver(lambda message: b"x" if message.values["MESSAGE"] != "bad" else 1 / 0)
+        rig = Rig(observer)
+        rig.write("bad")
+        rig.turns()
+        self.assertIsNone(rig.chain.lanes()[0].failed_ago)
+        observer.store_error = OSError("disk full")
+        rig.write("one")
+        rig.turns()
+        rig.write("bad")
+        rig.turns()
+
+        self.assertEqual(([1], 0.0), (observer.batch_sizes, rig.chain.lanes()[0].failed_ago))
 
     def test_failing_messages(self) -> None:
         """Messages that are refused for good, or one that fails among others, say nothing about the observer."""
@@ -327,13 +340,23 @@ class StateTests(SynchronousTestCase):
         for judge, failing in (
             (lambda message: Rejected("too long"), None),
             (lambda message: ValueError("no") if message.values["MESSAGE"] == "one" else None, None),
-            (lambda message: ValueError("no"), "no"),
+            (lambda message: ValueError("no"), 0.0),
         ):
             observer.judge = judge
             rig.write("one", "two")
             rig.turns()
 
-            self.assertEqual(failing, rig.chain.lanes()[0].failing)
+            self.assertEqual(failing, rig.chain.lanes()[0].failed_ago)
+
+    def test_backlog(self) -> None:
+        """One that keeps messages for another tells how many; one that can't is one without, and the log says so."""
+        observer = BufferingObserver()
+        rig = Rig(observer)
+        self.assertEqual(observer.backlog(), rig.chain.lanes()[0].backlog)
+        observer.backlog = lambda: 1 / 0
+
+        self.assertIsNone(rig.chain.lanes()[0].backlog)
+        self.assertEqual(1, len(self.flushLoggedErrors(ZeroDivisionError)))
 
     def test_stored(self) -> None:
         """Each store is told with its messages, bytes and seconds, a failed one too; a batch of nothing is not."""

@@ -4,12 +4,17 @@ What operators and their programs ask for: health and metrics, as a tree of C{tw
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import cast
 
 import msgspec
-from twisted.internet.interfaces import IPushProducer
+from twisted.internet.interfaces import IConsumer, IPullProducer, IPushProducer
 from twisted.web.iweb import IRequest
 from twisted.web.resource import IResource, Resource
+from twisted.web.server import NOT_DONE_YET
 from zope.interface import implementer
 
 from webhookrx.config.settings import Limits
@@ -18,28 +23,30 @@ from webhookrx.interfaces import Acknowledge, IMessageConsumer
 from webhookrx.message.message import Message
 from webhookrx.operations.health import Health
 
-#: What one who asks for these pages may take. There is nothing to send us.
-ADMIN_LIMITS = Limits(body=0, connections=100, connections_per_peer=100)
+#: What one who asks for these pages may take. There is nothing to send us, and answers are short; nobody who hangs
+#: there, or comes too often, is to keep a probe from its answer.
+ADMIN_LIMITS = Limits(body=0, connections=100, connections_per_peer=50, header_time=5.0, answer_time=10.0)
 
-_JSON = b"application/json"
 _METHODS = (b"GET", b"HEAD")
+_NO_WEIGHT = re.compile(rb"\s*q=0(\.0*)?\s*")
+_GZIP = 16 + zlib.MAX_WBITS
 
 
 class AdminResource(Resource):
     """
     The root: C{/livez}, C{/readyz} with its other name C{/healthz}, and C{/metrics}.
 
-    @param metrics_text: from the value of an C{Accept} header to the type and the text of all metrics.
+    @param metrics: from the value of an C{Accept} header to the type of all metrics, and the pieces of their text.
     @param health: judges how the receiver is.
     """
 
-    def __init__(self, metrics_text: Callable[[bytes], tuple[bytes, bytes]], health: Callable[[], Health]) -> None:
+    def __init__(self, metrics: Callable[[bytes], tuple[bytes, Iterator[bytes]]], health: Callable[[], Health]) -> None:
         super().__init__()
-        ready = _Page(lambda _: _health_answer(health()))
-        self.putChild(b"livez", _Page(lambda _: (200, _JSON, _json("alive"))))
+        ready = _StatusPage(lambda: _health_answer(health()))
+        self.putChild(b"livez", _StatusPage(lambda: (200, _json("alive"))))
         self.putChild(b"readyz", ready)
         self.putChild(b"healthz", ready)
-        self.putChild(b"metrics", _Page(lambda accept: (200, *metrics_text(accept))))
+        self.putChild(b"metrics", _MetricsPage(metrics))
 
     def getChild(self, path: bytes, request: IRequest) -> IResource:
         """See L{IResource.getChildWithDefault}."""
@@ -47,27 +54,83 @@ class AdminResource(Resource):
 
 
 class _Page(Resource):
-    """
-    A page to look at.
-
-    @param read: from the value of the C{Accept} header to status, type and text.
-    """
-
-    def __init__(self, read: Callable[[bytes], tuple[int, bytes, bytes]]) -> None:
-        super().__init__()
-        self._read = read
+    """A page to look at."""
 
     def getChild(self, path: bytes, request: IRequest) -> IResource:
         """See L{IResource.getChildWithDefault}."""
         return _NOTHING
 
-    def render(self, request: IRequest) -> bytes:
+    def render(self, request: IRequest) -> bytes | int:
         """See L{IResource.render}."""
         if request.method not in _METHODS:
             request.setHeader(b"Allow", b", ".join(_METHODS))
-            return _answer(request, 405, _JSON, _json("method_not_allowed"))
-        accept = b",".join(request.requestHeaders.getRawHeaders(b"accept", ()))
-        return _answer(request, *self._read(accept))
+            return _answer(request, 405, _json("method_not_allowed"))
+        return self.show(request)
+
+    def show(self, request: IRequest) -> bytes | int:
+        """Answer who looks."""
+        raise NotImplementedError
+
+
+class _StatusPage(_Page):
+    """
+    @param read: gives status and body.
+    """
+
+    def __init__(self, read: Callable[[], tuple[int, bytes]]) -> None:
+        super().__init__()
+        self._read = read
+
+    def show(self, request: IRequest) -> bytes:
+        """See L{_Page.show}."""
+        return _answer(request, *self._read())
+
+
+class _MetricsPage(_Page):
+    """
+    @param read: see L{AdminResource}.
+    """
+
+    def __init__(self, read: Callable[[bytes], tuple[bytes, Iterator[bytes]]]) -> None:
+        super().__init__()
+        self._read = read
+
+    def show(self, request: IRequest) -> bytes | int:
+        """See L{_Page.show}: there may be much of it, so it goes out at the pace of who asks, and others get turns."""
+        content_type, pieces = self._read(_asked(request, b"Accept"))
+        if request.method != b"HEAD":
+            pieces = chain((next(pieces),), pieces)  # what fails fails now, while it can still be a 500
+        request.setHeader(b"Vary", b"Accept, Accept-Encoding")
+        if _takes_gzip(_asked(request, b"Accept-Encoding")):
+            request.setHeader(b"Content-Encoding", b"gzip")
+            pieces = _packed(pieces)
+        _set_head(request, 200, content_type)
+        if request.method == b"HEAD":
+            return b""  # without a length, which nobody knows yet (RFC 9110 §9.3.2)
+        cast(IConsumer, request).registerProducer(_Pieces(request, pieces), False)
+        return NOT_DONE_YET
+
+
+@implementer(IPullProducer)
+class _Pieces:
+    """Writes an answer, the next piece when the last one has gone."""
+
+    def __init__(self, request: IRequest, pieces: Iterator[bytes]) -> None:
+        self._request = request
+        self._pieces = pieces
+
+    def resumeProducing(self) -> None:
+        """See L{IPullProducer.resumeProducing}."""
+        piece = next(self._pieces, None)
+        if piece is None:
+            cast(IConsumer, self._request).unregisterProducer()
+            self._request.finish()
+        else:
+            self._request.write(piece)
+
+    def stopProducing(self) -> None:
+        """See L{twisted.internet.interfaces.IProducer.stopProducing}: who asked is gone."""
+        self._pieces = iter(())
 
 
 class _Nothing(Resource):
@@ -77,26 +140,54 @@ class _Nothing(Resource):
 
     def render(self, request: IRequest) -> bytes:
         """See L{IResource.render}."""
-        return _answer(request, 404, _JSON, _json("not_found"))
+        return _answer(request, 404, _json("not_found"))
 
 
 _NOTHING = _Nothing()
 
 
-def _health_answer(health: Health) -> tuple[int, bytes, bytes]:
-    return 200 if health.fit else 503, _JSON, _json(health.state, health.reasons)
+def _health_answer(health: Health) -> tuple[int, bytes]:
+    return 200 if health.fit else 503, _json(health.state, health.reasons)
 
 
 def _json(status: str, reasons: tuple[str, ...] = ()) -> bytes:
     return msgspec.json.encode({"status": status, "reasons": reasons}) + b"\n"
 
 
-def _answer(request: IRequest, status: int, content_type: bytes, body: bytes) -> bytes:
+def _answer(request: IRequest, status: int, body: bytes) -> bytes:
+    _set_head(request, status, b"application/json")
+    if request.method == b"HEAD":
+        request.setHeader(b"Content-Length", b"%d" % len(body))
+        return b""
+    return body
+
+
+def _set_head(request: IRequest, status: int, content_type: bytes) -> None:
     request.setResponseCode(status)
     request.setHeader(b"Content-Type", content_type)
     request.setHeader(b"X-Content-Type-Options", b"nosniff")
     request.setHeader(b"Cache-Control", b"no-store")
-    return body
+
+
+def _asked(request: IRequest, name: bytes) -> bytes:
+    return b",".join(request.requestHeaders.getRawHeaders(name, ()))
+
+
+def _takes_gzip(accept_encoding: bytes) -> bool:
+    """Whether this value of C{Accept-Encoding} allows gzip by its name (RFC 9110 §12.5.3)."""
+    for coding in accept_encoding.lower().split(b","):
+        name, _, weight = coding.partition(b";")
+        if name.strip() == b"gzip":
+            return not _NO_WEIGHT.fullmatch(weight)
+    return False
+
+
+def _packed(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Pack pieces one by one: none comes out empty or waits for the next."""
+    packer = zlib.compressobj(zlib.Z_BEST_SPEED, zlib.DEFLATED, _GZIP)
+    for piece in pieces:
+        yield packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH)
+    yield packer.flush()
 
 
 @implementer(IMessageConsumer)

@@ -35,6 +35,13 @@ class Histogram:
         """How many were counted."""
         return sum(self.counts)
 
+    def copy(self) -> Histogram:
+        """See L{Counters.copy}."""
+        other = Histogram()
+        other.counts[:] = self.counts
+        other.sum = self.sum
+        return other
+
 
 class SourceCounts:
     """
@@ -54,6 +61,13 @@ class SourceCounts:
         self.last = 0.0
         self.answers = Histogram()
 
+    def copy(self) -> SourceCounts:
+        """See L{Counters.copy}."""
+        other = SourceCounts()
+        other.messages, other.bytes, other.last = self.messages, self.bytes, self.last
+        other.answers = self.answers.copy()
+        return other
+
 
 class ObserverCounts:
     """
@@ -70,6 +84,13 @@ class ObserverCounts:
         self.messages = 0
         self.bytes = 0
         self.stores = Histogram()
+
+    def copy(self) -> ObserverCounts:
+        """See L{Counters.copy}."""
+        other = ObserverCounts()
+        other.messages, other.bytes = self.messages, self.bytes
+        other.stores = self.stores.copy()
+        return other
 
 
 class Counters:
@@ -93,6 +114,14 @@ class Counters:
     def get(self, name: str, *labels: str) -> int:
         """Return a count; 0 when nothing was counted."""
         return self._counts.get((name, *labels), 0)
+
+    def copy(self) -> Counters:
+        """Return these counts as they are at this moment; what is counted later is not in them."""
+        other = Counters()
+        other._counts = self._counts.copy()
+        other.sources.update((name, counts.copy()) for name, counts in self.sources.items())
+        other.observers.update((spec, counts.copy()) for spec, counts in self.observers.items())
+        return other
 
     def summary(self) -> str:
         """Return all counts as one line of C{name=1 name.label=2}, in the order of their names."""

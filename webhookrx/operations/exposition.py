@@ -1,13 +1,14 @@
 """
-The table of metrics as text, by C{prometheus_client}.
+The table of metrics as text, by C{prometheus_client}, piece by piece: with many sources nothing else would be done
+for a noticeable time while all of it is made at once.
 
 Nothing else imports that package, and it is not small: import this module only when somebody will ask for metrics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, islice
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -22,13 +23,20 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from webhookrx.operations.counters import BOUNDS, Histogram
-from webhookrx.operations.metric import Metric, View
+from webhookrx.operations.metric import Metric, Sample, View
 from webhookrx.operations.metrics import METRICS
 
 _ENDS = (*map(floatToGoString, BOUNDS), "+Inf")
+_EOF = b"# EOF\n"
+
+#: Lines of one piece, which takes some milliseconds.
+PIECE = 250
+
+#: Makes the text of a piece.
+_Write = Callable[[Collector], bytes]
 
 
-class Exposition(Collector):
+class Exposition:
     """
     Metrics for whoever asks.
 
@@ -38,45 +46,84 @@ class Exposition(Collector):
     def __init__(self, view: Callable[[], View]) -> None:
         self._view = view
 
-    def collect(self) -> Iterator[Family]:
-        """Yield every line of the table with its values of this moment."""
+    def text(self, accept: bytes) -> tuple[bytes, Iterator[bytes]]:
+        """
+        Return the type and the text of all metrics: OpenMetrics 1.0, or Prometheus' older text. Its pieces are made
+        when they are asked for, and all of them are of the moment of this call.
+
+        @param accept: the value of the C{Accept} header, empty when there is none (RFC 9110 §12.5.1). Of the two
+            formats, the one that it names first; the older one when it names neither. No part of it is in the result.
+        """
         view = self._view()
-        for metric in METRICS:
-            yield _family(metric, view)
-
-    def text(self, accept: bytes) -> tuple[bytes, bytes]:
-        """
-        Return the type and the text of all metrics: OpenMetrics 1.0, or Prometheus' older text.
-
-        @param accept: the value of the C{Accept} header, empty when there is none (RFC 9110 §12.5.1). Of the two,
-            the one that it names first; the older one when it names neither. No part of it is in the result.
-        """
-        for media_type in accept.split(b","):
-            name = media_type.partition(b";")[0].strip().lower()
-            if name == b"application/openmetrics-text":
-                return openmetrics.CONTENT_TYPE_LATEST.encode("ascii"), openmetrics.generate_latest(self)
-            if name == b"text/plain":
-                break
-        return CONTENT_TYPE_PLAIN_0_0_4.encode("ascii"), generate_latest(self)
+        view = view._replace(counters=view.counters.copy())
+        if _asks_for_openmetrics(accept):
+            return openmetrics.CONTENT_TYPE_LATEST.encode("ascii"), _openmetrics(view)
+        return CONTENT_TYPE_PLAIN_0_0_4.encode("ascii"), _pieces(view, generate_latest)
 
 
-def _family(metric: Metric, view: View) -> Family:
+class _OneFamily(Collector):
+    """A registry of one family."""
+
+    def __init__(self, family: Family) -> None:
+        self._family = family
+
+    def collect(self) -> Iterator[Family]:
+        """Yield it."""
+        yield self._family
+
+
+def _asks_for_openmetrics(accept: bytes) -> bool:
+    for media_type in accept.split(b","):
+        name = media_type.partition(b";")[0].strip().lower()
+        if name == b"application/openmetrics-text":
+            return True
+        if name == b"text/plain":
+            break
+    return False
+
+
+def _openmetrics(view: View) -> Iterator[bytes]:
+    for piece in _pieces(view, openmetrics.generate_latest):
+        yield piece.removesuffix(_EOF)
+    yield _EOF
+
+
+def _pieces(view: View, write: _Write) -> Iterator[bytes]:
+    for metric in METRICS:
+        lines = len(_ENDS) + 2 if metric.kind == "histogram" else 1
+        samples = iter(metric.read(view))
+        text = write(_OneFamily(_family(metric, list(islice(samples, PIECE // lines)))))
+        yield text
+        while more := list(islice(samples, PIECE // lines)):
+            yield _without_head(write(_OneFamily(_family(metric, more))))
+
+
+def _without_head(text: bytes) -> bytes:
+    """Leave out what the first piece of a family has said: help and type."""
+    return b"".join(line for line in text.splitlines(keepends=True) if not line.startswith((b"# HELP", b"# TYPE")))
+
+
+def _family(metric: Metric, samples: Sequence[Sample]) -> Family:
     labels = metric.labels
-    samples = metric.read(view)
     if metric.kind == "histogram":
         histogram = HistogramMetricFamily(metric.name, metric.help, labels=labels)
         for values, times in samples:
             assert isinstance(times, Histogram)
-            histogram.add_metric(values, list(zip(_ENDS, accumulate(times.counts), strict=True)), times.sum)
+            histogram.add_metric(_texts(values), list(zip(_ENDS, accumulate(times.counts), strict=True)), times.sum)
         return histogram
     if metric.kind == "info":
         info = InfoMetricFamily(metric.name.removesuffix("_info"), metric.help)
         for values, _ in samples:
-            info.add_metric((), dict(zip(labels, values, strict=True)))
+            info.add_metric((), dict(zip(labels, _texts(values), strict=True)))
         return info
     make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
     family = make(metric.name, metric.help, labels=labels)
     for values, value in samples:
         assert not isinstance(value, Histogram)
-        family.add_metric(values, value)
+        family.add_metric(_texts(values), value)
     return family
+
+
+def _texts(values: Sequence[str]) -> list[str]:
+    # The name of a file need not be text.
+    return [value.encode("utf-8", "replace").decode() for value in values]

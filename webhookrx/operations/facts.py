@@ -6,13 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from twisted.logger import Logger
-
-from webhookrx.interfaces import Backlog, IBufferingObserver, IMessageObserver
-
-_log = Logger()
+from webhookrx.interfaces import LaneState
 
 
 class Phase(Enum):
@@ -22,58 +18,6 @@ class Phase(Enum):
     RUNNING = "running"
     DRAINING = "draining"
     """From the moment it is told to stop, before its endpoints close."""
-
-
-class LaneState(Protocol):
-    """What the chain tells of the way to one observer."""
-
-    @property
-    def observer(self) -> IMessageObserver:
-        """Who stores."""
-
-    @property
-    def spec(self) -> str:
-        """Its spec string, fit for a log line."""
-
-    @property
-    def messages(self) -> int:
-        """How many messages wait for it, those that are being stored included."""
-
-    @property
-    def bytes(self) -> int:
-        """What they take."""
-
-    @property
-    def stalled(self) -> bool:
-        """Whether its C{store} has been running for longer than an answer may take."""
-
-    @property
-    def failing(self) -> str | None:
-        """Why its last C{store} made nothing safe; None when all is well."""
-
-    @property
-    def failing_age(self) -> float:
-        """Seconds since then."""
-
-
-class Lane(NamedTuple):
-    """
-    The way to one observer.
-
-    @ivar spec: the observer's spec string, fit for a log line.
-    @ivar messages: how many wait for it.
-    @ivar bytes: what they take.
-    @ivar stalled: its C{store} has been running for longer than an answer may take.
-    @ivar failed_ago: seconds since its last C{store}, which made nothing safe; None when all is well.
-    @ivar backlog: what it keeps for another observer; None when it keeps nothing.
-    """
-
-    spec: str
-    messages: int = 0
-    bytes: int = 0
-    stalled: bool = False
-    failed_ago: float | None = None
-    backlog: Backlog | None = None
 
 
 class Level(NamedTuple):
@@ -103,7 +47,7 @@ class Facts(NamedTuple):
 
     phase: Phase
     endpoints: Mapping[str, bool]
-    lanes: Sequence[Lane]
+    lanes: Sequence[LaneState]
     sources: Sequence[str]
     queue_bytes: Level
     queue_messages: Level
@@ -113,15 +57,3 @@ class Facts(NamedTuple):
     certificates: Mapping[str, float]
     reload_succeeded: bool
     loaded: float
-
-
-def lane_of(state: LaneState) -> Lane:
-    """Return the facts of a lane. An observer that can't tell its backlog is one without."""
-    backlog = None
-    if IBufferingObserver.providedBy(state.observer):
-        try:
-            backlog = state.observer.backlog()
-        except Exception:
-            _log.failure("Observer {spec} can't tell what it keeps", spec=state.spec)
-    failed_ago = None if state.failing is None else state.failing_age
-    return Lane(state.spec, state.messages, state.bytes, state.stalled, failed_ago, backlog)

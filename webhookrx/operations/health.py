@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from webhookrx.operations.facts import Facts, Lane, Phase
+from webhookrx.interfaces import LaneState
+from webhookrx.operations.facts import Facts, Phase
 
 #: Seconds for which a failed C{store} tells against an observer. After that only another try can tell, and there is
 #: none without messages: it must not keep them away for ever.
@@ -53,7 +54,7 @@ def _severe(facts: Facts) -> Iterator[str]:
             yield f"Observer {lane.spec} {problem}"
 
 
-def _problem(lane: Lane) -> str:
+def _problem(lane: LaneState) -> str:
     if lane.stalled:
         return "hangs."
     if lane.failed_ago is not None and lane.failed_ago < FAILURE_COUNTS:

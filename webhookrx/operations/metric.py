@@ -4,13 +4,24 @@ What a metric is, and the ways in which values are read for one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
-from webhookrx.errors import REASONS
-from webhookrx.interfaces import Backlog
+from webhookrx.errors import (
+    BAD_REQUEST,
+    HEADERS_TOO_LARGE,
+    INTERNAL_ERROR,
+    NO_MATCHING_PATH,
+    REASONS,
+    TARGET_TOO_LONG,
+    TIMEOUT,
+    TOO_MANY_CONNECTIONS,
+    Reason,
+)
+from webhookrx.interfaces import Backlog, LaneState
 from webhookrx.operations.counters import Counters, Histogram, ObserverCounts, SourceCounts
-from webhookrx.operations.facts import Facts, Lane
+from webhookrx.operations.facts import Facts
 
 #: The values of a metric's labels, in their order, and its value.
 Sample: TypeAlias = tuple[tuple[str, ...], float | Histogram]
@@ -19,13 +30,22 @@ Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 RELOAD_RESULTS = ("ok", "failed")
 """Labels of the count C{reloads}."""
 
+#: Why a request is refused of which no source is known for good.
+_NEVER_OF_SOURCE = (NO_MATCHING_PATH, TARGET_TOO_LONG, HEADERS_TOO_LARGE, TOO_MANY_CONNECTIONS)
+
+REASONS_WITHOUT_SOURCE = frozenset(reason.word for reason in (*_NEVER_OF_SOURCE, BAD_REQUEST, TIMEOUT, INTERNAL_ERROR))
+"""Words of the reasons for which a request is refused before a path pattern has matched."""
+
+REASONS_OF_SOURCE = frozenset(reason.word for reason in REASONS if reason not in _NEVER_OF_SOURCE)
+"""Words of those for which a source refuses; some are in both."""
+
 
 class Build(NamedTuple):
     """What runs: versions."""
 
-    version: str
     python: str
     twisted: str
+    version: str
 
 
 class View(NamedTuple):
@@ -78,7 +98,7 @@ def by_observer(read: Callable[[ObserverCounts], float | Histogram]) -> Callable
     return lambda view: [((lane.spec,), read(view.counters.observers[lane.spec])) for lane in view.facts.lanes]
 
 
-def by_lane(read: Callable[[Lane], float]) -> Callable[[View], Iterable[Sample]]:
+def by_lane(read: Callable[[LaneState], float]) -> Callable[[View], Iterable[Sample]]:
     """Read the state of the way to each observer."""
     return lambda view: [((lane.spec,), read(lane)) for lane in view.facts.lanes]
 
@@ -93,8 +113,8 @@ def by_spool(read: Callable[[Backlog, View], float]) -> Callable[[View], Iterabl
 def refusals(view: View) -> Iterator[Sample]:
     """Read the refusals by source, the empty one for none, and reason."""
     for source in ("", *view.facts.sources):
-        for reason in REASONS:
-            yield (source, reason.word), view.counters.get("refused", reason.word, source)
+        for reason, count in _refused(view, source):
+            yield (source, reason.word), count
 
 
 def requests(view: View) -> Iterator[Sample]:
@@ -102,11 +122,21 @@ def requests(view: View) -> Iterator[Sample]:
     for source in view.facts.sources:
         yield (source, "200"), view.counters.sources[source].answers.count
     for source in ("", *view.facts.sources):
-        by_status = dict.fromkeys(sorted({reason.status for reason in REASONS}), 0)
-        for reason in REASONS:
-            by_status[reason.status] += view.counters.get("refused", reason.word, source)
+        by_status: Counter[int] = Counter()
+        for reason, count in _refused(view, source):
+            by_status[reason.status] += count
         for status, count in by_status.items():
             yield (source, str(status)), count
+
+
+def _refused(view: View, source: str) -> Iterator[tuple[Reason, int]]:
+    """Read the refusals of a source, with 0 for each reason that it can have and had not yet."""
+    possible = REASONS_OF_SOURCE if source else REASONS_WITHOUT_SOURCE
+    for reason in REASONS:
+        count = view.counters.get("refused", reason.word, source)
+        # Whatever was counted is told, also when it should not have been possible.
+        if count or reason.word in possible:
+            yield reason, count
 
 
 def not_stored(view: View) -> Iterator[Sample]:

@@ -1,8 +1,8 @@
 """
 The one table of metrics: names, kinds, labels, meanings, and where each value is read.
 
-Labels come from the settings alone, never from a sender, so there are as many series at the end as at the start. All of
-them are there from the start, with 0, so that the first of anything counts as a rise.
+Labels come from the settings alone, never from a sender, so there are as many series at the end as at the start. All
+that can ever count something are there from the start, with 0, so that the first of anything counts as a rise.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from webhookrx.operations.health import health_of
 from webhookrx.operations.metric import (
     RELOAD_RESULTS,
+    Build,
     Metric,
     by_lane,
     by_observer,
@@ -335,7 +336,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "webhookrx_build_info",
         "info",
-        ("version", "python", "twisted"),
+        Build._fields,
         "What runs.",
         lambda view: [(view.build, 1)],
     ),

@@ -75,6 +75,7 @@ class StoreCall:
     @ivar size: bytes counted for it.
     @ivar asked: when the worker was asked for it, in seconds on the monotonic clock.
     @ivar is_overdue: it should have been back when it was looked at last.
+    @ivar is_given_up: nobody waits for it any longer; once it is back this is over.
     @ivar seconds: that it took, in the worker's thread.
     """
 
@@ -85,6 +86,7 @@ class StoreCall:
         "asked",
         "batches",
         "count",
+        "is_given_up",
         "is_overdue",
         "parts",
         "seconds",
@@ -108,6 +110,7 @@ class StoreCall:
         self.size = size
         self.asked = monotonic()
         self.is_overdue = False
+        self.is_given_up = False
         self.seconds = 0.0
 
     def __call__(self) -> object:
@@ -159,7 +162,7 @@ def outcome_of_each(count: int, outcome: object) -> Sequence[str | None]:
     try:
         # A copy: nothing that is not ours is asked again.
         outcomes = [None if entry is None else text_of(entry) for entry in cast("Sequence[object]", outcome)]
-    except Exception:
+    except BaseException:
         return [f"store() returned {type(outcome).__name__}, not None or a list"] * count
     if len(outcomes) != count:
         return [f"store() returned {len(outcomes)} entries for {count} messages"] * count
@@ -175,5 +178,5 @@ def text_of(error: object) -> str:
     """Say what an error says, whatever it is made of."""
     try:
         return str(error) or type(error).__name__
-    except Exception:
+    except BaseException:
         return type(error).__name__

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,8 @@ from webhookrx.errors import NoRoom, NotStored
 from webhookrx.interfaces import IMessageConsumer
 from webhookrx.pipeline.batch import Batch, text_of
 from webhookrx.pipeline.budget import Budget, size_of
-from webhookrx.pipeline.group_commit import Lane, LaneContext
+from webhookrx.pipeline.group_commit import Lane
+from webhookrx.pipeline.lane_context import LaneContext
 from webhookrx.pipeline.lanes import Lanes, check_observers
 from webhookrx.pipeline.outflow import Outflow
 from webhookrx.pipeline.pace import Pace
@@ -26,11 +26,11 @@ from webhookrx.pipeline.producer_gate import ProducerGate
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IDelayedCall, IPushProducer, IReactorTime
+    from twisted.python.failure import Failure
 
-    from webhookrx.errors import ConfigError
-    from webhookrx.interfaces import Acknowledge, IMessageObserver, Prepared
+    from webhookrx.interfaces import Acknowledge, IMessageObserver, LaneState, Prepared
     from webhookrx.message.message import Message
-    from webhookrx.pipeline.group_commit import LaneState, Report, Stored
+    from webhookrx.pipeline.lane_context import Report, Stored
     from webhookrx.pipeline.worker import Worker
 
 #: Messages of one turn beyond this go out as further batches, so that one C{store} stays bounded in time.
@@ -94,8 +94,8 @@ class Chain:
         self._gate = ProducerGate(self.budget, monotonic, pause_time)
         self._outflow = Outflow(monotonic())
         self._room = inf
-        self._context = LaneContext(self.flush, self._settle, report, stored, monotonic)
-        self._lanes = Lanes(observers, self._make_lane, patience)
+        self._context = LaneContext(self.flush, self._settle, report, stored, self._lane_changed, monotonic)
+        self._lanes = Lanes(observers, self._make_lane, patience, monotonic)
         self._gathered: list[Batch] = []
         self._find_ways()
         self._flush_call: IDelayedCall | None = None
@@ -174,6 +174,10 @@ class Chain:
         self._lanes.look(now)
         self._narrow()
 
+    def give_up(self) -> None:
+        """Wait no longer for what observers have not stored: whoever waits for it is told that it is not."""
+        self._lanes.give_up()
+
     def flush(self) -> None:
         """Hand what was gathered so far to the observers."""
         if self._flush_call is not None:
@@ -190,8 +194,8 @@ class Chain:
         Have exactly these observers from now on. One that is there already goes on as it is.
 
         Messages are taken all the time. What came before goes to the old observers. What comes while those that leave
-        finish and are closed waits for the new ones. One that leaves and does not finish within C{patience} is
-        left to itself, and what it has not stored has failed.
+        finish and are closed waits for the new ones. One that leaves and does not finish within C{patience}, or is
+        known to hang, is left to itself, and what it has not stored has failed.
 
         @return: errbacks with L{ConfigError} when a new observer can't be opened; then all is as it was. An old
             observer that can't be opened again is reported, and fails its messages until it can be.
@@ -209,7 +213,7 @@ class Chain:
         self._takes = False
         self._replaced = result
         self._narrow()
-        self._lanes.exchange(observers, self._monotonic(), partial(self._exchanged, ack))
+        Deferred.fromCoroutine(self._lanes.exchange(observers)).addBoth(self._exchanged, ack)
         return result
 
     def set_limits(self, *, max_bytes: int, max_messages: int, patience: float, pause_time: float) -> None:
@@ -273,7 +277,8 @@ class Chain:
             try:
                 item = prepare(message)
                 size += len(item) if type(item) is bytes else size_of(item)
-            except Exception as error:
+            except BaseException as error:
+                # Even SystemExit: what an observer of others raises is an answer to this message, and to no other.
                 item = None
                 failure = failure or NotStored(f"{spec}: {text_of(error)}")
                 self._report(spec, text_of(error), 1)
@@ -370,11 +375,11 @@ class Chain:
             self._routes.append((lane, prepares.index(observer.prepare)))
         self._gathered = [Batch(len(self._ways))]
 
-    def _exchanged(self, ack: str, problem: ConfigError | None) -> None:
+    def _exchanged(self, outcome: Failure | None, ack: str) -> None:
         """The lanes are the new ones, or the old ones again: go on with what was held."""
         result, self._replaced = self._replaced, None
         assert result is not None
-        if problem is None:
+        if outcome is None:
             self._ack = ack
         self._find_ways()
         self._takes = self._running
@@ -385,10 +390,10 @@ class Chain:
         self._gate.shrank()
         if self._stopping:
             self._stop_lanes()
-        if problem is None:
-            result.callback(None)
-        else:
-            result.errback(problem)
+        result.callback(outcome)
+
+    def _lane_changed(self) -> None:
+        self._lanes.proceed()
 
     def _stop_lanes(self) -> None:
         self.flush()

@@ -8,15 +8,14 @@ gathers.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from twisted.logger import Logger
 
 from webhookrx.errors import ConfigError, NotStored
-from webhookrx.interfaces import IBufferingObserver, IWaitingObserver
+from webhookrx.interfaces import IBufferingObserver, IWaitingObserver, LaneState
 from webhookrx.pipeline.batch import (
     Batch,
     Part,
@@ -26,16 +25,13 @@ from webhookrx.pipeline.batch import (
     outcome_of_each,
     text_of,
 )
+from webhookrx.pipeline.lane_life import LaneLife
 
 if TYPE_CHECKING:
-    from webhookrx.interfaces import IMessageObserver, Prepared
+    from webhookrx.interfaces import Backlog, IMessageObserver, Prepared
+    from webhookrx.pipeline.lane_context import LaneContext
     from webhookrx.pipeline.pace import Pace
     from webhookrx.pipeline.worker import Worker
-
-#: Told of a failure: the observer's spec, what went wrong, and how many messages it hit.
-Report = Callable[[str, str, int], None]
-#: Told of a C{store}: the observer's spec, messages, bytes, and seconds that it took.
-Stored = Callable[[str, int, int, float], None]
 
 #: Why an observer takes no messages while its C{store} does not come back.
 NO_ANSWER = "it does not answer"
@@ -47,46 +43,6 @@ OPEN_AGAIN = 1.0
 _log = Logger()
 
 
-class LaneState(NamedTuple):
-    """
-    How one observer is doing.
-
-    @ivar messages: that wait for it or are being stored.
-    @ivar bytes: that are counted for them.
-    @ivar storing_for: seconds since the running C{store} was asked for; 0.0 when none is.
-    @ivar stalled: its C{store} has run for too long, and it is given no messages.
-    @ivar failing: why the last C{store} made nothing safe, or it can't be opened; None when all is well.
-    @ivar failing_age: seconds since then.
-    """
-
-    spec: str
-    observer: IMessageObserver
-    messages: int
-    bytes: int
-    storing_for: float
-    stalled: bool
-    failing: str | None
-    failing_age: float
-
-
-class LaneContext(NamedTuple):
-    """
-    What all lanes of a chain share.
-
-    @ivar gather: makes the chain hand over what the running turn has gathered so far.
-    @ivar settle: told of batches that an observer is done with, for good or ill.
-    @ivar report: told of failures.
-    @ivar stored: told of each C{store} that came back.
-    @ivar monotonic: seconds on a clock that nobody sets, from any thread.
-    """
-
-    gather: Callable[[], None]
-    settle: Callable[[list[Batch]], None]
-    report: Report
-    stored: Stored | None
-    monotonic: Callable[[], float]
-
-
 class Lane:
     """
     Brings batches to one observer, in order.
@@ -95,80 +51,89 @@ class Lane:
     get them.
 
     @param observer: who stores them.
-    @param worker: where C{store} and C{reopen} run.
+    @param worker: where the observer may wait for a disk: all its calls but the first C{open}, C{prepare} and C{hurry}.
     @param pace: how much is worth having in front of it.
     @ivar waiting: bytes that wait or are being stored.
+    @ivar life: whether the observer is open.
+    @ivar problem: why it could not be opened; None since it could.
     """
 
     def __init__(self, observer: IMessageObserver, worker: Worker, pace: Pace, context: LaneContext) -> None:
         self.observer = observer
         self.pace = pace
         self.waiting = 0
+        self.life = LaneLife.CLOSED
+        self.problem: ConfigError | None = None
         self._worker = worker
-        self._gather, self._settle, self._report, self._told_stored, self._monotonic = context
+        self._gather, self._settle, self._report, self._told_stored, self._changed, self._monotonic = context
         self._pending: deque[Part] = deque()
         self._store: StoreCall | None = None
         self._unfinished = 0  # tasks of the worker whose outcome is not dealt with yet
-        self._obstacle: str | None = None  # why no messages are taken
-        self._open_next = inf  # when to try to open it again
-        self._is_open = False
-        self._failing: str | None = None
-        self._failing_since = 0.0
-        self._when_idle: Callable[[], None] | None = None
-        self._stays = False
+        self._open_next = inf  # when to try to open what is barred
+        self._failed_at: float | None = None  # when it last failed; None when all is well
 
     # Its life
 
     def open(self) -> None:
         """
-        Open the observer.
+        Open the observer, here and now, and do not start its worker yet: the service starts.
 
         @raise ConfigError: it can't be opened.
         """
         try:
             self.observer.open()
-        except ConfigError:
-            raise
         except Exception as error:
-            raise ConfigError(f"observer {self.observer.spec} can't be opened: {text_of(error)}") from error
-        self._is_open = True
+            raise _config_error(self.observer, error) from error
+        self.life = LaneLife.OPEN
+
+    def close(self) -> None:
+        """Close the observer again, here and now: another one can't be opened. A failure is reported."""
+        self.life = LaneLife.CLOSED
+        try:
+            self.observer.close()
+        except Exception as error:
+            self._report(self.observer.spec, text_of(error), 0)
 
     def start(self) -> None:
-        """Start the worker."""
+        """Start the worker of an observer that is open."""
         self._worker.start()
 
-    def start_again(self) -> None:
-        """Go on after a stop. When the observer can't be opened, that is reported, and tried again as messages come."""
+    def begin(self) -> None:
+        """Start the worker, and open the observer in it."""
         self._worker.start()
-        self._obstacle = CLOSED
-        self._open_next = -inf
-        self._can_take()
+        self._open_aside(LaneLife.OPENING)
 
     def reopen(self) -> None:
         """Let the observer open anew, between two batches."""
-        self._unfinished += 1
-        self._worker.run(self.observer.reopen, self._reopened)
+        if self.life is LaneLife.OPEN:
+            self._unfinished += 1
+            self._worker.run(self.observer.reopen, self._reopened)
+        elif self.life is LaneLife.OPENING_AGAIN:
+            self.life = LaneLife.RETURNING
 
-    def hurry(self) -> None:
-        """Tell an observer that waits for something outside that it should not any more."""
-        if IWaitingObserver.providedBy(self.observer):
-            try:
-                self.observer.hurry()
-            except Exception as error:
-                self._report(self.observer.spec, text_of(error), 0)
-
-    def stop(self, stopped: Callable[[], None]) -> None:
-        """Store all that waits, close the observer, and then call C{stopped}. Nothing is submitted any more."""
-        self._when_idle = partial(self._close, stopped)
-        self._close_if_idle()
+    def stop(self) -> None:
+        """Let the observer hurry, store all that waits, and close it. Nothing is submitted any more."""
+        if self.life is LaneLife.CLOSED:
+            return
+        if self.life is LaneLife.OPEN:
+            self._hurry()
+        before, self.life = self.life, LaneLife.LEAVING
+        if before is LaneLife.BARRED:
+            self._end()
+        else:
+            self._close_if_idle()
 
     def stay(self) -> None:
         """
-        Go on after all, though a stop has not come to its end: once it has, start again. Nothing is taken until then,
-        since an observer that was told to hurry does not do all that it should.
+        Go on after a stop, whether that has come to its end or not: the observer is closed first in any case, since one
+        that was told to hurry does not do all that it should. When it can't be opened again, that is reported, and
+        tried again now and then.
         """
-        self._stays = True
-        self._obstacle = self._obstacle or CLOSED
+        if self.life is LaneLife.CLOSED:
+            self._worker.start()
+            self._open_aside(LaneLife.OPENING_AGAIN)
+        else:
+            self.life = LaneLife.RETURNING
 
     # Messages
 
@@ -179,8 +144,8 @@ class Lane:
         @param items: its messages as this observer prepares them.
         @return: False when the observer takes nothing now; then all of it has failed, and the lane is done with it.
         """
-        if self._obstacle is not None and not self._can_take():
-            self._refuse([batch], self._obstacle)
+        if self.life is not LaneLife.OPEN or self.is_stalled:
+            self._refuse([batch], self._obstacle())
             return False
         self._pending.append((batch, items))
         self.waiting += batch.size
@@ -191,14 +156,17 @@ class Lane:
 
     def look(self, now: float, patience: float) -> None:
         """
-        Give up on an observer whose C{store} has run for longer than C{patience} seconds; called now and then.
+        Give up on an observer whose C{store} has run for longer than C{patience} seconds, and try to open one that is
+        barred; called now and then.
 
         It takes two looks: when the whole process, or the machine, was stopped for a while, the first one comes before
         the word of a C{store} that was stopped with it.
         """
         self.pace.look(now, self.waiting)
+        if self.life is LaneLife.BARRED and now >= self._open_next:
+            self._open_aside(LaneLife.OPENING_AGAIN)
         store = self._store
-        if store is None or self.is_stalled or now - store.asked < patience:
+        if store is None or store.is_given_up or now - store.asked < patience:
             return
         if not store.is_overdue:
             store.is_overdue = True
@@ -218,8 +186,10 @@ class Lane:
         """
         store = self._store
         if store is None:
-            return  # then nothing waits either
-        self._obstacle = NO_ANSWER
+            # Then nothing waits either. It is about something else, and has to be seen to come back from there.
+            self._failed_at = self._monotonic()
+            return
+        store.is_given_up = True
         self.pace.relax()
         given_up = [batch for batch in (*store.batches, *(batch for batch, _ in self._pending)) if batch.acknowledges]
         store.batches = [batch for batch in store.batches if not batch.acknowledges]
@@ -232,7 +202,7 @@ class Lane:
     @property
     def is_stalled(self) -> bool:
         """Whether a C{store} has run for too long and is not back yet."""
-        return self._obstacle is NO_ANSWER
+        return self._store is not None and self._store.is_given_up
 
     def state(self, now: float) -> LaneState:
         """Tell how the observer is doing."""
@@ -241,14 +211,33 @@ class Lane:
             batches += self._store.batches
         return LaneState(
             self.observer.spec,
-            self.observer,
             sum(batch.count for batch in batches),
             sum(batch.size for batch in batches),
-            0.0 if self._store is None else now - self._store.asked,
             self.is_stalled,
-            self._failing,
-            0.0 if self._failing is None else now - self._failing_since,
+            self._failed_ago(now),
+            self._backlog(),
         )
+
+    def _failed_ago(self, now: float) -> float | None:
+        if self._failed_at is None:
+            return None
+        # What is not open goes on to fail, whether messages come or not.
+        return now - self._failed_at if self.life in (LaneLife.OPEN, LaneLife.LEAVING) else 0.0
+
+    def _backlog(self) -> Backlog | None:
+        """Ask what the observer keeps. One that can't tell is one that keeps nothing."""
+        if IBufferingObserver.providedBy(self.observer):
+            try:
+                return self.observer.backlog()
+            except Exception:
+                _log.failure("Observer {spec} can't tell what it keeps", spec=self.observer.spec)
+        return None
+
+    def _obstacle(self) -> str:
+        """Say why nothing is taken."""
+        if self.is_stalled:
+            return NO_ANSWER
+        return CLOSED if self.problem is None else str(self.problem)
 
     def _refuse(self, batches: list[Batch], why: str) -> None:
         failure = NotStored(f"{self.observer.spec}: {why}")
@@ -280,7 +269,7 @@ class Lane:
 
     def _stored(self, store: StoreCall, outcome: object) -> None:
         """Take the outcome of a C{store}: set the next one going, then settle this one."""
-        if self.is_stalled:
+        if store.is_given_up:
             self._end_stall(store, outcome)
         # What the running turn has gathered would otherwise wait for a whole sync more.
         self._gather()
@@ -290,7 +279,9 @@ class Lane:
         failed, reason = 0, ""
         if outcome is not None:
             failed, reason = note_failures(self.observer.spec, store.parts, outcome_of_each(store.count, outcome))
-        self._note_health(reason if failed == store.count and not is_about_messages(outcome) else None)
+        if store.count:
+            is_failing = failed == store.count and not is_about_messages(outcome)
+            self._failed_at = self._monotonic() if is_failing else None
         try:
             self._learn(store)
             if store.batches:
@@ -302,18 +293,13 @@ class Lane:
             self._close_if_idle()
 
     def _end_stall(self, store: StoreCall, outcome: object) -> None:
-        self._obstacle = CLOSED if self._stays else None
+        store.is_given_up = False
         _log.warn(
             "Observer {spec} answers again, after {seconds} s: {outcome}",
             spec=self.observer.spec,
             seconds=round(self._monotonic() - store.asked, 1),
             outcome="what it was given last is stored" if outcome is None else "what it was given last is not stored",
         )
-
-    def _note_health(self, reason: str | None) -> None:
-        self._failing = reason or None
-        if reason:
-            self._failing_since = self._monotonic()
 
     def _learn(self, store: StoreCall) -> None:
         """Take note of what a C{store} cost."""
@@ -325,21 +311,41 @@ class Lane:
 
     # Opening and closing
 
-    def _can_take(self) -> bool:
-        """Try to be rid of what is in the way; tell whether it is."""
-        now = self._monotonic()
-        if self.is_stalled or now < self._open_next:
-            return False
-        try:
-            self.open()
-        except ConfigError as error:
-            self._open_next = now + OPEN_AGAIN
-            self._obstacle = str(error)
-            self._note_health(self._obstacle)
-            self._report(self.observer.spec, self._obstacle, 0)
-            return False
-        self._obstacle = None
-        return True
+    def _open_aside(self, life: LaneLife) -> None:
+        self.life = life
+        self._unfinished += 1
+        self._worker.run(self.observer.open, self._opened)
+
+    def _opened(self, outcome: object) -> None:
+        self._unfinished -= 1
+        if isinstance(outcome, BaseException):
+            self._not_opened(_config_error(self.observer, outcome))
+        elif self.life in (LaneLife.LEAVING, LaneLife.RETURNING):
+            self._close_if_idle()
+        else:
+            self.life = LaneLife.OPEN
+            self.problem = None
+            self._failed_at = None
+            self._changed()
+
+    def _not_opened(self, problem: ConfigError) -> None:
+        self.problem = problem
+        if self.life in (LaneLife.OPENING, LaneLife.LEAVING):
+            self._end()
+            return
+        self.life = LaneLife.BARRED
+        self._failed_at = self._monotonic()
+        self._open_next = self._failed_at + OPEN_AGAIN
+        self._report(self.observer.spec, str(problem), 0)
+        self._changed()
+
+    def _hurry(self) -> None:
+        """Tell an observer that waits for something outside that it should not any more."""
+        if IWaitingObserver.providedBy(self.observer):
+            try:
+                self.observer.hurry()
+            except Exception as error:
+                self._report(self.observer.spec, text_of(error), 0)
 
     def _reopened(self, outcome: object) -> None:
         if isinstance(outcome, BaseException):
@@ -348,32 +354,38 @@ class Lane:
         self._close_if_idle()
 
     def _close_if_idle(self) -> None:
-        if self._when_idle is not None and not (self._unfinished or self._pending):
-            close, self._when_idle = self._when_idle, None
-            close()
+        # What waits for the next store waits behind one that is not finished.
+        if self.life in (LaneLife.LEAVING, LaneLife.RETURNING) and not self._unfinished:
+            self._unfinished += 1
+            self._worker.run(self._let_go, self._closed)
 
-    def _close(self, stopped: Callable[[], None]) -> None:
-        if IBufferingObserver.providedBy(self.observer):
-            self._worker.run(self.observer.finish, partial(self._finished, stopped))
-        else:
-            self._finished(stopped, None)
-
-    def _finished(self, stopped: Callable[[], None], outcome: object) -> None:
-        if isinstance(outcome, BaseException):
-            self._report(self.observer.spec, text_of(outcome), 0)
-        self._worker.stop()
-        self.close()
-        if self._stays:
-            self._stays = False
-            self.start_again()
-        else:
-            stopped()
-
-    def close(self) -> None:
-        """Close the observer, if it is open; a failure is reported."""
-        if self._is_open:
-            self._is_open = False
+    def _let_go(self) -> list[str]:
+        """End and close the observer, in the worker. Return what went wrong; it is closed all the same."""
+        observer = self.observer
+        problems: list[str] = []
+        for step in (observer.finish, observer.close) if IBufferingObserver.providedBy(observer) else (observer.close,):
             try:
-                self.observer.close()
-            except Exception as error:
-                self._report(self.observer.spec, text_of(error), 0)
+                step()
+            except BaseException as error:
+                problems.append(text_of(error))
+        return problems
+
+    def _closed(self, outcome: object) -> None:
+        self._unfinished -= 1
+        for problem in cast("list[str]", outcome):
+            self._report(self.observer.spec, problem, 0)
+        if self.life is LaneLife.RETURNING:
+            self._open_aside(LaneLife.OPENING_AGAIN)
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        self.life = LaneLife.CLOSED
+        self._worker.stop()
+        self._changed()
+
+
+def _config_error(observer: IMessageObserver, error: BaseException) -> ConfigError:
+    if isinstance(error, ConfigError):
+        return error
+    return ConfigError(f"observer {observer.spec} can't be opened: {text_of(error)}")

@@ -5,20 +5,21 @@ The lanes of a chain, one for each observer: opened, looked after, exchanged and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from typing import TYPE_CHECKING
 
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from webhookrx.errors import ConfigError
-from webhookrx.interfaces import IMessageObserver
-from webhookrx.pipeline.group_commit import Lane, LaneState
+from webhookrx.pipeline.group_commit import NO_ANSWER, Lane
+from webhookrx.pipeline.lane_life import LaneLife
+
+if TYPE_CHECKING:
+    from webhookrx.interfaces import IMessageObserver, LaneState
 
 _log = Logger()
 
 _STRENGTHS = {"queued": 0, "written": 1, "durable": 2}
-
-#: Told that observers were exchanged; or why not, and then the old ones go on.
-Exchanged = Callable[[ConfigError | None], None]
 
 
 class Lanes:
@@ -27,7 +28,8 @@ class Lanes:
 
     @param observers: at least one, each once; not open yet.
     @param make_lane: makes the lane of an observer from it and a number that no other lane has had.
-    @param patience: seconds that a C{store} may run, and that an exchange waits for it.
+    @param patience: seconds that a C{store} may run, and that each step of an exchange may take.
+    @param monotonic: seconds on a clock that nobody sets.
     @ivar current: lanes that messages are for, in the order of the observers.
     """
 
@@ -36,16 +38,17 @@ class Lanes:
         observers: Sequence[IMessageObserver],
         make_lane: Callable[[IMessageObserver, int], Lane],
         patience: float,
+        monotonic: Callable[[], float],
     ) -> None:
         self.patience = patience
         self._make_lane = make_lane
+        self._monotonic = monotonic
         self._made = 0
         self.current = [self._make(observer) for observer in check_observers(observers)]
-        self._open: list[Lane] = []  # also those that only have something left to store
-        self._leaving: list[Lane] = []
-        self._wanted: Sequence[IMessageObserver] = ()
-        self._exchanged: Exchanged | None = None
-        self._leave_until = 0.0
+        self._living: list[Lane] = []  # all that are not closed, also those that only have something left to store
+        self._awaited: list[Lane] = []
+        self._await_until = 0.0
+        self._at_rest: Deferred[None] | None = None
         self._stopped: Callable[[], None] | None = None
 
     def start(self) -> None:
@@ -54,7 +57,16 @@ class Lanes:
 
         @raise ConfigError: an observer can't be opened; those before it are closed again.
         """
-        self._begin(self.current)
+        for number, lane in enumerate(self.current):
+            try:
+                lane.open()
+            except ConfigError:
+                for other in self.current[:number]:
+                    other.close()
+                raise
+        for lane in self.current:
+            lane.start()
+        self._living += self.current
 
     def reopen(self) -> None:
         """Let all observers close and open anew by name, each between two of its batches."""
@@ -62,42 +74,50 @@ class Lanes:
             lane.reopen()
 
     def look(self, now: float) -> None:
-        """Give up on observers that don't answer; called now and then."""
-        for lane in list(self._open):
+        """Give up on observers that don't answer, and try those again that are barred; called now and then."""
+        for lane in list(self._living):
             lane.look(now, self.patience)
-        if self._exchanged is not None and now >= self._leave_until:
-            for lane in self._staying_away():
-                _log.error("Observer {spec} is not waited for any longer", spec=lane.observer.spec)
-                lane.give_up()
-            self._exchange()
+        self.proceed()
 
-    def exchange(self, observers: Sequence[IMessageObserver], now: float, exchanged: Exchanged) -> None:
+    async def exchange(self, observers: Sequence[IMessageObserver]) -> None:
         """
         Have lanes to exactly these observers. One that is there already keeps its lane, as it is.
 
-        Nothing may be submitted until C{exchanged} is called, which may be at once. The others first store what was
-        submitted to them and are closed, so that a new observer can open the same file, under the same lock.
-        One that takes longer than C{patience} is left to itself: it is closed when it is done.
+        Nothing may be submitted until it is done, which may be at once. The others first store what was submitted to
+        them and are closed, so that a new observer can open the same file, under the same lock. One that takes longer
+        than C{patience} is left to itself: it is closed when it is done. One that is stalled is not waited for at all.
 
         @param observers: at least one, each once.
+        @raise ConfigError: a new observer can't be opened. All of them are closed, and the old ones stay.
         """
-        self._wanted = check_observers(observers)
-        staying = {id(observer) for observer in observers}
-        self._leaving = [lane for lane in self.current if id(lane.observer) not in staying]
-        self._leave_until = now + self.patience
-        self._exchanged = exchanged
-        for lane in self._leaving:
-            lane.hurry()
-            lane.stop(partial(self._closed, lane))
-        self._proceed()
+        # By identity: an observer may be equal to another one, or have no hash.
+        known = {id(lane.observer): lane for lane in self.current}
+        lanes = [known.get(id(observer)) or self._make(observer) for observer in check_observers(observers)]
+        leaving = [lane for lane in self.current if lane not in lanes]
+        await self._close(leaving)
+        try:
+            await self._open([lane for lane in lanes if lane not in self.current])
+        except ConfigError:
+            await self._take_back(leaving)
+            raise
+        self.current = lanes
 
     def stop(self, stopped: Callable[[], None]) -> None:
         """Store what was submitted, close the observers, and then call C{stopped}. No exchange is under way."""
         self._stopped = stopped
-        for lane in list(self._open):
-            lane.hurry()
-            lane.stop(partial(self._closed, lane))
-        self._proceed()
+        for lane in list(self._living):
+            lane.stop()
+        self.proceed()
+
+    def proceed(self) -> None:
+        """Go on with what waits for lanes, if it has waited long enough; called when one has come to rest."""
+        self._living = [lane for lane in self._living if lane.life is not LaneLife.CLOSED]
+        if self._at_rest is not None and (not self._restless() or self._monotonic() >= self._await_until):
+            at_rest, self._at_rest = self._at_rest, None
+            at_rest.callback(None)
+        if self._stopped is not None and not self._living:
+            stopped, self._stopped = self._stopped, None
+            stopped()
 
     def states(self, now: float) -> list[LaneState]:
         """Tell how each observer is doing."""
@@ -116,63 +136,60 @@ class Lanes:
         self._made += 1
         return self._make_lane(observer, self._made - 1)
 
-    def _begin(self, lanes: list[Lane]) -> None:
-        """Open and start them all, or none."""
-        opened: list[Lane] = []
+    async def _close(self, lanes: list[Lane]) -> None:
+        awaited = [lane for lane in lanes if not lane.is_stalled]
         for lane in lanes:
-            try:
-                lane.open()
-            except ConfigError:
-                for other in opened:
-                    other.close()
-                raise
-            opened.append(lane)
+            lane.stop()
+        await self._rest_of(awaited)
         for lane in lanes:
-            lane.start()
-        self._open += lanes
+            if lane.life is not LaneLife.CLOSED:
+                _log.error("Observer {spec} is not waited for any longer", spec=lane.observer.spec)
+                lane.give_up()
 
-    def _closed(self, lane: Lane) -> None:
-        self._open.remove(lane)
-        self._proceed()
+    async def _open(self, lanes: list[Lane]) -> None:
+        """
+        Open all of them, or none.
 
-    def _staying_away(self) -> list[Lane]:
-        """Return lanes that should have closed and have not."""
-        return [lane for lane in self._leaving if lane in self._open]
+        @raise ConfigError: why none.
+        """
+        self._living += lanes
+        for lane in lanes:
+            lane.begin()
+        late = await self._rest_of(lanes)
+        failed = [lane for lane in lanes if lane.life is not LaneLife.OPEN]
+        if failed:
+            for lane in lanes:
+                lane.stop()
+            await self._rest_of([lane for lane in lanes if lane not in late])
+            first = failed[0]
+            raise first.problem or ConfigError(f"observer {first.observer.spec} can't be opened: {NO_ANSWER}")
 
-    def _proceed(self) -> None:
-        """Go on with what waits for lanes to close, if it has waited long enough."""
-        if self._exchanged is not None and not self._staying_away():
-            self._exchange()
-        if self._stopped is not None and not self._open:
-            stopped, self._stopped = self._stopped, None
-            stopped()
+    def give_up(self) -> None:
+        """Fail what observers have not stored by now."""
+        for lane in list(self._living):
+            lane.give_up()
 
-    def _exchange(self) -> None:
-        """The old lanes are out of the way: open the new ones, or go back."""
-        # By identity: an observer may be equal to another one, or have no hash.
-        known = {id(lane.observer): lane for lane in self.current}
-        added = {id(observer): self._make(observer) for observer in self._wanted if id(observer) not in known}
-        problem: ConfigError | None = None
-        try:
-            self._begin(list(added.values()))
-        except ConfigError as error:
-            problem = error
-            self._go_back()
-        else:
-            lanes = known | added
-            self.current = [lanes[id(observer)] for observer in self._wanted]
-        exchanged, self._exchanged, self._leaving, self._wanted = self._exchanged, None, [], ()
-        assert exchanged is not None
-        exchanged(problem)
-
-    def _go_back(self) -> None:
+    async def _take_back(self, lanes: list[Lane]) -> None:
         """Let the lanes that were to go stay."""
-        for lane in self._leaving:
-            if lane in self._open:
-                lane.stay()
-            else:
-                lane.start_again()
-                self._open.append(lane)
+        closed = [lane for lane in lanes if lane.life is LaneLife.CLOSED]
+        self._living += closed
+        for lane in lanes:
+            lane.stay()
+        # The others were waited for already.
+        for lane in await self._rest_of(closed):
+            lane.give_up()
+
+    async def _rest_of(self, lanes: list[Lane]) -> list[Lane]:
+        """Wait until all of these have come to rest, for as long as C{patience}; return those that have not."""
+        self._awaited = lanes
+        self._await_until = self._monotonic() + self.patience
+        if self._restless():
+            self._at_rest = Deferred()
+            await self._at_rest
+        return self._restless()
+
+    def _restless(self) -> list[Lane]:
+        return [lane for lane in self._awaited if not lane.life.is_at_rest]
 
 
 def check_observers(observers: Sequence[IMessageObserver]) -> list[IMessageObserver]:
