@@ -7,7 +7,6 @@ from __future__ import annotations
 from webhookrx.config.settings import Observer
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.observers import registry
-from webhookrx.spool.spool_observer import build_spool
 
 SPOOL = "spool"
 
@@ -27,5 +26,8 @@ def build(observer: Observer, ack: str) -> IMessageObserver:
     """
     if observer.name != SPOOL:
         return registry.build(observer, ack)
+    # SQLite is for those alone who have a spool.
+    from webhookrx.spool.spool_observer import build_spool
+
     assert observer.inner is not None  # the parser has seen to it
     return build_spool(observer, registry.build(observer.inner, "durable"))

@@ -123,6 +123,7 @@ ON_THE_COMMAND_LINE = [
     Mistake({"observer": "stdout:x"}, "--observer", "takes no path"),
     Mistake({"observer": ["file:x", "file:./x"]}, "--observer", "is there twice"),
     Mistake({"observer": ["file:x", "spool:s:observer=file:x"]}, "--observer", "is there twice"),
+    Mistake({"observer": ["https://h/x"]}, "--observer", "Write http:https://"),
     Mistake({"observer": ["spool:s:observer=nope"]}, "--observer", 'no observer "nope"'),
     Mistake({"ack": "disk"}, "--ack", '"disk" is not one of durable, written, queued'),
     Mistake({"limit": "body"}, "--limit", "not of the form NAME=VALUE"),

@@ -27,9 +27,16 @@ CALLS = (
 )
 
 
+def looked_at(fd: int) -> None:
+    """
+    Stand for a sync. Whether a disk did it can't be seen from here, so that none has to; but C{fd} must be open.
+    """
+    os.fstat(fd)
+
+
 class FaultyFileSystem(FileSystem):
     """
-    The real file system, but calls fail as planned.
+    The real file system, but calls fail as planned, and a sync does not reach the disk.
 
     @ivar plans: name of a call to what its next calls do: raise an exception; for C{writev}, take so many bytes only;
         for others, return that in place of the real thing. C{None}, and the end of the plan, is the real call.
@@ -38,6 +45,9 @@ class FaultyFileSystem(FileSystem):
     @ivar poisoned: those of them that failed to sync.
     @ivar synced_again: how often a descriptor was synced that had failed to.
     """
+
+    fsync = staticmethod(looked_at)
+    fdatasync = staticmethod(looked_at)
 
     def __init__(self, **plans: Sequence[Any]) -> None:
         self.plans = {name: list(plan) for name, plan in plans.items()}

@@ -33,11 +33,18 @@ class FaultTests(SynchronousTestCase):
         self.safe: list[str] = []
         self.number = 0
         self.rotations = 0
+        self.now = 0.0
 
     def open(self, *, shared: bool = False) -> FileObserver:
         """Open an observer of the file."""
         observer = FileObserver(
-            "file:x", self.path, encode_line, "durable", shared=shared, file_system=self.file_system
+            "file:x",
+            self.path,
+            encode_line,
+            "durable",
+            shared=shared,
+            file_system=self.file_system,
+            clock=lambda: self.now,
         )
         self.addCleanup(observer.close)
         observer.open()
@@ -45,6 +52,7 @@ class FaultTests(SynchronousTestCase):
 
     def store(self, observer: FileObserver) -> bool:
         """Store some messages; note and say whether they are safe."""
+        self.now += self.random.choice((0.0, 1.0))
         texts = []
         for _ in range(self.random.randint(1, 3)):
             self.number += 1

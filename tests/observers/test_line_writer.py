@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.observers.faulty_file_system import FaultyFileSystem
-from webhookrx.observers.line_writer import MAX_PIECES, FileSystem, LineWriter
+from webhookrx.disk_space import DiskSpace
+from webhookrx.observers.line_writer import AHEAD, ASKED_AGAIN, MAX_PIECES, FileSystem, LineWriter, RoomAhead
 
 ENOSPC = OSError(errno.ENOSPC, "No space left on device")
 
@@ -167,3 +168,77 @@ class LineWriterTests(SynchronousTestCase):
 
         found = iter(line + b"\n" for line in self.content().split(b"\n"))
         self.assertTrue(all(line in found for line in good), (good, self.content()))
+
+
+class RoomAheadTests(SynchronousTestCase):
+    """How often a disk is asked for room, and what that can cost."""
+
+    FLOOR = 1000
+
+    def setUp(self) -> None:
+        """Make a disk and a clock."""
+        self.free = self.FLOOR + 10 * AHEAD
+        self.now = 0.0
+        self.asked = 0
+        self.room = RoomAhead(DiskSpace("/x", self.FLOOR, self.statvfs), lambda: self.now)
+
+    def statvfs(self, fd: str | int) -> os.statvfs_result:
+        """Say what is free."""
+        self.asked += 1
+        return os.statvfs_result((1, 1, 1 << 40, self.free, self.free, 0, 0, 0, 0, 255))
+
+    def write(self, size: int) -> None:
+        """Take room and use it."""
+        self.room.take(size, 0)
+        self.free -= size
+
+    def test_rarely(self) -> None:
+        """Small batches ask once in a while."""
+        for _ in range(1000):
+            self.now += ASKED_AGAIN / 100
+            self.write(10)
+
+        self.assertLessEqual(self.asked, 11)
+
+    def test_by_size(self) -> None:
+        """Batches that fill what was asked for ask again at once."""
+        for _ in range(8):
+            self.write(AHEAD // 2 + 1)
+
+        self.assertGreaterEqual(self.asked, 3)
+
+    def test_others_are_seen(self) -> None:
+        """What others have written is seen after a tenth of a second, not before."""
+        self.write(10)
+        self.free = self.FLOOR
+        self.write(10)
+        self.now += ASKED_AGAIN
+        self.assertRaises(OSError, self.write, 10)
+        self.free = self.FLOOR + 10
+        self.write(10)
+
+        self.assertEqual(self.FLOOR, self.free)
+
+    def test_near_the_floor(self) -> None:
+        """Where there is room for little more, each batch asks, and the last byte above the floor can be had."""
+        self.free = self.FLOOR + 25
+        self.write(10)
+        self.write(10)
+        self.assertRaises(OSError, self.write, 6)
+        self.write(5)
+
+        self.assertEqual(self.FLOOR, self.free)
+
+    @given(st.lists(st.tuples(st.integers(0, 3 * AHEAD), st.floats(0, 0.2)), max_size=40), st.integers(0, 6 * AHEAD))
+    def test_never_below(self, batches: list[tuple[int, float]], room: int) -> None:
+        """Alone on a disk it stays above the floor, and refuses only what would not."""
+        self.setUp()
+        self.free = self.FLOOR + room
+        for size, pause in batches:
+            self.now += pause
+            fits = self.free - size >= self.FLOOR
+            try:
+                self.write(size)
+            except OSError:
+                self.assertFalse(fits)
+            self.assertGreaterEqual(self.free, self.FLOOR)

@@ -6,6 +6,7 @@ import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.message.json_lines import encode_line
 from webhookrx.observers.lines import render_line_for
@@ -18,24 +19,26 @@ class RenderLineTests(SynchronousTestCase):
     def test_json(self) -> None:
         """Lines are JSON when nothing else is asked for, by one and the same function, so that observers share it."""
         for options in ({}, {"format": "json"}):
-            self.assertIs(encode_line, render_line_for("file", options))
-        self.assertEqual("hello", json.loads(render_line_for("file", {})(make_message("hello")))["MESSAGE"])
+            self.assertIs(encode_line, render_line_for(SpecOptions("file", options)))
+        self.assertEqual(
+            "hello", json.loads(render_line_for(SpecOptions("file", {}))(make_message("hello")))["MESSAGE"]
+        )
 
     def test_template(self) -> None:
         """A template renders lines; format=template beside it is welcome, not needed."""
         for options in ({"template": "<$MESSAGE>"}, {"format": "template", "template": "<$MESSAGE>"}):
-            self.assertEqual(b"<hello>\n", render_line_for("file", options)(make_message("hello")))
+            self.assertEqual(b"<hello>\n", render_line_for(SpecOptions("file", options))(make_message("hello")))
 
     def test_errors(self) -> None:
         """What can't be is an error that names the observer, the option and what is allowed."""
         cases = [
-            ({"format": "xml"}, "format=xml is not one of json, template"),
+            ({"format": "xml"}, 'format="xml" is not known; it takes json or template'),
             ({"format": "template"}, "needs template=TEXT"),
             ({"format": "json", "template": "x"}, "template= goes with format=template"),
             ({"template": "${open"}, "column 1"),
         ]
         for options, text in cases:
-            error = self.assertRaises(ConfigError, render_line_for, "stdout", options)
+            error = self.assertRaises(ConfigError, render_line_for, SpecOptions("stdout", options))
 
             self.assertIn("'stdout'", str(error))
             self.assertIn(text, str(error))

@@ -156,6 +156,22 @@ class StoreTests(PlainObserverTestCase):
         self.assertEqual([None, "no b", None], [error and str(error) for error in outcome])
         self.assertEqual(["a", "c"], self.texts())
 
+    def test_false_exception(self) -> None:
+        """An exception that counts as false is one all the same."""
+
+        class Empty(Exception):
+            def __len__(self) -> int:
+                return 0
+
+        def fail(event: object) -> None:
+            raise Empty
+
+        observer = LogObserver("observer:x", lambda: fail)
+        observer.open()
+        outcome = observer.store([make_message("a")])
+        assert outcome is not None
+        self.assertIsInstance(outcome[0], Empty)
+
     def test_later_is_never(self) -> None:
         """A Deferred or a coroutine is no word that the message is safe."""
         for name in ("answer_later", "AsyncTaker"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import socket
 import ssl
 from collections.abc import Sequence
 
@@ -294,25 +295,25 @@ class SpecTests(SynchronousTestCase):
             ("syslog:unix:log", "absolute path"),
             ("syslog:unix:/dev/log:1", "absolute path"),
             (f"syslog:unix:/{'x' * 107}", "107 bytes"),
-            ("syslog:udp:host:facility=nonsense", "facility=nonsense", "local7", "0 to 23"),
-            ("syslog:udp:host:facility=24", "facility=24"),
-            ("syslog:udp:host:severity=8", "severity=8", "emerg", "0 to 7"),
-            ("syslog:udp:host:app_name=${", "app_name=${", "column 1"),
-            ("syslog:udp:host:template=$(x)", "template=$(x)", "format-json"),
-            ("syslog:udp:host:sd_id=meta", "sd_id=meta", "meta@32473"),
-            ("syslog:udp:host:bom=maybe", "bom=maybe", "yes or no"),
-            ("syslog:udp:host:timeout=0s", "timeout=0s", "at most 1h"),
-            ("syslog:udp:host:timeout=2h", "timeout=2h"),
-            ("syslog:udp:host:timeout=soon", "timeout=soon", "duration"),
-            ("syslog:udp:host:max_size=0", "max_size=0", "at least one byte"),
-            ("syslog:udp:host:max_size=x", "max_size=x", "10MiB"),
-            ("syslog:tcp:host:1:framing=x", "framing=x", "octet-counting, newline"),
+            ("syslog:udp:host:facility=nonsense", 'facility="nonsense"', "local7", "0 to 23"),
+            ("syslog:udp:host:facility=24", 'facility="24"'),
+            ("syslog:udp:host:severity=8", 'severity="8"', "emerg", "0 to 7"),
+            ("syslog:udp:host:app_name=${", 'app_name="${"', "column 1"),
+            ("syslog:udp:host:template=$(x)", 'template="$(x)"', "format-json"),
+            ("syslog:udp:host:sd_id=meta", 'sd_id="meta"', "meta@32473"),
+            ("syslog:udp:host:bom=maybe", 'bom="maybe"', "yes or no"),
+            ("syslog:udp:host:timeout=0s", 'timeout="0s"', "1ms or more"),
+            ("syslog:udp:host:timeout=2h", 'timeout="2h"', "1h or less"),
+            ("syslog:udp:host:timeout=soon", 'timeout="soon"', "such as 30s"),
+            ("syslog:udp:host:max_size=0", 'max_size="0"', "1B or more"),
+            ("syslog:udp:host:max_size=x", 'max_size="x"', "10MiB"),
+            ("syslog:tcp:host:1:framing=x", 'framing="x"', "octet-counting or newline"),
             ("syslog:tls:host:framing=newline", "framing=", "syslog:tcp: only"),
             ("syslog:tcp:host:1:ca_file=/x", "ca_file=", "syslog:tls: only"),
             ("syslog:udp:host:server_name=x", "server_name=", "syslog:tls: only"),
             ("syslog:tls:host:server_name=", "server_name= is empty"),
             ("syslog:tls:host:server_name=a b", "'a b'"),
-            ("syslog:tls:host:ca_file=", "ca_file= is empty"),
+            ("syslog:tls:host:ca_file=", 'ca_file="" is not a file'),
             ("syslog:tls:host:ca_file=/does/not/exist", "/does/not/exist"),
             ("syslog:tls:host:cert_file=/x", "go together"),
         ):
@@ -372,6 +373,21 @@ class SpecTests(SynchronousTestCase):
         for wrong in (other_key, locked_key, cert_file):
             spec = f"syslog:tls:localhost:ca_file={ca_file}:cert_file={cert_file}:key_file={wrong}"
             self.assertIn(wrong, str(self.assertRaises(ConfigError, self.build, spec)))
+
+    def test_certificates_go_wrong(self) -> None:
+        """When a file is not what it was, the next connection is not made, and the reason is told."""
+        directory = os.path.abspath(self.mktemp())
+        os.mkdir(directory)
+        ca_file = write_ca_file(directory, "ca", Authority("authority"))
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            observer = self.build(f"syslog:tls:127.0.0.1:{server.getsockname()[1]}:ca_file={ca_file}")
+            write(ca_file, b"")
+            observer.open()
+            self.addCleanup(observer.close)
+            error = self.assertRaises(Unavailable, observer.store, [b"one"])
+
+        self.assertIn("ca_file: ", str(error))
+        self.assertIn(ca_file, str(error))
 
 
 class DescribeTests(SynchronousTestCase):

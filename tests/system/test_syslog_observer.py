@@ -393,7 +393,7 @@ class TLSTests(Case):
         write_ca_file(self.files, "ca", self.authority)
         self.assertIsNone(store(observer, "three"))
 
-        self.assertIn("No such file", str(missing))
+        self.assertIn("does not exist", str(missing))
         self.assertIn("certificate was not accepted", str(wrong))
         wait_until(lambda: [text_of(frame) for frame in server.frames()] == ["one", "two", "three"])
 
@@ -541,7 +541,7 @@ class DatagramTests(Case):
 
         error = self.assertRaises(Unavailable, store, observer, "one")
 
-        self.assertEqual("/does/not/exist: No such file or directory", str(error))
+        self.assertEqual("/does/not/exist: does not exist or directory", str(error))
 
 
 class PatienceTests(SynchronousTestCase):

@@ -147,7 +147,8 @@ def _checked_observer(text: str, surroundings: Surroundings, ack: str) -> Observ
     names = surroundings.observer_names
     for each in _with_inner(observer):
         if each.name not in names:
-            raise ConfigError(f"There is no observer {quoted(each.name)}. {suggestion(each.name, names)}")
+            hint = f"Write http:{each.name}://…" if each.name == "https" else suggestion(each.name, names)
+            raise ConfigError(f"There is no observer {quoted(each.name)}. {hint}")
     surroundings.check_observer(observer, ack)
     return observer
 

@@ -27,7 +27,14 @@ MISLEADING: Final = (
 #: With more different characters than this, one slow pass is faster than as many fast ones.
 _MANY: Final = 6
 
-_ESCAPES: Final = {char: f"\\u{ord(char):04x}" for char in MISLEADING}
+JSON_ESCAPES: Final = {char: f"\\u{ord(char):04x}" for char in MISLEADING}
+"""What a JSON encoder leaves as it is inside a string, though it should not reach a person so."""
+
+TEXT_ESCAPES: Final = {
+    **{chr(code): f"\\x{code:02x}" for code in range(0x20)},
+    **{char: f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}" for char in MISLEADING},
+} | {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+"""The same for plain text, and all that may end a line there or move a cursor."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -60,7 +67,7 @@ def encode_line(message: Message) -> bytes:
     text = _encode(values)
     # The encoder has escaped C0. What is left stands in strings only, where an escape means the same.
     if not text.isascii() or b"\x7f" in text:
-        text = escape(text.decode(), _ESCAPES).encode()
+        text = escape(text.decode(), JSON_ESCAPES).encode()
     if "ISODATE" in values:
         return text + b"\n"
     if not values:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from webhookrx.message.json_lines import MISLEADING, escape
+from webhookrx.message.json_lines import TEXT_ESCAPES, escape
 from webhookrx.message.macros import NANOSECONDS, macro_value, value_text
 from webhookrx.message.message import Message
 from webhookrx.message.template import Template
@@ -46,11 +46,6 @@ _NOT_PRINTUSASCII: Final = re.compile(r"[^!-~]")
 _NOT_SD_NAME: Final = re.compile(r'[^!-~]|[="\]]')
 _SD_ID: Final = re.compile(r'(?:(?![="\]@])[!-~])+@[0-9]+(?:\.[0-9]+)*')
 _SD_ESCAPED: Final = re.compile(r'["\\\]]')
-
-_ESCAPES: Final = {
-    **{char: f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}" for char in MISLEADING},
-    **{chr(code): f"\\x{code:02x}" for code in range(0x20)},
-} | {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 _APP_NAME: Final = Template.parse("${PROGRAM:-webhookrx}")
 _TEXT: Final = Template.parse("${MESSAGE}")
@@ -131,7 +126,7 @@ class SyslogFormat:
 
     def _param_value(self, text: str) -> str:
         """Escape what would end a PARAM-VALUE, section 6.3.3."""
-        return _SD_ESCAPED.sub(r"\\\g<0>", escape(text, _ESCAPES) if self.one_line else text)
+        return _SD_ESCAPED.sub(r"\\\g<0>", escape(text, TEXT_ESCAPES) if self.one_line else text)
 
 
 def timestamp(received_ns: int) -> str:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from webhookrx.message.json_lines import MISLEADING, encode_object, escape
+from webhookrx.message.json_lines import TEXT_ESCAPES, encode_object, escape
 from webhookrx.message.macros import macro_value, value_text
 from webhookrx.message.message import Message
 
@@ -41,20 +41,13 @@ _AFTER_DOLLAR = re.compile(
 
 _LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
-#: What may end a line, move a cursor, change what a person sees, or not encode.
-_ESCAPES: Final = {
-    **{chr(code): f"\\x{code:02x}" for code in range(0x20)},
-    **{char: f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}" for char in MISLEADING},
-    **{chr(code): f"\\u{code:04x}" for code in range(0xD800, 0xE000)},
-} | {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
-
 
 def _as_is(text: str) -> str:
     return text
 
 
 def _on_one_line(text: str) -> str:
-    return escape(text, _ESCAPES)
+    return escape(text, TEXT_ESCAPES)
 
 
 def _parse_macro(name: str, rest: str) -> _Macro:

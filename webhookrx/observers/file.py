@@ -8,20 +8,20 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
-from webhookrx.config.options import parse_flag
+from webhookrx.config.spec_options import SpecOptions
 from webhookrx.disk_space import DiskSpace
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.observers.line_file import LineFile
 from webhookrx.observers.line_writer import FileSystem, LineWriter
 from webhookrx.observers.lines import LINE_OPTIONS, RenderLine, render_line_for
-from webhookrx.quantities import parse_size
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared
@@ -53,6 +53,7 @@ class FileObserver:
     @param mode: permission bits of a file that is created, whatever the umask.
     @param min_free: bytes of the disk that stay free; None for what L{DiskSpace} takes then.
     @param shared: other processes append to it as well.
+    @param clock: seconds on the monotonic clock.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class FileObserver:
         min_free: int | None = None,
         shared: bool = False,
         file_system: FileSystem | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.spec = spec
         self.prepare = render_line
@@ -81,6 +83,7 @@ class FileObserver:
             durable=self._sync_wanted,
             shared=shared,
             disk_space=DiskSpace(path, min_free, file_system.statvfs),
+            clock=clock,
         )
         self._writer: LineWriter | None = None
         self._lock: FileLock | None = None
@@ -201,36 +204,26 @@ def build_file(spec: str, args: Sequence[str], options: Mapping[str, str], ack: 
 
     @raise ConfigError: an argument or option is wrong, or the file can't be there.
     """
+    reader = SpecOptions("file", options)
     if len(args) != 1 or not args[0]:
         raise ConfigError(
             f"observer 'file' takes one path, file:PATH, but {spec!r} has {len(args)}; "
             r"a colon that belongs to a path or a template is written \:"
         )
-    text = options.get("mode", f"{DEFAULT_MODE:04o}")
-    if not _MODE.fullmatch(text):
-        raise ConfigError(f"observer 'file': mode={text} is not three octal digits, such as 0640")
     observer = FileObserver(
         spec,
         args[0],
-        render_line_for("file", options),
+        render_line_for(reader),
         ack,
-        int(text, 8),
-        min_free=_min_free(options.get("min_free")),
-        shared=_shared(options.get("share", "no")),
+        reader.read("mode", DEFAULT_MODE, _mode),
+        min_free=reader.size("min_free", None),
+        shared=reader.flag("share", False),
     )
     observer.check()
     return observer
 
 
-def _min_free(text: str | None) -> int | None:
-    try:
-        return None if text is None else parse_size(text)
-    except ValueError as error:
-        raise ConfigError(f"observer 'file': min_free={text}: {error}") from error
-
-
-def _shared(text: str) -> bool:
-    try:
-        return parse_flag(text)
-    except ConfigError:
-        raise ConfigError(f"observer 'file': share={text} is not yes or no") from None
+def _mode(text: str) -> int:
+    if not _MODE.fullmatch(text):
+        raise ValueError("it takes three octal digits, such as 0640")
+    return int(text, 8)

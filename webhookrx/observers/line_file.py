@@ -5,10 +5,12 @@ A file of lines by its name, opened so that nothing that is there spoils what co
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from webhookrx.observers.file_lock import FileLock
+from webhookrx.observers.file_lock import FileLock, one_at_a_time
 from webhookrx.observers.line_writer import FileSystem, LineWriter, SharedLineWriter, ends_inside_line
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ class LineFile:
     @param mode: permission bits of a file that is created, whatever the umask.
     @param durable: its name is to survive a power cut.
     @param shared: other processes append to it as well; then it must be a regular file.
-    @param disk_space: asked before each batch.
+    @param disk_space: says whether the disk has room.
+    @param clock: seconds on the monotonic clock.
     """
 
     def __init__(
@@ -38,6 +41,7 @@ class LineFile:
         durable: bool,
         shared: bool,
         disk_space: DiskSpace,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._file_system = file_system
         self._path = path
@@ -45,6 +49,7 @@ class LineFile:
         self._durable = durable
         self._shared = shared
         self._disk_space = disk_space
+        self._clock = clock
 
     def open(self, *, end_in_doubt: bool = False) -> tuple[LineWriter, FileLock | None]:
         """
@@ -67,14 +72,14 @@ class LineFile:
         try:
             file_system.set_blocking(fd, True)
             kind = SharedLineWriter if self._shared else LineWriter
-            writer = kind(file_system, fd, disk_space=self._disk_space)
+            writer = kind(file_system, fd, disk_space=self._disk_space, clock=self._clock)
             if writer.is_regular:
                 lock = FileLock(file_system, fd, shared=self._shared)
                 if created:
                     file_system.fchmod(fd, self._mode)
                 if self._durable:
                     self._sync_directory(created=created)
-                writer.torn = not created and self._ends_inside_line(end_in_doubt)
+                writer.torn = not created and self._ends_inside_line(fd, end_in_doubt)
         except BaseException:
             if lock is not None:
                 lock.release()
@@ -101,20 +106,28 @@ class LineFile:
         finally:
             self._file_system.close(fd)
 
-    def _ends_inside_line(self, end_in_doubt: bool) -> bool:
-        """Tell whether a crash has left the file without a line end. Not readable is taken for yes: it costs a byte."""
+    def _ends_inside_line(self, fd: int, end_in_doubt: bool) -> bool:
+        """
+        Tell whether a crash has left the file without a line end. Not readable is taken for yes: it costs a byte.
+
+        @param fd: the file, open for writing.
+        """
         try:
             reader = self._file_system.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except PermissionError:
             return True
         try:
-            torn = ends_inside_line(self._file_system, reader)
-            size = self._file_system.fstat(reader).st_size
-            if end_in_doubt and size and not torn:
-                self._renew_line_end(size)
+            if not end_in_doubt:
+                return ends_inside_line(self._file_system, reader)
+            # The last byte must not become another process's between the look at it and the write.
+            with one_at_a_time(self._file_system, fd):
+                torn = ends_inside_line(self._file_system, reader)
+                size = self._file_system.fstat(reader).st_size
+                if size and not torn:
+                    self._renew_line_end(size)
+            return torn
         finally:
             self._file_system.close(reader)
-        return torn
 
     def _renew_line_end(self, size: int) -> None:
         """

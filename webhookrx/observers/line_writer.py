@@ -9,7 +9,8 @@ import fcntl
 import os
 import select
 import stat
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 #: More pieces than this the kernel refuses in one call (C{IOV_MAX}, Linux).
 MAX_PIECES = 1024
+
+#: Bytes that are asked for beside those of a batch, so that the next ones have their room already.
+AHEAD = 1024**2
+#: Seconds for which that answer holds.
+ASKED_AGAIN = 0.1
 
 _LINE_END = ord("\n")
 
@@ -54,6 +60,43 @@ class FileSystem:
         poll.poll()
 
 
+class RoomAhead:
+    """
+    Asks a disk for the room of many batches at once, where it has that much: most of them are small.
+
+    What is written by leave of this never takes the disk below its floor. What others write meanwhile is seen
+    L{ASKED_AGAIN} seconds later at most.
+
+    @param disk_space: knows the floor.
+    @param clock: seconds on the monotonic clock.
+    """
+
+    def __init__(self, disk_space: DiskSpace, clock: Callable[[], float]) -> None:
+        self._disk_space = disk_space
+        self._clock = clock
+        self._left = 0
+        self._until = clock()
+
+    def take(self, size: int, fd: int) -> None:
+        """
+        Take room for some bytes, which are written next.
+
+        @raise OSError: as L{DiskSpace.check}; there is room for none of them.
+        """
+        now = self._clock()
+        if size > self._left or now >= self._until:
+            self._left = 0
+            try:
+                self._disk_space.check(size + AHEAD, fd)
+            except OSError:
+                # So near the floor, each batch asks for itself.
+                self._disk_space.check(size, fd)
+                return
+            self._left = size + AHEAD
+            self._until = now + ASKED_AGAIN
+        self._left -= size
+
+
 class LineWriter:
     """
     Owns one file descriptor that lines are appended to.
@@ -62,18 +105,24 @@ class LineWriter:
     writers; so the next batch begins with a line end. The torn bytes stay visible, on a line of their own.
 
     @param torn: what is there already ends inside a line.
-    @param disk_space: asked before each batch whether the disk has room for it, if there is a disk.
+    @param disk_space: says whether the disk has room for a batch, if there is a disk; see L{RoomAhead}.
+    @param clock: seconds on the monotonic clock.
     @ivar torn: the file ends inside a line, as far as this writer knows. Who else writes may set it.
     @ivar is_regular: it is a regular file, so that a sync makes it survive a power cut.
     @ivar is_closed: it can't be used any more.
     """
 
     def __init__(
-        self, file_system: FileSystem, fd: int, torn: bool = False, disk_space: DiskSpace | None = None
+        self,
+        file_system: FileSystem,
+        fd: int,
+        torn: bool = False,
+        disk_space: DiskSpace | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._file_system = file_system
         self._fd = fd
-        self._disk_space = disk_space
+        self._room = None if disk_space is None else RoomAhead(disk_space, clock)
         self.torn = torn
         self.is_regular = stat.S_ISREG(file_system.fstat(fd).st_mode)
         self.is_closed = False
@@ -100,8 +149,8 @@ class LineWriter:
 
         @raise OSError: some of it, or all, is not written.
         """
-        if self._disk_space is not None and self.is_regular:
-            self._disk_space.check(sum(map(len, lines)), self._fd)
+        if self._room is not None and self.is_regular:
+            self._room.take(sum(map(len, lines)), self._fd)
         if self.torn:
             lines = [b"\n", *lines]
         for start in range(0, len(lines), MAX_PIECES):

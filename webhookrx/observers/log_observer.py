@@ -82,7 +82,7 @@ class LogObserver:
     def store(self, batch: Sequence[Prepared]) -> list[Exception | None] | None:
         """Give it each message; return what it raised for each, or None when it took them all."""
         errors = [self._give(message) for message in cast("Sequence[Message]", batch)]
-        return errors if any(errors) else None
+        return errors if any(error is not None for error in errors) else None
 
     def reopen(self) -> None:
         """Do nothing: an C{ILogObserver} has no such call."""

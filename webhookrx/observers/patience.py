@@ -8,6 +8,7 @@ import select
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from math import ceil, inf
 from typing import Final, Protocol
 
@@ -48,7 +49,8 @@ class Patience:
         """Let every wait end soon, from any thread: the one that is under way, and all to come."""
         if not self._hurried:
             self._hurried = True
-            self._rope.send(b"!")
+            with suppress(OSError):  # it may have been closed just now
+                self._rope.send(b"!")
 
     def left(self) -> float:
         """Return the seconds to the deadline, never less than 0."""

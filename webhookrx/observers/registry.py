@@ -16,13 +16,6 @@ from zope.interface.verify import verifyObject
 
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver, IObserverFactory
-from webhookrx.observers.file import FILE_OPTIONS, build_file
-from webhookrx.observers.http_post import build_http
-from webhookrx.observers.http_settings import HTTP_OPTIONS
-from webhookrx.observers.log_observer import build_log_observer
-from webhookrx.observers.stdout import STDOUT_OPTIONS, build_stdout
-from webhookrx.observers.syslog import build_syslog
-from webhookrx.observers.syslog_options import SYSLOG_OPTIONS
 
 if TYPE_CHECKING:
     from twisted.logger import LogEvent
@@ -37,12 +30,45 @@ class _BuiltIn(NamedTuple):
     options: tuple[str, ...]
 
 
-_BUILT_IN = {
-    "file": _BuiltIn(build_file, FILE_OPTIONS),
-    "http": _BuiltIn(build_http, HTTP_OPTIONS),
-    "observer": _BuiltIn(build_log_observer, ()),
-    "stdout": _BuiltIn(build_stdout, STDOUT_OPTIONS),
-    "syslog": _BuiltIn(build_syslog, SYSLOG_OPTIONS),
+def _file() -> _BuiltIn:
+    from webhookrx.observers.file import FILE_OPTIONS, build_file
+
+    return _BuiltIn(build_file, FILE_OPTIONS)
+
+
+def _http() -> _BuiltIn:
+    from webhookrx.observers.http_post import build_http
+    from webhookrx.observers.http_settings import HTTP_OPTIONS
+
+    return _BuiltIn(build_http, HTTP_OPTIONS)
+
+
+def _log_observer() -> _BuiltIn:
+    from webhookrx.observers.log_observer import build_log_observer
+
+    return _BuiltIn(build_log_observer, ())
+
+
+def _stdout() -> _BuiltIn:
+    from webhookrx.observers.stdout import STDOUT_OPTIONS, build_stdout
+
+    return _BuiltIn(build_stdout, STDOUT_OPTIONS)
+
+
+def _syslog() -> _BuiltIn:
+    from webhookrx.observers.syslog import build_syslog
+    from webhookrx.observers.syslog_options import SYSLOG_OPTIONS
+
+    return _BuiltIn(build_syslog, SYSLOG_OPTIONS)
+
+
+#: Name to what imports it: an HTTP client, say, is megabytes that only those pay for who send by HTTP.
+_BUILT_IN: dict[str, Callable[[], _BuiltIn]] = {
+    "file": _file,
+    "http": _http,
+    "observer": _log_observer,
+    "stdout": _stdout,
+    "syslog": _syslog,
 }
 
 
@@ -59,9 +85,10 @@ def build(observer: Observer, ack: str) -> IMessageObserver:
     @raise ConfigError: the name, an argument or an option is unknown or wrong, or a plugin is broken.
     """
     options = dict(observer.options)
-    built_in = _BUILT_IN.get(observer.name)
-    if built_in is None:
+    find = _BUILT_IN.get(observer.name)
+    if find is None:
         return _build_by_plugin(observer, options, ack)
+    built_in = find()
     for key in options:
         if key not in built_in.options:
             known = (

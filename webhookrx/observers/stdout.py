@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
+from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.observers.line_writer import FileSystem, LineWriter
@@ -116,4 +117,4 @@ def build_stdout(spec: str, args: Sequence[str], options: Mapping[str, str], ack
     """
     if args:
         raise ConfigError("observer 'stdout' takes no argument, only options such as format=json")
-    return StdoutObserver(spec, render_line_for("stdout", options), ack)
+    return StdoutObserver(spec, render_line_for(SpecOptions("stdout", options)), ack)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from zope.interface import implementer
 
-from webhookrx.errors import Rejected, Unavailable
+from webhookrx.config.spec_options import SpecOptions
+from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
 from webhookrx.observers.patience import Patience
 from webhookrx.observers.sockets import describe
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from webhookrx.message.message import Message
     from webhookrx.message.rfc5424 import SyslogFormat
 
-#: Opens a connection, or raises C{OSError}.
+#: Opens a connection; raises C{OSError}, or L{ConfigError} for files that are wrong by now.
 Connect: TypeAlias = Callable[[Patience], Connection]
 
 
@@ -89,8 +90,9 @@ class SyslogObserver:
 
     def hurry(self) -> None:
         """End what waits within a second, and what is to come as well."""
-        if self._patience is not None:
-            self._patience.hurry()
+        patience = self._patience  # another thread may close it
+        if patience is not None:
+            patience.hurry()
 
     def store(self, batch: Sequence[Prepared]) -> list[Exception | None] | None:
         """
@@ -144,6 +146,9 @@ class SyslogObserver:
         except OSError as error:
             self._disconnect()
             raise Unavailable(f"{self._server}: {describe(error)}") from error
+        except ConfigError as error:
+            # The files of certificates, read anew, are not what they were at the start.
+            raise Unavailable(f"{self._server}: {error.problem}") from error
 
     def _is_connected(self) -> bool:
         """Look whether the connection is still there, and forget it when not."""
@@ -164,13 +169,14 @@ class SyslogObserver:
             connection.close()
 
 
-def build_syslog(spec: str, args: Sequence[str], options: Mapping[str, str], ack: str) -> SyslogObserver:
+def build_syslog(spec: str, args: Sequence[str], given: Mapping[str, str], ack: str) -> SyslogObserver:
     """
     Make the observer of C{syslog:tcp:HOST:PORT}, C{syslog:tls:HOST[:PORT]}, C{syslog:udp:HOST[:PORT]} or
     C{syslog:unix:PATH}, with any of L{webhookrx.observers.syslog_options.SYSLOG_OPTIONS}. Nothing is connected.
 
     @raise ConfigError: an argument or option is wrong, or a file of certificates.
     """
+    options = SpecOptions("syslog", given)
     destination = read_destination(spec, args)
     check_belongs(destination.transport, options)
     octet_counting = destination.transport == "tls" or (
@@ -187,7 +193,7 @@ def build_syslog(spec: str, args: Sequence[str], options: Mapping[str, str], ack
     )
 
 
-def _connect_for(destination: Destination, options: Mapping[str, str]) -> Connect:
+def _connect_for(destination: Destination, options: SpecOptions) -> Connect:
     transport, host, port = destination
     if transport == "tcp":
         frame = octet_counted if read_framing(options) == "octet-counting" else line

@@ -19,7 +19,7 @@ from webhookrx.observers.sockets import connect_socket, connect_to_host, shake_h
 
 #: Puts the frame of a stream around one message.
 Frame: TypeAlias = Callable[[bytes], bytes]
-#: Reads the certificates and makes a context of them, or raises C{OSError}.
+#: Reads the certificates and makes a context of them, or raises L{webhookrx.errors.ConfigError}.
 MakeContext: TypeAlias = Callable[[], ssl.SSLContext]
 
 SHORTEST_PROBATION: Final = 0.25
@@ -204,6 +204,7 @@ def connect_tls(
 
     @param server_name: what the certificate must be for; sent as SNI.
     @raise OSError: the handshake failed, too.
+    @raise webhookrx.errors.ConfigError: C{make_context} can't make one.
     """
     context = make_context()
     stream, took = connect_to_host(host, port, socket.SOCK_STREAM, patience)

@@ -5,30 +5,28 @@ The arguments and options of C{syslog:}, read and checked; nothing is connected.
 from __future__ import annotations
 
 import os
-import ssl
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
-from webhookrx.config.settings import TLS
-from webhookrx.config.tls_files import check_trust, load_key_and_chain
+from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.message.rfc5424 import FACILITIES, SEVERITIES, SyslogFormat, check_sd_id
 from webhookrx.message.template import Template
+from webhookrx.observers.client_tls import TLS_OPTIONS, make_context, read_client_tls
 from webhookrx.observers.syslog_connection import MakeContext
-from webhookrx.quantities import parse_duration, parse_size
-
-T = TypeVar("T")
 
 FRAMINGS: Final = ("octet-counting", "newline")
-DEFAULT_TIMEOUT: Final = "10s"
+DEFAULT_TIMEOUT: Final = 10.0
+SHORTEST_TIMEOUT: Final = 0.001
 LONGEST_TIMEOUT: Final = 3600.0
 # A receiver that finds a message too long may close the connection, and what is in flight behind it is lost in
 # silence. 64 KiB is the default limit of syslog-ng; RFC 5424 section 6.1 obliges nobody to more than 480 bytes.
-DEFAULT_MAX_SIZE: Final = "64KiB"
+DEFAULT_MAX_SIZE: Final = 64 * 1024
 
 _FORMAT_OPTIONS: Final = ("facility", "severity", "app_name", "template", "sd_id", "bom")
 _TCP_OPTIONS: Final = ("framing",)
-_TLS_OPTIONS: Final = ("ca_file", "cert_file", "key_file", "server_name")
+_TLS_OPTIONS: Final = (*TLS_OPTIONS, "server_name")
 SYSLOG_OPTIONS: Final = (*_FORMAT_OPTIONS, "timeout", "max_size", *_TCP_OPTIONS, *_TLS_OPTIONS)
 
 #: Transport to its registered port, RFC 5425 section 4.1 and RFC 5426 section 3.3. Plain TCP never got one (RFC 6587).
@@ -80,7 +78,7 @@ def read_destination(spec: str, args: Sequence[str]) -> Destination:
     return Destination(transport, args[1], port)
 
 
-def check_belongs(transport: str, options: Mapping[str, str]) -> None:
+def check_belongs(transport: str, options: SpecOptions) -> None:
     """
     @raise ConfigError: an option has no meaning with this transport.
     """
@@ -90,104 +88,76 @@ def check_belongs(transport: str, options: Mapping[str, str]) -> None:
                 raise _wrong(f"{name}= goes with syslog:{owner}: only, not with syslog:{transport}:")
 
 
-def read_format(options: Mapping[str, str], *, one_line: bool) -> SyslogFormat:
+def read_format(options: SpecOptions, *, one_line: bool) -> SyslogFormat:
     """
     @param one_line: the framing can't carry line feeds.
     @raise ConfigError: an option is wrong.
     """
-    given: dict[str, object] = {}
-    for option, name, read in (
-        ("facility", "facility", _facility),
-        ("severity", "severity", _severity),
-        ("app_name", "app_name", Template.parse),
-        ("template", "text", Template.parse),
-        ("sd_id", "sd_id", _sd_id),
-        ("bom", "bom", _yes_or_no),
-    ):
-        if option in options:
-            given[name] = _read(option, options[option], read)
-    return SyslogFormat(one_line=one_line, **given)  # type: ignore[arg-type]
+    standard = SyslogFormat()
+    return SyslogFormat(
+        facility=options.read("facility", standard.facility, _facility),
+        severity=options.read("severity", standard.severity, _severity),
+        app_name=options.read("app_name", standard.app_name, Template.parse),
+        text=options.read("template", standard.text, Template.parse),
+        sd_id=options.read("sd_id", standard.sd_id, _sd_id),
+        bom=options.flag("bom", standard.bom),
+        one_line=one_line,
+    )
 
 
-def read_framing(options: Mapping[str, str]) -> str:
+def read_framing(options: SpecOptions) -> str:
     """
     @return: one of L{FRAMINGS}.
     @raise ConfigError: it is none.
     """
-    return _read("framing", options.get("framing", FRAMINGS[0]), _framing)
+    return options.choice("framing", FRAMINGS, FRAMINGS[0])
 
 
-def read_timeout(options: Mapping[str, str]) -> float:
+def read_timeout(options: SpecOptions) -> float:
     """
     @return: seconds.
-    @raise ConfigError: it is no duration, or none that makes sense.
+    @raise ConfigError: it is no length of time, or none that makes sense.
     """
-    return _read("timeout", options.get("timeout", DEFAULT_TIMEOUT), _timeout)
+    return options.duration("timeout", DEFAULT_TIMEOUT, at_least=SHORTEST_TIMEOUT, at_most=LONGEST_TIMEOUT)
 
 
-def read_max_size(options: Mapping[str, str]) -> int:
+def read_max_size(options: SpecOptions) -> int:
     """
     @return: bytes.
     @raise ConfigError: it is no size, or 0.
     """
-    return _read("max_size", options.get("max_size", DEFAULT_MAX_SIZE), _max_size)
+    return options.size("max_size", DEFAULT_MAX_SIZE, at_least=1)
 
 
-def read_server_name(options: Mapping[str, str], host: str) -> str:
+def read_server_name(options: SpecOptions, host: str) -> str:
     """
     @return: what the certificate of the server must be for.
     @raise ConfigError: it is no name.
     """
-    name = options.get("server_name", host)
+    name = options.given.get("server_name", host)
     if not name:
         raise _wrong("server_name= is empty; leave it out to mean the host")
     _check_host(name)
     return name
 
 
-def read_tls(options: Mapping[str, str]) -> MakeContext:
+def read_tls(options: SpecOptions) -> MakeContext:
     """
     Check the files as they are now.
 
     @return: reads them again and makes a context: TLS 1.2 or later, certificate and host name of the server verified.
     @raise ConfigError: a file is missing or wrong, or C{cert_file} and C{key_file} do not go together.
     """
-    ca_file, cert_file, key_file = (options.get(name) for name in ("ca_file", "cert_file", "key_file"))
-    for name in ("ca_file", "cert_file", "key_file"):
-        if options.get(name) == "":
-            raise _wrong(f"{name}= is empty; name a file in PEM format")
-    if (cert_file is None) != (key_file is None):
-        raise _wrong("cert_file= and key_file= go together")
-
-    def make_context() -> ssl.SSLContext:
-        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=ca_file)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        if cert_file is not None:
-            # Without a pass phrase OpenSSL would ask the terminal for one.
-            context.load_cert_chain(cert_file, key_file, password=lambda: "")
-        return context
-
+    make = partial(make_context, read_client_tls(options))
     try:
-        check_trust(TLS("", "", ca_file=ca_file))
-        if cert_file is not None and key_file is not None:
-            load_key_and_chain(TLS(key_file, cert_file))
-        make_context()
+        make()
     except ConfigError as error:
         raise _wrong(error.problem) from None
-    except OSError as error:
-        raise _wrong(f"the files of ca_file=, cert_file= and key_file= can't be used: {error}") from error
-    return make_context
+    return make
 
 
 def _wrong(problem: str) -> ConfigError:
     return ConfigError(f"observer 'syslog': {problem}")
-
-
-def _read(option: str, text: str, read: Callable[[str], T]) -> T:
-    try:
-        return read(text)
-    except ValueError as error:
-        raise _wrong(f"{option}={text}: {error}") from error
 
 
 def _check_host(text: str) -> None:
@@ -228,35 +198,9 @@ def _number_of(text: str, names: Sequence[str]) -> int:
         return names.index(text)
     if text.isascii() and text.isdecimal() and len(text) <= 2 and int(text) < len(names):
         return int(text)
-    raise ValueError(f"it is one of {', '.join(names)}, or a number from 0 to {len(names) - 1}")
+    raise ValueError(f"it takes {', '.join(names)}, or a number from 0 to {len(names) - 1}")
 
 
 def _sd_id(text: str) -> str:
     check_sd_id(text)
     return text
-
-
-def _yes_or_no(text: str) -> bool:
-    if text not in ("yes", "no"):
-        raise ValueError("it is yes or no")
-    return text == "yes"
-
-
-def _framing(text: str) -> str:
-    if text not in FRAMINGS:
-        raise ValueError(f"it is one of {', '.join(FRAMINGS)}")
-    return text
-
-
-def _timeout(text: str) -> float:
-    seconds = parse_duration(text)
-    if not 0 < seconds <= LONGEST_TIMEOUT:
-        raise ValueError("it is more than 0s and at most 1h")
-    return seconds
-
-
-def _max_size(text: str) -> int:
-    size = parse_size(text)
-    if not size:
-        raise ValueError("it is at least one byte")
-    return size
