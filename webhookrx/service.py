@@ -252,7 +252,7 @@ class ReceiverService(Service):
         self._admin.listeners.commit(admin_change)
         self._loaded = time.time()
         if same:
-            return "the settings are the same"
+            return "the settings are the same; files were read and opened anew"
         self._say_how_it_is()
         return f"{len(settings.sources)} sources, {len(listeners)} endpoints, {len(observers)} observers"
 

@@ -97,8 +97,11 @@ def quoted_spec(text: str) -> str:
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Return a sentence that names the nearest known word, or all of them when none is near."""
     names = sorted(known)
-    folded = {name.lower(): name for name in reversed(names)}
+    return nearest(word, names) or f"Known are {', '.join(names)}."
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return a question that names the nearest known word; nothing when none is near."""
+    folded = {name.lower(): name for name in sorted(known, reverse=True)}
     near = difflib.get_close_matches(word.lower(), folded, n=1)
-    if near:
-        return f"Did you mean {quoted(folded[near[0]])}?"
-    return f"Known are {', '.join(names)}."
+    return f"Did you mean {quoted(folded[near[0]])}?" if near else ""

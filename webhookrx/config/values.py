@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from webhookrx.config.files import absolute
 from webhookrx.config.options import BY_NAME, Kind, parse_flag
-from webhookrx.config.problems import COMMAND_LINE, Place, Problems, quoted, suggestion
+from webhookrx.config.problems import COMMAND_LINE, Place, Problems, nearest, quoted
 from webhookrx.config.written import Layer, Text, Written
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration, parse_duration
@@ -84,7 +84,7 @@ class Values:
         choices = BY_NAME[name].choices
         if choices and value not in choices:
             self.problems.error(
-                f"{quoted(value)} is not one of {', '.join(choices)}. {suggestion(value, choices)}".strip(),
+                f"{quoted(value)} is not one of {', '.join(choices)}. {nearest(value, choices)}".strip(),
                 self.place(name),
             )
             value = default

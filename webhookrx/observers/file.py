@@ -207,7 +207,7 @@ def build_file(spec: str, args: Sequence[str], options: Mapping[str, str], ack: 
     reader = SpecOptions("file", options)
     if len(args) != 1 or not args[0]:
         raise ConfigError(
-            f"observer 'file' takes one path, file:PATH, but {spec!r} has {len(args)}; "
+            f"observer 'file' takes one path, file:PATH, but {spec!r} has {len([arg for arg in args if arg])}; "
             r"a colon that belongs to a path or a template is written \:"
         )
     observer = FileObserver(
