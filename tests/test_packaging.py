@@ -19,7 +19,6 @@ MODULES = {
     "prometheus-client": "prometheus_client",
     "pyopenssl": "OpenSSL",
     "pyyaml": "yaml",
-    "service-identity": "service_identity",
 }
 
 

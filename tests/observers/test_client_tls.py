@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import ssl
-from typing import NamedTuple
+from functools import partial
+from ipaddress import ip_address
+from typing import ClassVar, NamedTuple
 
+from cryptography import x509
 from OpenSSL import SSL
 from twisted.internet.error import ConnectionAborted
 from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
@@ -19,8 +23,19 @@ from zope.interface.verify import verifyObject
 
 from tests.system.certificates import Authority, Identity, self_signed, write, write_ca_file
 from tests.tls.in_memory import ClosingTransport
+from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
-from webhookrx.observers.client_tls import ClientTLS, OneHostPolicy, make_creator, ssl_reason
+from webhookrx.observers import client_tls
+from webhookrx.observers.client_tls import (
+    TLS_OPTIONS,
+    ClientTLS,
+    OneHostPolicy,
+    WrongHost,
+    make_context,
+    make_creator,
+    read_client_tls,
+    ssl_reason,
+)
 
 
 class Greeter(Protocol):
@@ -74,6 +89,24 @@ def meet(creator: IOpenSSLClientConnectionCreator, context: ssl.SSLContext) -> M
     if transport.disconnecting:
         client.connectionLost(Failure(ConnectionAborted()))
     return Meeting(heard, server.version(), greeter.lost)
+
+
+def shakes_hands(client_context: ssl.SSLContext, host: str, server_context: ssl.SSLContext) -> bool:
+    """Return whether a client takes a server for that host."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_context.wrap_bio(to_client, to_server, server_hostname=host)
+    server = server_context.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(4):
+        try:
+            client.do_handshake()
+        except ssl.SSLWantReadError:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                server.do_handshake()
+        except ssl.SSLCertVerificationError:
+            return False
+        else:
+            return True
+    raise AssertionError("the handshake does not come to an end")
 
 
 class _TLSTests(SynchronousTestCase):
@@ -150,6 +183,93 @@ class VerifyTests(_TLSTests):
         self.assertEqual(b"", old.heard)
 
 
+def address(text: str) -> x509.IPAddress:
+    """Return an address as a name in a certificate."""
+    return x509.IPAddress(ip_address(text))
+
+
+class NamesTests(_TLSTests):
+    """Which certificates are for a host, in Twisted's connections and in those of the standard library."""
+
+    #: Host, the names in the certificate, and whether it is for the host. The common name is the host each time.
+    TABLE: ClassVar[list[tuple[str, list[x509.GeneralName], bool]]] = [
+        ("localhost", [x509.DNSName("localhost")], True),
+        ("localhost", [x509.DNSName("LocalHost")], True),
+        ("localhost", [x509.DNSName("logs.example.com"), x509.DNSName("localhost")], True),
+        ("localhost", [x509.DNSName("*"), x509.DNSName("localhost")], True),
+        ("localhost", [], False),
+        ("localhost", [x509.RFC822Name("localhost@example.com")], False),
+        ("localhost", [x509.UniformResourceIdentifier("https://localhost/")], False),
+        ("localhost", [x509.DNSName("logs.example.com")], False),
+        ("localhost", [x509.DNSName("*")], False),
+        ("logs.example.com", [x509.DNSName("*.example.com")], True),
+        ("logs.example.com", [x509.DNSName("*.com")], False),
+        ("logs.example.com", [x509.DNSName("*.*.com")], False),
+        ("logs.example.com", [x509.DNSName("l*.example.com")], False),
+        ("a.logs.example.com", [x509.DNSName("*.example.com")], False),
+        ("example.com", [x509.DNSName("*.example.com")], False),
+        ("logs.example", [x509.DNSName("*.example")], False),
+        ("log_server", [x509.DNSName("log_server")], True),
+        ("127.0.0.1", [address("127.0.0.1")], True),
+        ("127.0.0.1", [x509.DNSName("127.0.0.1"), address("127.0.0.1")], True),
+        ("127.0.0.1", [address("127.0.0.2")], False),
+        ("127.0.0.1", [x509.DNSName("127.0.0.1")], False),
+        ("127.0.0.1", [x509.DNSName("*.0.0.1")], False),
+        ("127.0.0.1", [], False),
+        ("::1", [address("::1")], True),
+        ("::1", [address("::2"), x509.DNSName("localhost")], False),
+    ]
+
+    def test_twisted(self) -> None:
+        """A server with another certificate hears nothing, and the reason is told in words."""
+        for host, names, is_for in self.TABLE:
+            with self.subTest(f"{host} {names}"):
+                server = self.server(self.authority.issue(host, names=names))
+
+                met = meet(make_creator(host, ClientTLS(self.ca_file)), server)
+
+                if is_for:
+                    self.assertEqual((b"hello", None), (met.heard, met.lost))
+                else:
+                    assert met.lost is not None
+                    self.assertEqual(
+                        (b"", f"the certificate is not for {host}"),
+                        (met.heard, str(met.lost.check(WrongHost) and met.lost.value)),
+                    )
+
+    def test_standard_library(self) -> None:
+        """The same servers get as far with the other."""
+        context = make_context(ClientTLS(self.ca_file))
+        for host, names, is_for in self.TABLE:
+            with self.subTest(f"{host} {names}"):
+                server = self.server(self.authority.issue(host, names=names))
+
+                self.assertIs(is_for, shakes_hands(context, host, server))
+
+    def test_server_name(self) -> None:
+        """The server is told which name is meant, so that it can choose a certificate; an address is not a name."""
+        told: list[str | None] = []
+        server = self.server(self.authority.issue("server"))
+        server.sni_callback = lambda connection, name, context: told.append(name)
+        for host in ("localhost", "127.0.0.1", "::1"):
+            meet(make_creator(host, ClientTLS(self.ca_file)), server)
+
+        self.assertEqual(["localhost", None, None], told)
+
+    def test_trouble(self) -> None:
+        """Whatever goes wrong while a certificate is looked at, it is not let through."""
+
+        def fail(certificate: object, host: object) -> bool:
+            raise MemoryError
+
+        self.patch(client_tls, "is_for", fail)
+
+        met = meet(make_creator("localhost", ClientTLS(self.ca_file)), self.server(self.authority.issue("server")))
+
+        self.assertEqual(b"", met.heard)
+        self.assertIsNotNone(met.lost)
+
+
 class OwnCertificateTests(_TLSTests):
     """What it shows."""
 
@@ -190,10 +310,11 @@ class FilesTests(_TLSTests):
             (ClientTLS(None, cert_file, other_key), "cert_file, key_file: ", other_key),
         ]:
             with self.subTest(tls):
-                error = str(self.assertRaises(ConfigError, make_creator, "localhost", tls))
+                for make in (partial(make_creator, "localhost"), make_context):
+                    error = str(self.assertRaises(ConfigError, make, tls))
 
-                self.assertTrue(error.startswith(option), error)
-                self.assertIn(named, error)
+                    self.assertTrue(error.startswith(option), error)
+                    self.assertIn(named, error)
 
     def test_refused_by_openssl(self) -> None:
         """A certificate that OpenSSL does not take is told, too."""
@@ -207,6 +328,53 @@ class FilesTests(_TLSTests):
         error = self.assertRaises(ConfigError, make_creator, "h", ClientTLS(None, cert_file, key_file))
 
         self.assertIn("ca md too weak", str(error))
+
+    def test_refused_by_the_standard_library(self) -> None:
+        """So is one that it does not take."""
+
+        def refuse(context: ssl.SSLContext, *files: object, **options: object) -> None:
+            raise ssl.SSLError(1, "ca md too weak")
+
+        self.patch(ssl.SSLContext, "load_cert_chain", refuse)
+        key_file, cert_file = self.authority.issue("client").write(self.directory, "client")
+
+        error = str(self.assertRaises(ConfigError, make_context, ClientTLS(None, cert_file, key_file)))
+
+        self.assertIn("ca md too weak", error)
+        self.assertIn("cert_file", error)
+
+
+class ContextTests(_TLSTests):
+    """What sockets of the standard library get."""
+
+    def test_verifies(self) -> None:
+        """It verifies certificate and host name, from TLS 1.2 on, by the authorities that are named."""
+        key_file, cert_file = self.authority.issue("client").write(self.directory, "client")
+        context = make_context(ClientTLS(self.ca_file, cert_file, key_file))
+
+        self.assertEqual((ssl.CERT_REQUIRED, True), (context.verify_mode, context.check_hostname))
+        self.assertEqual(ssl.TLSVersion.TLSv1_2, context.minimum_version)
+        self.assertEqual(1, context.cert_store_stats()["x509_ca"])
+
+
+class OptionTests(SynchronousTestCase):
+    """The options that name the files."""
+
+    def test_read(self) -> None:
+        """Each is what it says, and none must be there."""
+        given = {"ca_file": "/ca", "cert_file": "/c", "key_file": "/k", "timeout": "1s"}
+
+        self.assertEqual(ClientTLS("/ca", "/c", "/k"), read_client_tls(SpecOptions("x", given)))
+        self.assertEqual(ClientTLS(), read_client_tls(SpecOptions("x", {})))
+
+    def test_wrong(self) -> None:
+        """A certificate goes with a key, and no name is empty."""
+        for given in ({"cert_file": "/c"}, {"key_file": "/k"}):
+            error = str(self.assertRaises(ConfigError, read_client_tls, SpecOptions("x", given)))
+            self.assertEqual("observer 'x': cert_file= and key_file= go together", error)
+        for key in TLS_OPTIONS:
+            error = str(self.assertRaises(ConfigError, read_client_tls, SpecOptions("x", {key: ""})))
+            self.assertIn(f'{key}="" is not a file', error)
 
 
 class ReasonTests(SynchronousTestCase):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from threading import Condition
 from typing import TYPE_CHECKING, Any, cast
 
 from OpenSSL import SSL
-from service_identity import VerificationError
 from treq.testing import RequestTraversalAgent
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.error import ConnectionDone, ConnectionLost, ConnectionRefusedError, DNSLookupError
@@ -21,9 +21,11 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 from zope.interface import implementer
 
-from webhookrx.observers.client_tls import ClientTLS, make_creator
+from webhookrx.observers.client_tls import ClientTLS, WrongHost, make_creator
 from webhookrx.observers.http_answers import Answer
 from webhookrx.observers.http_client import HURRIED, Client, NoAnswer, describe, make_client
+from webhookrx.observers.http_connection import BadAnswer
+from webhookrx.observers.http_exchange import AnswerBody
 
 if TYPE_CHECKING:
     from twisted.web.client import HTTPConnectionPool
@@ -159,6 +161,44 @@ class PostTests(_ClientTests):
         self.inbox.status, self.inbox.body, self.inbox.fields = 503, b"b" * 5000, {b"Retry-After": b"7"}
         self.assertEqual(Answer(503, "7", b"b" * 4096), self.client.post(b""))
 
+    def test_as_sent(self) -> None:
+        """An answer that is packed stays so: a few bytes of it could become any number. None is asked for."""
+        packed = gzip.compress(b"a" * 1_000_000)
+        self.inbox.body, self.inbox.fields = packed, {b"Content-Encoding": b"gzip"}
+
+        self.assertEqual(Answer(200, None, packed[:4096]), self.client.post(b""))
+        self.assertEqual([b"identity"], self.inbox.requests[0][3].getRawHeaders(b"accept-encoding"))
+
+    def test_malformed_retry_after(self) -> None:
+        """A Retry-After of any bytes makes no failure of an answer; with messages that are safe it says nothing."""
+        self.inbox.fields = {b"Retry-After": b"\xff\xfe"}
+        self.assertEqual(Answer(200, None, b"fine"), self.client.post(b""))
+
+        self.inbox.status = 503
+        self.assertEqual(Answer(503, "\xff\xfe", b"fine"), self.client.post(b""))
+
+    def test_malformed_fields(self) -> None:
+        """Nor does any other field."""
+        self.inbox.fields = dict.fromkeys(
+            (b"Set-Cookie", b"Content-Type", b"Content-Encoding", b"Location"), b"\xff;=\xfe"
+        )
+
+        self.assertEqual(Answer(200, None, b"fine"), self.client.post(b""))
+
+    def test_failure_after_the_head(self) -> None:
+        """What goes wrong in the body of an answer leaves its status as it is."""
+
+        ended: list[AnswerBody] = []
+
+        def fail(body: AnswerBody, data: bytes) -> None:
+            raise MemoryError
+
+        self.patch(AnswerBody, "makeConnection", fail)
+        self.patch(AnswerBody, "end", lambda body: ended.append(body))
+
+        self.assertEqual(Answer(200), self.client.post(b""))
+        self.assertEqual(1, len(ended))
+
     def test_redirection(self) -> None:
         """A redirection is an answer: nobody follows it."""
         self.inbox.status, self.inbox.fields = 307, {b"Location": b"http://127.0.0.1/other"}
@@ -290,7 +330,8 @@ class DescribeTests(SynchronousTestCase):
             (ResponseNeverReceived([Failure(ConnectionDone())]), "the connection was closed without an answer"),
             (RequestTransmissionFailed([Failure(ConnectionLost())]), "the connection was closed without an answer"),
             (ResponseNeverReceived([Failure(SSL.Error([("a", "", "bad thing")]))]), "TLS: bad thing"),
-            (VerificationError(errors=[]), "TLS: the certificate is not for this host name"),
+            (WrongHost("the certificate is not for h"), "TLS: the certificate is not for h"),
+            (ResponseFailed([Failure(BadAnswer("too long"))]), "too long"),
             (ConnectionRefusedError(), "Connection was refused by other side"),
             (DNSLookupError("no h"), "DNS lookup failed: no h"),
             (ResponseFailed([Failure(ValueError("s3cret \x1b"))]), "what it answers is not HTTP"),

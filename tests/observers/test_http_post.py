@@ -360,16 +360,47 @@ class HurryTests(_HTTPTests):
     def test_pause(self) -> None:
         """A pause ends at once; there is one more try."""
         self.open(retry_for="1h")
+        self.server.play = lambda body: NoAnswer("connection refused")
+        wait = self.clock.wait
+
+        def stop(timeout: float | None = None) -> bool:
+            if len(self.server.bodies) == 3:
+                self.observer.hurry()
+            return wait(timeout)
+
+        self.patch(self.clock, "wait", stop)
+
+        self.assertRaises(Unavailable, self.send, "a")
+        self.assertEqual(4, len(self.server.bodies))
+
+    def test_request(self) -> None:
+        """A request that is under way is the last try."""
+        self.open(retry_for="1h")
 
         def stop(body: bytes) -> NoAnswer:
             if len(self.server.bodies) == 3:
                 self.observer.hurry()
-            return NoAnswer("connection refused")
+            return NoAnswer("no answer within 3 s")
 
         self.server.play = stop
 
         self.assertRaises(Unavailable, self.send, "a")
-        self.assertEqual(4, len(self.server.bodies))
+        self.assertEqual(3, len(self.server.bodies))
+
+    def test_while_reopening(self) -> None:
+        """Told between the making of a new client and its first use, the new one is in a hurry too."""
+        self.open()
+        make_client = self.observer._make_client
+
+        def stop() -> Client:
+            client = make_client()
+            self.observer.hurry()
+            return client
+
+        self.patch(self.observer, "_make_client", stop)
+        self.observer.reopen()
+
+        self.assertEqual(["hurry", "hurry", "close"], self.server.log)
 
     def test_one_try(self) -> None:
         """From then on each request is tried once."""
@@ -461,16 +492,22 @@ class FilesTests(_HTTPTests):
 
     def test_no_secret_in_errors(self) -> None:
         """A server that repeats a secret does not bring it into an error."""
-        self.server.play = lambda body: Answer(403, body=b"token hunter2hunter2 and key swordfish are bad")
-        self.open(
-            retry_for="0s",
-            token_file=self.write(b"hunter2hunter2\n"),
-            headers_file=self.write(b"X-Key: swordfish\n"),
-        )
+        self.server.play = lambda body: Answer(403, body=b"the token hunter%32hunter2, and swordfi")
+        token_file, headers_file = self.write(b"hunter2hunter2\n"), self.write(b"X-Key: swordfish\n")
+        for files in ({"token_file": token_file}, {"headers_file": headers_file}):
+            with self.subTest(files):
+                self.open(retry_for="0s", **files)
 
-        error = self.assertRaises(Unavailable, self.send, "a")
+                error = self.assertRaises(Unavailable, self.send, "a")
 
-        self.assertTrue(str(error).endswith(": token *** and key *** are bad"), str(error))
+                self.assertEqual(Answer(403).describe(), str(error))
+
+    def test_excerpt(self) -> None:
+        """Without a secret its words are told."""
+        self.server.play = lambda body: Answer(403, body=b"who are you?")
+        self.open(retry_for="0s")
+
+        self.assertTrue(str(self.assertRaises(Unavailable, self.send, "a")).endswith(": who are you?"))
 
     def test_build(self) -> None:
         """Each file is read when the observer is built, and what is wrong names option and file."""

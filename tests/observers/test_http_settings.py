@@ -154,9 +154,9 @@ class RefusedTests(SynchronousTestCase):
             ("ftp://logs.example.com/", "does not begin with http"),
             ("https:///in", "names no host"),
             ("https://h:0/", "port 0"),
-            ("https://h:66000/", "is not a URL"),
-            ("https://[::1/", "is not a URL"),
-            ("https://h/a b", "no spaces"),
+            ("https://h:66000/", "is malformed"),
+            ("https://[::1/", "is malformed"),
+            ("https://h/a b", "a space"),
             ("https://h/\u00e9", "beyond ASCII"),
             ("https://h/in#part", "fragment"),
         ]:
@@ -172,6 +172,27 @@ class RefusedTests(SynchronousTestCase):
                 self.assertIn("token_file=", error)
                 self.assertNotIn("s3cret", error)
 
+    def test_mistyped_password(self) -> None:
+        """Nor where the URL is not one, whatever is wrong with it."""
+        for url in (
+            "//user:s3cret@h/x",
+            "https:/user:s3cret@h/",
+            "https:////user:s3cret@h/",
+            "https://user:se/s3cret@h/",
+            "https://[h/s3cret@h/",
+            "https://h:s3/cret:s3cret@h/",
+            "https://h/ s3cret@h/",
+            "https://h/#s3cret@h",
+            "ftp://h/s3cret@h",
+        ):
+            with self.subTest(url):
+                self.assertNotIn("s3cret", str(self.assertRaises(ConfigError, read, url)))
+
+    def test_scheme_left_out(self) -> None:
+        """With one C{http:} forgotten, what is left of the URL begins with slashes; the way to write it is told."""
+        for url in ("//h/x", "//user:s3cret@h/x"):
+            self.assertIn("http:http://HOST/PATH", str(self.assertRaises(ConfigError, read, url)))
+
     def test_at_sign_elsewhere(self) -> None:
         """An at sign in the path or the query is no password."""
         self.assertEqual(["h", "h"], [read(url).host for url in ("https://h/@me", "https://h?to=me@example.com")])
@@ -184,29 +205,29 @@ class RefusedTests(SynchronousTestCase):
     def test_options(self) -> None:
         """A value that is not allowed, or an option without its partner, is named."""
         for options, problem in [
-            ({"format": "xml"}, "format=xml is not one of ndjson, json, each, lines"),
+            ({"format": "xml"}, 'format="xml" is not known; it takes ndjson, json, each or lines'),
             ({"format": "lines"}, "needs template="),
             ({"format": "json", "template": "x"}, "template= goes with format=each or format=lines"),
             ({"template": "${"}, "template="),
-            ({"batch": "0"}, "batch=0"),
-            ({"batch": "many"}, "batch=many"),
-            ({"batch_size": "0"}, "batch_size=0 is too small"),
-            ({"batch_size": "big"}, "batch_size=: 'big' is not a size"),
+            ({"batch": "0"}, 'batch="0" is not a count; it takes a whole number from 1 on'),
+            ({"batch": "many"}, 'batch="many" is not a count'),
+            ({"batch_size": "0"}, 'batch_size="0" is not enough; it takes 1B or more'),
+            ({"batch_size": "big"}, 'batch_size="big" is not a size; it takes bytes'),
             ({"format": "each", "batch": "2"}, "batch= does not go with format=each"),
             ({"template": "x", "batch_size": "2"}, "batch_size= does not go with format=each"),
-            ({"gzip": "true"}, "gzip=true is not one of no, yes"),
-            ({"method": "GET"}, "method=GET is not one of POST, PUT"),
-            ({"content_type": "a\nb"}, "is not a media type"),
-            ({"content_type": ""}, "is not a media type"),
-            ({"content_type": "\u00e9"}, "is not a media type"),
+            ({"gzip": "si"}, 'gzip="si" is not yes or no; it takes yes, on, true, no, off or false'),
+            ({"method": "GET"}, 'method="GET" is not known; it takes POST or PUT'),
+            ({"content_type": "a\nb"}, "it takes a media type"),
+            ({"content_type": ""}, "it takes a media type"),
+            ({"content_type": "\u00e9"}, "it takes a media type"),
             ({"auth_scheme": "Token"}, "auth_scheme= goes with token_file="),
-            ({"auth_scheme": "two words", "token_file": "/t"}, "is not one word"),
+            ({"auth_scheme": "two words", "token_file": "/t"}, "it takes one word"),
             ({"cert_file": "/c"}, "go together"),
             ({"key_file": "/k"}, "go together"),
-            ({"timeout": "0"}, "timeout=0 is too small"),
-            ({"timeout": "long"}, "timeout=: 'long' is not a duration"),
-            ({"retry_for": "-1"}, "retry_for=:"),
-            ({"allow_plaintext": "maybe"}, "allow_plaintext=maybe"),
+            ({"timeout": "0"}, 'timeout="0" is not enough; it takes 1ms or more'),
+            ({"timeout": "long"}, 'timeout="long" is not a length of time'),
+            ({"retry_for": "-1"}, 'retry_for="-1" is not a length'),
+            ({"allow_plaintext": "maybe"}, 'allow_plaintext="maybe"'),
         ]:
             with self.subTest(options):
                 error = str(self.assertRaises(ConfigError, read, **options))

@@ -35,6 +35,12 @@ A_YEAR_LATER = datetime(2021, 1, 1, tzinfo=UTC)
 A_YEAR_BEFORE = datetime(2097, 1, 1, tzinfo=UTC)
 FAR_AWAY = datetime(2098, 1, 1, tzinfo=UTC)
 
+LOCAL_NAMES = (
+    x509.DNSName("localhost"),
+    x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+    x509.IPAddress(ipaddress.ip_address("::1")),
+)
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -78,21 +84,23 @@ class Authority:
         *,
         not_before: datetime = LONG_AGO,
         not_after: datetime = FAR_AWAY,
+        names: Sequence[x509.GeneralName] = LOCAL_NAMES,
     ) -> Identity:
         """
-        Issue a certificate for C{localhost}, 127.0.0.1 and ::1.
+        Issue a certificate.
 
         @param usages: the extended key usages; an empty sequence leaves the extension out.
+        @param names: the subject alternative names; an empty sequence leaves the extension out.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _leaf_builder(_name(name), self._subject, key, usages, not_before, not_after)
+        builder = _leaf_builder(_name(name), self._subject, key, usages, not_before, not_after, names)
         return Identity(key, _sign(builder, self.key), self.intermediates)
 
 
 def self_signed(name: str) -> Identity:
     """A certificate for clients and servers that nobody but itself vouches for."""
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _leaf_builder(_name(name), _name(name), key, (CLIENT, SERVER), LONG_AGO, FAR_AWAY)
+    builder = _leaf_builder(_name(name), _name(name), key, (CLIENT, SERVER), LONG_AGO, FAR_AWAY, LOCAL_NAMES)
     return Identity(key, _sign(builder, key))
 
 
@@ -167,18 +175,15 @@ def _leaf_builder(
     usages: Sequence[x509.ObjectIdentifier],
     not_before: datetime,
     not_after: datetime,
+    names: Sequence[x509.GeneralName],
 ) -> x509.CertificateBuilder:
-    names = [
-        x509.DNSName("localhost"),
-        x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-        x509.IPAddress(ipaddress.ip_address("::1")),
-    ]
     builder = (
         _builder(subject, issuer, key, not_before, not_after)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(ca=False), critical=True)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
     )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False) if usages else builder
 
 

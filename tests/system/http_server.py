@@ -111,6 +111,53 @@ class PostServer:
         request.close_connection = reply.close
 
 
+class RudeServer:
+    """
+    Listens on a port of 127.0.0.1 as soon as it is made, and does with each connection what it is told.
+
+    @param behave: is called in a thread with each connection; whatever becomes of that, the connection is over.
+    @param context: TLS, if any.
+    @ivar begun: how many connections there were.
+    @ivar ended: how many of them are over.
+    """
+
+    def __init__(self, behave: Callable[[socket.socket], object], context: ssl.SSLContext | None = None) -> None:
+        self.begun = self.ended = 0
+        self._behave = behave
+        self._context = context
+        self._listener = socket.socket()
+        # The connections inherit it: little that is sent to them stays unread in the kernel.
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen()
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop listening."""
+        # A close alone does not wake the thread.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.begun += 1
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        connection.settimeout(_IDLE)
+        try:
+            with self._context.wrap_socket(connection, server_side=True) if self._context else connection as open_one:
+                self._behave(open_one)
+        except OSError:
+            pass
+        self.ended += 1
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import select
 import shutil
+import socket
 import ssl
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
+from threading import Event
 
+from cryptography import x509
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from tests.system.certificates import Authority, write_ca_file
-from tests.system.http_server import PostServer, Reply
+from tests.system.certificates import Authority, write, write_ca_file
+from tests.system.http_server import PostServer, Reply, RudeServer
 from tests.system.receiver import PATIENCE, Receiver, wait_until
 from webhookrx.errors import Rejected, Unavailable
 from webhookrx.observers.http_post import HTTPObserver, build_http
@@ -51,7 +56,15 @@ class _ObserverTests(TestCase):
         self.addCleanup(server.stop)
         return server
 
-    def open(self, server: PostServer, scheme: str = "http", **options: str) -> HTTPObserver:
+    def serve_rudely(
+        self, behave: Callable[[socket.socket], object], context: ssl.SSLContext | None = None
+    ) -> RudeServer:
+        """Start one that behaves badly."""
+        server = RudeServer(behave, context)
+        self.addCleanup(server.stop)
+        return server
+
+    def open(self, server: PostServer | RudeServer, scheme: str = "http", **options: str) -> HTTPObserver:
         """Open an observer that posts to a server."""
         url = f"{scheme}://127.0.0.1:{server.port}/in?x=1"
         observer = build_http(f"http:{url}", (url,), options, "durable")
@@ -68,6 +81,17 @@ def store(observer: HTTPObserver, *texts: str) -> Deferred[Sequence[Exception | 
 def texts(server: PostServer) -> list[str]:
     """Return the texts of what is stored."""
     return [json.loads(line)["MESSAGE"] for line in server.lines()]
+
+
+def stream(begin: bytes, more: bytes) -> Callable[[socket.socket], None]:
+    """Begin an answer at once, and go on with it for ever, without a look at the request."""
+
+    def behave(connection: socket.socket) -> None:
+        connection.sendall(begin)
+        while True:
+            connection.sendall(more)
+
+    return behave
 
 
 class PlainTests(_ObserverTests):
@@ -212,6 +236,88 @@ class PlainTests(_ObserverTests):
         self.assertLessEqual(len(server.posted), 2)
 
 
+class RudeTests(_ObserverTests):
+    """Servers that want to be a burden."""
+
+    #: More than the kernel takes from one who writes while the other does not read.
+    LARGE = "x" * 8_000_000
+
+    async def test_streams(self) -> None:
+        """One that reads nothing and sends without end is rid of its connection at once, over TLS too."""
+        authority = Authority("authority")
+        ca_file = write_ca_file(self.directory, "ca", authority)
+        key_file, cert_file = authority.issue("server").write(self.directory, "server")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert_file, key_file)
+        head = b"HTTP/1.1 503 No\r\nContent-Length: 99999999999\r\n\r\n"
+        for scheme, server, options in [
+            ("http", self.serve_rudely(stream(head, b"x" * 16_000)), {}),
+            ("https", self.serve_rudely(stream(head, b"x" * 16_000), context), {"ca_file": ca_file}),
+        ]:
+            observer = self.open(server, scheme, timeout="20s", retry_for="0s", **options)
+
+            for _ in range(3):
+                error = await self.assertFailure(store(observer, self.LARGE), Unavailable)
+                self.assertTrue(str(error).startswith("it answers 503 "), str(error))
+
+            await deferToThread(wait_until, lambda server=server: server.ended == 3, "the end of each connection")
+            self.assertEqual(3, server.begun)
+
+    async def test_silent(self) -> None:
+        """One that does neither is given up after the timeout, with its connection."""
+        over = Event()
+        server = self.serve_rudely(lambda connection: self.wait_for_reset(connection, over))
+        observer = self.open(server, timeout="500ms", retry_for="0s")
+
+        error = await self.assertFailure(store(observer, self.LARGE), Unavailable)
+
+        self.assertEqual("no answer within 0.5 s", str(error))
+        await deferToThread(wait_until, over.is_set, "the reset")
+
+    def wait_for_reset(self, connection: socket.socket, over: Event) -> None:
+        """Read nothing, and take note once there is nobody at the other end."""
+        poll = select.poll()
+        poll.register(connection, select.POLLERR | select.POLLHUP)
+        if poll.poll(1000 * PATIENCE):
+            over.set()
+
+    async def test_endless_heads(self) -> None:
+        """A head that never ends is cut off."""
+        for begin, more in [
+            (b"HTTP/1.1 200 OK\r\n", b"X: " + b"y" * 15_000 + b"\r\n"),
+            (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+        ]:
+            server = self.serve_rudely(stream(begin, more))
+            observer = self.open(server, timeout="20s", retry_for="0s")
+
+            error = await self.assertFailure(store(observer, "a"), Unavailable)
+
+            self.assertEqual("the head of its answer is longer than 64 KiB", str(error))
+            await deferToThread(wait_until, lambda server=server: server.ended, "the end of the connection")
+
+    async def test_early(self) -> None:
+        """One that says that it has the messages when it can't have them is not believed."""
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        server = self.serve_rudely(lambda connection: (connection.sendall(answer), time.sleep(SLACK)))
+        observer = self.open(server, timeout="20s", retry_for="0s")
+
+        error = await self.assertFailure(store(observer, self.LARGE), Unavailable)
+
+        self.assertEqual("it answered before it had the request", str(error))
+
+    async def test_packed(self) -> None:
+        """An answer is not unpacked, however often it says that it is packed."""
+        bomb = gzip.compress(gzip.compress(bytes(20_000_000)))
+        server = self.serve()
+        server.replies = [Reply(400, {"Content-Encoding": "gzip, gzip"}, bomb)]
+        observer = self.open(server)
+
+        outcomes = await store(observer, "a")
+
+        assert outcomes is not None
+        self.assertIn(r": \x8b\u0008", str(outcomes[0]))
+
+
 class TLSTests(_ObserverTests):
     """Over TLS."""
 
@@ -274,6 +380,20 @@ class TLSTests(_ObserverTests):
         error = await self.assertFailure(store(observer, "a"), Unavailable)
 
         self.assertEqual(("TLS: certificate verify failed", []), (str(error), server.posted))
+
+    async def test_other_host(self) -> None:
+        """A server whose certificate names no host, or not this one, gets nothing, and least of all a token."""
+        token_file = write(os.path.join(self.directory, "token"), b"a-token\n")
+        for names in ([], [x509.RFC822Name("root@127.0.0.1")], [x509.DNSName("127.0.0.1")], [x509.DNSName("*")]):
+            key_file, cert_file = self.authority.issue("127.0.0.1", names=names).write(self.directory, "other")
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(cert_file, key_file)
+            server = self.serve(context)
+            observer = self.open(server, "https", ca_file=self.ca_file, token_file=token_file, retry_for="0s")
+
+            error = await self.assertFailure(store(observer, "a"), Unavailable)
+
+            self.assertEqual(("TLS: the certificate is not for 127.0.0.1", []), (str(error), server.posted))
 
     async def test_plain_server(self) -> None:
         """A server without TLS gets nothing."""

@@ -4,24 +4,34 @@ TLS of an observer that connects to another machine: whom it trusts, and what it
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
+from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509 import load_pem_x509_certificates
 from OpenSSL import SSL
-from twisted.internet.ssl import Certificate, optionsForClientTLS, platformTrust, trustRootFromCertificates
+from OpenSSL.crypto import X509
+from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
+from twisted.internet.ssl import Certificate, CertificateOptions, platformTrust, trustRootFromCertificates
+from twisted.python.failure import Failure
 from twisted.web.iweb import IPolicyForHTTPS
 from zope.interface import implementer
 
 from webhookrx.config.files import read_file
 from webhookrx.config.settings import TLS
-from webhookrx.config.tls_files import check_trust, load_key_and_chain
+from webhookrx.config.spec_options import SpecOptions
+from webhookrx.config.tls_files import PrivateKey, check_trust, load_key_and_chain
 from webhookrx.errors import ConfigError
 
 if TYPE_CHECKING:
     from twisted.internet._sslverify import IOpenSSLTrustRoot
-    from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
+    from twisted.protocols.tls import TLSMemoryBIOProtocol
+
+
+TLS_OPTIONS: Final = ("ca_file", "cert_file", "key_file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +47,76 @@ class ClientTLS:
     cert_file: str | None = None
     key_file: str | None = None
 
+    def check(self) -> tuple[PrivateKey, list[x509.Certificate]] | None:
+        """
+        Read the files as they are now.
+
+        @return: key and chain to show; None when there are none.
+        @raise ConfigError: a file is missing, unreadable or wrong; the text names option and file.
+        """
+        try:
+            check_trust(TLS("", "", ca_file=self.ca_file))
+        except ConfigError as error:
+            raise ConfigError(f"ca_file: {error.problem}") from None
+        if self.cert_file is None or self.key_file is None:
+            return None
+        try:
+            return load_key_and_chain(TLS(self.key_file, self.cert_file))
+        except ConfigError as error:
+            raise ConfigError(f"cert_file, key_file: {error.problem}") from None
+
+
+def read_client_tls(options: SpecOptions) -> ClientTLS:
+    """
+    Read L{TLS_OPTIONS}; no file is looked at.
+
+    @raise ConfigError: one of them names nothing, or has no partner.
+    """
+    files = {key: options.given[key] for key in TLS_OPTIONS if key in options}
+    for key, path in files.items():
+        if not path:
+            raise options.misfit(key, "a file", "the name of one in PEM format")
+    if ("cert_file" in files) != ("key_file" in files):
+        raise options.problem("cert_file= and key_file= go together")
+    return ClientTLS(**files)
+
 
 def make_creator(host: str, tls: ClientTLS) -> IOpenSSLClientConnectionCreator:
     """
-    Read the files as they are now, and return what gives connections to a host their TLS: 1.2 or 1.3, with the
-    certificate verified, its host name too.
+    Read the files as they are now, and return what gives connections of Twisted to a host their TLS: 1.2 or 1.3, with
+    the certificate verified, its host name too.
 
-    @raise ConfigError: a file is missing, unreadable or wrong; the text names option and file.
+    @raise ConfigError: as L{ClientTLS.check}.
     """
-    shown = {} if tls.cert_file is None or tls.key_file is None else _own_certificate(tls.cert_file, tls.key_file)
-    # CertificateOptions begins at TLS 1.2.
-    return optionsForClientTLS(host, _trust(tls.ca_file), extraCertificateOptions=shown)
+    own = tls.check()
+    shown: dict[str, Any] = {}
+    if own is not None:
+        key, (certificate, *issuers) = own
+        _try_out(tls, key, [certificate, *issuers])
+        shown = {"privateKey": key, "certificate": certificate, "extraCertChain": issuers}
+    # It begins at TLS 1.2.
+    options = CertificateOptions(trustRoot=_trust(tls.ca_file), **shown)
+    return _Creator(host, options.getContext())
+
+
+def make_context(tls: ClientTLS) -> ssl.SSLContext:
+    """
+    The same for the sockets of the standard library; the host is named to each.
+
+    @raise ConfigError: as L{ClientTLS.check}.
+    """
+    tls.check()
+    try:
+        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=tls.ca_file)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # As in is_for.
+        context.hostname_checks_common_name = False
+        if tls.cert_file is not None:
+            # Without a pass phrase OpenSSL would ask the terminal for one.
+            context.load_cert_chain(tls.cert_file, tls.key_file, password=lambda: "")
+    except OSError as error:
+        raise ConfigError(f"the files of {', '.join(TLS_OPTIONS)} can't be used: {error}") from error
+    return context
 
 
 @implementer(IPolicyForHTTPS)
@@ -64,6 +133,75 @@ class OneHostPolicy:
         return self._creator
 
 
+class WrongHost(Exception):
+    """The certificate of a server is not for the host that was asked for. The text says so in one line."""
+
+
+@implementer(IOpenSSLClientConnectionCreator)
+class _Creator:
+    """
+    Gives a connection its TLS. C{optionsForClientTLS} would not do: it lets a server through whose certificate names
+    no host at all, or names one in a way that it can't read.
+
+    @param host: a host name in ASCII, or an address.
+    """
+
+    def __init__(self, host: str, context: SSL.Context) -> None:
+        self._host = host
+        self._context = context
+
+    def clientConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
+        """Make one that verifies certificate and host."""
+        connection = SSL.Connection(self._context, None)
+        if not _is_address(self._host):
+            # RFC 6066, section 3: names only.
+            connection.set_tlsext_host_name(self._host.encode("ascii"))
+        # OpenSSL keeps the callback for as long as the connection, which the protocol keeps.
+        protocol = ref(tlsProtocol)
+
+        def verify(connection: SSL.Connection, certificate: X509, problem: int, depth: int, is_valid: int) -> bool:
+            if not is_valid or depth > 0:
+                return bool(is_valid)
+            try:
+                if is_for(certificate.to_cryptography(), self._host):
+                    return True
+            except Exception:  # noqa: S110
+                # Nothing that is wrong with a certificate may let it through.
+                pass
+            owner = protocol()
+            if owner is not None:
+                owner.failVerification(Failure(WrongHost(f"the certificate is not for {self._host}")))
+            return False
+
+        connection.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT, verify)
+        return connection
+
+
+def is_for(certificate: x509.Certificate, host: str) -> bool:
+    """
+    Return whether a certificate is for a host (RFC 9525, section 6). Its common name does not count, and C{*} stands
+    for the whole of the first label only, with two more behind it.
+
+    @param host: a host name in ASCII, or an address.
+    @raise Exception: it has no names at all, or can't be read.
+    """
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    if _is_address(host):
+        return ip_address(host) in names.get_values_for_type(x509.IPAddress)
+    wanted = host.lower()
+    domain = wanted.partition(".")[2]
+    patterns = {wanted, f"*.{domain}"} if "." in domain else {wanted}
+    return not patterns.isdisjoint(name.lower() for name in names.get_values_for_type(x509.DNSName))
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def ssl_reason(error: SSL.Error) -> str:
     """Return what OpenSSL says, without its codes."""
     entries = error.args[0] if error.args and isinstance(error.args[0], (list, tuple)) else ()
@@ -76,29 +214,20 @@ def _trust(ca_file: str | None) -> IOpenSSLTrustRoot:
     if ca_file is None:
         trust = platformTrust()
         return trust
-    try:
-        check_trust(TLS("", "", ca_file=ca_file))
-    except ConfigError as error:
-        raise ConfigError(f"ca_file: {error.problem}") from None
     content, _ = read_file(ca_file)
     trust = trustRootFromCertificates(
-        Certificate.loadPEM(each.public_bytes(Encoding.PEM)) for each in load_pem_x509_certificates(content)
+        Certificate.loadPEM(each.public_bytes(Encoding.PEM)) for each in x509.load_pem_x509_certificates(content)
     )
     return trust
 
 
-def _own_certificate(cert_file: str, key_file: str) -> dict[str, Any]:
-    try:
-        key, chain = load_key_and_chain(TLS(key_file, cert_file))
-    except ConfigError as error:
-        raise ConfigError(f"cert_file, key_file: {error.problem}") from None
+def _try_out(tls: ClientTLS, key: PrivateKey, chain: list[x509.Certificate]) -> None:
+    """Do what Twisted would do with the first connection, where nobody is left to read the error."""
     context = SSL.Context(SSL.TLS_CLIENT_METHOD)
     try:
-        # Twisted would do this with the first connection, where nobody is left to read the error.
         context.use_certificate(chain[0])
         for issuer in chain[1:]:
             context.add_extra_chain_cert(issuer)
         context.use_privatekey(key)
     except SSL.Error as error:
-        raise ConfigError(f"cert_file: {cert_file!r} can't be used: {ssl_reason(error)}.") from None
-    return {"privateKey": key, "certificate": chain[0], "extraCertChain": chain[1:]}
+        raise ConfigError(f"cert_file: {tls.cert_file!r} can't be used: {ssl_reason(error)}.") from None

@@ -4,7 +4,6 @@ What an answer to a request with messages means.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
@@ -47,7 +46,7 @@ class Answer:
     What the other end said.
 
     @ivar status: its status code.
-    @ivar retry_after: its C{Retry-After}, as it came.
+    @ivar retry_after: its C{Retry-After}, as it came; None for one that has the messages.
     @ivar body: the beginning of its body.
     """
 
@@ -62,18 +61,19 @@ class Answer:
             return Verdict.STORED
         return Verdict.REFUSED if self.status in _REFUSALS else Verdict.LATER
 
-    def describe(self, secrets: Iterable[bytes] = ()) -> str:
+    def describe(self, *, excerpt: bool = True) -> str:
         """
         Tell it in one line that holds no control characters.
 
-        @param secrets: what is left out of the excerpt of the body; some ends repeat what they were sent.
+        @param excerpt: whether the beginning of its body may be told. Some ends repeat what they were sent, in whatever
+            disguise, so it may not when a secret was sent.
         """
         text = f"it answers {self.status} {_phrase(self.status)}".rstrip()
         hint = _REDIRECTION_HINT if 300 <= self.status < 400 else _HINTS.get(self.status)
         if hint is not None:
             text += f" ({hint})"
-        excerpt = _excerpt(self.body, secrets)
-        return f"{text}: {excerpt}" if excerpt else text
+        words = _excerpt(self.body) if excerpt else ""
+        return f"{text}: {words}" if words else text
 
 
 def _phrase(status: int) -> str:
@@ -84,10 +84,7 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def _excerpt(body: bytes, secrets: Iterable[bytes]) -> str:
-    # The longest first: one may be part of another.
-    for secret in sorted(secrets, key=len, reverse=True):
-        body = body.replace(secret, b"***")
+def _excerpt(body: bytes) -> str:
     text = " ".join(body.decode("utf-8", "backslashreplace").split())
     shown = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[:EXCERPT])
     return f"{shown}…" if len(text) > EXCERPT else shown

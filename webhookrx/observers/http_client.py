@@ -7,14 +7,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from http.cookiejar import DefaultCookiePolicy
+from functools import partial
 from threading import Condition
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from OpenSSL import SSL
-from service_identity import VerificationError
 from treq.client import HTTPClient
-from treq.cookies import IndexableCookieJar
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.error import ConnectError, ConnectionClosed
 from twisted.python.failure import Failure
@@ -25,17 +23,17 @@ from twisted.web.client import (
     RequestTransmissionFailed,
     ResponseFailed,
     ResponseNeverReceived,
-    _HTTP11ClientFactory,
 )
 from twisted.web.http_headers import Headers
 
-from webhookrx.observers.client_tls import OneHostPolicy, ssl_reason
-from webhookrx.observers.http_answers import Answer
-from webhookrx.observers.http_exchange import AnswerBody, WholeBody
+from webhookrx.observers.client_tls import OneHostPolicy, WrongHost, ssl_reason
+from webhookrx.observers.http_answers import Answer, Verdict
+from webhookrx.observers.http_connection import BadAnswer, ConnectionFactory
+from webhookrx.observers.http_exchange import AnswerBody, BareAnswers, WholeBody
 
 if TYPE_CHECKING:
     from treq.response import _Response
-    from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
+    from twisted.internet.interfaces import IOpenSSLClientConnectionCreator, IReactorTime
     from twisted.web.iweb import IAgent
 
     from webhookrx.observers.http_headers import Header
@@ -47,7 +45,7 @@ HURRIED = 3.0
 _BROKEN = (RequestTransmissionFailed, ResponseNeverReceived, ResponseFailed, ConnectionClosed)
 
 #: What else can be wrong with a connection; any other error lies in what came over it.
-_CAUSES = (SSL.Error, VerificationError, ConnectionClosed, ConnectError, OSError, CancelledError)
+_CAUSES = (SSL.Error, WrongHost, BadAnswer, ConnectionClosed, ConnectError, OSError, CancelledError)
 
 
 class NoAnswer(Exception):
@@ -88,8 +86,7 @@ class Client:
         timeout: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        # A server that sets cookies would otherwise see them again, and could set any number.
-        self._treq = HTTPClient(agent, IndexableCookieJar(DefaultCookiePolicy(allowed_domains=())))
+        self._treq = HTTPClient(BareAnswers(agent))
         self._reactor = reactor
         self._pool = pool
         self._method = method
@@ -147,11 +144,15 @@ class Client:
                 raise
             # Servers close idle connections, at any moment: it says nothing about how they are.
             response = await self._request(content, headers)
-        retry_after = response.headers.getRawHeaders("Retry-After", [])
-        wait.head = Answer(response.code, retry_after[0] if retry_after else None)
+        wait.head = _head_of(response)
         body = AnswerBody()
-        response.deliverBody(body)
-        await body.done
+        try:
+            response.deliverBody(body)
+            await body.done
+        except Exception:
+            # Cancelled, or anything else: the status has said all that counts.
+            body.end()
+            return wait.head
         self._connection_kept = True
         return replace(wait.head, body=bytes(body.kept))
 
@@ -209,10 +210,13 @@ class _Wait:
         self.request.cancel()
 
 
-class _QuietFactory(_HTTP11ClientFactory):
-    """Does not write two lines to the log for each connection."""
-
-    noisy = False
+def _head_of(response: _Response) -> Answer:
+    """Return what the head says. Nothing in it that is malformed makes a failure of an answer."""
+    answer = Answer(response.code)
+    retry_after = response.headers.getRawHeaders(b"Retry-After")
+    if answer.verdict is not Verdict.LATER or not retry_after:
+        return answer
+    return replace(answer, retry_after=retry_after[0].decode("latin-1"))
 
 
 def describe(error: BaseException | None) -> str:
@@ -223,8 +227,10 @@ def describe(error: BaseException | None) -> str:
         return describe(cause) if isinstance(cause, _CAUSES) else "what it answers is not HTTP"
     if isinstance(error, SSL.Error):
         return f"TLS: {ssl_reason(error)}"
-    if isinstance(error, VerificationError):
-        return "TLS: the certificate is not for this host name"
+    if isinstance(error, WrongHost):
+        return f"TLS: {error}"
+    if isinstance(error, BadAnswer):
+        return str(error)
     if isinstance(error, ConnectionClosed):
         return "the connection was closed without an answer"
     if isinstance(error, (ConnectError, OSError)):
@@ -247,7 +253,7 @@ def make_client(
     """
     pool = HTTPConnectionPool(reactor)
     pool.maxPersistentPerHost = 1
-    pool._factory = _QuietFactory
+    pool._factory = cast("type[ConnectionFactory]", partial(ConnectionFactory, cast("IReactorTime", reactor)))
     policy = BrowserLikePolicyForHTTPS() if creator is None else OneHostPolicy(creator)
     agent = Agent(reactor, policy, connectTimeout=timeout, pool=pool)
     return Client(reactor, agent, pool, method, url, headers, timeout)

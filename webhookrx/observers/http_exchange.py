@@ -1,5 +1,6 @@
 """
-The two bodies of an exchange as C{twisted.web} wants them: the one that goes out, and the one that comes back.
+The two bodies of an exchange as C{twisted.web} wants them: the one that goes out, and the one that comes back; and what
+treq gets to see of the rest of an answer.
 """
 
 from __future__ import annotations
@@ -8,17 +9,40 @@ from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.protocol import Protocol, connectionDone
-from twisted.web.iweb import IBodyProducer
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import IAgent, IBodyProducer
 from zope.interface import implementer
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IConsumer
     from twisted.python.failure import Failure
+    from twisted.web.iweb import IResponse
 
 KEPT = 4096
 """Bytes of an answer's body that are looked at."""
 READ = 65536
 """Bytes of an answer's body after which its connection is closed: a new one costs less than the rest."""
+
+
+@implementer(IAgent)
+class BareAnswers:
+    """
+    Leaves nothing of the fields of an answer but C{Retry-After}. With the rest, treq would unpack its body, of which
+    2 KB can become 2 GB; fail over a field that is not UTF-8; and send cookies that a server has set.
+
+    @param agent: makes the requests.
+    """
+
+    def __init__(self, agent: IAgent) -> None:
+        self._agent = agent
+
+    def request(
+        self, method: bytes, uri: bytes, headers: Headers | None = None, bodyProducer: IBodyProducer | None = None
+    ) -> Deferred[IResponse]:
+        """Make a request, for an answer that is not packed."""
+        fields = Headers() if headers is None else headers.copy()
+        fields.setRawHeaders(b"Accept-Encoding", [b"identity"])
+        return self._agent.request(method, uri, fields, bodyProducer).addCallback(_bare)
 
 
 @implementer(IBodyProducer)
@@ -58,7 +82,7 @@ class AnswerBody(Protocol):
 
     def __init__(self) -> None:
         self.kept = bytearray()
-        self.done: Deferred[None] = Deferred(self._close)
+        self.done: Deferred[None] = Deferred(lambda done: self.end())
         self._read = 0
 
     def dataReceived(self, data: bytes) -> None:
@@ -66,13 +90,21 @@ class AnswerBody(Protocol):
         self._read += len(data)
         self.kept += data[: KEPT - len(self.kept)]
         if self._read > READ:
-            self._close()
+            self.end()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Take note of the end."""
         if not self.done.called:
             self.done.callback(None)
 
-    def _close(self, done: Deferred[None] | None = None) -> None:
-        assert self.transport is not None
-        self.transport.loseConnection()
+    def end(self) -> None:
+        """End the connection, which is aborted in the middle of an answer."""
+        if self.transport is not None:
+            self.transport.loseConnection()
+
+
+def _bare(response: IResponse) -> IResponse:
+    for name, _ in list(response.headers.getAllRawHeaders()):
+        if name.lower() != b"retry-after":
+            response.headers.removeHeader(name)
+    return response

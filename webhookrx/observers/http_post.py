@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     #: Makes a client of the files as they are: TLS if any, and the header fields.
     MakeClient = Callable[[Target, IOpenSSLClientConnectionCreator | None, Sequence[Header]], Client]
 
-_SHORTEST_SECRET = 8
-
 
 @implementer(IWaitingObserver)
 class HTTPObserver:
@@ -75,7 +73,8 @@ class HTTPObserver:
         self._wall_clock = wall_clock
         self._random = random
         self._client: Client | None = None
-        self._secrets: frozenset[bytes] = frozenset()
+        # Whatever an answer repeats of a secret, in whatever disguise, is not told.
+        self._excerpt = target.token_file is None and target.headers_file is None
         self._stopping = Event() if stopping is None else stopping
         self._not_before = clock()
 
@@ -95,7 +94,7 @@ class HTTPObserver:
         """
         # It may have been closed in a hurry, and be needed again after all.
         self._stopping.clear()
-        self._client = self._make_client()
+        self._use(self._make_client())
 
     def store(self, batch: Sequence[Prepared]) -> list[Exception | None] | None:
         """
@@ -122,14 +121,15 @@ class HTTPObserver:
                     middle = (begin + end) // 2
                     waiting.extendleft(((middle, end), (begin, middle)))
                 else:
-                    outcomes[begin] = Rejected(answer.describe(self._secrets))
+                    outcomes[begin] = Rejected(answer.describe(excerpt=self._excerpt))
         return outcomes if any(outcomes) else None
 
     def hurry(self) -> None:
         """End a pause between two tries, and let the requests that are still to come be short."""
         self._stopping.set()
-        if self._client is not None:
-            self._client.hurry()
+        client = self._client
+        if client is not None:
+            client.hurry()
 
     def reopen(self) -> None:
         """
@@ -137,16 +137,12 @@ class HTTPObserver:
 
         @raise ConfigError: one is wrong; what was read before stays in use.
         """
-        old, self._client = self._client, self._make_client()
+        self._use(self._make_client())
         self._not_before = self._clock()
-        if old is not None:
-            old.close()
 
     def close(self) -> None:
         """Close the connection."""
-        if self._client is not None:
-            client, self._client = self._client, None
-            client.close()
+        self._use(None)
 
     def _send(self, body: Body, give_up_at: float) -> Answer:
         """
@@ -166,7 +162,6 @@ class HTTPObserver:
                 if self._clock() + pause > give_up_at:
                     break
                 self._stopping.wait(pause)
-            is_last = self._stopping.is_set()
             tries += 1
             try:
                 answer = client.post(body.content, headers)
@@ -175,9 +170,10 @@ class HTTPObserver:
             else:
                 if answer.verdict is not Verdict.LATER:
                     return answer
-                problem = answer.describe(self._secrets)
+                problem = answer.describe(excerpt=self._excerpt)
                 self._heed(answer)
-            if is_last:
+            # Looked at after the request, which may have been under way for long when the receiver was told to stop.
+            if self._stopping.is_set():
                 break
             pause = max(full_jitter(tries, FIRST_PAUSE, LONGEST_PAUSE, self._random), self._asked_for())
         raise Unavailable(problem, retry_after=self._asked_for() or None)
@@ -197,12 +193,16 @@ class HTTPObserver:
         @raise ConfigError: a file is missing or wrong; nothing has changed.
         """
         creator, headers = self._read_files()
-        client = self._connect(self._target, creator, headers)
-        words = (word for _, value in headers for word in value.split())
-        self._secrets = frozenset(word for word in words if len(word) >= _SHORTEST_SECRET)
-        if self._stopping.is_set():
+        return self._connect(self._target, creator, headers)
+
+    def _use(self, client: Client | None) -> None:
+        """Have another client, and close the one before."""
+        old, self._client = self._client, client
+        # In this order: hurry(), beside this, first says so and then looks for the client.
+        if client is not None and self._stopping.is_set():
             client.hurry()
-        return client
+        if old is not None:
+            old.close()
 
     def _read_files(self) -> tuple[IOpenSSLClientConnectionCreator | None, list[Header]]:
         target = self._target

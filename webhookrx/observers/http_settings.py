@@ -6,18 +6,18 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 from urllib.parse import urlsplit
 
+from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.message.json_lines import encode_line
-from webhookrx.observers.client_tls import ClientTLS
+from webhookrx.message.template import Template
+from webhookrx.observers.client_tls import TLS_OPTIONS, ClientTLS, read_client_tls
 from webhookrx.observers.http_bodies import FORMATS, BodyFormat
 from webhookrx.observers.http_headers import FIELD_VALUE, TOKEN
-from webhookrx.observers.lines import RenderLine, render_line_for
-from webhookrx.quantities import parse_duration, parse_size
+from webhookrx.observers.lines import RenderLine
 
 HTTP_OPTIONS = (
     "format",
@@ -30,19 +30,18 @@ HTTP_OPTIONS = (
     "token_file",
     "auth_scheme",
     "headers_file",
-    "ca_file",
-    "cert_file",
-    "key_file",
+    *TLS_OPTIONS,
     "allow_plaintext",
     "timeout",
     "retry_for",
 )
 
 DEFAULT_TIMEOUT = 10.0
+SHORTEST_TIMEOUT = 0.001
 DEFAULT_RETRY_FOR = 10.0
 DEFAULT_AUTH_SCHEME = "Bearer"
 
-_TLS_OPTIONS = ("ca_file", "cert_file", "key_file")
+_METHODS = ("POST", "PUT")
 _DEFAULT_BODIES = BodyFormat()
 _CONTENT_TYPES = {
     "ndjson": "application/x-ndjson",
@@ -53,11 +52,8 @@ _CONTENT_TYPES = {
 
 #: RFC 3986, section 2: what may stand in a URI. Others must be percent-encoded, so that what is sent is what was read.
 _URI = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+")
-_COUNT = re.compile(r"[1-9][0-9]{0,8}")
 #: What makes the text of each message another one than that of the rest.
 _UNIQUE = re.compile(r"\$(?:RCPTID\b|\{RCPTID[:}]|\(\s*format-json\s*\))", re.ASCII)
-
-_Number = TypeVar("_Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +84,15 @@ class Target:
     retry_for: float = DEFAULT_RETRY_FOR
 
 
-def read_target(args: Sequence[str], options: Mapping[str, str]) -> Target:
+def read_target(args: Sequence[str], given: Mapping[str, str]) -> Target:
     """
     Read C{http:URL[:key=value…]}.
 
     @param args: the URL.
+    @param given: the options.
     @raise ConfigError: an argument or option is wrong, or does not go with another.
     """
+    options = SpecOptions("http", given)
     if len(args) != 1 or not args[0]:
         raise _problem("takes one URL, such as http:https://logs.example.com/in")
     url = args[0]
@@ -108,37 +106,41 @@ def read_target(args: Sequence[str], options: Mapping[str, str]) -> Target:
         bodies=bodies,
         render_line=render_line,
         content_type=content_type,
-        method=_choice(options, "method", ("POST", "PUT")),
-        token_file=options.get("token_file"),
+        method=options.choice("method", _METHODS, "POST"),
+        token_file=given.get("token_file"),
         auth_scheme=_read_auth_scheme(options),
-        headers_file=options.get("headers_file"),
-        timeout=_quantity(options, "timeout", parse_duration, DEFAULT_TIMEOUT, at_least=0.001),
-        retry_for=_quantity(options, "retry_for", parse_duration, DEFAULT_RETRY_FOR, at_least=0.0),
+        headers_file=given.get("headers_file"),
+        timeout=options.duration("timeout", DEFAULT_TIMEOUT, at_least=SHORTEST_TIMEOUT),
+        retry_for=options.duration("retry_for", DEFAULT_RETRY_FOR),
     )
 
 
 def _read_url(url: str) -> tuple[str, str]:
-    """Return scheme and host. A URL with a password is never quoted."""
+    """Return scheme and host. A URL with a password, however it is written, is never quoted."""
+    shown = "the URL" if "@" in url else repr(url)
+    if url.startswith("//"):
+        raise _problem(f"{shown} has no scheme; the URL comes after the colon: http:http://HOST/PATH")
     if "@" in re.split("[/?#]", url.partition("://")[2] or url)[0]:
         raise _problem("no user or password in the URL: it is seen in logs and process lists; use token_file=")
     if not _URI.fullmatch(url):
-        raise _problem(f"{url!r}: a URL has no spaces or characters beyond ASCII; write them as %XX")
+        raise _problem(f"{shown} holds a space or characters beyond ASCII; write them as %XX")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise _problem(f"{url!r} is not a URL: {error}") from None
+        # The error quotes the part that is wrong.
+        raise _problem(f"{shown} is malformed" + (f": {error}" if "@" not in url else "")) from None
     if parts.scheme not in ("http", "https"):
-        raise _problem(f"{url!r} does not begin with http:// or https://")
+        raise _problem(f"{shown} does not begin with http:// or https://")
     if not host or port == 0:
-        raise _problem(f"{url!r} names no host, or port 0")
+        raise _problem(f"{shown} names no host, or port 0")
     if parts.fragment:
-        raise _problem(f"{url!r}: a fragment, what follows #, is never sent; write %23 for a # that belongs to the URL")
+        raise _problem(f"{shown} has a fragment, what follows #, which is never sent; write %23 for a # of the URL")
     return parts.scheme, host
 
 
-def _check_secrets(scheme: str, host: str, options: Mapping[str, str]) -> None:
-    allowed = _yes(options, "allow_plaintext")
+def _check_secrets(scheme: str, host: str, options: SpecOptions) -> None:
+    allowed = options.flag("allow_plaintext", False)
     secret = next((key for key in ("token_file", "headers_file") if key in options), None)
     if secret is not None and scheme == "http" and not allowed and not _is_loopback(host):
         raise _problem(
@@ -155,81 +157,59 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _read_tls(scheme: str, options: Mapping[str, str]) -> ClientTLS | None:
-    given = [key for key in _TLS_OPTIONS if key in options]
-    if scheme == "http":
-        if given:
-            raise _problem(f"{given[0]}= goes with an https:// URL")
-        return None
-    if ("cert_file" in options) != ("key_file" in options):
-        raise _problem("cert_file= and key_file= go together")
-    return ClientTLS(**{key: options[key] for key in given})
+def _read_tls(scheme: str, options: SpecOptions) -> ClientTLS | None:
+    if scheme == "https":
+        return read_client_tls(options)
+    for key in TLS_OPTIONS:
+        if key in options:
+            raise _problem(f"{key}= goes with an https:// URL")
+    return None
 
 
-def _read_bodies(options: Mapping[str, str]) -> tuple[BodyFormat, RenderLine, str]:
+def _read_bodies(options: SpecOptions) -> tuple[BodyFormat, RenderLine, str]:
     """Return how bodies and lines are made, and their content type."""
-    template = options.get("template")
-    name = _choice(options, "format", FORMATS, "ndjson" if template is None else "each")
+    template = options.given.get("template")
+    name = options.choice("format", FORMATS, "ndjson" if template is None else "each")
     if template is None and name == "lines":
         raise _problem("format=lines needs template=TEXT")
     if template is not None and name not in ("each", "lines"):
         raise _problem(f"template= goes with format=each or format=lines, not with format={name}")
-    content_type = options.get("content_type", _CONTENT_TYPES[name if template is None else "lines"])
-    if not content_type.isascii() or not FIELD_VALUE.fullmatch(content_type.encode()):
-        raise _problem(f"content_type={content_type!r} is not a media type, such as application/json")
-    bodies = BodyFormat(
-        name,
-        messages=_read_batch(name, options),
-        size=_quantity(options, "batch_size", parse_size, _DEFAULT_BODIES.size, at_least=1),
-        gzip=_yes(options, "gzip"),
-        # Two messages with the same text would have one key, and the other end would take the second for a copy.
-        distinct=template is None or bool(_UNIQUE.search(template.replace("$$", ""))),
-    )
-    return bodies, render_line_for("http", {} if template is None else {"template": template}), content_type
-
-
-def _read_batch(name: str, options: Mapping[str, str]) -> int:
     if name == "each":
         for key in ("batch", "batch_size"):
             if key in options:
                 raise _problem(f"{key}= does not go with format=each, which sends one message a request")
-        return 1
-    text = options.get("batch", str(_DEFAULT_BODIES.messages))
-    if not _COUNT.fullmatch(text):
-        raise _problem(f"batch={text} is not a number of messages; write one from 1 on, such as 500")
-    return int(text)
+    bodies = BodyFormat(
+        name,
+        messages=1 if name == "each" else options.count("batch", _DEFAULT_BODIES.messages),
+        size=options.size("batch_size", _DEFAULT_BODIES.size, at_least=1),
+        gzip=options.flag("gzip", False),
+        # Two messages with the same text would have one key, and the other end would take the second for a copy.
+        distinct=template is None or bool(_UNIQUE.search(template.replace("$$", ""))),
+    )
+    lines = options.read("template", None, Template.parse)
+    return (
+        bodies,
+        encode_line if lines is None else lines.render_line,
+        options.read("content_type", _CONTENT_TYPES[name if template is None else "lines"], _media_type),
+    )
 
 
-def _read_auth_scheme(options: Mapping[str, str]) -> str:
-    scheme = options.get("auth_scheme", DEFAULT_AUTH_SCHEME)
-    if "auth_scheme" in options and "token_file" not in options:
-        raise _problem("auth_scheme= goes with token_file=")
-    if not scheme.isascii() or not TOKEN.fullmatch(scheme.encode()):
-        raise _problem(f"auth_scheme={scheme!r} is not one word, such as Bearer")
-    return scheme
-
-
-def _choice(options: Mapping[str, str], key: str, allowed: Sequence[str], default: str | None = None) -> str:
-    text = options.get(key, allowed[0] if default is None else default)
-    if text not in allowed:
-        raise _problem(f"{key}={text} is not one of {', '.join(allowed)}")
+def _media_type(text: str) -> str:
+    if not text.isascii() or not FIELD_VALUE.fullmatch(text.encode()):
+        raise ValueError("it takes a media type, such as application/json")
     return text
 
 
-def _yes(options: Mapping[str, str], key: str) -> bool:
-    return _choice(options, key, ("no", "yes")) == "yes"
+def _read_auth_scheme(options: SpecOptions) -> str:
+    if "auth_scheme" in options and "token_file" not in options:
+        raise _problem("auth_scheme= goes with token_file=")
+    return options.read("auth_scheme", DEFAULT_AUTH_SCHEME, _one_word)
 
 
-def _quantity(
-    options: Mapping[str, str], key: str, parse: Callable[[str], _Number], default: _Number, *, at_least: _Number
-) -> _Number:
-    try:
-        value = parse(options[key]) if key in options else default
-    except ValueError as error:
-        raise _problem(f"{key}=: {error}") from None
-    if value < at_least:
-        raise _problem(f"{key}={options[key]} is too small")
-    return value
+def _one_word(text: str) -> str:
+    if not text.isascii() or not TOKEN.fullmatch(text.encode()):
+        raise ValueError("it takes one word, such as Bearer")
+    return text
 
 
 def _problem(text: str) -> ConfigError:
