@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import sqlite3
 import sys
 from unittest.mock import patch
 
@@ -14,10 +15,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.spool.faulty_spool import make_queue, stored, texts
 from webhookrx.command import main
 from webhookrx.message.stored import encode_stored
+from webhookrx.spool.rows import DeadLetter, Row
 from webhookrx.spool.spool_directory import SpoolDirectory
-from webhookrx.spool.spool_file import DeadLetter, Row
 from webhookrx.spool.waiting_queue import WaitingQueue
 from webhookrx.testing import RECEIVED, make_message
+from webhookrx.version import installed_version
 
 
 def dead(row: Row, reason: str = "HTTP 422", spec: str = "http:https://host/in") -> DeadLetter:
@@ -82,7 +84,7 @@ class ListTests(CommandCase):
         self.assertIn("the oldest received 20", waiting)
         self.assertIn("refused for good: 2 messages", refused)
         self.assertRegex(one, r"^ +1  20.* B  refused 20.* by http:https://host/in: HTTP 422$")
-        self.assertTrue(two.endswith(r"by evil\x07: bad\x1b[2J\u202e\x0aword"), two)
+        self.assertTrue(two.endswith(r"by evil\x07: bad\x1b[2J\u202e\nword"), two)
 
     def test_waiting(self) -> None:
         """It shows those that wait, a few of them, and says how many more there are."""
@@ -119,6 +121,16 @@ class ListTests(CommandCase):
         self.assertEqual(0, status)
         self.assertIn("waiting: 3 messages", out)
         self.assertEqual(["three", "four", "five"], self.waiting())
+
+    def test_damaged(self) -> None:
+        """What is known of a message may be damaged itself."""
+        other = sqlite3.connect(os.path.join(self.path, "00000001.sqlite"))
+        other.execute("UPDATE waiting SET received = -5 WHERE id = 3")
+        other.commit()
+        other.close()
+        _, out, _ = self.spool("list", "--waiting")
+
+        self.assertEqual(["3", "damaged"], out.splitlines()[2].split()[:2])
 
     def test_reader_leaves(self) -> None:
         """Who reads may leave early."""
@@ -229,6 +241,14 @@ class DropTests(CommandCase):
         self.assertEqual([], self.waiting())
 
 
+class VersionTests(CommandCase):
+    """C{--version}."""
+
+    def test_version(self) -> None:
+        """It says which version this is."""
+        self.assertEqual((0, f"webhookrx {installed_version()}\n", ""), self.run_command("--version"))
+
+
 class MistakeTests(CommandCase):
     """What is asked wrongly, or can't be done."""
 
@@ -242,6 +262,10 @@ class MistakeTests(CommandCase):
             ("spool", "list", self.path, "--limit", "0"),
             ("spool", "show", self.path),
             ("spool", "show", self.path, "x"),
+            ("spool", "show", self.path, str(2**63)),
+            ("spool", "drop", self.path, "--waiting", str(2**63)),
+            ("spool", "drop", self.path, "--waiting", "9" * 5000),
+            ("spool", "list", self.path, "--limit", str(2**63)),
             ("spool", "drop", self.path),
             ("spool", "drop", self.path, "1", "--all"),
             ("spool", "replay", self.path),
@@ -275,6 +299,37 @@ class MistakeTests(CommandCase):
 
         self.assertEqual((1, 1), (status, err.count("\n")))
         self.assertIn("SQLITE_NOTADB", err)
+
+    def test_read_only(self) -> None:
+        """A disk that can't be written is told in one line."""
+        with patch.object(SpoolDirectory, "sync", side_effect=OSError(30, "Read-only file system", self.path)):
+            status, _, err = self.spool("drop", "--all")
+
+        self.assertEqual((1, 1), (status, err.count("\n")))
+        self.assertIn("Read-only file system", err)
+
+    def test_highest_number(self) -> None:
+        """The highest number there can be is nobody's."""
+        for verb in ("show", "replay", "drop"):
+            status, _, err = self.spool(verb, str(2**63 - 1))
+            self.assertEqual((1, 1), (status, err.count("\n")), verb)
+
+    def test_open_to_others(self) -> None:
+        """A directory that others may write to is told of, and looked into all the same."""
+        os.chmod(self.path, 0o777)
+        status, out, err = self.spool("list")
+
+        self.assertEqual((0, 1), (status, err.count("\n")))
+        self.assertIn("can be written to by others than its owner (mode 0777)", err)
+        self.assertIn("waiting: 3 messages", out)
+
+    def test_no_regular_file(self) -> None:
+        """What is no regular file is not opened; it is one line."""
+        os.mkfifo(os.path.join(self.path, "00000002.sqlite"))
+        for verb in (("list",), ("drop", "--all"), ("replay", "1"), ("show", "1")):
+            status, out, err = self.spool(*verb)
+            self.assertEqual((1, "", 1), (status, out, err.count("\n")))
+            self.assertIn("00000002.sqlite' is no regular file", err)
 
     def test_failed_file(self) -> None:
         """The newest file is not changed once it has failed; nor are files that are only read any more."""

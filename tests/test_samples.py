@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.documents import ROOT, read
 from tests.system.sandboxed import settings_of
-from webhookrx import known_observers
+from webhookrx import command, known_observers
 from webhookrx.config.limits import LIMITS
 from webhookrx.config.options import OPTIONS
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
@@ -98,6 +100,29 @@ class CompletionTests(SynchronousTestCase):
         for option in OPTIONS:
             if option.choices:
                 self.assertIn(f'--{option.name}) COMPREPLY=($(compgen -W "{" ".join(option.choices)}"', text)
+
+    def test_command(self) -> None:
+        """It knows every command and option of C{webhookrx}, and no others."""
+        text = read("etc/completion/webhookrx.bash")
+        (subjects,) = re.findall(r'1\) COMPREPLY=\(\$\(compgen -W "(.*?)"', text)
+        (verbs,) = re.findall(r'2\) COMPREPLY=\(\$\(compgen -W "(.*?)"', text)
+        offered = dict(re.findall(r'^ +(\w+)\) options="(.*?)" ;;', text, re.MULTILINE))
+        self.assertEqual(self.options() | {"spool"}, set(subjects.split()))
+        self.assertEqual(self.options("spool") | offered.keys(), set(verbs.split()))
+        self.assertEqual(re.findall(r"^ {4}(\w+) ", self.help("spool"), re.MULTILINE), list(offered))
+        for verb, options in offered.items():
+            self.assertEqual(self.options("spool", verb), set(options.split()), verb)
+
+    def options(self, *words: str) -> set[str]:
+        """Return the long options that a command has."""
+        return set(re.findall(r"--\w+", self.help(*words)))
+
+    def help(self, *words: str) -> str:
+        """Return what a command says of itself."""
+        out = io.StringIO()
+        with redirect_stdout(out):
+            self.assertRaises(SystemExit, command.main, [*words, "--help"])
+        return out.getvalue()
 
 
 class GateTests(SynchronousTestCase):

@@ -2,6 +2,7 @@
 The command C{webhookrx}: what people do beside a receiver.
 
   - C{webhookrx spool list|show|replay|drop DIR}: what waits in a spool, and what was refused for good
+  - C{webhookrx --version}
 """
 
 from __future__ import annotations
@@ -18,24 +19,20 @@ from typing import Any, Final, TextIO
 import msgspec
 
 from webhookrx.errors import WebhookrxError
-from webhookrx.message.json_lines import MISLEADING, escape
+from webhookrx.message.json_lines import JSON_ESCAPES, TEXT_ESCAPES, escape
 from webhookrx.message.macros import isodate
 from webhookrx.message.stored import NotAMessage, decode_stored
 from webhookrx.quantities import format_size
 from webhookrx.spool.faults import text_of
-from webhookrx.spool.spool_desk import Outcome, SpoolDesk
-from webhookrx.spool.spool_file import DeadLetter, Row
+from webhookrx.spool.listing import Entry
+from webhookrx.spool.spool_desk import HIGHEST, Outcome, SpoolDesk
+from webhookrx.version import installed_version
 
 DONE: Final = 0
 FAILED: Final = 1
 
 _LISTED: Final = 100
 """Messages that C{spool list} shows unless told otherwise."""
-
-_ESCAPES: Final = {
-    **{chr(code): f"\\x{code:02x}" for code in range(0x20)},
-    **{char: f"\\u{ord(char):04x}" for char in MISLEADING},
-}
 
 _Command = Callable[[SpoolDesk, argparse.Namespace, TextIO, TextIO], int]
 
@@ -50,18 +47,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parse(arguments)
     try:
         with closing(SpoolDesk(parsed.directory)) as desk:
+            if desk.caution:
+                print(f"webhookrx: {_safe(parsed.directory)} {desk.caution}", file=sys.stderr)
             command: _Command = parsed.command
             status = command(desk, parsed, sys.stdout, sys.stderr)
             sys.stdout.flush()
             return status
-    except (WebhookrxError, sqlite3.Error) as error:
-        text = text_of(error) if isinstance(error, sqlite3.Error) else str(error)
-        print(f"webhookrx: {_safe(text)}", file=sys.stderr)
-        return FAILED
     except BrokenPipeError:
         # Who reads has seen enough. What Python flushes at its end must go somewhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+    except (WebhookrxError, sqlite3.Error, OSError) as error:
+        print(f"webhookrx: {_safe(text_of(error))}", file=sys.stderr)
+        return FAILED
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -79,6 +77,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="webhookrx", description="Look after a webhookrx receiver.")
+    parser.add_argument("--version", action="version", version=f"webhookrx {installed_version()}")
     subjects = parser.add_subparsers(title="subjects", metavar="SUBJECT", required=True)
     spool = subjects.add_parser(
         "spool",
@@ -117,9 +116,11 @@ def _choose(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
-    return int(text)
+    # Looked at for its length first: Python refuses to read a number of thousands of digits.
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(HIGHEST)) else 0
+    if not 0 < number <= HIGHEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {HIGHEST}")
+    return number
 
 
 # -- commands --------------------------------------------------------------------------------------------------------
@@ -134,7 +135,7 @@ def _list(desk: SpoolDesk, asked: argparse.Namespace, out: TextIO, _: TextIO) ->
         since = "" if oldest is None else f", the oldest received {oldest}"
         print(f"waiting: {totals.messages} messages, {format_size(totals.bytes)}{since}", file=out)
         print(f"refused for good: {totals.dead} messages, {format_size(totals.dead_bytes)}", file=out)
-    found: Iterator[Row | DeadLetter] = desk.waiting() if asked.waiting else desk.dead()
+    found = desk.waiting() if asked.waiting else desk.dead()
     for item in islice(found, asked.limit):
         if asked.json:
             _print_json(out, _facts(item))
@@ -154,7 +155,7 @@ def _show(desk: SpoolDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) 
             print(f"webhookrx: {number}: there is no message of that number", file=err)
             status = FAILED
             continue
-        facts = _facts(item)
+        facts = _facts(Entry.of(item))
         try:
             facts["values"] = decode_stored(item.data).values
         except NotAMessage as error:
@@ -200,26 +201,26 @@ def _report(outcomes: Iterator[Outcome], done: str, as_json: bool, out: TextIO, 
 # -- text ------------------------------------------------------------------------------------------------------------
 
 
-def _facts(item: Row | DeadLetter) -> dict[str, Any]:
+def _facts(entry: Entry) -> dict[str, Any]:
     """Return what is known of a message besides its pairs."""
-    received = isodate(item.received) if item.received else None
-    facts: dict[str, Any] = {"id": item.id, "received": received, "size": len(item.data)}
-    if isinstance(item, DeadLetter):
-        facts |= {"reason": item.reason, "observer": item.spec, "refused": isodate(item.died)}
+    received = isodate(entry.received) if entry.received else None
+    facts: dict[str, Any] = {"id": entry.id, "received": received, "size": entry.size}
+    if entry.reason is not None:
+        facts |= {"reason": entry.reason, "observer": entry.spec, "refused": isodate(entry.died)}
     return facts
 
 
-def _line(item: Row | DeadLetter) -> str:
-    facts = _facts(item)
-    line = f"{item.id:>12}  {facts['received'] or 'damaged'}  {len(item.data):>9} B"
-    if isinstance(item, DeadLetter):
-        line += f"  refused {facts['refused']} by {_safe(item.spec)}: {_safe(item.reason)}"
+def _line(entry: Entry) -> str:
+    facts = _facts(entry)
+    line = f"{entry.id:>12}  {facts['received'] or 'damaged'}  {entry.size:>9} B"
+    if entry.reason is not None:
+        line += f"  refused {facts['refused']} by {_safe(entry.spec)}: {_safe(entry.reason)}"
     return line
 
 
 def _safe(text: str) -> str:
     """Return a text that a terminal shows and does not obey."""
-    return escape(text, _ESCAPES).encode("utf-8", "backslashreplace").decode()
+    return escape(text, TEXT_ESCAPES).encode("utf-8", "backslashreplace").decode()
 
 
 def _print_json(out: TextIO, facts: dict[str, Any], indent: int = 0) -> None:
@@ -228,4 +229,4 @@ def _print_json(out: TextIO, facts: dict[str, Any], indent: int = 0) -> None:
     if indent:
         encoded = msgspec.json.format(encoded, indent=indent)
     lines = encoded.decode().split("\n")
-    out.write("\n".join(escape(line, _ESCAPES) for line in lines) + "\n")
+    out.write("\n".join(escape(line, JSON_ESCAPES) for line in lines) + "\n")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhookrx.quantities import format_size
 
@@ -19,6 +19,22 @@ SMALLEST_PART: Final = 20
 def default_floor(total: int) -> int:
     """Return how many bytes are left free on a file system of C{total} bytes when nobody has said how many."""
     return min(DEFAULT_FLOOR, total // SMALLEST_PART)
+
+
+class Free(NamedTuple):
+    """
+    What is free on a file system, in bytes, for users other than root.
+
+    @ivar floor: how many of them stay free.
+    """
+
+    bytes: int
+    floor: int
+
+    @property
+    def above_floor(self) -> int:
+        """How many may be taken; less than none when the floor is not free."""
+        return self.bytes - self.floor
 
 
 class DiskSpace:
@@ -51,19 +67,30 @@ class DiskSpace:
         """
         if self._min_free == 0:
             return
+        free = self.measure(fd)
+        if free is not None and free.above_floor < size:
+            raise OSError(errno.ENOSPC, self.words(free, size), self._path)
+
+    def measure(self, fd: int | None = None) -> Free | None:
+        """
+        Tell what is free; None when the file system tells nothing.
+
+        @param fd: as for L{check}.
+        """
         try:
             status = self._statvfs(self._path if fd is None else fd)
         except OSError:
-            return
+            return None
         total = status.f_blocks * status.f_frsize
         if not total:
-            return
-        free = status.f_bavail * status.f_frsize
+            return None
         floor = default_floor(total) if self._min_free is None else self._min_free
-        if free - size < floor:
-            raise OSError(
-                errno.ENOSPC,
-                f"too little room: {free} bytes are free, {size} more are wanted, "
-                f"and {format_size(floor)} stay free (min_free)",
-                self._path,
-            )
+        return Free(status.f_bavail * status.f_frsize, floor)
+
+    @staticmethod
+    def words(free: Free, size: int) -> str:
+        """Say that C{size} more bytes are too many."""
+        return (
+            f"too little room: {free.bytes} bytes are free, {size} more are wanted, "
+            f"and {format_size(free.floor)} stay free (min_free)"
+        )

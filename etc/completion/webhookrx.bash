@@ -1,5 +1,6 @@
-# Completion of the options of "twistd webhookrx" and "twist webhookrx" for bash: source it, or install it as
-# /etc/bash_completion.d/webhookrx. Options that stand before the word webhookrx are twistd's, and completed as file names.
+# Completion for bash of the options of "twistd webhookrx" and "twist webhookrx", and of the command "webhookrx": source
+# it, or install it as /etc/bash_completion.d/webhookrx. Options that stand before the word webhookrx are twistd's, and
+# completed as file names.
 
 _webhookrx() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
@@ -24,4 +25,27 @@ _webhookrx() {
     esac
 }
 
+_webhookrx_command() {
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options=
+    COMPREPLY=()
+    case ${COMP_WORDS[2]-} in
+        list) options="--help --json --waiting --limit" ;;
+        show) options="--help --json" ;;
+        replay) options="--help --json --all" ;;
+        drop) options="--help --json --all --waiting" ;;
+    esac
+    case $COMP_CWORD in
+        1) COMPREPLY=($(compgen -W "spool --help --version" -- "$word")) ;;
+        2) COMPREPLY=($(compgen -W "list show replay drop --help" -- "$word")) ;;
+        *)
+            if [[ $word == -* ]]; then
+                COMPREPLY=($(compgen -W "$options" -- "$word"))
+            elif ((COMP_CWORD == 3)) || [[ $before == -* && $before != --limit ]]; then
+                COMPREPLY=($(compgen -d -- "$word"))
+            fi
+            ;;
+    esac
+}
+
 complete -o default -F _webhookrx twistd twist
+complete -o filenames -F _webhookrx_command webhookrx

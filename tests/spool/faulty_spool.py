@@ -10,8 +10,8 @@ from typing import Any, cast
 from webhookrx.disk_space import DiskSpace
 from webhookrx.message.stored import decode_stored, encode_stored
 from webhookrx.spool.room import Room
+from webhookrx.spool.rows import Row
 from webhookrx.spool.spool_directory import FileSystem, SpoolDirectory
-from webhookrx.spool.spool_file import Row
 from webhookrx.spool.waiting_queue import WaitingQueue
 from webhookrx.testing import make_message
 
@@ -28,21 +28,29 @@ def sqlite_error(name: str) -> sqlite3.Error:
 
 class FaultySpool(FileSystem):
     """
-    The real file system and SQLite, but statements and calls fail as planned.
+    The real file system and SQLite, but statements and calls fail as planned, and nothing is ever synced: no test of
+    this process can cut the power, and syncs take their time.
 
     @ivar statements: what was done, as (base name of the file, statement).
+    @ivar calls: what was asked of the file system, as (call, first argument).
     """
 
     def __init__(self) -> None:
         self.statements: list[tuple[str, str]] = []
+        self.calls: list[tuple[str, str]] = []
+        self._allowed: list[tuple[str, str]] = []
         self._plans: list[tuple[str, bool, Exception]] = []
         for name in ("mkdir", "listdir", "open", "close", "fsync", "flock", "rename", "unlink"):
-            setattr(self, name, self._planned(name, getattr(FileSystem, name)))
+            setattr(self, name, self._planned(name, getattr(type(self), name)))
 
     def fail(self, beginning: str, error: Exception | str, *, times: int = 1, read_only: bool = False) -> None:
         """Let the next statements, or calls, that begin like this fail."""
         planned = sqlite_error(error) if isinstance(error, str) else error
         self._plans += [(beginning, read_only, planned)] * times
+
+    def allow(self, beginning: str, ending: str) -> None:
+        """Let those that begin like this go well all the same, for files whose names end like that."""
+        self._allowed.append((beginning, ending))
 
     def mend(self) -> None:
         """Plan no more faults."""
@@ -58,14 +66,21 @@ class FaultySpool(FileSystem):
     def check(self, statement: str, path: str, read_only: bool = False) -> None:
         """Note a statement, and raise what is planned for it."""
         self.statements.append((os.path.basename(path), statement))
+        if any(statement.startswith(start) and path.endswith(end) for start, end in self._allowed):
+            return
         for plan in self._plans:
             beginning, for_reader, error = plan
             if statement.startswith(beginning) and for_reader == read_only:
                 self._plans.remove(plan)
                 raise error
 
+    @staticmethod
+    def fsync(_: int) -> None:
+        """Leave it to the system."""
+
     def _planned(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
+            self.calls.append((name, str(args[0])))
             self.check(name, str(args[0]))
             return real(*args)
 
@@ -83,11 +98,17 @@ class _Connection:
 
     def execute(self, statement: str, *parameters: Any) -> sqlite3.Cursor:
         self._faults.check(statement, self._path, self._read_only)
+        if statement.startswith("PRAGMA synchronous="):
+            statement = "PRAGMA synchronous=OFF"
         return self._real.execute(statement, *parameters)
 
     def executemany(self, statement: str, parameters: Any) -> sqlite3.Cursor:
         self._faults.check(statement, self._path, self._read_only)
         return self._real.executemany(statement, parameters)
+
+    def executescript(self, script: str) -> sqlite3.Cursor:
+        self._faults.check(script, self._path, self._read_only)
+        return self._real.executescript(script)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -129,16 +150,41 @@ class Disk:
         return os.statvfs_result((1, 1, 1 << 40, self.free, self.free, 0, 0, 0, 0, 255))
 
 
+class SmallDisk:
+    """
+    A file system of so many bytes that only a spool takes room from.
+
+    @ivar taken: bytes that others have taken.
+    """
+
+    def __init__(self, path: str, size: int) -> None:
+        self.taken = 0
+        self._path = path
+        self._size = size
+
+    @property
+    def free(self) -> int:
+        """Bytes that are left."""
+        names = os.listdir(self._path) if os.path.isdir(self._path) else []
+        return self._size - self.taken - sum(os.path.getsize(os.path.join(self._path, name)) for name in names)
+
+    def statvfs(self, _: str | int) -> os.statvfs_result:
+        """Tell it."""
+        free = max(0, self.free)
+        return os.statvfs_result((1, 1, self._size, free, free, 0, 0, 0, 0, 255))
+
+
 def make_queue(
     path: str,
     faults: FileSystem | None = None,
     room: Room = ROOMY,
     clocks: Clocks | None = None,
-    disk: Disk | None = None,
+    disk: Disk | SmallDisk | None = None,
+    floor: int = 1000,
 ) -> WaitingQueue:
     """Make a queue that is not open yet."""
     clocks = Clocks() if clocks is None else clocks
-    space = DiskSpace(path, 1000, (Disk() if disk is None else disk).statvfs)
+    space = DiskSpace(path, floor, (Disk() if disk is None else disk).statvfs)
     return WaitingQueue(SpoolDirectory(path, faults), room, space, clocks.monotonic, clocks.time_ns)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 from twisted.logger import formatEvent, globalLogPublisher
@@ -15,7 +16,9 @@ from tests.spool.faulty_spool import Clocks, FaultySpool, make_queue, stored
 from webhookrx.errors import NotStored, Rejected, Unavailable
 from webhookrx.interfaces import Prepared
 from webhookrx.message.message import Message
-from webhookrx.spool.drainer import DISK_PAUSE, POLL, Drainer, DrainThread
+from webhookrx.spool.drainer import DISK_PAUSE, POLL, PROBLEM_PAUSE, Drainer, DrainThread
+from webhookrx.spool.room import Room
+from webhookrx.spool.rows import ROW_OVERHEAD
 from webhookrx.spool.spool_directory import SpoolDirectory
 from webhookrx.spool.spool_file import SpoolFile
 from webhookrx.testing import MemoryObserver
@@ -31,6 +34,37 @@ class ReluctantObserver(MemoryObserver):
         return super().prepare(message)
 
 
+class BrokenError(Exception):
+    """Can't be told."""
+
+    def __str__(self) -> str:
+        """Fail."""
+        raise ZeroDivisionError
+
+
+class BrokenRefusal(Rejected):
+    """Can't be told either."""
+
+    __str__ = BrokenError.__str__
+
+
+class ExitingError(Exception):
+    """Ends whoever asks what it says."""
+
+    def __str__(self) -> str:
+        """Exit."""
+        raise SystemExit(1)
+
+
+def raiser(error: BaseException) -> Callable[..., Any]:
+    """Return what raises."""
+
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
 class DrainerCase(SynchronousTestCase):
     """A queue on disk, and an observer in memory."""
 
@@ -44,10 +78,14 @@ class DrainerCase(SynchronousTestCase):
         self.queue.open()
         self.addCleanup(self.queue.close)
         self.inner = ReluctantObserver()
-        self.drainer = Drainer(self.queue, self.inner, lambda: 1.0, self.clocks.monotonic, self.clocks.time_ns)
+        self.drainer = self.make_drainer()
         self.lines: list[str] = []
         globalLogPublisher.addObserver(self.note)
         self.addCleanup(globalLogPublisher.removeObserver, self.note)
+
+    def make_drainer(self) -> Drainer:
+        """Make a drainer of what is there."""
+        return Drainer(self.queue, self.inner, self.path, lambda: 1.0, self.clocks.monotonic, self.clocks.time_ns)
 
     def note(self, event: Any) -> None:
         """Keep a log line."""
@@ -113,9 +151,11 @@ class DrainTests(DrainerCase):
         self.inner.store_error = Unavailable("no answer", retry_after=10.0)
         self.assertEqual(10.0, self.step())
         self.clocks.now += 4.0
-        self.assertEqual(6.0, self.drainer.step())
+        self.assertEqual(POLL, self.drainer.step())
+        self.clocks.now += 5.5
+        self.assertEqual(0.5, self.drainer.step())
         self.assertEqual([1], self.inner.batch_sizes)
-        self.clocks.now += 6.0
+        self.clocks.now += 0.5
         self.drainer.step()
         self.assertEqual([1, 1], self.inner.batch_sizes)
 
@@ -208,6 +248,93 @@ class DrainTests(DrainerCase):
         self.assertEqual(2, self.queue.standing().messages)
         self.assertIn("1 entries for 2", str(self.drainer.away))
 
+    def test_broken_word(self) -> None:
+        """An observer that returns what is no outcome has said nothing about any message; that is no bug of ours."""
+        self.append("one", "two")
+        for returned, text in (
+            (True, "store() returned bool, not None or a list"),
+            (7, "store() returned int"),
+            (iter([None]), "1 entries for 2 messages"),
+            (count(), "more entries than messages, for 2"),
+            (["no", "later"], "no"),
+            ([BrokenError(), BrokenError()], "BrokenError"),
+        ):
+            self.inner.store = lambda batch, returned=returned: returned  # type: ignore[assignment, method-assign, misc]
+            self.assertGreater(self.step(), 0.0)
+            self.assertIn(text, str(self.drainer.away))
+        self.assertEqual(2, self.queue.standing().messages)
+        self.inner.store = lambda batch: iter([None, None])  # type: ignore[assignment, method-assign]
+        self.assertEqual(0.0, self.step())
+
+        self.assertIsNone(self.drainer.away)
+        self.assertEqual(0, self.queue.standing().messages)
+        self.assertEqual([], [line for line in self.lines if "failed" in line])
+
+    def test_odd_errors(self) -> None:
+        """What is odd about an error of the observer is no obstacle."""
+        self.append("one", "two")
+        odd = OSError("away")
+        odd.retry_after = "soon"  # type: ignore[attr-defined]
+        self.inner.judge = lambda message: odd if message.values["MESSAGE"] == "one" else BrokenRefusal()
+        self.assertEqual(0.1, self.step())
+
+        self.assertEqual("away", self.drainer.away)
+        self.assertEqual(["BrokenRefusal"], [reason for _, reason in self.dead()])
+
+    def test_bug(self) -> None:
+        """What should never be raised is told as the reason, logged now and then, and does not end it."""
+        self.append("one")
+        for error in (ZeroDivisionError(), SystemExit(1)):
+            self.patch(self.queue, "next_batch", raiser(error))
+            for _ in range(5):
+                self.clocks.now += 1.0
+                self.assertEqual(DISK_PAUSE, self.drainer.step())
+            self.assertIn(type(error).__name__ if not str(error) else str(error), str(self.drainer.away))
+            self.assertEqual(1, len(self.flushLoggedErrors(type(error))))
+            self.clocks.now += PROBLEM_PAUSE
+        del self.queue.next_batch  # type: ignore[method-assign]
+        self.step()
+
+        self.assertIsNone(self.drainer.away)
+        self.assertEqual(["one"], self.delivered())
+
+    def test_close(self) -> None:
+        """It closes the observer and the queue, whatever the observer says to that."""
+        self.inner.close = raiser(ValueError("stuck"))  # type: ignore[method-assign]
+        self.drainer.close()
+
+        self.assertTrue(any("could not close: stuck" in line for line in self.lines))
+        other = make_queue(self.path)
+        other.open()
+        other.close()
+
+    def test_room_while_away(self) -> None:
+        """While the observer is away it still sees that there is room again."""
+        self.fill()
+        self.inner.store_error = Unavailable("no answer", retry_after=100.0)
+        self.drainer.step()
+        self.assertRaises(NotStored, self.queue.append, stored("two"))
+        self.drainer.step()
+        self.assertTrue(self.queue.standing().full)
+        other = SpoolFile(SpoolDirectory(self.path), 1, writable=True)
+        with other.transaction(durable=True) as transaction:
+            transaction.remove([1])
+        other.close()
+        self.drainer.step()
+
+        self.assertFalse(self.queue.standing().full)
+        self.assertEqual([1], self.inner.batch_sizes)
+
+    def fill(self) -> None:
+        """Let a message wait in a queue that has room for no other."""
+        self.queue.close()
+        (one,) = stored("one")
+        self.queue = make_queue(self.path, self.faults, Room(len(one) + ROW_OVERHEAD))
+        self.queue.open()
+        self.addCleanup(self.queue.close)
+        self.queue.append([one])
+        self.drainer = self.make_drainer()
+
     def test_put_back(self) -> None:
         """A message that somebody else puts into the queue is found without being woken."""
         self.assertEqual(POLL, self.step())
@@ -252,7 +379,7 @@ class DrainTests(DrainerCase):
         self.append("one")
         self.step()
         self.append("two")
-        self.faults.fail("DELETE", "SQLITE_FULL", times=2)
+        self.faults.fail("DELETE", "SQLITE_BUSY", times=2)
         self.assertEqual(DISK_PAUSE, self.step())
         self.append("three")
         self.assertEqual(DISK_PAUSE, self.step())
@@ -261,24 +388,74 @@ class DrainTests(DrainerCase):
         self.assertEqual(["one", "two", "three"], self.delivered())
 
     def test_log(self) -> None:
-        """One line says that it is away, one that it is back; who goes and comes all the time gets few."""
+        """What is said: away, back, and what was refused for good, each with the spool as it is then."""
         self.append("one")
-        for _ in range(20):
-            self.inner.store_error = Unavailable("no answer")
-            for _ in range(3):
-                self.clocks.now += 1.0
-                self.drainer._not_before = 0.0
-                self.drainer.step()
-            self.inner.store_error = None
-            self.drainer._not_before = 0.0
-            self.drainer.step()
-            self.append("more")
-        away = [line for line in self.lines if "does not take messages: no answer; 1 wait" in line]
-        back = [line for line in self.lines if "takes messages again" in line]
+        self.inner.store_error = Unavailable("no answer")
+        self.step()
+        self.inner.store_error = None
+        self.inner.judge = lambda message: Rejected("HTTP 422")
+        self.clocks.now += 1.0
+        self.drainer.step()
 
-        self.assertEqual(len(away), len(back))
-        self.assertLess(len(away), 7)
-        self.assertGreater(len(away), 2)
+        away, dead, back = self.lines
+        self.assertIn("does not take messages: no answer; 1 wait in the spool", away)
+        self.assertIn("1 message was refused for good by memory: HTTP 422", dead)
+        self.assertIn("takes messages again; 0 wait in the spool", back)
+
+    def test_log_of_dead_letters(self) -> None:
+        """A dead letter is told once it is one: not before it could be noted, and not twice."""
+        self.append("odd")
+        self.faults.fail("INSERT OR IGNORE INTO dead", "SQLITE_BUSY", times=2)
+        self.step()
+        self.step()
+        self.assertEqual([], [line for line in self.lines if "refused" in line])
+        self.step()
+        self.step()
+
+        (line,) = (line for line in self.lines if "refused" in line)
+        self.assertIn("1 message was refused for good by memory: it can't be encoded; see", line)
+
+    def test_base_exceptions(self) -> None:
+        """Whatever an observer raises, wherever it is called, and whatever its errors say, the next step goes on."""
+
+        def outcomes(error: BaseException) -> Iterator[None]:
+            raise error
+            yield None
+
+        for kind in (SystemExit, GeneratorExit, KeyboardInterrupt, ExitingError):
+            error = kind()
+            self.inner.store = lambda batch, error=error: outcomes(error)  # type: ignore[assignment, method-assign, misc]
+            self.append("one")
+            self.assertGreater(self.step(), 0.0)
+            self.assertIn("store() returned generator", str(self.drainer.away))
+            self.inner.store = raiser(error)  # type: ignore[method-assign]
+            self.assertGreater(self.step(), 0.0)
+            self.assertEqual(kind.__name__, self.drainer.away)
+            del self.inner.store  # type: ignore[method-assign]
+            self.inner.reopen = raiser(error)  # type: ignore[method-assign]
+            self.drainer.reopen()
+            self.assertEqual(0.0, self.step())
+            self.inner.prepare = raiser(error)  # type: ignore[method-assign]
+            self.append("two")
+            self.assertEqual(0.0, self.step())
+            self.assertEqual(f"it can't be encoded: {kind.__name__}", self.dead()[-1][1])
+            del self.inner.prepare  # type: ignore[method-assign]
+        self.inner.close = raiser(ExitingError())  # type: ignore[method-assign]
+        self.drainer.close()
+
+        self.assertEqual(["one"] * 4, self.delivered())
+        self.assertEqual([], self.flushLoggedErrors())
+
+    def test_short_of_memory(self) -> None:
+        """What can't be prepared for want of memory says nothing about the message: it waits."""
+        self.append("one")
+        self.inner.prepare = raiser(MemoryError())  # type: ignore[method-assign]
+        self.assertEqual(DISK_PAUSE, self.step())
+        self.assertEqual(1, len(self.flushLoggedErrors(MemoryError)))
+        del self.inner.prepare  # type: ignore[method-assign]
+        self.step()
+
+        self.assertEqual(["one"], self.delivered())
 
 
 class StepDrainer:
@@ -287,14 +464,16 @@ class StepDrainer:
     def __init__(self, pause: float) -> None:
         self.stepped = threading.Semaphore(0)
         self.pause = pause
-        self.error: Exception | None = None
+        self.closed = threading.Event()
 
     def step(self) -> float:
         """Note it."""
         self.stepped.release()
-        if self.error is not None:
-            raise self.error
         return self.pause
+
+    def close(self) -> None:
+        """Note it."""
+        self.closed.set()
 
 
 class DrainThreadTests(SynchronousTestCase):
@@ -305,18 +484,34 @@ class DrainThreadTests(SynchronousTestCase):
         thread = DrainThread(drainer)  # type: ignore[arg-type]
         thread.start()
         self.addCleanup(thread.join, 10)
-        self.addCleanup(thread.stop)
+        self.addCleanup(thread.release)
         return thread
 
     def test_wake(self) -> None:
-        """It steps at once, then after its pause, or when it is woken; stopped, it ends."""
+        """It steps at once, then after its pause, or when it is woken; stopped, it steps no more."""
         drainer = StepDrainer(3600.0)
         thread = self.start(drainer)
         self.assertTrue(drainer.stepped.acquire(timeout=10))
         thread.wake()
         self.assertTrue(drainer.stepped.acquire(timeout=10))
+        self.assertFalse(thread.wait(0))
         thread.stop()
+        thread.stop()
+        self.assertTrue(thread.wait(10))
+        thread.wake()
+        self.assertFalse(drainer.stepped.acquire(blocking=False))
+
+    def test_release(self) -> None:
+        """Stopped, it closes nothing, for others may still append; released, it closes all and ends."""
+        drainer = StepDrainer(3600.0)
+        thread = self.start(drainer)
+        thread.stop()
+        self.assertTrue(thread.wait(10))
+        self.assertFalse(drainer.closed.is_set())
+        self.assertFalse(thread.join(0))
+        thread.release()
         self.assertTrue(thread.join(10))
+        self.assertTrue(drainer.closed.is_set())
 
     def test_no_pause(self) -> None:
         """Without a pause it steps again at once."""
@@ -325,15 +520,18 @@ class DrainThreadTests(SynchronousTestCase):
         for _ in range(10):
             self.assertTrue(drainer.stepped.acquire(timeout=10))
 
-    def test_bug(self) -> None:
-        """What should never be raised is logged, and does not end it."""
-        drainer = StepDrainer(3600.0)
-        drainer.error = ZeroDivisionError()
-        thread = self.start(drainer)
-        self.assertTrue(drainer.stepped.acquire(timeout=10))
-        thread.wake()
-        self.assertTrue(drainer.stepped.acquire(timeout=10))
-        thread.stop()
-        self.assertTrue(thread.join(10))
+    def test_step_fails(self) -> None:
+        """It goes on even after a step that raises, which none should."""
 
-        self.assertGreaterEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+        class RaisingDrainer(StepDrainer):
+            def step(self) -> float:
+                super().step()
+                raise SystemExit(1)
+
+        drainer = RaisingDrainer(0.0)
+        thread = self.start(drainer)
+        for _ in range(3):
+            self.assertTrue(drainer.stepped.acquire(timeout=10))
+            thread.wake()
+        thread.release()
+        self.assertTrue(thread.join(10))

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Sequence
 
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
 from tests.contracts.observer_contract import ObserverContract
 from tests.spool.faulty_spool import Clocks, Disk, FaultySpool
+from tests.spool.test_drainer import raiser
 from webhookrx.config.settings import Observer
 from webhookrx.disk_space import DiskSpace
 from webhookrx.errors import ConfigError, NotStored, Unavailable
-from webhookrx.interfaces import IBufferingObserver, IWaitingObserver
+from webhookrx.interfaces import IBufferingObserver, IWaitingObserver, Prepared
+from webhookrx.spool import spool_observer
 from webhookrx.spool.drainer import Drainer, DrainThread
+from webhookrx.spool.spool_directory import STILL_OURS
 from webhookrx.spool.spool_observer import SpoolObserver, build_spool
 from webhookrx.testing import MemoryObserver, make_message
 
@@ -28,6 +34,7 @@ class HandThread(DrainThread):
         self.woken = 0
         self.running = False
         self.returns = True
+        self.released = False
 
     def start(self) -> None:
         """Note it."""
@@ -40,6 +47,23 @@ class HandThread(DrainThread):
     def stop(self) -> None:
         """Note it."""
         self.running = False
+
+    def wait(self, seconds: float) -> bool:
+        """Tell whether it has stopped."""
+        return self.returns
+
+    def release(self) -> None:
+        """End, if the observer lets it."""
+        self.stop()
+        self.released = True
+        if self.returns:
+            self.drainer.close()
+
+    def come_back(self) -> None:
+        """Let the observer be done with its last batch."""
+        self.returns = True
+        if self.released:
+            self.drainer.close()
 
     def join(self, seconds: float) -> bool:
         """Tell whether it has ended."""
@@ -62,6 +86,19 @@ class WaitingObserver(MemoryObserver):
         self.hurried = True
 
 
+class CallObserver(MemoryObserver):
+    """Tells that it has been called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.called = threading.Semaphore(0)
+
+    def store(self, batch: Sequence[Prepared]) -> list[Exception | None] | None:
+        """Tell it."""
+        self.called.release()
+        return super().store(batch)
+
+
 class SpoolCase(SynchronousTestCase):
     """A spool before an observer in memory."""
 
@@ -73,6 +110,7 @@ class SpoolCase(SynchronousTestCase):
         self.faults = FaultySpool()
         self.disk = Disk()
         self.threads: list[HandThread] = []
+        self.real_threads: list[DrainThread] = []
 
     def make_thread(self, drainer: Drainer) -> HandThread:
         """Make a thread that stands still."""
@@ -179,6 +217,18 @@ class SpoolTests(SpoolCase):
 
         self.assertEqual(1, len(self.inner.messages))
 
+    def test_hurry_fails(self) -> None:
+        """An observer behind that can't hurry is closed all the same."""
+        for error in (ZeroDivisionError(), SystemExit(1)):
+            spool = self.opened()
+            self.patch(self.inner, "hurry", raiser(error))
+            spool.hurry()
+            spool.close()
+            self.assertFalse(self.inner.is_open)
+
+        self.make_observer().open()
+        self.threads[-1].release()
+
     def test_hurry_plain(self) -> None:
         """An observer behind that never waits is not told; a spool that is not open can be hurried and closed."""
         self.inner = MemoryObserver()
@@ -196,27 +246,125 @@ class SpoolTests(SpoolCase):
         self.threads[0].returns = False
         spool.close()
         self.assertTrue(self.inner.is_open)
+        for other in (spool, self.make_observer()):
+            self.assertIn(STILL_OURS, str(self.assertRaises(ConfigError, other.open)))
+        self.threads[0].drain()
+        self.threads[0].come_back()
+        self.assertFalse(self.inner.is_open)
+        spool.open()
+
+        self.assertEqual((1, 0), (len(self.inner.messages), spool.backlog().messages))
+
+    def test_no_thread(self) -> None:
+        """Where the system has no thread left, it is not open, and can be opened later."""
+        spool = self.make_observer()
+        self.patch(HandThread, "start", lambda thread: 1 // 0)
+        self.assertRaises(ZeroDivisionError, spool.open)
+        self.assertFalse(self.inner.is_open)
+        self.patch(HandThread, "start", lambda thread: None)
+        spool.open()
+        spool.close()
+
+    def test_full_lapses(self) -> None:
+        """It is full as long as there is no room, whether anybody sends or not."""
+        spool = self.opened()
+        self.disk.free = 0
+        self.assertRaises(NotStored, self.store, spool, "one")
+        self.threads[0].drain()
+        self.assertTrue(spool.backlog().full)
+        self.disk.free = 1 << 40
         self.threads[0].drain()
 
-        self.assertEqual(1, len(self.inner.messages))
+        self.assertFalse(spool.backlog().full)
 
     def test_real_thread(self) -> None:
         """With a thread of its own it delivers, too."""
-        spool = SpoolObserver("spool:x", self.path, self.inner, space=DiskSpace(self.path, 1000, self.disk.statvfs))
-        spool.open()
+        spool = self.with_real_thread()
         self.inner.block()
         self.store(spool, "one")
         self.inner.release()
         spool.close()
         self.assertEqual(1, len(self.inner.messages) + spool.backlog().messages)
 
+    def with_real_thread(self) -> SpoolObserver:
+        """Open a spool with a thread of its own."""
+        spool = SpoolObserver(
+            "spool:x",
+            self.path,
+            self.inner,
+            space=DiskSpace(self.path, 1000, self.disk.statvfs),
+            make_thread=self.make_real_thread,
+        )
+        spool.open()
+        self.addCleanup(spool.close)
+        return spool
+
+    def make_real_thread(self, drainer: Drainer) -> DrainThread:
+        """Make a thread, and keep it."""
+        self.real_threads.append(DrainThread(drainer))
+        return self.real_threads[-1]
+
+    def test_blocked(self) -> None:
+        """
+        An observer that blocks keeps the directory, beyond the close of the spool, until it comes back; then the spool
+        can be opened again, by the same observer or another one, and nothing is lost.
+        """
+        self.patch(spool_observer, "LAST_STEP", 0.01)
+        self.patch(spool_observer, "LAST_BATCH", 0.01)
+        for finish in (True, False):
+            self.inner = inner = CallObserver()
+            spool = self.with_real_thread()
+            inner.block()
+            self.store(spool, "one")
+            self.assertTrue(inner.called.acquire(timeout=10))
+            self.store(spool, "two")
+            if finish:
+                spool.hurry()
+                spool.finish()
+            spool.close()
+            spool.close()
+            self.assertRaises(ConfigError, spool.open)
+            self.inner = MemoryObserver()
+            self.assertIn(STILL_OURS, str(self.assertRaises(ConfigError, self.with_real_thread)))
+            inner.release()
+            self.assertTrue(self.real_threads[-1].join(10))
+            self.assertFalse(inner.is_open)
+            spool.open()
+            spool.close()
+            self.assertTrue(self.real_threads[-1].join(10))
+            other = self.opened()
+            self.threads[-1].drain()
+            other.close()
+            got = [message.values["MESSAGE"] for message in (*inner.messages, *self.inner.messages)]
+            self.assertEqual(["one", "two"], got)
+
+    def test_open_to_others(self) -> None:
+        """A directory that others may write to is told of at the start; one of its own making is not."""
+        lines: list[str] = []
+
+        def note(event: LogEvent) -> None:
+            lines.append(formatEvent(event))
+
+        globalLogPublisher.addObserver(note)
+        self.addCleanup(globalLogPublisher.removeObserver, note)
+        self.opened().close()
+        self.assertEqual([], lines)
+        os.chmod(self.path, 0o777)
+        self.opened()
+
+        (line,) = lines
+        self.assertIn("can be written to by others than its owner (mode 0777)", line)
+
     def test_cannot_open(self) -> None:
         """What stands in the way of a start is told, and the directory is free afterwards."""
         first = self.opened()
         error = self.assertRaises(ConfigError, self.make_observer().open)
-        self.assertIn("another receiver uses it", str(error))
+        self.assertIn(STILL_OURS, str(error))
         self.assertIn(repr(self.path), str(error))
         first.close()
+        self.faults.fail("flock", BlockingIOError(11, "Resource temporarily unavailable"))
+        error = self.assertRaises(ConfigError, self.make_observer().open)
+        self.assertIn("another receiver uses it", str(error))
         self.inner.open_error = ConfigError("no such host")
         self.assertIn("no such host", str(self.assertRaises(ConfigError, self.make_observer().open)))
         self.inner.open_error = None
@@ -243,12 +391,12 @@ class BuildTests(SynchronousTestCase):
     def test_errors(self) -> None:
         """A wrong option is named, with what is right."""
         for options, text in (
-            ((("size", "much"),), "size='much' is not a size"),
-            ((("size", "0"),), "size=0 would keep nothing"),
-            ((("age", "old"),), "age='old' is not a duration"),
-            ((("age", "0s"),), "age=0s would keep nothing"),
-            ((("full", "drop"),), "full=drop is neither refuse nor drop-oldest"),
-            ((("min_free", "x"),), "min_free='x'"),
+            ((("size", "much"),), "observer 'spool': size=\"much\" is not a size"),
+            ((("size", "0"),), 'size="0" is not enough; it takes 1B or more'),
+            ((("age", "old"),), 'age="old" is not a length of time'),
+            ((("age", "0s"),), 'age="0s" is not enough; it takes 1s or more'),
+            ((("full", "drop"),), 'full="drop" is not known; it takes refuse or drop-oldest'),
+            ((("min_free", "x"),), 'min_free="x" is not a size'),
             ((("batch", "5"),), "unknown option 'batch'; its options are age, full, min_free, size and observer"),
         ):
             self.assertIn(text, str(self.assertRaises(ConfigError, self.build, *options)))

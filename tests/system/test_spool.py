@@ -16,13 +16,48 @@ import time
 from typing import Any
 
 from tests.spool.faulty_spool import make_queue
+from tests.system.hanging_up import reload
 from tests.system.load import Load, missing
-from tests.system.receiver import LONG, ROOT, Receiver, ReceiverCase, post, wait_until
+from tests.system.receiver import ANY_PORT, LONG, ROOT, Receiver, ReceiverCase, post, wait_until
 from webhookrx.message.stored import encode_stored
 from webhookrx.testing import make_message
 
 ROUNDS = 20 if LONG else 3
 WAITING = 1_000_000 if LONG else 100_000
+
+#: An observer that holds on to each batch as long as there is a file C{hold}, whoever is in a hurry.
+PLUGIN = """
+import os, time
+from twisted.plugin import IPlugin
+from zope.interface import implementer
+from webhookrx.interfaces import IMessageObserver, IObserverFactory
+
+@implementer(IMessageObserver)
+class Holding:
+    promise = "durable"
+    def __init__(self, spec):
+        self.spec = spec
+    def open(self): pass
+    def prepare(self, message):
+        return str(message.values["MESSAGE"]).encode()
+    def store(self, batch):
+        with open("called", "w"):
+            pass
+        while os.path.exists("hold"):
+            time.sleep(0.05)
+        with open("held", "ab") as file:
+            file.write(b"".join(item + b"\\n" for item in batch))
+    def reopen(self): pass
+    def close(self): pass
+
+@implementer(IPlugin, IObserverFactory)
+class Factory:
+    name = "holding"
+    def build(self, spec, args, options, ack):
+        return Holding(spec)
+
+factory = Factory()
+"""
 
 
 class SpoolTests(ReceiverCase):
@@ -146,6 +181,35 @@ class SpoolTests(ReceiverCase):
         receiver.signal(signal.SIGKILL)
         receiver.wait()
         self.assertEqual(3, self.listed(receiver)[0]["messages"])
+
+    def test_holds_on(self) -> None:
+        """
+        Reloads while the observer sits on a batch fail and say why; once it is back the spool takes messages again by
+        itself, the next reload succeeds, and nothing is lost or delivered twice.
+        """
+        config = f"port: {ANY_PORT}\nobservers: ['spool:spool:size=%s:observer=holding']\n"
+        receiver = self.prepare(config=config % "1GiB", port=None)
+        os.makedirs(receiver.path("twisted/plugins"))
+        for name, text in (("twisted/plugins/holding_plugin.py", PLUGIN), ("hold", "")):
+            with open(receiver.path(name), "w") as file:
+                file.write(text)
+        receiver.start()
+        self.send(receiver, "one")
+        wait_until(lambda: os.path.exists(receiver.path("called")), "it has the batch")
+        self.send(receiver, "two")
+        for _ in range(2):
+            log = reload(receiver, config % "2GiB")
+            self.assertIn("Reload failed, the old settings stay", log)
+            self.assertIn("this receiver uses it", log)
+        self.assertEqual(503, self.ask(receiver.port, post(b"no")).status)
+        os.unlink(receiver.path("hold"))
+        wait_until(lambda: self.ask(receiver.port, post(b"three")).status == 200, "it takes messages again")
+        self.assertIn("Reloaded: ", reload(receiver, config % "2GiB"))
+        self.send(receiver, "four")
+        wait_until(lambda: self.listed(receiver)[0]["messages"] == 0, "all is delivered")
+
+        self.assertEqual([b"one", b"two", b"three", b"four", b""], receiver.lines("held"))
+        self.assertEqual(0, receiver.stop())
 
     def test_full(self) -> None:
         """A full spool refuses with 503, and no 200 is a lie."""

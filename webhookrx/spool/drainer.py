@@ -10,17 +10,19 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from twisted.logger import Logger
 
-from webhookrx.errors import Rejected
+from webhookrx.errors import Rejected, Unavailable
 from webhookrx.message.stored import NotAMessage, decode_stored
 from webhookrx.spool.backoff import Backoff
+from webhookrx.spool.drain_log import NOT_ENCODED, DrainLog, shown
 from webhookrx.spool.faults import text_of
-from webhookrx.spool.spool_file import DeadLetter, Row
+from webhookrx.spool.rows import DeadLetter, Row
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import IMessageObserver, Prepared
@@ -30,8 +32,8 @@ POLL: Final = 1.0
 """Seconds after which a queue that is empty is looked at again: a person may have put something back."""
 DISK_PAUSE: Final = 0.5
 """Seconds between two tries when the queue itself can't be read or written."""
-LOG_PAUSE: Final = 10.0
-"""Seconds between two log lines that say that the observer is away, or that the disk fails."""
+PROBLEM_PAUSE: Final = 10.0
+"""Seconds between two log lines that say that the spool itself fails."""
 
 #: What became of a message: None when the observer has it.
 _Outcomes = Sequence[BaseException | None]
@@ -41,14 +43,15 @@ _log = Logger()
 
 class Drainer:
     """
-    Takes batches from a queue to an observer. All of it belongs to one thread, but for C{away} and C{is_idle}.
+    Takes batches from a queue to an observer. All of it belongs to one thread, but for C{away}, C{is_idle} and
+    L{reopen}.
 
-    @param queue: open.
-    @param inner: open.
+    @param queue: open; L{close} closes it.
+    @param inner: open; L{close} closes it.
+    @param path: directory of the queue, for log lines.
     @param jitter: a number from 0 to 1.
     @param clock: seconds on the monotonic clock.
     @param wall_clock: nanoseconds since the epoch.
-    @ivar away: why the observer does not take messages; None when it does, as far as is known.
     @ivar is_idle: nothing waited when it was last looked at.
     """
 
@@ -56,23 +59,29 @@ class Drainer:
         self,
         queue: WaitingQueue,
         inner: IMessageObserver,
+        path: str,
         jitter: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.away: str | None = None
         self.is_idle = False
         self._queue = queue
         self._inner = inner
         self._backoff = Backoff(jitter)
         self._clock = clock
         self._wall_clock = wall_clock
+        self._said = DrainLog(path, inner.spec, queue.standing, clock, wall_clock)
         self._not_before = 0.0
         self._unsettled: tuple[list[int], list[DeadLetter]] = ([], [])
-        self._said_away = False
-        self._next_line = 0.0
-        self._next_disk_line = 0.0
+        self._away: str | None = None
+        self._problem: str | None = None
+        self._next_problem_line = 0.0
         self._reopen = False
+
+    @property
+    def away(self) -> str | None:
+        """Why the observer gets no messages; None when it does, as far as is known."""
+        return self._problem or self._away
 
     def reopen(self) -> None:
         """Let the observer open anew before its next batch, from any thread."""
@@ -80,28 +89,45 @@ class Drainer:
 
     def step(self) -> float:
         """
-        Do one batch, if there is one and it is time.
+        Do one batch, if there is one and it is time. Nothing is raised, whatever happens.
 
         @return: seconds until there is something to do, if nothing happens before: 0 when there is at once.
         """
+        try:
+            return self._do_what_is_due()
+        except BaseException as error:
+            # Even SystemExit: a thread that ends here leaves every later message waiting for ever.
+            return self._has_failed(error)
+
+    def close(self) -> None:
+        """Close the observer and the queue, after the last step."""
+        try:
+            self._inner.close()
+        except BaseException as error:
+            self._could_not("close", error)
+        finally:
+            try:
+                self._said.end()
+            finally:
+                self._queue.close()
+
+    def _do_what_is_due(self) -> float:
         if self._reopen:
             self._reopen = False
             self._reopen_inner()
+        # However long the pause: people look at the totals, and their command or the disk may have made room.
+        self._queue.refresh()
+        self._said.tick()
         pause = self._not_before - self._clock()
         if pause > 0:
-            return pause
-        try:
-            return self._do_batch()
-        except (sqlite3.Error, OSError) as error:
-            if self._clock() >= self._next_disk_line:
-                self._next_disk_line = self._clock() + LOG_PAUSE
-                _log.error("Spool of {spec}: {problem}", spec=self._inner.spec, problem=text_of(error))
-            return self._pause(DISK_PAUSE)
+            return min(pause, POLL)
+        pause = self._do_batch()
+        self._problem = None
+        return pause
 
     def _do_batch(self) -> float:
         # What could not be noted last time goes before all else, or the observer would get it again and again.
         self._settle()
-        self._queue.refresh()
         # Before it looks, so that what is appended meanwhile wakes it.
         self.is_idle = True
         rows = self._queue.next_batch()
@@ -117,17 +143,32 @@ class Drainer:
         if done:
             self._backoff.succeeded()
         self._is_away(failure)
-        return self._pause(self._backoff.failed(getattr(failure, "retry_after", None)))
+        return self._pause(self._backoff.failed(failure.retry_after if isinstance(failure, Unavailable) else None))
 
     def _settle(self) -> None:
         done, dead = self._unsettled
         if done or dead:
             self._queue.settle(done, dead)
             self._unsettled = ([], [])
+            self._said.refused(dead)
 
     def _pause(self, seconds: float) -> float:
         self._not_before = self._clock() + seconds
         return seconds
+
+    def _has_failed(self, error: BaseException) -> float:
+        """Note that the spool itself has failed, or that something in it is wrong."""
+        self._problem = f"the spool can't be drained: {text_of(error)}"
+        now = self._clock()
+        # A pause that the observer asked for is not cut short.
+        self._not_before = max(self._not_before, now + DISK_PAUSE)
+        if now >= self._next_problem_line:
+            self._next_problem_line = now + PROBLEM_PAUSE
+            if isinstance(error, (sqlite3.Error, OSError)):
+                _log.error("Spool of {spec}: {problem}", spec=self._inner.spec, problem=text_of(error))
+            else:
+                _log.failure("Spool of {spec} failed", spec=self._inner.spec)
+        return DISK_PAUSE
 
     # -- the observer --------------------------------------------------------------------------------------------
 
@@ -149,7 +190,7 @@ class Drainer:
             if outcome is None:
                 done.append(row.id)
             elif isinstance(outcome, Rejected):
-                dead.append(self._letter(row, str(outcome) or type(outcome).__name__))
+                dead.append(self._letter(row, text_of(outcome)))
             elif failure is None:
                 failure = outcome
         return done, dead, failure
@@ -161,9 +202,11 @@ class Drainer:
             return self._inner.prepare(decode_stored(row.data))
         except NotAMessage as error:
             return self._letter(row, str(error))
-        except Exception as error:
+        except MemoryError:
+            raise
+        except BaseException as error:
             # It depends on the message alone, so it would fail the same way every time.
-            return self._letter(row, f"it can't be encoded: {text_of(error)}")
+            return self._letter(row, f"{NOT_ENCODED}: {text_of(error)}")
 
     def _store(self, prepared: list[Prepared]) -> _Outcomes:
         if not prepared:
@@ -172,13 +215,8 @@ class Drainer:
         try:
             outcomes = self._inner.store(prepared)
         except BaseException as error:
-            # Even SystemExit: a thread that ends here leaves every later message waiting for ever.
             return [error] * count
-        if outcomes is None:
-            return [None] * count
-        if len(outcomes) != count:
-            return [RuntimeError(f"store() returned {len(outcomes)} entries for {count} messages")] * count
-        return outcomes
+        return [None] * count if outcomes is None else _outcome_of_each(count, outcomes)
 
     def _letter(self, row: Row, reason: str) -> DeadLetter:
         return DeadLetter(row.id, row.received or 0, row.crc, row.data, reason, self._inner.spec, self._wall_clock())
@@ -186,35 +224,49 @@ class Drainer:
     def _reopen_inner(self) -> None:
         try:
             self._inner.reopen()
-        except Exception as error:
-            _log.error("Observer {spec} could not reopen: {problem}", spec=self._inner.spec, problem=text_of(error))
+        except BaseException as error:
+            self._could_not("reopen", error)
 
-    # -- what people see -----------------------------------------------------------------------------------------
+    def _could_not(self, verb: str, error: BaseException) -> None:
+        problem = shown(text_of(error))
+        _log.error("Observer {spec} could not {verb}: {problem}", spec=self._inner.spec, verb=verb, problem=problem)
 
     def _is_away(self, failure: BaseException) -> None:
-        self.away = text_of(failure)
-        now = self._clock()
-        if not self._said_away and now >= self._next_line:
-            self._said_away = True
-            self._next_line = now + LOG_PAUSE
-            self._say("Observer {spec} does not take messages: {problem}; {waiting} wait in the spool")
+        self._away = text_of(failure)
+        self._said.is_away(self._away)
 
     def _is_back(self) -> None:
         self._backoff.succeeded()
-        if self._said_away:
-            self._said_away = False
-            self._say("Observer {spec} takes messages again; {waiting} wait in the spool")
-        self.away = None
+        self._away = None
+        self._said.is_back()
 
-    def _say(self, sentence: str) -> None:
-        _log.warn(sentence, spec=self._inner.spec, problem=self.away, waiting=self._queue.standing().messages)
+
+def _outcome_of_each(count: int, returned: object) -> _Outcomes:
+    """
+    Read what C{store} returned, other than None, as one entry a message: None, or why the observer does not have it.
+
+    An observer that breaks its contract has said nothing about its messages, so it has none of them.
+    """
+    try:
+        outcomes = list(islice(cast("Iterable[object]", returned), count + 1))
+    except BaseException:
+        return [RuntimeError(f"store() returned {type(returned).__name__}, not None or a list")] * count
+    if len(outcomes) != count:
+        entries = f"{len(outcomes)} entries" if len(outcomes) < count else "more entries than messages,"
+        return [RuntimeError(f"store() returned {entries} for {count} messages")] * count
+    return [
+        outcome if outcome is None or isinstance(outcome, BaseException) else RuntimeError(text_of(outcome))
+        for outcome in outcomes
+    ]
 
 
 class DrainThread:
     """
-    A thread that steps a drainer.
+    A thread that steps a drainer until it is stopped, and closes it once nobody else needs what is closed with it.
 
-    @param drainer: nobody else steps it.
+    What it works with is its own to close: an observer may hold on to a batch for longer than anybody waits for it.
+
+    @param drainer: nobody else steps or closes it.
     @param name: the thread's name, for debuggers and C{top -H}.
     """
 
@@ -222,11 +274,17 @@ class DrainThread:
         self._drainer = drainer
         self._wake = Event()
         self._stopping = False
+        self._stopped = Event()
+        self._released = Event()
         # A daemon: an observer that hangs must not keep a process alive past its drain limit.
         self._thread = Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin; after the process has gone to the background."""
+        """
+        Begin; after the process has gone to the background.
+
+        @raise RuntimeError: the system has no thread left.
+        """
         self._thread.start()
 
     def wake(self) -> None:
@@ -234,23 +292,39 @@ class DrainThread:
         self._wake.set()
 
     def stop(self) -> None:
-        """Let it end after the batch that the observer has, from any thread."""
+        """Let it drain no more after the batch that the observer has, from any thread."""
         self._stopping = True
         self._wake.set()
 
+    def wait(self, seconds: float) -> bool:
+        """Wait until it drains no more after L{stop}, and tell whether that is so."""
+        return self._stopped.wait(seconds)
+
+    def release(self) -> None:
+        """Stop it, and let it close what it works with: nothing is appended any more."""
+        self.stop()
+        self._released.set()
+
     def join(self, seconds: float) -> bool:
-        """Wait for its end after L{stop}, and tell whether it has ended."""
+        """Wait for its end after L{release}, and tell whether it has ended and all is closed."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while not self._stopping:
-            try:
-                pause = self._drainer.step()
-            except Exception:
-                _log.failure("The drainer of a spool failed")
-                pause = DISK_PAUSE
-            if pause:
-                # Event.wait goes by the monotonic clock.
-                self._wake.wait(pause)
-                self._wake.clear()
+        try:
+            while not self._stopping:
+                if pause := self._step():
+                    # Event.wait goes by the monotonic clock.
+                    self._wake.wait(pause)
+                    self._wake.clear()
+            self._stopped.set()
+            self._released.wait()
+        finally:
+            self._drainer.close()
+
+    def _step(self) -> float:
+        try:
+            return self._drainer.step()
+        except BaseException:
+            # Memory that is short even for saying so, or a log that fails. The next step may do better.
+            return DISK_PAUSE

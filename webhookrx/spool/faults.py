@@ -4,6 +4,7 @@ What an error of SQLite means for the file that it came from.
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from enum import Enum
 
@@ -43,14 +44,31 @@ def fault_of(error: BaseException) -> Fault:
         return Fault.DAMAGED
     if primary == sqlite3.SQLITE_IOERR and code not in _HARMLESS:
         return Fault.FAILED
+    # The name of the file is gone, or is that of another file.
+    if code == sqlite3.SQLITE_READONLY_DBMOVED:
+        return Fault.FAILED
+    # A number that is there already: the totals, which say what the next one is, were damaged.
+    if primary == sqlite3.SQLITE_CONSTRAINT:
+        return Fault.DAMAGED
     # A schema that lacks what we made: some page of it was replaced.
     if primary == sqlite3.SQLITE_ERROR and "no such" in str(error):
         return Fault.DAMAGED
     return Fault.PASSING
 
 
-def text_of(error: BaseException) -> str:
-    """Say what an error says, for a log line: SQLite's own name of it as well."""
-    name = getattr(error, "sqlite_errorname", None)
-    text = str(error) or type(error).__name__
+def is_full(error: BaseException) -> bool:
+    """Tell whether there was no room for what should be written."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+
+
+def text_of(error: object) -> str:
+    """Say what an error says, whatever it is made of, for a log line: SQLite's own name of it as well."""
+    name = getattr(error, "sqlite_errorname", None) if isinstance(error, sqlite3.Error) else None
+    try:
+        text = str(error) or type(error).__name__
+    except BaseException:
+        # An error of somebody else: its words must not end the thread that asks for them.
+        text = type(error).__name__
     return f"{text} ({name})" if name else text

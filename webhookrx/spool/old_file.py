@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from webhookrx.spool.faults import Fault, fault_of
-from webhookrx.spool.spool_file import Passed
+from webhookrx.spool.rows import Passed
 
 if TYPE_CHECKING:
-    from webhookrx.spool.spool_file import Row, SpoolFile, State
+    from webhookrx.spool.rows import Row, State
+    from webhookrx.spool.spool_file import SpoolFile
 
 _PATIENCE: Final = 5
 """So many reads may fail in a row before what can't be read counts as damaged."""

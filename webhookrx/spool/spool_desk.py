@@ -7,20 +7,33 @@ by the receiver, which removes them then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhookrx.errors import WebhookrxError
-from webhookrx.spool.spool_directory import FileSystem, SpoolDirectory
-from webhookrx.spool.spool_file import DeadLetter, Passed, Row, SpoolFile
+from webhookrx.spool.cautious_files import CautiousFileSystem, open_to_others
+from webhookrx.spool.listing import Entry, Listing
+from webhookrx.spool.rows import DeadLetter, Passed, Row
+from webhookrx.spool.spool_directory import SpoolDirectory
+from webhookrx.spool.spool_file import SpoolFile
 
 if TYPE_CHECKING:
-    from webhookrx.spool.spool_file import Transaction
+    from webhookrx.spool.transaction import Transaction
 
-_TOGETHER = 100
-"""Changes in one transaction: a receiver that runs waits for it."""
+    _Change = Callable[[Transaction, int], "Outcome"]
+
+HIGHEST: Final = 2**63 - 1
+"""The highest number that a message can have; SQLite knows none above it."""
+
+_TOGETHER: Final = 100
+_BYTES_TOGETHER: Final = 1024**2
+"""Changes in one transaction, and about so many bytes: a receiver that runs can store nothing meanwhile."""
+
+_PAUSE: Final = 0.025
+"""Seconds between two transactions, or as many as the last one took: a receiver that waits looks again now and then."""
 
 
 class DeskError(WebhookrxError):
@@ -59,74 +72,107 @@ class SpoolDesk:
     One directory, which is never made or locked.
 
     @param path: of a spool that is there.
+    @param sleep: waits so many seconds.
+    @param clock: seconds on the monotonic clock.
     @raise DeskError: there is none, or it can't be read.
+    @raise webhookrx.spool.cautious_files.NoSpoolFile: somebody else has made what is in it, here and from any method.
     @raise sqlite3.Error: a file can't be read.
     """
 
-    def __init__(self, path: str, file_system: FileSystem | None = None) -> None:
-        self._directory = SpoolDirectory(path, file_system)
+    def __init__(
+        self,
+        path: str,
+        file_system: CautiousFileSystem | None = None,
+        sleep: Callable[[float], object] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._file_system = CautiousFileSystem() if file_system is None else file_system
+        self._directory = SpoolDirectory(path, self._file_system)
+        self._sleep = sleep
+        self._clock = clock
         try:
             numbers = self._directory.numbers()
         except OSError as error:
             raise DeskError(f"{path!r}: {error.strerror}") from error
         if not numbers:
             raise DeskError(f"{path!r} holds no spool")
-        self._files = [SpoolFile(self._directory, number, writable=False) for number in numbers]
-        self._passed = self._files[-1].read_passed()
+        self.caution = open_to_others(path)
+        self._files: list[SpoolFile] = []
+        self._listings: list[Listing] = []
+        try:
+            with self._file_system.in_time():
+                for number in numbers:
+                    self._files.append(SpoolFile(self._directory, number, writable=False))
+                    self._listings.append(Listing(self._directory, number))
+                self._passed = self._files[-1].read_passed()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Let go of it."""
+        for listing in self._listings:
+            listing.close()
         for file in self._files:
             file.close()
 
     def totals(self) -> Totals:
         """Tell what it holds."""
-        states = [file.read_state() for file in self._files]
+        with self._file_system.in_time():
+            states = [file.read_state() for file in self._files]
         left = [
             self._passed_of(file, state.messages, state.bytes) for file, state in zip(self._files, states, strict=True)
         ]
-        oldest = next((row.received for row in self.waiting()), None)
+        oldest = next((entry.received for entry in self.waiting()), None)
         return Totals(
-            messages=sum(passed.messages for passed in left),
-            bytes=sum(passed.bytes for passed in left),
+            messages=max(0, sum(passed.messages for passed in left)),
+            bytes=max(0, sum(passed.bytes for passed in left)),
             oldest=oldest,
-            dead=sum(state.dead for state in states),
-            dead_bytes=sum(state.dead_bytes for state in states),
+            dead=max(0, sum(state.dead for state in states)),
+            dead_bytes=max(0, sum(state.dead_bytes for state in states)),
         )
 
-    def waiting(self) -> Iterator[Row]:
-        """Return the messages that wait, in order."""
-        for file in self._files:
-            after = self._passed_of(file, 0, 0).id
-            # In batches, each a short look: a person who reads on slowly must not make the receiver's log grow.
-            while rows := file.read(after):
-                yield from rows
-                after = rows[-1].id
+    def waiting(self, before: int = HIGHEST) -> Iterator[Entry]:
+        """
+        Return the messages that wait, in order.
 
-    def dead(self) -> Iterator[DeadLetter]:
-        """Return the dead letters, in the order of their numbers."""
-        for file in self._files:
-            after = 0
-            while letters := file.read_dead(after, _TOGETHER):
-                yield from letters
-                after = letters[-1].id
+        @param before: only those of lower numbers.
+        """
+        for file, listing in zip(self._files, self._listings, strict=True):
+            yield from self._pages(listing.waiting, self._passed_of(file, 0, 0).id, before)
+
+    def dead(self, before: int = HIGHEST) -> Iterator[Entry]:
+        """Return the dead letters, in the order of their numbers. The parameter is that of L{waiting}."""
+        for listing in self._listings:
+            yield from self._pages(listing.dead, 0, before)
+
+    def _pages(self, page: Callable[[int, int], list[Entry]], after: int, before: int) -> Iterator[Entry]:
+        # Each is a short look: a person who reads on slowly must not make the receiver's log grow.
+        while True:
+            with self._file_system.in_time():
+                entries = page(after, before)
+            if not entries:
+                return
+            yield from entries
+            after = entries[-1].id
 
     def find(self, number: int) -> Row | DeadLetter | None:
         """Return a dead letter or a message that waits; None when there is none of that number."""
-        for file in self._files:
-            letters = file.read_dead(number - 1, 1)
-            if letters and letters[0].id == number:
-                return letters[0]
-            row = file.read_one(number)
-            if row is not None and number > self._passed_of(file, 0, 0).id:
-                return row
+        with self._file_system.in_time():
+            for file in self._files:
+                letters = file.read_dead(number - 1, 1)
+                if letters and letters[0].id == number:
+                    return letters[0]
+                row = file.read_one(number)
+                if row is not None and number > self._passed_of(file, 0, 0).id:
+                    return row
         return None
 
     def replay(self, numbers: Iterable[int] | None) -> Iterator[Outcome]:
         """
         Put dead letters back at the end of the queue.
 
-        @param numbers: None for all.
+        @param numbers: None for all that are there now.
         """
 
         def put_back(transaction: Transaction, number: int) -> Outcome:
@@ -138,7 +184,7 @@ class SpoolDesk:
                 return Outcome(number, problem="it is damaged, and would be refused again")
             return Outcome(number, new_id=transaction.append([letter.data])[0])
 
-        return self._change((letter.id for letter in self.dead()) if numbers is None else numbers, put_back)
+        return self._change(self._numbers(self.dead) if numbers is None else numbers, put_back)
 
     def drop(self, numbers: Iterable[int] | None, *, waiting: bool) -> Iterator[Outcome]:
         """
@@ -153,28 +199,52 @@ class SpoolDesk:
 
         what = "message that waits" if waiting else "dead letter"
         if numbers is None:
-            numbers = [row.id for row in self.waiting()] if waiting else [letter.id for letter in self.dead()]
+            numbers = self._numbers(self.waiting if waiting else self.dead)
         return self._change(numbers, drop)
+
+    def _numbers(self, entries: Callable[[int], Iterator[Entry]]) -> Iterator[int]:
+        """Return the numbers of those that are there now, whatever comes meanwhile: what was put back may be back."""
+        with self._file_system.in_time():
+            before = self._files[-1].read_state().next_id
+        return (entry.id for entry in entries(before))
 
     def _change(self, numbers: Iterable[int], change: _Change) -> Iterator[Outcome]:
         numbers = iter(numbers)
-        while together := list(islice(numbers, _TOGETHER)):
-            with self._transaction() as transaction:
-                outcomes = [change(transaction, number) for number in together]
-            yield from outcomes
+        pause = 0.0
+        with self._writing() as file:
+            while together := list(islice(numbers, _TOGETHER)):
+                while together:
+                    if pause:
+                        self._sleep(pause)
+                    began = self._clock()
+                    outcomes = self._change_some(file, together, change)
+                    pause = max(_PAUSE, self._clock() - began)
+                    del together[: len(outcomes)]
+                    yield from outcomes
 
-    @contextmanager
-    def _transaction(self) -> Iterator[Transaction]:
-        number = self._files[-1].number
-        file = SpoolFile(self._directory, number, writable=True)
-        try:
+    def _change_some(self, file: SpoolFile, numbers: Sequence[int], change: _Change) -> list[Outcome]:
+        """Change as many as one transaction may, one at least, from the first on."""
+        outcomes: list[Outcome] = []
+        with self._file_system.in_time():
             with file.transaction(durable=True) as transaction:
                 # Looked at once nobody else can write: the receiver may have begun another one a moment ago.
-                if self._directory.numbers()[-1] != number or self._directory.is_failed(number):
+                if self._directory.numbers()[-1] != file.number or self._directory.is_failed(file.number):
                     raise DeskError(
                         "the newest file of the spool has failed; try again once the receiver has a new one"
                     )
-                yield transaction
+                for number in numbers:
+                    outcomes.append(change(transaction, number))
+                    if transaction.written >= _BYTES_TOGETHER:
+                        break
+            file.checkpoint_if_due()
+        return outcomes
+
+    @contextmanager
+    def _writing(self) -> Iterator[SpoolFile]:
+        with self._file_system.in_time():
+            file = SpoolFile(self._directory, self._files[-1].number, writable=True)
+        try:
+            yield file
         finally:
             file.close()
 
@@ -185,9 +255,3 @@ class SpoolDesk:
 
     def _passed_of(self, file: SpoolFile, messages: int, size: int) -> Passed:
         return self._passed.get(file.number, Passed(0, messages, size))
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    _Change = Callable[[Transaction, int], Outcome]

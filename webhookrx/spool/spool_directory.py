@@ -22,7 +22,14 @@ from urllib.parse import quote
 BUSY_TIME: Final = 5.0
 """Seconds to wait for a person's command that is writing."""
 
+STILL_OURS: Final = "this receiver uses it: for another observer, or until the last batch of a former one is back"
+"""Why a directory can't be taken that this process has."""
+
+LAST_NUMBER: Final = 9_000_000
+"""The highest number of a file: beyond it, message numbers would not fit into 64 bits."""
+
 _FILE: Final = re.compile(r"([0-9]{8,})\.sqlite")
+_MARK: Final = re.compile(r"([0-9]{8,})\.failed")
 _NUMBERED: Final = re.compile(r"([0-9]{8,})\..*")
 _PARTS: Final = ("", "-wal", "-shm", "-journal")
 _NEW: Final = "new.sqlite"
@@ -49,6 +56,14 @@ class FileSystem:
         except OSError:
             return 0
 
+    def identity(self, path: str) -> tuple[int, int] | None:
+        """Return device and inode of what has this name; None if nothing can be found there."""
+        try:
+            status = os.stat(path)
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
     def connect(self, path: str, *, read_only: bool) -> sqlite3.Connection:
         """
         Open a database that is there. Transactions are begun and ended by hand.
@@ -66,7 +81,11 @@ class FileSystem:
 
 
 class InUse(OSError):
-    """Another receiver has the directory."""
+    """A receiver has the directory: another one, or this one."""
+
+
+_ours: set[tuple[int, int]] = set()
+"""The locks that this process has, by device and inode: the system does not tell who has one."""
 
 
 class SpoolDirectory:
@@ -90,50 +109,88 @@ class SpoolDirectory:
         try:
             self.file_system.mkdir(self.path, 0o700)
         except FileExistsError:
-            return
-        self._sync(os.path.dirname(self.path))
+            # Whoever made it may have been stopped before its name was safe.
+            with suppress(PermissionError):
+                self._sync(os.path.dirname(self.path))
+        else:
+            self._sync(os.path.dirname(self.path))
 
     def lock(self) -> None:
         """
         Take the directory for this process, until L{unlock} or its end, however it ends.
 
-        @raise InUse: another process has it.
+        @raise InUse: another process has it, or this one.
         @raise OSError: it can't be locked.
         """
         fd = self.file_system.open(os.path.join(self.path, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self.file_system.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            reason = STILL_OURS if _identity(fd) in _ours else "another receiver uses it"
             self.file_system.close(fd)
-            raise InUse(errno.EWOULDBLOCK, "another receiver uses it") from None
+            raise InUse(errno.EWOULDBLOCK, reason) from None
         except BaseException:
             self.file_system.close(fd)
             raise
         self._lock_fd = fd
+        _ours.add(_identity(fd))
 
     def unlock(self) -> None:
         """Let others have it."""
         fd, self._lock_fd = self._lock_fd, None
         if fd is not None:
+            _ours.discard(_identity(fd))
             self.file_system.close(fd)
+
+    def see_lock(self) -> None:
+        """
+        Make the directory and the lock again if they were removed or renamed: who comes must find it locked.
+
+        @raise InUse: another process has it now.
+        @raise OSError: it can't be made or locked.
+        """
+        old, path = self._lock_fd, os.path.join(self.path, "lock")
+        if old is None or self.file_system.identity(path) == _identity(old):
+            return
+        self.make()
+        self.lock()
+        _ours.discard(_identity(old))
+        self.file_system.close(old)
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether it was taken by L{lock}."""
+        return self._lock_fd is not None
 
     def numbers(self) -> list[int]:
         """
-        Return the numbers of the files of messages, in order.
+        Return the numbers of the files of messages, in order. Other files are not looked at.
 
         @raise OSError: the directory can't be read.
         """
-        found = (_FILE.fullmatch(name) for name in self.file_system.listdir(self.path))
-        return sorted(int(match[1]) for match in found if match)
+        return self._numbers(_FILE)
 
-    def next_number(self) -> int:
-        """Return a number that no file has, or had as far as can be seen."""
-        found = (_NUMBERED.fullmatch(name) for name in self.file_system.listdir(self.path))
-        return max((int(match[1]) for match in found if match), default=0) + 1
+    def next_number(self, after: int = 0) -> int:
+        """
+        Return a number that no file has, or had as far as can be seen.
+
+        @param after: the highest number that is known otherwise.
+        @raise OSError: there is none left, or the directory can't be read.
+        """
+        number = max([after, *self._numbers(_NUMBERED)]) + 1
+        if number > LAST_NUMBER:
+            raise OSError(errno.EOVERFLOW, f"no file number is left after {LAST_NUMBER}")
+        return number
 
     def path_of(self, number: int) -> str:
         """Return the path of a file of messages."""
         return os.path.join(self.path, f"{number:08d}.sqlite")
+
+    def places(self, number: int) -> dict[str, tuple[int, int]]:
+        """Return device and inode of what has the names of a file that is open and its log, by the ends of these."""
+        path, identity = self.path_of(number), self.file_system.identity
+        found = {part: identity(path + part) for part in ("", "-wal", "-shm")}
+        return {part: place for part, place in found.items() if place is not None}
 
     def begin_new(self) -> str:
         """
@@ -184,6 +241,25 @@ class SpoolDirectory:
             self._unlink(self.path_of(number) + part)
         self._unlink(self._failed(number))
 
+    def remove_early(self, number: int) -> None:
+        """
+        Remove a file of messages before there is one of a higher number, which nobody may give out again.
+
+        @raise OSError: the number can't be kept; the file is still there.
+        """
+        self.mark_failed(number)
+        if not self.is_failed(number):
+            raise OSError(errno.ENOSPC, "the mark of a file can't be made")
+        self.sync()
+        for part in reversed(_PARTS):
+            self._unlink(self.path_of(number) + part)
+
+    def remove_marks(self) -> None:
+        """Remove the marks of files that are gone, once there is one of a higher number."""
+        with suppress(OSError):
+            for number in set(self._numbers(_MARK)).difference(self.numbers()):
+                self._unlink(self._failed(number))
+
     def set_aside(self, number: int) -> str:
         """Rename a damaged file, and what holds its newest pages, and return the new path."""
         path = self.path_of(number)
@@ -208,6 +284,11 @@ class SpoolDirectory:
         """Tell whether a file is marked."""
         return os.path.exists(self._failed(number))
 
+    def _numbers(self, pattern: re.Pattern[str]) -> list[int]:
+        found = (pattern.fullmatch(name) for name in self.file_system.listdir(self.path))
+        numbers = {int(match[1]) for match in found if match and match[1] == f"{int(match[1]):08d}"}
+        return sorted(number for number in numbers if 0 < number <= LAST_NUMBER)
+
     def _failed(self, number: int) -> str:
         return os.path.join(self.path, f"{number:08d}.failed")
 
@@ -221,3 +302,8 @@ class SpoolDirectory:
             self.file_system.fsync(fd)
         finally:
             self.file_system.close(fd)
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino

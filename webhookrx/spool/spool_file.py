@@ -8,56 +8,42 @@ that can't write does not.
 
 from __future__ import annotations
 
+import errno
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
-from zlib import crc32
+from typing import Final
 
-from webhookrx.message.stored import received_of
-
-if TYPE_CHECKING:
-    from webhookrx.spool.spool_directory import SpoolDirectory
-
-ROW_OVERHEAD: Final = 64
-"""Bytes that are counted for a message besides its own."""
-
-NUMBERS_PER_FILE: Final = 10**12
-"""Each file has message numbers of its own, so that none comes twice even if a file can't be read any more."""
+from webhookrx.spool.footprint import PAGE, Footprint
+from webhookrx.spool.rows import (
+    NUMBERS_PER_FILE,
+    ROW_OVERHEAD,
+    DeadLetter,
+    Passed,
+    Row,
+    State,
+    damage,
+    damage_told,
+    dead_letter_of,
+    first_number,
+    oldest_of,
+    state_of,
+    whole_numbers,
+)
+from webhookrx.spool.schema import LAST_VERSION, LOG_BYTES, SMALL_LOG_BYTES, VERSION
+from webhookrx.spool.spool_directory import BUSY_TIME, SpoolDirectory
+from webhookrx.spool.transaction import Transaction
 
 SMALL_BATCH: Final = 32
 BATCH_MESSAGES: Final = 1000
 BATCH_BYTES: Final = 1024**2
 """A batch for the observer has so many messages and about so many bytes at most, or is one larger message."""
 
-_CHECKPOINT_BYTES: Final = 4 * 1024**2
-"""So much goes to the write-ahead log before it is copied into the database."""
+_TRUNCATE_TIME: Final = 50
+"""Milliseconds that cutting off the log waits for readers."""
 
 _PAGE_OVERHEAD: Final = 16 * 1024
 """Bytes that a transaction writes besides its messages: whole pages of the tree, and the state."""
-
-_PAGE: Final = 4096
-"""Bytes of a page."""
-
-_SCHEMA: Final = """
-    CREATE TABLE waiting(id INTEGER PRIMARY KEY, received INTEGER NOT NULL, crc INTEGER NOT NULL, data BLOB NOT NULL);
-    CREATE TABLE dead(
-        id INTEGER PRIMARY KEY, received INTEGER NOT NULL, crc INTEGER NOT NULL, data BLOB NOT NULL,
-        reason TEXT NOT NULL, spec TEXT NOT NULL, died INTEGER NOT NULL
-    );
-    CREATE TABLE passed(
-        file INTEGER PRIMARY KEY, id INTEGER NOT NULL, messages INTEGER NOT NULL, bytes INTEGER NOT NULL
-    );
-    CREATE TABLE state(
-        messages INTEGER NOT NULL, bytes INTEGER NOT NULL, dead INTEGER NOT NULL, dead_bytes INTEGER NOT NULL,
-        next_id INTEGER NOT NULL, offered INTEGER NOT NULL
-    );
-    PRAGMA user_version = 1;
-"""
-
-
-#: No checksum is negative, so nothing fits this one.
-_NO_CRC: Final = -1
 
 
 def batch_for(waiting: int) -> int:
@@ -70,146 +56,12 @@ def batch_for(waiting: int) -> int:
     return min(max(waiting // 4, SMALL_BATCH), BATCH_MESSAGES)
 
 
-class Row(NamedTuple):
-    """A message as it is kept."""
-
-    id: int
-    crc: int
-    data: bytes
-
-    @classmethod
-    def of(cls, number: int, crc: object, data: object) -> Row:
-        """Return what a row of a file holds, which may be anything where the file is damaged."""
-        if isinstance(crc, int) and isinstance(data, bytes):
-            return cls(number, crc, data)
-        return cls(number, _NO_CRC, b"")
-
-    @property
-    def received(self) -> int | None:
-        """When it was received, nanoseconds since the epoch; None when its bytes are damaged."""
-        return received_of(self.data) if self.is_whole else None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the bytes are those that were written."""
-        return checksum(self.id, self.data) == self.crc
-
-    @property
-    def size(self) -> int:
-        """What it counts against the limit."""
-        return len(self.data) + ROW_OVERHEAD
-
-
-class Passed(NamedTuple):
-    """
-    How far a file that is only read is done.
-
-    @ivar id: the last message that is.
-    @ivar messages: how many still wait, and their bytes.
-    """
-
-    id: int
-    messages: int
-    bytes: int
-
-
-class DeadLetter(NamedTuple):
-    """
-    A message that was refused for good.
-
-    @ivar received: nanoseconds since the epoch; as C{died}, when it was refused.
-    @ivar spec: the observer that it was meant for.
-    """
-
-    id: int
-    received: int
-    crc: int
-    data: bytes
-    reason: str
-    spec: str
-    died: int
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the bytes are those that were written."""
-        return checksum(self.id, self.data) == self.crc
-
-
-class State(NamedTuple):
-    """
-    Totals of a file, kept up to date in each transaction, so that nothing is ever counted.
-
-    @ivar next_id: the number that the next message gets.
-    @ivar offered: the last number of the newest batch that was offered to the observer.
-    """
-
-    messages: int
-    bytes: int
-    dead: int
-    dead_bytes: int
-    next_id: int
-    offered: int
-
-
-def first_number(number: int) -> int:
-    """Return the number of the first message of a file."""
-    return (number - 1) * NUMBERS_PER_FILE + 1
-
-
-def create(directory: SpoolDirectory, number: int) -> None:
-    """
-    Make an empty file, whole or not at all: it gets its name once all of it is on disk.
-
-    @raise sqlite3.Error: it can't be made; nothing is left of it.
-    @raise OSError: the same.
-    """
-    path = directory.begin_new()
-    try:
-        db = directory.file_system.connect(path, read_only=False)
-        try:
-            # It is synced once, whole. SQLite would sync it again to undo what failed to sync.
-            db.execute("PRAGMA synchronous=OFF")
-            db.execute(f"PRAGMA page_size={_PAGE}")
-            # Without this the file would keep the size of the longest absence for ever. Only an empty file takes it.
-            db.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            first = first_number(number)
-            db.executescript(f"BEGIN; {_SCHEMA}")
-            db.execute("INSERT INTO state VALUES (0, 0, 0, 0, ?, ?)", (first, first - 1))
-            db.execute("COMMIT")
-            # A mode that can't be set is told by naming the old one.
-            if db.execute("PRAGMA journal_mode=WAL").fetchone() != ("wal",):
-                raise sqlite3.OperationalError("the write-ahead log can't be used here")
-        finally:
-            db.close()
-    except BaseException:
-        directory.remove_new()
-        raise
-    directory.finish_new(number)
-
-
-def damage(problem: str) -> sqlite3.Error:
-    """Make the error that SQLite itself would raise of a damaged file, had it noticed."""
-    error = sqlite3.DatabaseError(problem)
-    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-    error.sqlite_errorname = "SQLITE_CORRUPT"
-    return error
-
-
-@contextmanager
-def _damage_told() -> Iterator[None]:
-    """SQLite quotes damaged text in its errors, which Python then can't decode."""
-    try:
-        yield
-    except UnicodeDecodeError:
-        raise damage("its text is not text") from None
-
-
 def _check_size(directory: SpoolDirectory, path: str) -> None:
     """
     @raise sqlite3.Error: the file ends inside a page. SQLite takes what is missing for zeros, unless its log has it.
     """
     size = directory.file_system.size
-    if size(path) % _PAGE and not size(path + "-wal"):
+    if size(path) % PAGE and not size(path + "-wal"):
         raise damage("it ends inside a page")
 
 
@@ -218,37 +70,63 @@ class SpoolFile:
     A file that is there. Whoever writes is alone; reading goes on beside it.
 
     @param writable: False opens it for reading only.
+    @ivar log_limit: bytes after which its log is copied into it; L{limit_log} sets it.
     @raise sqlite3.Error: it can't be opened.
-    @raise OSError: the name of its log can't be made safe.
+    @raise OSError: the name of its log can't be made safe; or a later version of this program has made the file.
     """
 
-    @_damage_told()
+    @damage_told()
     def __init__(self, directory: SpoolDirectory, number: int, *, writable: bool) -> None:
         self.number = number
         self.first_number = first_number(number)
         path = directory.path_of(number)
         self._reader = directory.file_system.connect(path, read_only=True)
         self._writer: sqlite3.Connection | None = None
+        self._directory = directory
+        self._places: dict[str, tuple[int, int]] = {}
+        self.log_limit = SMALL_LOG_BYTES
         self._unsettled = 0
         try:
             # Otherwise nothing at all is read of a file that was cut short.
             self._reader.execute("PRAGMA writable_schema=ON")
             # The first look takes the lock that keeps other connections from copying the log when they close.
             self._reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            version = self._version()
             if writable:
+                if version != VERSION:
+                    raise damage("its version is none")
                 _check_size(directory, path)
-                self._writer = directory.file_system.connect(path, read_only=False)
-                # The checkpoint that SQLite makes by itself keeps its errors to itself; see checkpoint_if_due().
-                self._writer.execute("PRAGMA wal_autocheckpoint=0")
-                self._writer.execute(f"PRAGMA journal_size_limit={4 * _CHECKPOINT_BYTES}").fetchall()
-                _state(self._writer)
+                self._open_writer(path)
                 # The log is there now. SQLite syncs its name, too, but goes on if that fails.
                 directory.sync()
+                self._places = directory.places(number)
         except BaseException:
             self.close()
             raise
 
     # -- life ----------------------------------------------------------------------------------------------------
+
+    def _version(self) -> int:
+        """
+        @raise OSError: a later version of this program has made it.
+        """
+        version = int(self._reader.execute("PRAGMA user_version").fetchone()[0])
+        if VERSION < version <= LAST_VERSION:
+            path = self._directory.path_of(self.number)
+            raise OSError(errno.ENOTSUP, f"{path} was made by a later version of webhookrx (version {version})")
+        return version
+
+    def _open_writer(self, path: str) -> None:
+        writer = self._writer = self._directory.file_system.connect(path, read_only=False)
+        # The checkpoint that SQLite makes by itself keeps its errors to itself; see checkpoint_if_due().
+        writer.execute("PRAGMA wal_autocheckpoint=0")
+        writer.execute(f"PRAGMA journal_size_limit={2 * self.log_limit}").fetchall()
+        # Some builds write zeros over what is removed, through the log: removing would need as much room as it gives.
+        writer.execute("PRAGMA secure_delete=FAST").fetchall()
+        state_of(writer)
+        self.check_totals()
+        # Whoever had it before may have left so much to copy.
+        self._unsettled = self._directory.file_system.size(path + "-wal")
 
     def stop_writing(self) -> None:
         """Never write or sync it again. What is committed can be read."""
@@ -259,22 +137,46 @@ class SpoolFile:
 
     def close(self) -> None:
         """Let go of it. One that may be written is brought in order first."""
+        # A command may be one of many, each of which adds to the log, and never the last to close the file.
+        with suppress(sqlite3.Error):
+            self.checkpoint_if_due()
         self._reader.close()
         if self._writer is not None:
             self._writer.close()
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    @_damage_told()
+    @damage_told()
     def read_state(self) -> State:
         """
         Return the totals.
 
-        @raise sqlite3.Error: they can't be read.
+        @raise sqlite3.Error: they can't be read, or can't be right.
         """
-        return _state(self._reader)
+        state = state_of(self._reader)
+        if not 0 <= state.next_id - self.first_number <= NUMBERS_PER_FILE:
+            raise damage("its next number is not one of its own")
+        return state
 
-    @_damage_told()
+    @damage_told()
+    def check_totals(self) -> None:
+        """
+        See whether the totals can be right.
+
+        @raise sqlite3.Error: they can't, or can't be read.
+        """
+        state = self.read_state()
+        (pages,) = self._reader.execute("PRAGMA page_count").fetchone()
+        (highest,) = self._reader.execute("SELECT max(id) FROM waiting").fetchone()
+        if highest is not None and state.next_id <= whole_numbers([highest])[0]:
+            raise damage("its next number is taken")
+        for count, size in ((state.messages, state.bytes), (state.dead, state.dead_bytes)):
+            if not 0 <= ROW_OVERHEAD * count <= size <= (ROW_OVERHEAD * count + pages * PAGE if count else 0):
+                raise damage("its totals can't be right")
+        if bool(state.messages) != (highest is not None):
+            raise damage("its totals can't be right")
+
+    @damage_told()
     def read(self, after: int, count: int = BATCH_MESSAGES, size: int = BATCH_BYTES) -> list[Row]:
         """
         Return the messages that wait behind a number, in order: so many, or of so many bytes, at most, but one at
@@ -302,7 +204,7 @@ class SpoolFile:
             cursor.close()
         return rows
 
-    @_damage_told()
+    @damage_told()
     def read_one(self, number: int) -> Row | None:
         """
         Return one message that waits; None when it does not.
@@ -312,16 +214,16 @@ class SpoolFile:
         found = self._reader.execute("SELECT id, crc, data FROM waiting WHERE id = ?", (number,)).fetchone()
         return None if found is None else Row.of(*found)
 
-    @_damage_told()
+    @damage_told()
     def oldest(self) -> int | None:
         """
         Return when the first message that waits was received.
 
         @raise sqlite3.Error: it can't be read.
         """
-        return _oldest(self._reader)
+        return oldest_of(self._reader)
 
-    @_damage_told()
+    @damage_told()
     def read_dead(self, after: int, count: int) -> list[DeadLetter]:
         """
         Return so many dead letters behind a number.
@@ -332,9 +234,9 @@ class SpoolFile:
             "SELECT id, received, crc, data, reason, spec, died FROM dead WHERE id > ? ORDER BY id LIMIT ?",
             (after, count),
         )
-        return list(map(_dead_letter, found.fetchall()))
+        return list(map(dead_letter_of, found.fetchall()))
 
-    @_damage_told()
+    @damage_told()
     def read_passed(self) -> dict[int, Passed]:
         """
         Return how far the files before this one are done, by their numbers.
@@ -342,7 +244,7 @@ class SpoolFile:
         @raise sqlite3.Error: it can't be read.
         """
         found = self._reader.execute("SELECT file, id, messages, bytes FROM passed").fetchall()
-        return {file: Passed._make(_whole_numbers(rest)) for file, *rest in found}
+        return {file: Passed._make(whole_numbers(rest)) for file, *rest in found}
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -365,7 +267,7 @@ class SpoolFile:
         db.execute("BEGIN IMMEDIATE")
         transaction = Transaction(db)
         try:
-            with _damage_told():
+            with damage_told():
                 yield transaction
                 db.execute("COMMIT")
         except BaseException:
@@ -386,15 +288,69 @@ class SpoolFile:
         """Whether a transaction could not even be undone."""
         return self._writer is not None and self._writer.in_transaction
 
+    @property
+    def is_tight(self) -> bool:
+        """Whether room is short, as far as was looked."""
+        return self.log_limit == SMALL_LOG_BYTES
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether it and its log still have their names: what has none is gone with this process."""
+        return self._directory.places(self.number) == self._places
+
+    @property
+    def has_its_name(self) -> bool:
+        """Whether its name is not that of another file."""
+        found = self._directory.places(self.number).get("")
+        return found is None or found == self._places.get("", found)
+
+    def footprint(self) -> Footprint:
+        """
+        Tell what it takes of the file system.
+
+        @raise sqlite3.Error: it can't be read.
+        """
+        path, size = self._directory.path_of(self.number), self._directory.file_system.size
+        # The reader may be in the middle of a moment that is past.
+        db = self._reader if self._writer is None else self._writer
+        (pages,) = db.execute("PRAGMA page_count").fetchone()
+        (free,) = db.execute("PRAGMA freelist_count").fetchone()
+        return Footprint(size(path), size(path + "-wal"), pages * PAGE, free * PAGE)
+
+    def limit_log(self, size: int) -> None:
+        """
+        Copy the log after so many bytes from now on, L{LOG_BYTES} or L{SMALL_LOG_BYTES}.
+
+        @raise sqlite3.Error: it could not be said.
+        """
+        if size != self.log_limit and self._writer is not None:
+            self.log_limit = size
+            # To this it is cut off when it is next begun anew.
+            self._writer.execute(f"PRAGMA journal_size_limit={2 * size}").fetchall()
+
     def checkpoint_if_due(self) -> None:
         """
         Copy the log into the database once it has grown, so that it can begin anew.
 
         @raise sqlite3.Error: it could not be copied. What was committed is as safe as before.
         """
-        if self._writer is not None and self._unsettled >= _CHECKPOINT_BYTES:
-            self._unsettled = 0
-            self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        if self._unsettled >= self.log_limit:
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """
+        Copy the log into the database.
+
+        @raise sqlite3.Error: as L{checkpoint_if_due}.
+        """
+        if self._writer is None:
+            return
+        # Before it is tried: one that fails is tried again only once it is due again.
+        self._unsettled = 0
+        _, log, copied = self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if copied < log:
+            # A reader has kept some of it from being copied, and all of it from being begun anew.
+            self._unsettled = self.log_limit // 2
 
     def give_back(self, pages: int) -> bool:
         """
@@ -405,162 +361,21 @@ class SpoolFile:
         if self._writer is None or self._writer.execute("PRAGMA freelist_count").fetchone()[0] < pages:
             return False
         self._writer.execute("PRAGMA synchronous=NORMAL")
-        self._writer.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
-        self._unsettled += _CHECKPOINT_BYTES
+        # It stops after each page, and only a script is done on to its end: execute() takes no rows of it.
+        self._writer.executescript(f"PRAGMA incremental_vacuum({pages})")
+        self._unsettled += LOG_BYTES
         return True
 
-
-class Transaction:
-    """
-    What can be done to a file, all or nothing. Totals follow by themselves.
-
-    @ivar written: bytes of messages that were written or removed.
-    """
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-        self.written = 0
-
-    def state(self) -> State:
-        """Return the totals as they are now, within the transaction."""
-        return _state(self._db)
-
-    def oldest(self) -> int | None:
-        """Return when the first message that waits was received."""
-        return _oldest(self._db)
-
-    def append(self, stored: Sequence[bytes]) -> range:
-        """Add messages at the end, and return their numbers."""
-        first = self.state().next_id
-        numbers = range(first, first + len(stored))
-        self._db.executemany(
-            "INSERT INTO waiting VALUES (?, ?, ?, ?)",
-            [
-                (number, received_of(data), checksum(number, data), data)
-                for number, data in zip(numbers, stored, strict=True)
-            ],
-        )
-        self._count(messages=len(stored), size=size_of(stored))
-        self._db.execute("UPDATE state SET next_id = ?", (numbers.stop,))
-        return numbers
-
-    def remove(self, numbers: Sequence[int]) -> list[int]:
-        """Take messages away that wait, and return the numbers of those that did."""
-        if not numbers:
-            return []
-        found = self._db.execute(
-            "SELECT id, coalesce(length(data), 0) FROM waiting WHERE id BETWEEN ? AND ?", (min(numbers), max(numbers))
-        )
-        sizes = dict(found.fetchall())
-        gone = [number for number in numbers if number in sizes]
-        self._db.executemany("DELETE FROM waiting WHERE id = ?", [(number,) for number in gone])
-        self._count(messages=-len(gone), size=-sum(sizes[number] + ROW_OVERHEAD for number in gone))
-        return gone
-
-    def drop_oldest(self, size: int, *, before: int = 0, count: int = 10_000) -> tuple[int, int]:
+    def give_back_log(self) -> None:
         """
-        Drop from the head: at least so many bytes, and those that were received before a moment.
+        Copy the log and give its room back to the file system, unless somebody reads just now.
 
-        @param count: so many at most.
-        @return: how many were dropped, and their bytes.
+        @raise sqlite3.Error: it could not be done.
         """
-        numbers: list[int] = []
-        freed = 0
-        found = self._db.execute(
-            "SELECT id, coalesce(CAST(received AS INTEGER), 0), coalesce(length(data), 0)"
-            " FROM waiting ORDER BY id LIMIT ?",
-            (count,),
-        )
-        for number, received, length in found:
-            if freed >= size and received >= before:
-                break
-            numbers.append(number)
-            freed += length + ROW_OVERHEAD
-        found.close()
-        self.remove(numbers)
-        return len(numbers), freed
-
-    def offer(self, last: int) -> None:
-        """Note the last message of the batch that is offered, for it to be the same after a restart."""
-        self._db.execute("UPDATE state SET offered = ?", (last,))
-
-    def bury(self, letters: Iterable[DeadLetter]) -> None:
-        """Add dead letters; one that is there already stays."""
-        for letter in letters:
-            cursor = self._db.execute("INSERT OR IGNORE INTO dead VALUES (?, ?, ?, ?, ?, ?, ?)", letter)
-            if cursor.rowcount > 0:
-                self._count(dead=1, dead_size=len(letter.data) + ROW_OVERHEAD)
-
-    def unbury(self, number: int) -> DeadLetter | None:
-        """Take a dead letter away and return it; None when there is none of that number."""
-        found = self._db.execute(
-            "SELECT id, received, crc, data, reason, spec, died FROM dead WHERE id = ?", (number,)
-        ).fetchone()
-        if found is None:
-            return None
-        letter = _dead_letter(found)
-        self._db.execute("DELETE FROM dead WHERE id = ?", (number,))
-        self._count(dead=-1, dead_size=-len(letter.data) - ROW_OVERHEAD)
-        return letter
-
-    def drop_oldest_dead(self, size: int) -> tuple[int, int]:
-        """Drop dead letters from the first on: at least so many bytes; return how many, and their bytes."""
-        dropped = freed = 0
-        while freed < size:
-            found = self._db.execute("SELECT id FROM dead ORDER BY id LIMIT 1").fetchone()
-            letter = None if found is None else self.unbury(found[0])
-            if letter is None:
-                break
-            dropped += 1
-            freed += len(letter.data) + ROW_OVERHEAD
-        return dropped, freed
-
-    def pass_over(self, file: int, passed: Passed) -> None:
-        """Note how far a file before this one is done."""
-        self._db.execute("INSERT OR REPLACE INTO passed VALUES (?, ?, ?, ?)", (file, *passed))
-
-    def forget(self, file: int) -> None:
-        """Forget a file that is not there any more."""
-        self._db.execute("DELETE FROM passed WHERE file = ?", (file,))
-
-    def _count(self, *, messages: int = 0, size: int = 0, dead: int = 0, dead_size: int = 0) -> None:
-        self.written += abs(size) + abs(dead_size)
-        self._db.execute(
-            "UPDATE state SET messages = messages + ?, bytes = bytes + ?, dead = dead + ?, dead_bytes = dead_bytes + ?",
-            (messages, size, dead, dead_size),
-        )
-
-
-def checksum(number: int, data: bytes) -> int:
-    """Return the CRC-32 of a message and its number: a number that has changed would put it in another place."""
-    return crc32(data, number & 0xFFFFFFFF)
-
-
-def size_of(stored: Sequence[bytes]) -> int:
-    """Return what messages count against the limit of a spool."""
-    return sum(map(len, stored)) + ROW_OVERHEAD * len(stored)
-
-
-def _state(db: sqlite3.Connection) -> State:
-    found = db.execute("SELECT messages, bytes, dead, dead_bytes, next_id, offered FROM state").fetchone()
-    return State._make(_whole_numbers(found or ()))
-
-
-def _oldest(db: sqlite3.Connection) -> int | None:
-    found = db.execute("SELECT received FROM waiting ORDER BY id LIMIT 1").fetchone()
-    return None if found is None else _whole_numbers(found)[0]
-
-
-def _whole_numbers(values: Sequence[object]) -> list[int]:
-    """@raise sqlite3.Error: there are none, or they are something else: another page is in the place of theirs."""
-    numbers = [value for value in values if isinstance(value, int)]
-    if not numbers or len(numbers) != len(values):
-        raise damage("its totals are not numbers")
-    return numbers
-
-
-def _dead_letter(values: Sequence[object]) -> DeadLetter:
-    kinds = (int, int, int, bytes, str, str, int)
-    if not all(map(isinstance, values, kinds)):
-        raise damage("a dead letter is none")
-    return DeadLetter._make(values)
+        if self._writer is None or self.footprint().log <= _PAGE_OVERHEAD:
+            return
+        self._writer.execute(f"PRAGMA busy_timeout={_TRUNCATE_TIME}").fetchall()
+        try:
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            self._writer.execute(f"PRAGMA busy_timeout={int(BUSY_TIME * 1000)}").fetchall()

@@ -7,21 +7,24 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from twisted.logger import Logger
 from zope.interface import implementer
 
+from webhookrx.config.spec_options import SpecOptions
 from webhookrx.disk_space import DiskSpace
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import Backlog, IBufferingObserver, IMessageObserver, IWaitingObserver
 from webhookrx.message.stored import encode_stored
-from webhookrx.quantities import parse_duration, parse_size
+from webhookrx.spool.cautious_files import open_to_others
+from webhookrx.spool.drain_log import shown
 from webhookrx.spool.drainer import Drainer, DrainThread
 from webhookrx.spool.faults import text_of
 from webhookrx.spool.room import Room
-from webhookrx.spool.spool_directory import FileSystem, SpoolDirectory
+from webhookrx.spool.spool_directory import STILL_OURS, FileSystem, SpoolDirectory
 from webhookrx.spool.waiting_queue import WaitingQueue
 
 if TYPE_CHECKING:
@@ -32,11 +35,13 @@ SPOOL_OPTIONS: Final = ("age", "full", "min_free", "size")
 DEFAULT_SIZE: Final = 1024**3
 REFUSE: Final = "refuse"
 DROP_OLDEST: Final = "drop-oldest"
+YOUNGEST: Final = 1.0
+"""Seconds that messages must be allowed to wait at least."""
 
 LAST_BATCH: Final = 5.0
 """Seconds that finishing waits for the observer behind to come back with its last batch."""
 LAST_STEP: Final = 0.2
-"""Seconds that closing waits for what has no batch any more. The reactor waits with it."""
+"""Seconds that closing waits for what is usually done by then: the last batch, and closing the files."""
 
 _log = Logger()
 
@@ -92,28 +97,42 @@ class SpoolObserver:
             clock,
             wall_clock,
         )
-        self._drainer = Drainer(self._queue, inner, jitter, clock, wall_clock)
+        self._make_drainer = partial(Drainer, self._queue, inner, directory, jitter, clock, wall_clock)
         self._make_thread = make_thread
+        self._drainer: Drainer | None = None
         self._thread: DrainThread | None = None
+        self._former: DrainThread | None = None
 
     def open(self) -> None:
         """
         Take the directory, open the observer behind, and begin to drain.
 
-        @raise ConfigError: one of them can't be opened, or another receiver has the directory.
+        @raise ConfigError: one of them can't be opened; or another receiver has the directory, or this one still, in a
+            thread that L{close} has not waited for.
         """
+        if self._former is not None and not self._former.join(0):
+            raise ConfigError(f"observer spool: {self._path!r} can't be opened: {STILL_OURS}")
+        self._former = None
         try:
             self._queue.open()
         except (OSError, sqlite3.Error) as error:
             reason = getattr(error, "strerror", None) or text_of(error)
             raise ConfigError(f"observer spool: {self._path!r} can't be opened: {reason}") from error
+        if problem := open_to_others(self._path):
+            _log.warn("Spool {path} {problem}", path=self._path, problem=problem)
         try:
             self._inner.open()
         except BaseException:
             self._queue.close()
             raise
-        self._thread = self._make_thread(self._drainer)
-        self._thread.start()
+        self._drainer = self._make_drainer()
+        thread = self._make_thread(self._drainer)
+        try:
+            thread.start()
+        except BaseException:
+            self._drainer.close()
+            raise
+        self._thread = thread
 
     def store(self, batch: Sequence[Prepared]) -> None:
         """
@@ -122,54 +141,57 @@ class SpoolObserver:
         @raise webhookrx.errors.NotStored: none of it is safe.
         """
         self._queue.append(cast("Sequence[bytes]", batch))
-        if self._drainer.is_idle and self._thread is not None:
+        if self._thread is not None and self._drainer is not None and self._drainer.is_idle:
             self._thread.wake()
 
     def reopen(self) -> None:
         """Let the observer behind open anew, before its next batch."""
-        self._drainer.reopen()
-        if self._thread is not None:
+        if self._thread is not None and self._drainer is not None:
+            self._drainer.reopen()
             self._thread.wake()
 
     def hurry(self) -> None:
-        """Drain no more after the batch that the observer behind has now. What waits stays on disk."""
-        if self._thread is not None:
-            self._thread.stop()
+        """
+        Drain no more after the batch that the observer behind has now; from any thread, any number of times. What
+        waits stays on disk, and what is stored from now on goes there, too.
+        """
+        thread = self._thread
+        if thread is not None:
+            thread.stop()
         if IWaitingObserver.providedBy(self._inner):
-            self._inner.hurry()
+            try:
+                self._inner.hurry()
+            except BaseException as error:
+                problem = shown(text_of(error))
+                _log.error("Observer {spec} could not hurry: {problem}", spec=self._inner.spec, problem=problem)
 
     def finish(self) -> None:
         """Wait for the batch that the observer behind has, L{LAST_BATCH} seconds at most."""
         if self._thread is not None:
             self.hurry()
-            self._thread.join(LAST_BATCH)
+            self._thread.wait(LAST_BATCH)
 
     def close(self) -> None:
-        """Let go of all of it."""
+        """
+        Let go of all of it. The thread that drains closes what it uses, as soon as the observer behind comes back with
+        its last batch; that is waited for a moment only.
+        """
         if self._thread is None:
             return
-        self.hurry()
         thread, self._thread = self._thread, None
-        if thread.join(LAST_STEP):
-            self._inner.close()
-            self._queue.close()
-        else:
-            # It still uses both. What was committed is safe without being closed; the process ends now.
-            _log.warn("Observer {spec} did not come back; what it had is delivered again", spec=self._inner.spec)
+        thread.release()
+        self.hurry()
+        if not thread.join(LAST_STEP):
+            self._former = thread
+            _log.warn(
+                "Observer {spec} has not come back with its last batch; until it does, {path} is not opened again",
+                spec=self._inner.spec,
+                path=self._path,
+            )
 
     def backlog(self) -> Backlog:
         """Tell what waits."""
-        standing = self._queue.standing()
-        return Backlog(
-            messages=standing.messages,
-            bytes=standing.bytes,
-            oldest=standing.oldest,
-            dead=standing.dead,
-            dropped=standing.dropped,
-            away=self._drainer.away,
-            full=standing.full,
-            damaged=standing.damaged,
-        )
+        return self._queue.standing()._replace(away=None if self._drainer is None else self._drainer.away)
 
 
 def build_spool(observer: Observer, inner: IMessageObserver) -> SpoolObserver:
@@ -188,28 +210,13 @@ def build_spool(observer: Observer, inner: IMessageObserver) -> SpoolObserver:
             )
     if len(observer.args) != 1 or not observer.args[0]:
         raise ConfigError(f"observer 'spool' takes one directory, spool:DIR:observer=SPEC, but got {observer.text!r}")
-    full = options.get("full", REFUSE)
-    if full not in (REFUSE, DROP_OLDEST):
-        raise ConfigError(f"observer 'spool': full={full} is neither {REFUSE} nor {DROP_OLDEST}")
-    size = _number(options, "size", parse_size)
-    age = _number(options, "age", parse_duration)
-    min_free = _number(options, "min_free", parse_size)
-    for key, value in (("size", size), ("age", age)):
-        if value == 0:
-            raise ConfigError(f"observer 'spool': {key}={options[key]} would keep nothing; it must be more than zero")
+    reader = SpecOptions("spool", options)
     return SpoolObserver(
         observer.text,
         observer.args[0],
         inner,
-        size=DEFAULT_SIZE if size is None else int(size),
-        age=age,
-        full=full,
-        min_free=None if min_free is None else int(min_free),
+        size=reader.size("size", DEFAULT_SIZE, at_least=1),
+        age=reader.duration("age", None, at_least=YOUNGEST),
+        full=reader.choice("full", (REFUSE, DROP_OLDEST), REFUSE),
+        min_free=reader.size("min_free", None),
     )
-
-
-def _number(options: Mapping[str, str], key: str, parse: Callable[[str], float]) -> float | None:
-    try:
-        return parse(options[key]) if key in options else None
-    except ValueError as error:
-        raise ConfigError(f"observer 'spool': {key}={error}") from None

@@ -4,7 +4,7 @@ All proofs, by name.
 
 from __future__ import annotations
 
-from tests.system.torture import away, clock, faults, kill, overload, powercut, sick, signals
+from tests.system.torture import away, clock, faults, full_spool, kill, overload, powercut, sick, signals
 from tests.system.torture.proof import Proof
 
 PROOFS: dict[str, Proof] = {
@@ -16,6 +16,7 @@ PROOFS: dict[str, Proof] = {
     "faults-file": faults.faults_file,
     "faults-spool": faults.faults_spool,
     "full-disk": faults.full_disk,
+    "full-disk-spool": full_spool.full_disk_spool,
     "away": away.away,
     "terminate": signals.terminate,
     "hang-up": signals.hang_up,

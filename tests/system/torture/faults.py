@@ -16,15 +16,14 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 
 from tests.system.receiver import NotReached, wait_until
 from tests.system.torture.crowd import Crowd
-from tests.system.torture.proof import Effort, Figures, Skipped
+from tests.system.torture.proof import Effort, Figures
+from tests.system.torture.small_disk import small_file_system
 from tests.system.torture.strace import Attached, need_strace, read_calls
 from tests.system.torture.subject import OUTPUT, Output, Subject, observer_options
 from tests.system.torture.witness import NEEDED, false_acknowledgements
@@ -188,7 +187,7 @@ def full_disk(effort: Effort) -> Figures:
     """A file system of 8 MiB is filled, and gets some room again, several times."""
     rounds = effort.pick(2, 8)
     took = []
-    with Subject("--observer", f"file:small/{OUTPUT}") as subject, _small_file_system(subject.path("small")):
+    with Subject("--observer", f"file:small/{OUTPUT}") as subject, small_file_system(subject.path("small")):
         for number in range(rounds):
             with open(subject.path(f"small/ballast{number}"), "wb") as file:
                 file.write(bytes(MiB * 6 // rounds))
@@ -219,23 +218,3 @@ def full_disk(effort: Effort) -> Figures:
 
 def _has_refused(crowd: Crowd, count: int) -> bool:
     return len(crowd.refusals) >= count
-
-
-@contextmanager
-def _small_file_system(path: str) -> Iterator[None]:
-    """
-    Mount a file system of 8 MiB.
-
-    @raise Skipped: we may not.
-    """
-    if os.geteuid() != 0:
-        raise Skipped("only root mounts file systems")
-    os.mkdir(path)
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", path], capture_output=True, text=True)
-    if mounted.returncode:
-        raise Skipped(f"no file system can be mounted here: {mounted.stderr.strip()}")
-    try:
-        yield
-    finally:
-        # Lazily: the program under proof may still have a file there when something has gone wrong.
-        subprocess.run(["umount", "-l", path], check=True)

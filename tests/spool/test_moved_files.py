@@ -1,0 +1,156 @@
+"""A spool whose files are removed, renamed or replaced while it runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from tests.spool.faulty_spool import drain, make_queue, stored
+from tests.spool.test_waiting_queue import QueueCase
+from webhookrx.errors import NotStored
+from webhookrx.spool.spool_directory import InUse
+from webhookrx.spool.waiting_queue import WaitingQueue
+
+NAME = "00000001.sqlite"
+
+
+class MovedTests(QueueCase):
+    """What is acknowledged is where it can be found again."""
+
+    def remove(self, *endings: str) -> None:
+        """Remove parts of the first file."""
+        for ending in endings:
+            os.unlink(os.path.join(self.path, NAME + ending))
+
+    def found(self, queue: WaitingQueue) -> list[object]:
+        """End without closing, as a kill does, and return what the next process finds."""
+        copy = self.path + "-copy"
+        shutil.copytree(self.path, copy)
+        os.unlink(os.path.join(copy, "lock"))
+        other = make_queue(copy)
+        other.open()
+        self.addCleanup(other.close)
+        return drain(other)
+
+    def test_removed(self) -> None:
+        """Whatever is gone, the next batch is safe, and what was there before is delivered first."""
+        for name, change in (
+            ("database", lambda: self.remove("")),
+            ("log", lambda: self.remove("-wal")),
+            ("index", lambda: self.remove("-shm")),
+            ("all", lambda: self.remove("", "-wal", "-shm")),
+            ("directory", lambda: shutil.rmtree(self.path)),
+            ("renamed directory", lambda: os.rename(self.path, self.path + "-old")),
+            ("renamed file", lambda: os.rename(os.path.join(self.path, NAME), os.path.join(self.path, "other"))),
+        ):
+            self.path += "x"
+            queue = self.open()
+            queue.append(stored("one"))
+            change()
+            queue.append(stored("two"))
+            self.assertIn("two", self.found(queue), name)
+            self.assertEqual(2, queue.standing().messages)
+            self.assertEqual(["one", "two"], drain(queue), name)
+            queue.append(stored("three"))
+            self.assertEqual(["three"], self.found_again(queue), name)
+            queue.close()
+
+    def found_again(self, queue: WaitingQueue) -> list[object]:
+        """As L{found}, once more."""
+        shutil.rmtree(self.path + "-copy")
+        return self.found(queue)
+
+    def test_told(self) -> None:
+        """It is found out without any message, and numbers don't come again."""
+        queue = self.open()
+        first = queue.append(stored("one"))
+        shutil.rmtree(self.path)
+        queue.refresh()
+        self.assertGreater(queue.append(stored("two"))[0], first[0])
+
+        self.assertEqual(["00000002.sqlite"], self.names())
+        self.assertEqual(["one", "two"], drain(queue))
+
+    def test_settling(self) -> None:
+        """What was taken from a file that is gone since is settled."""
+        queue = self.open()
+        queue.append(stored("one"))
+        (one,) = queue.next_batch()
+        self.remove("", "-wal")
+        queue.settle([one.id])
+
+        self.assertEqual([], queue.next_batch())
+        self.assertEqual(0, queue.standing().messages)
+
+    def test_meanwhile(self) -> None:
+        """What is removed between the write and the answer is not acknowledged."""
+        queue = self.open()
+        connect = self.faults.check
+
+        def remove_at_commit(statement: str, path: str, read_only: bool = False) -> None:
+            connect(statement, path, read_only)
+            if statement == "COMMIT" and os.path.exists(self.path):
+                shutil.rmtree(self.path)
+
+        self.patch(self.faults, "check", remove_at_commit)
+        self.assertIn("removed", str(self.assertRaises(NotStored, queue.append, stored("one"))))
+
+    def test_replaced(self) -> None:
+        """Another file in the place of one that is done is not ours to remove."""
+        queue = self.open()
+        queue.append(stored("one"))
+        path = os.path.join(self.path, NAME)
+        os.rename(path, path + ".mine")
+        shutil.copy(path + ".mine", path)
+        queue.append(stored("two"))
+        self.assertEqual(["one", "two"], drain(queue))
+
+        self.assertIn(NAME, self.names())
+
+    def test_directory_for_good(self) -> None:
+        """Where it can't be made again nothing is acknowledged, and what can be read is delivered."""
+        os.mkdir(self.path)
+        around, self.path = self.path, os.path.join(self.path, "spool")
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        shutil.rmtree(around)
+        self.assertRaises(NotStored, queue.append, stored("three"))
+        queue.refresh()
+        rows = queue.next_batch()
+        queue.settle([rows[0].id])
+        self.assertEqual(1, queue.standing().messages)
+        os.mkdir(around)
+        self.clocks.now += 1.0
+        queue.append(stored("three"))
+
+        self.assertEqual(["two", "three"], drain(queue))
+
+    def test_lock(self) -> None:
+        """A lock that is gone is made again; one that somebody else has ends it until that one goes."""
+        queue = self.open()
+        queue.append(stored("one"))
+        os.unlink(os.path.join(self.path, "lock"))
+        queue.append(stored("two"))
+        self.assertRaises(InUse, make_queue(self.path).open)
+        os.rename(self.path, self.path + "-old")
+        other = make_queue(self.path)
+        other.open()
+        self.addCleanup(other.close)
+        error = self.assertRaises(NotStored, queue.append, stored("three"))
+        self.assertIn("uses it", str(error))
+        other.close()
+        queue.append(stored("three"))
+
+        self.assertEqual(["one", "two", "three"], drain(queue))
+
+    def test_parent(self) -> None:
+        """The name of a directory that is there already is synced, too, where that can be done."""
+        os.mkdir(self.path)
+        self.open()
+        around = os.path.dirname(self.path)
+        self.assertIn(("open", around), [(call, path) for call, path in self.faults.calls if call == "open"])
+
+        self.path += "x"
+        os.mkdir(self.path)
+        self.faults.fail("open", PermissionError(13, "Permission denied"))
+        self.open()

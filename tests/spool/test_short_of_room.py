@@ -1,0 +1,338 @@
+"""A spool on a file system that is small, or that others have filled."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from itertools import count
+
+from twisted.logger import formatEvent, globalLogPublisher
+
+from tests.spool.faulty_spool import Disk, SmallDisk, drain, make_queue, stored, texts
+from tests.spool.test_waiting_queue import QueueCase, letter
+from webhookrx.errors import NotStored
+from webhookrx.spool import reserve, waiting_queue
+from webhookrx.spool.room import Room, SpoolFull
+from webhookrx.spool.waiting_queue import WaitingQueue
+
+MIB = 1024**2
+FLOOR = 1000
+"""Of all disks here."""
+
+
+class SmallDiskTests(QueueCase):
+    """A file system that only the spool fills."""
+
+    def fill(self, queue: WaitingQueue, disk: SmallDisk, length: int, together: int = 5) -> list[str]:
+        """Append until there is no room, and return what was stored."""
+        taken: list[str] = []
+        numbers = count()
+        while True:
+            batch = [f"{number:08d}" + "x" * length for number in (next(numbers) for _ in range(together))]
+            try:
+                queue.append(stored(*batch))
+            except SpoolFull:
+                return taken
+            taken += batch
+            self.assertGreaterEqual(disk.free, FLOOR)
+
+    def test_fill_and_drain(self) -> None:
+        """
+        It is filled to a part that leaves room for removing, and keeps the floor all the time; once it is drained it
+        takes as much again, from room that is its own.
+        """
+        for size, length in ((8 * MIB, 100), (8 * MIB, 2000), (8 * MIB, 50_000)):
+            self.path += "x"
+            disk = SmallDisk(self.path, size)
+            queue = self.open(disk=disk)
+            for _ in range(2):
+                taken = self.fill(queue, disk, length, 100_000 // length)
+                self.assertGreater(len(taken) * length, size // 4, length)
+                self.assertTrue(queue.standing().full)
+                left: list[object] = []
+                while rows := queue.next_batch():
+                    left += texts(rows)
+                    queue.settle([row.id for row in rows])
+                    self.assertGreaterEqual(disk.free, FLOOR)
+                self.assertEqual(taken, left)
+                queue.refresh()
+                self.assertFalse(queue.standing().full)
+            self.assertEqual(["00000001.sqlite"], self.names())
+            queue.close()
+
+    def test_part_drained(self) -> None:
+        """What a batch that was delivered had is taken by the next one, without waiting for the rest."""
+        disk = SmallDisk(self.path, 8 * MIB)
+        queue = self.open(disk=disk)
+        self.fill(queue, disk, 5000)
+        for _ in range(3):
+            queue.settle([row.id for row in queue.next_batch()])
+        queue.append(stored("one"))
+
+    def test_gives_back(self) -> None:
+        """Once nothing waits, all that was taken is given back: others may need it."""
+        disk = SmallDisk(self.path, 8 * MIB)
+        queue = self.open(disk=disk)
+        self.fill(queue, disk, 5000)
+        drain(queue)
+        while queue.tidy():
+            pass
+
+        self.assertGreater(disk.free, 7 * MIB)
+        queue.append(stored("one"))
+        self.assertEqual(["one"], drain(queue))
+
+    def test_gives_back_while_full(self) -> None:
+        """Others have taken so much that not even free pages help: they are given back, until it takes again."""
+        disk = SmallDisk(self.path, 8 * MIB)
+        queue = self.open(disk=disk)
+        self.fill(queue, disk, 5000)
+        while queue.standing().bytes > MIB:
+            queue.settle([row.id for row in queue.next_batch()])
+        disk.taken = disk.free - FLOOR - 500_000
+        self.assertRaises(SpoolFull, queue.append, stored("x" * 10_000))
+        for _ in range(4):
+            queue.refresh()
+        self.assertFalse(queue.standing().full)
+        queue.append(stored("x" * 10_000))
+
+    def test_drop_oldest(self) -> None:
+        """Only as much is dropped as is needed, and it goes on for ever."""
+        disk = SmallDisk(self.path, 8 * MIB)
+        queue = self.open(Room(1 << 30, drop_oldest=True), disk)
+        for number in range(3000):
+            queue.append(stored(f"{number:08d}" + "x" * 8000))
+            self.assertGreaterEqual(disk.free, FLOOR)
+        waiting = queue.standing().messages
+
+        self.assertGreater(waiting, 450)
+        self.assertEqual(3000, waiting + queue.standing().dropped)
+        self.assertEqual(3000 - waiting, int(str(drain(queue)[0])[:8]))
+
+    def test_large_for_small(self) -> None:
+        """A large message takes the place of however many small ones."""
+        queue = self.open(Room(4 * MIB, drop_oldest=True))
+        small = stored(*["x"] * 25_000)
+        while not queue.standing().dropped:
+            queue.append(small)
+        queue.append(stored("y" * 3 * MIB))
+
+        self.assertGreater(queue.standing().dropped, 12_000)
+
+    def test_drop_oldest_at_floor(self) -> None:
+        """Where others have taken all above the floor, each batch has the place of what is dropped for it."""
+        disk = SmallDisk(self.path, 80 * MIB)
+        queue = make_queue(self.path, self.faults, Room(1 << 30, drop_oldest=True), self.clocks, disk, 4 * MIB)
+        queue.open()
+        self.addCleanup(queue.close)
+        for _ in range(20):
+            queue.append(stored(*["x" * 10_000] * 50))
+        disk.taken += disk.free - 3 * MIB
+        for _ in range(10):
+            queue.append(stored(*["y" * 10_000] * 50))
+        self.assertGreater(queue.standing().messages, 850)
+        drain(queue)
+        queue.append(stored("z" * 300_000))
+        disk.taken += disk.free
+        self.assertIn("too little", str(self.assertRaises(SpoolFull, queue.append, stored("z" * 2_000_000))))
+
+    def test_drops_are_told(self) -> None:
+        """What is dropped is told in the log, not once each."""
+        lines: list[str] = []
+
+        def note(event: dict[str, object]) -> None:
+            lines.append(formatEvent(event))
+
+        globalLogPublisher.addObserver(note)  # type: ignore[arg-type]
+        self.addCleanup(globalLogPublisher.removeObserver, note)
+        queue = self.open(Room(300, drop_oldest=True))
+        for number in range(20):
+            queue.append(stored(str(number)))
+            self.clocks.now += 1.0
+
+        self.assertEqual(2, sum("dropped" in line for line in lines), lines)
+
+    def test_log_limit(self) -> None:
+        """The log is small while room is short, and as large as it likes otherwise."""
+        disk = SmallDisk(self.path, 80 * MIB)
+        queue = self.open(disk=disk)
+        log = os.path.join(self.path, "00000001.sqlite-wal")
+        batch = stored(*["x" * 10_000] * 20)
+
+        def size() -> int:
+            for _ in range(80):
+                queue.append(batch)
+                drain(queue)
+            return os.path.getsize(log)
+
+        self.assertGreater(size(), 2 * MIB)
+        disk.taken = disk.free - 9 * MIB
+        self.assertLess(size(), 3 * MIB // 2)
+        disk.taken = 0
+        self.assertGreater(size(), 2 * MIB)
+
+    def test_unknown(self) -> None:
+        """Where the file system tells nothing, the write decides."""
+        disk = Disk()
+        queue = self.open(disk=disk)
+
+        def nothing(_: str | int) -> os.statvfs_result:
+            raise OSError(38, "not implemented")
+
+        self.patch(queue._reserve._space, "_statvfs", nothing)
+        queue.append(stored("one"))
+        self.assertEqual(["one"], drain(queue))
+
+    def test_words(self) -> None:
+        """A batch that finds no room is told what there is."""
+        disk = Disk(5000)
+        queue = self.open(disk=disk)
+        error = self.assertRaises(SpoolFull, queue.append, stored("one"))
+
+        self.assertIn("5000 bytes are free", str(error))
+        self.assertIn("(min_free)", str(error))
+
+
+class FullDiskTests(QueueCase):
+    """A file system that others have filled to the last byte."""
+
+    def full(self, times: int = 10_000) -> None:
+        """Let nothing be written from now on."""
+        for beginning in ("INSERT", "UPDATE", "DELETE", "COMMIT", "PRAGMA wal_checkpoint", "PRAGMA incremental"):
+            self.faults.fail(beginning, "SQLITE_FULL", times=times)
+        self.faults.fail("open", OSError(28, "No space left on device"), times=times)
+
+    def test_deliver(self) -> None:
+        """All that waits is delivered, in order and once, and with it goes the file; then there is room again."""
+        queue = self.open()
+        queue.append(stored(*map(str, range(200))))
+        self.full()
+        self.faults.allow("open", "failed")
+        self.faults.allow("open", self.path)
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        self.assertTrue(queue.standing().full)
+        self.assertEqual(list(map(str, range(200))), drain(queue))
+        self.assertEqual((0, 0), queue.standing()[:2])
+        self.assertEqual(["00000001.failed"], self.names())
+        self.assertFalse(queue.tidy())
+        queue.refresh()
+        self.faults.mend()
+        self.clocks.now += 1.0
+        queue.append(stored("new"))
+        self.assertEqual(["00000002.sqlite"], self.names())
+        queue = self.again(queue)
+
+        self.assertEqual(["new"], drain(queue))
+
+    def test_number_is_kept(self) -> None:
+        """After a restart in between, a number that was given out does not come again."""
+        queue = self.open()
+        queue.append(stored("one"))
+        self.full()
+        self.faults.allow("open", "failed")
+        self.faults.allow("open", self.path)
+        drain(queue)
+        queue.close()
+        self.faults.mend()
+        queue = self.open()
+
+        self.assertEqual(["00000002.sqlite"], self.names())
+        self.assertEqual(range(10**12 + 1, 10**12 + 2), queue.append(stored("two")))
+
+    def test_start(self) -> None:
+        """What waits in a file that is only read is delivered by a process that finds no room for a new one."""
+        queue = self.open()
+        queue.append(stored("one"))
+        self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        queue.close()
+        self.faults.fail("connect", "SQLITE_FULL")
+        self.faults.fail("rename", OSError(28, "No space left on device"))
+        queue = self.open()
+        (one,) = queue.next_batch()
+        queue.settle([one.id])
+        self.faults.mend()
+
+        queue.append(stored("two"))
+        self.assertEqual(["two"], drain(queue))
+        self.assertEqual(["00000002.sqlite"], self.names())
+
+    def test_number_is_not_kept(self) -> None:
+        """Where it could not be kept the file stays until there is room."""
+        queue = self.open()
+        queue.append(stored("one"))
+        self.full()
+        (one,) = queue.next_batch()
+        queue.settle([one.id])
+        self.assertRaises(OSError, queue.next_batch)
+        self.assertEqual(["00000001.sqlite"], self.names())
+        self.faults.mend()
+        self.clocks.now += 1.0
+
+        self.assertEqual([], queue.next_batch())
+        self.assertEqual(["00000002.sqlite"], self.names())
+
+    def test_dead_letters_stay(self) -> None:
+        """A file with dead letters stays until there is room for them elsewhere."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        one, two = queue.next_batch()
+        queue.settle([], [letter(one)])
+        self.full()
+        self.faults.allow("open", "failed")
+        self.faults.allow("open", self.path)
+        queue.settle([two.id])
+        self.assertRaises(OSError, queue.next_batch)
+        self.assertIn("00000001.sqlite", self.names())
+        self.faults.mend()
+        self.clocks.now += 1.0
+
+        self.assertEqual([], queue.next_batch())
+        self.assertEqual(1, queue.standing().dead)
+        self.assertEqual(["00000002.sqlite"], self.names())
+
+    def test_for_a_moment(self) -> None:
+        """Where copying the log makes enough room, the file stays in use."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        one, two = queue.next_batch()
+        for statement in ("DELETE", "COMMIT"):
+            self.faults.fail(statement, "SQLITE_FULL")
+            queue.settle([one.id])
+            queue.settle([two.id])
+            self.assertIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
+            self.assertEqual([], queue.next_batch())
+            queue.append(stored("one", "two"))
+            one, two = queue.next_batch()
+        self.assertEqual(["00000001.sqlite"], self.names())
+
+    def test_same_batch(self) -> None:
+        """A batch that could not be noted is the same all the same, while the process runs, whoever looks."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        self.faults.fail("UPDATE state SET offered", "SQLITE_FULL")
+        self.assertEqual(["one", "two"], texts(queue.next_batch()))
+        queue.append(stored("three"))
+        queue.refresh()
+        self.assertEqual(["one", "two"], texts(queue.next_batch()))
+        self.faults.fail("DELETE", "SQLITE_FULL", times=2)
+        queue.settle([queue.next_batch()[0].id])
+        self.assertEqual(["two"], texts(queue.next_batch()))
+
+        self.assertEqual(["two", "three"], drain(queue))
+
+    def test_busy(self) -> None:
+        """A file that somebody else writes just now is not given up for that."""
+        queue = self.open()
+        queue.append(stored("one"))
+        (one,) = queue.next_batch()
+        self.faults.fail("BEGIN", "SQLITE_BUSY")
+        self.assertRaises(sqlite3.Error, queue.settle, [one.id])
+        queue.settle([one.id])
+
+        self.assertEqual(["00000001.sqlite"], self.names())
+
+    def test_constants(self) -> None:
+        """What is moved at a time while room is short fits into what is kept for removing."""
+        self.assertLess(waiting_queue._TIGHT_PAGES * 4096, 512 * 1024)
+        self.assertGreater(reserve._NEAR_FLOOR, 0)
