@@ -27,6 +27,7 @@ from webhookrx import service as service_module
 from webhookrx.config.settings import TLS, Limits, Listener, Observer, Settings, Source
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.operations.signals import CUT_OFF
+from webhookrx.reload import DISTANCE
 from webhookrx.service import build
 from webhookrx.testing import MemoryObserver
 
@@ -388,6 +389,7 @@ class CertificateTests(TestCase):
             service.hang_up()
             self.assertNotIn("failed", service.status())
             write(path, b"junk")
+            await deferLater(reactor, DISTANCE, lambda: None)
             service.hang_up()
             self.assertIn("the last reload failed", service.status())
             self.assertIn(path, service.status())

@@ -541,7 +541,7 @@ class DatagramTests(Case):
 
         error = self.assertRaises(Unavailable, store, observer, "one")
 
-        self.assertEqual("/does/not/exist: does not exist or directory", str(error))
+        self.assertEqual("/does/not/exist: No such file or directory", str(error))
 
 
 class PatienceTests(SynchronousTestCase):
