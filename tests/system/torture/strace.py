@@ -33,6 +33,8 @@ _RESULT = re.compile(
     rb"^(.*)\)\s+= (-?\d+|\?)(?:<.*>)?(?:\(deleted\))?(?: (E[A-Z0-9]+) \([^()]*\))?(?: \([A-Z]+\))*$", re.DOTALL
 )
 _UNFINISHED = re.compile(rb"\s*<(?:unfinished|detached) \.\.\.>$")
+#: What stands behind the arguments when the process was killed and strace never got to write the result.
+_WITHOUT_RESULT = re.compile(rb"\)\s*(?:=\s*(?:\?.*)?)?$")
 _STRING = rb'"([^"\\]*(?:\\.[^"\\]*)*)"'
 _TEXT = re.compile(_STRING, re.DOTALL)
 _IOV = re.compile(rb"iov_base=" + _STRING, re.DOTALL)
@@ -111,14 +113,16 @@ def read_calls(path: str, begin: int = 0) -> Iterator[Call]:
             continue
         pid, resumed, rest, name, arguments = found.groups()
         if name is not None:
-            # A process that is killed may leave a call whose result strace never got to write.
-            if _UNFINISHED.search(arguments) or not _RESULT.match(arguments):
-                waiting[pid] = Call(name.decode(), _UNFINISHED.sub(b"", arguments), number, number, None)
+            begun = _begun(arguments)
+            if begun is not None:
+                waiting[pid] = Call(name.decode(), begun, number, number, None)
             else:
                 yield _ended(Call(name.decode(), b"", number, number, None), arguments, number)
         elif pid in waiting and waiting[pid].name == resumed.decode():
             call = waiting.pop(pid)
-            if _UNFINISHED.search(rest) or not _RESULT.match(call.arguments + rest):
+            begun = _begun(call.arguments + rest)
+            if begun is not None:
+                call.arguments = begun
                 call.end = number + 1
                 yield call
                 continue
@@ -126,6 +130,13 @@ def read_calls(path: str, begin: int = 0) -> Iterator[Call]:
     for call in waiting.values():
         call.end = number + 1
         yield call
+
+
+def _begun(text: bytes) -> bytes | None:
+    """Return the arguments of a call that was not back; None when it was."""
+    if _UNFINISHED.search(text):
+        return _UNFINISHED.sub(b"", text)
+    return None if _RESULT.match(text) else _WITHOUT_RESULT.sub(b"", text)
 
 
 def _ended(call: Call, text: bytes, number: int) -> Call:
