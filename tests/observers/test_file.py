@@ -186,6 +186,7 @@ class SyncTests(FileTestCase):
         """The last line end is written once more, so that the next sync brings it to the disk; nothing is added."""
         for fault in (EIO, ENOSPC):
             observer = self.observer(fdatasync=[fault])
+            self.file_system.calls.clear()
             self.assertRaises(OSError, self.store, observer, "one")
             self.store(observer, "two")
             self.assertEqual(1, len(self.file_system.named("pwrite")))
@@ -193,6 +194,24 @@ class SyncTests(FileTestCase):
             self.assertEqual(1, len(self.file_system.named("pwrite")))
 
         self.assertEqual(["one", "two"] * 2, read_texts(self.path))
+
+    def test_line_end_at_start(self) -> None:
+        """The same at the start: the process before may have ended right after its sync failed."""
+        self.store(self.observer(), "one")
+        observer = self.observer()
+        self.assertEqual(1, len(self.file_system.named("pwrite")))
+        self.store(observer, "two")
+
+        self.assertEqual(["one", "two"], read_texts(self.path))
+
+    def test_line_end_that_can_not_be_renewed(self) -> None:
+        """When it can't be written again in its place, the next line brings one of its own."""
+        self.store(self.observer(), "one")
+        observer = self.observer(pwrite=[ENOSPC])
+        self.store(observer, "two")
+
+        with open(self.path, "rb") as file:
+            self.assertEqual(1, file.read().count(b"\n\n"))
 
     def test_line_end_of_shared_file(self) -> None:
         """In a shared file no other process writes between the look at the last byte and its renewal."""

@@ -116,7 +116,8 @@ class FileObserver:
         """
         self.check()
         try:
-            self._writer, self._lock = self._file.open()
+            # A process before us may have been ended just after a sync of its own failed.
+            self._writer, self._lock = self._file.open(end_in_doubt=self._sync_wanted)
         except OSError as error:
             reason = error.strerror
             if error.errno == errno.ENXIO:

@@ -124,7 +124,10 @@ class LineFile:
                 torn = ends_inside_line(self._file_system, reader)
                 size = self._file_system.fstat(reader).st_size
                 if size and not torn:
-                    self._renew_line_end(size)
+                    try:
+                        self._renew_line_end(size)
+                    except OSError:
+                        return True  # then the next line brings one of its own
             return torn
         finally:
             self._file_system.close(reader)

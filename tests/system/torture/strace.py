@@ -134,9 +134,9 @@ def read_calls(path: str, begin: int = 0) -> Iterator[Call]:
 
 def _begun(text: bytes) -> bytes | None:
     """Return the arguments of a call that was not back; None when it was."""
-    if _UNFINISHED.search(text):
-        return _UNFINISHED.sub(b"", text)
-    return None if _RESULT.match(text) else _WITHOUT_RESULT.sub(b"", text)
+    if _RESULT.match(text) and not _UNFINISHED.search(text):
+        return None
+    return _WITHOUT_RESULT.sub(b"", _UNFINISHED.sub(b"", text))
 
 
 def _ended(call: Call, text: bytes, number: int) -> Call:
