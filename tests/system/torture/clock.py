@@ -67,11 +67,7 @@ def clock(effort: Effort) -> Figures:
             shifted.shift(shift)
             slowest = max(slowest, crowd.next_acknowledgement())
             time.sleep(effort.pick(0.2, 2.0))
-        crowd.stop()
-        alive = subject.is_running
-        subject.stop()
-        output = Output(subject.path(OUTPUT))
-        output.read()
+        alive, output = _end(subject, crowd)
     figures = Figures()
     figures.tell("times that the clock was set", len(shifts))
     _judge(figures, crowd, output)
@@ -93,11 +89,7 @@ def stand_still(effort: Effort) -> Figures:
             time.sleep(effort.pick(1.0, 60.0))
             subject.signal(signal.SIGCONT)
             back = max(back, crowd.next_acknowledgement())
-        crowd.stop()
-        alive = subject.is_running
-        subject.stop()
-        output = Output(subject.path(OUTPUT))
-        output.read()
+        alive, output = _end(subject, crowd)
     figures = Figures()
     _judge(figures, crowd, output)
     figures.tell("without an answer, sent again", len(crowd.unanswered))
@@ -105,6 +97,16 @@ def stand_still(effort: Effort) -> Figures:
     figures.at_most("slowest to be back", back, 5.0, "s")
     figures.at_least("alive all the time", int(alive), 1)
     return figures
+
+
+def _end(subject: Subject, crowd: Crowd) -> tuple[bool, Output]:
+    """Stop the senders and the process; return whether it was alive up to then, and what it has written."""
+    crowd.stop()
+    alive = subject.is_running
+    subject.stop()
+    output = Output(subject.path(OUTPUT))
+    output.read()
+    return alive, output
 
 
 def _judge(figures: Figures, crowd: Crowd, output: Output) -> None:
