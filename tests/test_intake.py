@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from webhookrx import intake
 from webhookrx.intake import Accepted, Admission, Receipt, Refused, SourceRules, admit, judge
 from webhookrx.message.json_lines import encode_line
 from webhookrx.message.macros import is_hard_macro, isodate
@@ -87,6 +88,16 @@ class AdmitTests(IntakeTestCase):
         """Captured text that is not UTF-8 is refused, only after the token."""
         self.assertEqual("bad_encoding", self.reason(groups={"HOST": b"%ff"}))
         self.assertEqual("bad_token", self.reason(groups={"HOST": b"%ff"}, auth_tokens=(b"t",)))
+
+    def test_notable(self) -> None:
+        """What was picked out of the head before is not looked for again; other headers are."""
+        lines = [(b"authorization", b"Bearer t"), (b"x-real-ip", b"203.0.113.9"), (b"x-real-ip", b"203.0.113.8")]
+        found = Head(b"POST", b"/in", b"", lines, "192.0.2.7", 40000, False, {b"authorization": [b"Bearer t"]})
+        for head in (found, make_head(*lines)):
+            self.assertEqual(
+                ([b"Bearer t"], [], [b"203.0.113.9", b"203.0.113.8"]),
+                tuple(map(head.values, (b"authorization", b"content-encoding", b"x-real-ip"))),
+            )
 
 
 class RawMessageTests(IntakeTestCase):
@@ -166,6 +177,16 @@ class RawMessageTests(IntakeTestCase):
             self.accept(head=head, include_request_headers=True)["webhook.headers"],
         )
         self.assertNotIn("webhook.headers", self.accept(head=head))
+
+    def test_made_up_headers(self) -> None:
+        """Names that a sender makes up take no memory for long, and each is spelled and judged all the same."""
+        for number in range(3000):
+            made_up = f"x-{number}-token".encode()
+            values = self.accept(head=make_head((made_up, b"1"), (b"y" * 65, b"2")), include_request_headers=True)
+            expected = {f"X-{number}-Token": ["***"], "Y" + "y" * 64: ["2"]}
+            self.assertEqual(expected, values["webhook.headers"])
+        self.assertLessEqual(len(intake._NAMES), 1024)
+        self.assertNotIn(b"y" * 65, intake._NAMES)
 
     def test_credentials(self) -> None:
         """Whatever a header with credentials is called, its value is not recorded; others are."""
@@ -305,6 +326,13 @@ class JSONMessageTests(IntakeTestCase):
         verdict = self.judge(b"text", parse_json=True)
         assert isinstance(verdict, Accepted)
         self.assertEqual(("unparsed_payload",), verdict.notes)
+
+    def test_no_pairs_of_half_a_payload(self) -> None:
+        """Of a payload that turns out to be too large, none of its pairs is set."""
+        body = json.dumps({"MESSAGE": "m", "a": 1, "n" * 1000: {str(number): 0 for number in range(1000)}}).encode()
+        values = self.accept(body, body_limit=10**6)
+        self.assertEqual((body.decode(), None), (values["MESSAGE"], values.get("a")))
+        self.assertIn("too long", values["webhook.parse_error"])
 
     def test_array(self) -> None:
         """A top-level array sets numbered names."""

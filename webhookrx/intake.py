@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Iterable
 
 import msgspec
 
@@ -17,10 +16,11 @@ from webhookrx.errors import BAD_PAYLOAD, BAD_TOKEN, METHOD_NOT_ALLOWED, Reason,
 from webhookrx.message.macros import isodate
 from webhookrx.message.message import Message, Value
 from webhookrx.request.auth_tokens import TokenCheck
-from webhookrx.request.client_address import ClientAddress, from_proxy_header
+from webhookrx.request.client_address import from_proxy_header
 from webhookrx.request.content_encoding import check_encoding, unpack
+from webhookrx.request.pairs import set_pairs
 from webhookrx.request.path_patterns import decode_groups
-from webhookrx.request.payload import PayloadError, body_text, pairs_from_json
+from webhookrx.request.payload import PayloadError, body_text
 from webhookrx.request.query import parse_query
 from webhookrx.request.received import Head
 
@@ -29,6 +29,10 @@ _CREDENTIALS = re.compile(
     rb"token|secret|passw|api-?key|subscription-key|cookie|session|jwt|credential|(?:^|-)auth(?:$|-|oriz|entic)"
 )
 MASK = "***"
+
+_MAX_NAMES = 1024
+_MAX_NAME = 64
+"""Names of headers that are remembered, and bytes of each, so that senders who make them up fill no memory."""
 
 
 class SourceRules:
@@ -58,13 +62,14 @@ class SourceRules:
         self.parse_json = parse_json
         self.prefix = prefix
         self.tokens = TokenCheck(auth_tokens)
+        self.asks_token = bool(auth_tokens)
         self.include_request_headers = include_request_headers
         self.proxy_header = None if proxy_header is None else proxy_header.encode("ascii")
         self.keep_unparsed = keep_unparsed
         self.body_limit = body_limit
 
 
-class Receipt(NamedTuple):
+class Receipt(msgspec.Struct, frozen=True, gc=False):
     """
     What the receiver adds to a message.
 
@@ -76,7 +81,7 @@ class Receipt(NamedTuple):
     id: str
 
 
-class Admission(msgspec.Struct, frozen=True):
+class Admission(msgspec.Struct, frozen=True, gc=False):
     """
     A head that passed.
 
@@ -103,7 +108,7 @@ class Refused(msgspec.Struct, frozen=True):
     source: str = ""
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class Accepted(msgspec.Struct, frozen=True, gc=False):
     """
     A request that became a message.
 
@@ -124,7 +129,7 @@ def admit(head: Head, rules: SourceRules, raw_groups: dict[str, bytes]) -> Admis
     """
     if head.method != b"POST":
         return Refused(METHOD_NOT_ALLOWED, METHOD_NOT_ALLOWED.detail, rules.name)
-    if not rules.tokens.accepts(head.values(b"authorization")):
+    if rules.asks_token and not rules.tokens.accepts(head.values(b"authorization")):
         return Refused(BAD_TOKEN, BAD_TOKEN.detail, rules.name)
     try:
         encodings = head.values(b"content-encoding")
@@ -152,33 +157,44 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
         except RequestRefused as refused:
             return Refused(refused.reason, refused.detail, rules.name)
     text, exact = body_text(body)
-    values: dict[str, Value] = {
-        "ISODATE": isodate(receipt.received),
-        "HOST": None,
-        "MESSAGE": text,
-        "SOURCE": rules.name,
-    }
+    values = _first_values(text, rules, receipt)
     notes: tuple[str, ...] = ()
     left_out = 0
     if rules.parse_json:
         try:
-            pairs, left_out = pairs_from_json(body, rules.prefix)
+            left_out = set_pairs(body, rules.prefix, values)
         except PayloadError as error:
             if not rules.keep_unparsed:
                 return Refused(BAD_PAYLOAD, f"{BAD_PAYLOAD.detail} {error}", rules.name)
+            values = _first_values(text, rules, receipt)
             values["webhook.parse_error"] = str(error)
             notes = ("unparsed_payload",)
-        else:
-            values.update(pairs)
     if not exact:
         values["webhook.body_base64"] = b64encode(body).decode("ascii")
-    for name, value in admission.query.items():
-        values[f"webhook.query.{name}"] = value  # type: ignore[assignment]  # dict is invariant
-    values.update(admission.groups)
+    if admission.query:
+        for name, value in admission.query.items():
+            values["webhook.query." + name] = value  # type: ignore[assignment]  # dict is invariant
+    if admission.groups:
+        values.update(admission.groups)
     if rules.include_request_headers:
         values["webhook.headers"] = _recorded(head.headers)
-    if not _set_addresses(values, head, rules):
-        notes += ("bad_proxy_header",)
+    ip, port = head.peer_ip, head.peer_port
+    if rules.proxy_header is not None:
+        values["PEERIP"] = ip
+        if port is not None:
+            values["PEERPORT"] = port
+        if given := head.values(rules.proxy_header):
+            claimed = from_proxy_header(given)
+            if claimed is None:
+                notes += ("bad_proxy_header",)
+            else:
+                ip, port = claimed
+    values["SOURCEIP"] = ip
+    if port is not None:
+        values["SOURCEPORT"] = port
+    host = values["HOST"]
+    if host is None or host == "":
+        values["HOST"] = ip
     values["TRANSPORT"] = "https" if head.secure else "http"
     values["RAWMSG_SIZE"] = len(body)
     values["TAGS"] = rules.tags
@@ -186,48 +202,45 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
     return Accepted(Message(values, receipt.received), notes, left_out)
 
 
-def _set_addresses(values: dict[str, Value], head: Head, rules: SourceRules) -> bool:
-    """
-    Set where the request came from, and C{HOST} when nothing else has set it.
-
-    @return: False when the proxy header holds no address; then it came from the peer.
-    """
-    source = ClientAddress(head.peer_ip, head.peer_port)
-    known = True
-    if rules.proxy_header is not None:
-        values["PEERIP"] = head.peer_ip
-        if head.peer_port is not None:
-            values["PEERPORT"] = head.peer_port
-        given = head.values(rules.proxy_header)
-        claimed = from_proxy_header(given) if given else source
-        known = claimed is not None
-        source = claimed or source
-    values["SOURCEIP"] = source.ip
-    if source.port is not None:
-        values["SOURCEPORT"] = source.port
-    if values["HOST"] is None or values["HOST"] == "":
-        values["HOST"] = source.ip
-    return known
+def _first_values(text: str, rules: SourceRules, receipt: Receipt) -> dict[str, Value]:
+    """Return what a payload may replace, and C{ISODATE}, so that it comes first in a line."""
+    return {"ISODATE": isodate(receipt.received), "HOST": None, "MESSAGE": text, "SOURCE": rules.name}
 
 
-def _recorded(headers: list[tuple[bytes, bytes]]) -> Value:
+def _recorded(headers: Iterable[tuple[bytes, bytes]]) -> Value:
     """Return headers as C{webhook.headers} has them: name to list of values, credentials masked."""
     recorded: dict[str, list[str]] = {}
     for name, value in headers:
-        shown, is_credential = _header_name(name)
-        recorded.setdefault(shown, []).append(MASK if is_credential else _header_text(value))
+        shown, is_credential = _NAMES[name]
+        if is_credential:
+            text = MASK
+        else:
+            # As senders mean it today, else as RFC 9110 §5.5 remembers it.
+            try:
+                text = value.decode()
+            except UnicodeDecodeError:
+                text = value.decode("latin-1")
+        if shown in recorded:
+            recorded[shown].append(text)
+        else:
+            recorded[shown] = [text]
     return recorded  # type: ignore[return-value]  # dict is invariant
 
 
-def _header_text(value: bytes) -> str:
-    """Read a header value: UTF-8 as senders mean it today, else ISO 8859-1 as RFC 9110 §5.5 remembers it."""
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
+class _HeaderNames(dict[bytes, tuple[str, bool]]):
+    """
+    Names of headers, lower-case, as people spell them: C{x-github-event} is C{X-Github-Event}; and whether the value is
+    a credential. What was asked for once is kept, unless it is long, until there are too many.
+    """
+
+    def __missing__(self, name: bytes) -> tuple[str, bool]:
+        spelled = "-".join(part.capitalize() for part in name.decode("latin-1").split("-"))
+        found = (spelled, bool(_CREDENTIALS.search(name)))
+        if len(name) <= _MAX_NAME:
+            if len(self) >= _MAX_NAMES:
+                self.clear()
+            self[name] = found
+        return found
 
 
-@lru_cache(maxsize=1024)
-def _header_name(name: bytes) -> tuple[str, bool]:
-    """Spell a name as people do, C{x-github-event} is C{X-Github-Event}; and say whether its value is a credential."""
-    return "-".join(part.capitalize() for part in name.decode("latin-1").split("-")), bool(_CREDENTIALS.search(name))
+_NAMES = _HeaderNames()

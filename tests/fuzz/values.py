@@ -119,7 +119,7 @@ def encoding(data: bytes) -> None:
 
 
 MESSAGE = Message(
-    {"MESSAGE": "a\nb\u2028c", "HOST": "h", "l": ["x", "y,z"], "n": None, "o": {"k": [1, True]}}, RECEIPT[0]
+    {"MESSAGE": "a\nb\u2028c", "HOST": "h", "l": ["x", "y,z"], "n": None, "o": {"k": [1, True]}}, RECEIPT.received
 )
 
 

@@ -13,7 +13,7 @@ from webhookrx.message.message import Message
 from webhookrx.message.stored import NotAMessage, decode_stored, encode_stored, received_of
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-_NUMBER_TEXTS = st.sampled_from([b"1.50", b"-0.0", b"1E400", b"0.1e-7", b"1", b"-0", b"1" + b"0" * 5000])
+_NUMBER_TEXTS = st.sampled_from([b"1.50", b"-0.0", b"1E400", b"0.1e-7", b"1", b"-0", b"1" + b"0" * 5000, b'["e", 1.5]'])
 _LEAVES = st.one_of(st.none(), st.booleans(), st.integers(), _TEXT, _NUMBER_TEXTS.map(msgspec.Raw))
 _VALUES = st.recursive(
     _LEAVES,
@@ -66,6 +66,8 @@ class StoredTests(SynchronousTestCase):
             msgspec.Raw(b"1e5"),
             msgspec.Raw(b"12"),
             msgspec.Raw(b"9" * 6000),
+            msgspec.Raw(b"[1, 2]"),
+            msgspec.Raw(b'["e"]'),
             {},
             [],
             {"": {"raw": "1"}},

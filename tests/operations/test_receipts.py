@@ -20,6 +20,10 @@ class ReceiptsTests(SynchronousTestCase):
         self.assertEqual((5_000_000, 4_000_000), (first.received, second.received))
         self.assertEqual(("start-0000000001", "start-0000000002"), (first.id, second.id))
 
+    def test_any_start(self) -> None:
+        """Any text can begin an id."""
+        self.assertEqual("100%-%s-0000000001", Receipts(lambda: 1, "100%-%s")().id)
+
     def test_processes(self) -> None:
         """Two processes that start in the same moment give different ids."""
         self.assertNotEqual(Receipts(lambda: 1)().id, Receipts(lambda: 1)().id)

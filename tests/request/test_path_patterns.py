@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import BAD_ENCODING, RequestRefused
-from webhookrx.request.path_patterns import LinearSet, PathPatterns, compile_pattern, decode_groups
+from webhookrx.request.path_patterns import LinearSet, PathPatterns, compile_pattern, decode_groups, spans_of
 
 HOST = "/events/(?P<HOST>.*)"
 
@@ -301,3 +301,25 @@ class DecodeGroupsTests(SynchronousTestCase):
     def test_round_trip(self, text: str) -> None:
         """Whatever text is quoted comes out as it was."""
         self.assertEqual({"HOST": text}, decode_groups({"HOST": quote(text, safe="").encode("ascii")}))
+
+
+class _PublicPart:
+    """An C{re2} expression as its documentation has it."""
+
+    def __init__(self, pattern: str) -> None:
+        self._linear = compile_pattern(pattern).linear
+        self.groups = self._linear.groups
+        self.fullmatch = self._linear.fullmatch
+
+
+class SpansTests(SynchronousTestCase):
+    """Tests for L{spans_of}."""
+
+    def test_short_cut(self) -> None:
+        """The short cut through C{re2} is there, and says what the way around it says."""
+        pattern = "/(?P<a>x)?(y*)/(?P<b>.*)"
+        linear = compile_pattern(pattern).linear
+        self.assertTrue(hasattr(linear, "_regexp"), "google-re2 has changed: spans_of() now takes the slow way")
+        for path in (b"/xyy/z", b"//", b"/y/"):
+            self.assertEqual(list(spans_of(linear)(path)), list(spans_of(_PublicPart(pattern))(path)))
+        self.assertEqual([(0, 2), (-1, -1), (1, 1), (2, 2)], list(spans_of(linear)(b"//")))

@@ -36,6 +36,9 @@ TEXT_ESCAPES: Final = {
 } | {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 """The same for plain text, and all that may end a line there or move a cursor."""
 
+#: The bytes that the characters above begin with in UTF-8. All but DEL begin others as well.
+_FIRST_BYTES: Final = frozenset(char.encode()[0] for char in MISLEADING)
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -66,7 +69,7 @@ def encode_line(message: Message) -> bytes:
     values = message.values
     text = _encode(values)
     # The encoder has escaped C0. What is left stands in strings only, where an escape means the same.
-    if not text.isascii() or b"\x7f" in text:
+    if 0x7F in text or (not text.isascii() and (0xC2 in text or 0xD8 in text or 0xE2 in text)):
         text = escape(text.decode(), JSON_ESCAPES).encode()
     if "ISODATE" in values:
         return text + b"\n"

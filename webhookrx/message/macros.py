@@ -106,26 +106,36 @@ def _element_text(text: str) -> str:
     return '"' + escaped.replace('"', '\\"') + '"'
 
 
+_decode_strings: Final = msgspec.json.Decoder(list[str]).decode
+
+
 def value_text(value: Value) -> str:
     """
     Return a value as text. Null is empty; numbers keep their spelling; a list of strings is joined by commas, such as
-    C{foo,"a,b"}; other lists and objects are compact JSON.
+    C{foo,"a,b"}; other lists and objects are JSON.
     """
     if isinstance(value, str):
         return value
     if value is None:
         return ""
+    if isinstance(value, msgspec.Raw):
+        text = bytes(value)
+        try:
+            # The text of a number is no list either.
+            return ",".join(map(_element_text, _decode_strings(text)))
+        except msgspec.ValidationError:
+            return text.decode()
     if isinstance(value, list) and all(isinstance(element, str) for element in value):
         return ",".join([_element_text(element) for element in value if isinstance(element, str)])
     return msgspec.json.encode(value).decode()
 
 
 class _Second(NamedTuple):
-    """A second of local time: taken apart, and the two parts of its ISO 8601 text around the fraction."""
+    """A second of local time: taken apart, its offset, and its ISO 8601 text with a place for the microseconds."""
 
     parts: time.struct_time
-    iso_start: str
     offset: str
+    iso: str
 
 
 # Messages come many to a second, and a template may ask for six macros of one moment.
@@ -134,7 +144,8 @@ def _local(second: int) -> _Second:
     parts = time.localtime(second)
     hours, minutes = divmod(abs(parts.tm_gmtoff) // 60, 60)
     sign = "-" if parts.tm_gmtoff < 0 else "+"
-    return _Second(parts, time.strftime("%Y-%m-%dT%H:%M:%S.", parts), f"{sign}{hours:02d}:{minutes:02d}")
+    offset = f"{sign}{hours:02d}:{minutes:02d}"
+    return _Second(parts, offset, time.strftime("%Y-%m-%dT%H:%M:%S.%%06d", parts) + offset)
 
 
 def isodate(received_ns: int) -> str:
@@ -143,8 +154,8 @@ def isodate(received_ns: int) -> str:
 
     @param received_ns: nanoseconds since the epoch. What is less than a microsecond is cut off, not rounded.
     """
-    _, iso_start, offset = _local(received_ns // NANOSECONDS)
-    return f"{iso_start}{received_ns // 1000 % 1_000_000:06d}{offset}"
+    second, nanoseconds = divmod(received_ns, NANOSECONDS)
+    return _local(second).iso % (nanoseconds // 1000)
 
 
 def _bsd_date(parts: time.struct_time) -> str:
@@ -219,10 +230,10 @@ def _ip_version(message: Message) -> Value:
 def _header(message: Message) -> Value:
     """Return what syslog writes before the text: C{PROGRAM[PID]: }."""
     legacy = message.values.get("LEGACY_MSGHDR")
-    if legacy:
+    if legacy and value_text(legacy):
         return legacy
     program, pid = message.values.get("PROGRAM"), message.values.get("PID")
-    if not program:
+    if not program or not value_text(program):
         return None
     return f"{value_text(program)}[{value_text(pid)}]: " if value_text(pid) else f"{value_text(program)}: "
 

@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 import msgspec
 
-#: What a pair holds. C{msgspec.Raw} is the exact JSON text of a number; lists and dicts are JSON that was not
-#: flattened and may hold C{Raw} too. Strings never hold lone surrogates, so that they always encode.
+#: What a pair holds. C{msgspec.Raw} is the exact JSON text of a number, or of an array, in UTF-8 on one line. Lists
+#: and dicts are JSON that was not flattened and may hold numbers as C{Raw} too. Strings never hold lone surrogates, so
+#: that they always encode.
 Value: TypeAlias = "str | int | bool | msgspec.Raw | list[Value] | dict[str, Value] | None"
 
 

@@ -78,9 +78,9 @@ def _survives_json(value: Value) -> bool:
     if isinstance(value, int):
         return value in _INT_RANGE
     if isinstance(value, msgspec.Raw):
-        # A fraction or an exponent is what makes the decoder keep the text.
+        # A fraction or an exponent is what makes the decoder keep the text of a number. It keeps that of no array.
         text = bytes(value)
-        return b"." in text or b"e" in text or b"E" in text
+        return not text.startswith(b"[") and (b"." in text or b"e" in text or b"E" in text)
     members = value.values() if isinstance(value, dict) else value
     return all(map(_survives_json, members))  # type: ignore[arg-type]  # nothing else is left
 

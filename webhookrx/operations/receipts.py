@@ -24,9 +24,11 @@ class Receipts:
 
     def __init__(self, wall_clock: Callable[[], int] = time.time_ns, start: str | None = None) -> None:
         self._wall_clock = wall_clock
-        self._start = f"{wall_clock() // 1_000_000:012x}-{secrets.token_hex(4)}" if start is None else start
+        if start is None:
+            start = f"{wall_clock() // 1_000_000:012x}-{secrets.token_hex(4)}"
+        self._id = start.replace("%", "%%") + "-%010x"
         self._numbers = count(1)
 
     def __call__(self) -> Receipt:
         """Return the next receipt."""
-        return Receipt(self._wall_clock(), f"{self._start}-{next(self._numbers):010x}")
+        return Receipt(self._wall_clock(), self._id % next(self._numbers))

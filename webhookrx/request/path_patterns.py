@@ -19,6 +19,8 @@ import re2  # type: ignore[import-untyped]
 from webhookrx.errors import BAD_ENCODING, RequestRefused
 from webhookrx.message.macros import canonical
 
+_PERCENT: Final = ord("%")
+
 _MAX_REMEMBERED: Final = 2048
 _MAX_REMEMBERED_LENGTH: Final = 256
 """Paths whose match is remembered, and the bytes of each: some two mebibytes at most."""
@@ -45,11 +47,13 @@ class PathPattern(NamedTuple):
     @ivar linear: the C{re2} expression; None when RE2 can't express the pattern.
     @ivar backtracking: the C{re} expression in its place, else None.
     @ivar groups: what each named group sets, and its number, in the order of the pattern. An alias sets its macro.
+    @ivar spans: where C{linear} puts the groups of a path that it matches, see L{spans_of}.
     """
 
     linear: Any
     backtracking: re.Pattern[str] | None
     groups: tuple[tuple[str, int], ...]
+    spans: Callable[[bytes], Sequence[tuple[int, int]]] | None = None
 
 
 def compile_pattern(pattern: str) -> PathPattern:
@@ -60,7 +64,7 @@ def compile_pattern(pattern: str) -> PathPattern:
     """
     linear = _compile_linear(pattern)
     if linear is not None:
-        return PathPattern(linear, None, _in_order(linear.groupindex))
+        return PathPattern(linear, None, _in_order(linear.groupindex), spans_of(linear))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -77,7 +81,7 @@ def decode_groups(groups: Mapping[str, bytes]) -> dict[str, str]:
     @raise RequestRefused: C{BAD_ENCODING}: it is not UTF-8 once decoded.
     """
     try:
-        return {name: (unquote_to_bytes(raw) if b"%" in raw else raw).decode("utf-8") for name, raw in groups.items()}
+        return {name: (unquote_to_bytes(raw) if _PERCENT in raw else raw).decode() for name, raw in groups.items()}
     except UnicodeDecodeError:
         raise RequestRefused(BAD_ENCODING) from None
 
@@ -161,10 +165,28 @@ class PathPatterns:
         if first is None:
             return None
         pattern = self._patterns[first]
-        if not pattern.groups:
-            return first, {}
-        found = pattern.linear.fullmatch(path)
-        return first, {name: found[number] for name, number in pattern.groups if found[number] is not None}
+        groups: dict[str, bytes] = {}
+        if pattern.groups and pattern.spans is not None:
+            spans = pattern.spans(path)
+            for name, number in pattern.groups:
+                start, end = spans[number]
+                if start >= 0:
+                    groups[name] = path[start:end]
+        return first, groups
+
+
+def spans_of(linear: Any) -> Callable[[bytes], Sequence[tuple[int, int]]]:
+    """
+    Return what tells, of a path that a C{re2} expression matches as a whole, where each group begins and ends, the
+    whole first; -1 for one that took no part.
+    """
+    expression, anchors = getattr(linear, "_regexp", None), getattr(re2, "_Anchor", None)
+    if expression is None or anchors is None:
+        groups = range(linear.groups + 1)
+        return lambda path: list(map(linear.fullmatch(path).span, groups))
+    # What C{fullmatch} stands on. It and its match object are Python, and take four times as long.
+    match, anchor = expression.Match, anchors.ANCHOR_BOTH
+    return lambda path: match(anchor, path, 0, len(path))
 
 
 def _in_order(groupindex: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

@@ -1,5 +1,5 @@
 """
-A body that should be JSON, and the name-value pairs in it.
+A body that should be JSON.
 
 JSON is read by RFC 8259 first, and nothing is lost: numbers keep their exact value and spelling, however long. What
 that refuses gets one look as JSON5, since the collector's own quick start posts C{{'MESSAGE':'message-value'}}.
@@ -20,7 +20,6 @@ import msgspec
 import pyjson5
 
 from webhookrx.errors import WebhookrxError
-from webhookrx.message.macros import ALIASES, HARD_MACROS, RESERVED, RESERVED_PREFIXES, is_reserved
 from webhookrx.message.message import Value
 
 MAX_DEPTH: Final = 128
@@ -49,20 +48,9 @@ _TOO_DEEP: Final = f"The body is JSON that nests deeper than {MAX_DEPTH} levels.
 #: Integers of so many digits become numbers whatever PYTHONINTMAXSTRDIGITS says; longer ones may have to stay text.
 _SAFE_DIGITS: Final = sys.int_info.str_digits_check_threshold
 
-#: Names that a payload may not set.
-_NEVER_TAKEN: Final = HARD_MACROS | RESERVED
-
 
 class PayloadError(WebhookrxError):
     """A body yields no name-value pairs. The text is one sentence for people that quotes none of the body."""
-
-
-def name_budget(body_length: int) -> int:
-    """
-    Return how many bytes the names around nested members may take in all, for a body of that many bytes. Each member
-    repeats them, so that ten megabytes could otherwise become gigabytes.
-    """
-    return 256 * 1024 + 4 * body_length
 
 
 def body_text(body: bytes) -> tuple[str, bool]:
@@ -85,9 +73,9 @@ _ESCAPED_BYTES: Final = {0xDC00 + byte: f"\\x{byte:02x}" for byte in range(0x80,
 _STRING_OR_SEPARATORS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|([,\[{]+)', re.DOTALL)
 
 
-def _has_too_many_values(body: bytes) -> bool:
+def has_too_many_values(body: bytes) -> bool:
     """Tell whether there are surely more than L{MAX_ELEMENTS} values, without making any."""
-    if len(body) <= MAX_ELEMENTS or body.count(b",") + body.count(b"[") + body.count(b"{") <= MAX_ELEMENTS:
+    if len(body) <= MAX_ELEMENTS or body.count(b",") + count_brackets(body) <= MAX_ELEMENTS:
         return False
     found = 0
     for match in _STRING_OR_SEPARATORS.finditer(body):
@@ -99,11 +87,16 @@ def _has_too_many_values(body: bytes) -> bool:
     return False
 
 
-def _exact(number: str) -> msgspec.Raw:
-    return msgspec.Raw(number.encode())
+def count_brackets(body: bytes) -> int:
+    """Count opening brackets. C{replace} leaps from one to the next, C{count} looks at each byte and takes longer."""
+    return 2 * len(body) - len(body.replace(b"[", b"")) - len(body.replace(b"{", b""))
 
 
-_decode: Final = msgspec.json.Decoder(float_hook=_exact).decode
+#: The text of a number as its value.
+_exact: Final[Callable[[str], msgspec.Raw]] = msgspec.Raw
+
+decode_exactly: Final = msgspec.json.Decoder(float_hook=_exact).decode
+"""Read what both msgspec and RFC 8259 take for JSON; numbers with a fraction or an exponent keep their text."""
 
 
 def parse_strict_json(body: bytes) -> Value:
@@ -114,17 +107,17 @@ def parse_strict_json(body: bytes) -> Value:
 
     @raise PayloadError: it is not JSON, not UTF-8, or nests too deep.
     """
-    if body.startswith(_BOM):
-        body = body[len(_BOM) :]
-    if _has_too_many_values(body):
+    if len(body) > MAX_ELEMENTS and has_too_many_values(body):
         raise PayloadError(f"The body holds more than {MAX_ELEMENTS} values.")
     try:
-        value: Value = _decode(body)
+        value: Value = decode_exactly(body)
     except RecursionError:
         raise PayloadError(_TOO_DEEP) from None
     except UnicodeDecodeError:
         raise PayloadError(_NOT_UTF_8) from None
     except msgspec.DecodeError as error:
+        if body.startswith(_BOM) and not body.startswith(_BOM * 2):
+            return parse_strict_json(body[len(_BOM) :])
         # The two things that the decoder refuses and RFC 8259 allows: integers too long for Python, lone surrogates.
         if isinstance(error, msgspec.ValidationError) or b"\\u" in body:
             return _parse_unusual_json(body)
@@ -132,7 +125,7 @@ def parse_strict_json(body: bytes) -> Value:
             raise PayloadError("The body is empty.") from None
         raise PayloadError(f"The body is not JSON: {str(error).removeprefix('JSON is malformed: ')}.") from None
     # Fewer brackets than levels can't nest too deep, and bytes are counted faster than values are walked.
-    if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
+    if len(body) > MAX_DEPTH and count_brackets(body) > MAX_DEPTH:
         _check_depth(value)
     return value
 
@@ -148,79 +141,13 @@ def parse_json(body: bytes) -> Value:
     try:
         return parse_strict_json(body)
     except PayloadError as refusal:
-        if len(body) > MAX_JSON5 or _has_too_many_values(body):
+        if len(body) > MAX_JSON5 or has_too_many_values(body):
             raise
         try:
             return _parse_json5(body)
         except Exception:
             # Besides its own errors pyjson5 raises whatever an escape beyond Unicode makes Python raise.
             raise refusal from None
-
-
-def flatten(value: dict[str, Value], prefix: str, into: dict[str, Value], budget: int) -> int:
-    """
-    Set the members of an object as pairs: nested objects joined by C{.}, C{prefix} in front, in the order of the
-    document, so that the last of two that meet under one name wins. Arrays, and objects without members, are values.
-    A soft macro's second name sets that macro. What a payload may not set is left out.
-
-    @param value: no deeper than L{MAX_DEPTH}.
-    @param into: where the pairs are set.
-    @param budget: how many characters the names around nested members may take in all, see L{name_budget}.
-    @return: how many members were left out.
-    @raise PayloadError: the names take more.
-    """
-    left_out: list[str] = []
-    _set_members(value, prefix, True, into, left_out, budget)
-    return len(left_out)
-
-
-def _set_members(
-    members: dict[str, Value], path: str, guarded: bool, into: dict[str, Value], left_out: list[str], budget: int
-) -> int:
-    """
-    Do the work of L{flatten} for one object.
-
-    @param path: what comes before the names.
-    @param guarded: whether a name that begins with C{path} may be special. Below a dot, only C{webhook.} names are.
-    @return: what is left of the budget.
-    """
-    for key, member in members.items():
-        name = path + key
-        if guarded and (name in _NEVER_TAKEN or name.startswith(RESERVED_PREFIXES)):
-            left_out.append(name)  # with all that is in it: what expands dots would see it below the receiver's own
-        elif type(member) is dict and member:
-            # What is not plain comes out as an escape of six bytes.
-            budget -= len(member) * (len(name) if name.isascii() and name.isprintable() else 6 * len(name))
-            if budget < 0:
-                raise PayloadError("The names in the body are too long once nested objects are joined.")
-            name += "."
-            budget = _set_members(member, name, guarded and name.startswith("webhook."), into, left_out, budget)
-        else:
-            into[ALIASES.get(name, name) if guarded else name] = member
-    return budget
-
-
-def pairs_from_json(body: bytes, prefix: str) -> tuple[dict[str, Value], int]:
-    """
-    Return the pairs of a body, and how many members were left out because a payload may not set them. The elements of
-    an array are C{<prefix>1}, C{<prefix>2}, and so on; objects among them stay whole.
-
-    @raise PayloadError: it is neither a JSON object nor a JSON array, or it is too deep or too large for pairs.
-    """
-    value = parse_json(body)
-    pairs: dict[str, Value] = {}
-    if isinstance(value, dict):
-        return pairs, flatten(value, prefix, pairs, name_budget(len(body)))
-    if not isinstance(value, list):
-        raise PayloadError("The body is JSON, but neither an object nor an array.")
-    left_out = 0
-    for number, element in enumerate(value, 1):
-        name = f"{prefix}{number}"
-        if is_reserved(name):
-            left_out += 1
-        else:
-            pairs[name] = element
-    return pairs, left_out
 
 
 _CONTAINERS: Final = frozenset({dict, list})

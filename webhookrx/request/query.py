@@ -12,6 +12,8 @@ from webhookrx.errors import BAD_ENCODING, BAD_REQUEST, RequestRefused
 MAX_PARAMETERS: Final = 1000
 """The most that a query may hold: each becomes a name-value pair."""
 
+_PERCENT: Final = ord("%")
+
 
 def parse_query(query: bytes) -> dict[str, str | list[str]]:
     """
@@ -27,12 +29,18 @@ def parse_query(query: bytes) -> dict[str, str | list[str]]:
     values: dict[str, str | list[str]] = {}
     if not query:
         return values
-    pairs = [pair for pair in query.split(b"&") if pair]
-    if len(pairs) > MAX_PARAMETERS:
+    pairs = query.replace(b"+", b" ").split(b"&")
+    if len(pairs) > MAX_PARAMETERS and len(pairs) - pairs.count(b"") > MAX_PARAMETERS:
         raise RequestRefused(BAD_REQUEST, f"The query holds more than {MAX_PARAMETERS} parameters.")
     for pair in pairs:
+        if not pair:
+            continue
         raw_name, _, raw_value = pair.partition(b"=")
-        name, value = _decode(raw_name), _decode(raw_value)
+        try:
+            name = (unquote_to_bytes(raw_name) if _PERCENT in raw_name else raw_name).decode()
+            value = (unquote_to_bytes(raw_value) if _PERCENT in raw_value else raw_value).decode()
+        except UnicodeDecodeError:
+            raise RequestRefused(BAD_ENCODING) from None
         earlier = values.get(name)
         if earlier is None:
             values[name] = value
@@ -41,14 +49,3 @@ def parse_query(query: bytes) -> dict[str, str | list[str]]:
         else:
             values[name] = [earlier, value]
     return values
-
-
-def _decode(raw: bytes) -> str:
-    if b"+" in raw:
-        raw = raw.replace(b"+", b" ")
-    if b"%" in raw:
-        raw = unquote_to_bytes(raw)
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        raise RequestRefused(BAD_ENCODING) from None
