@@ -146,6 +146,97 @@ class ListTests(CommandCase):
             self.assertEqual(0, main(["spool", "list", self.path]))
 
 
+class WorkerTests(CommandCase):
+    """A spool with the directories of further workers in it."""
+
+    def setUp(self) -> None:
+        """Let two messages wait in that of the worker 2, and one be dead there; that of worker 1 has no files yet."""
+        super().setUp()
+        first, self.path = self.path, os.path.join(self.path, "worker-2")
+        os.mkdir(os.path.join(first, "worker-1"), 0o700)
+        self.queue = self.open()
+        self.queue.append(stored("six", "seven", "eight"))
+        row = self.queue.next_batch()[0]
+        self.queue.settle([], [dead(row, "HTTP 400")])
+        self.inside, self.path = self.path, first
+
+    def test_list(self) -> None:
+        """All of them count, and each message says whose it is."""
+        _, out, err = self.spool("list")
+        waiting, refused, mine, theirs, *letters = out.splitlines()
+
+        self.assertEqual("", err)
+        self.assertIn("waiting: 5 messages", waiting)
+        self.assertIn("refused for good: 3 messages", refused)
+        self.assertEqual("  worker 0: 3 wait, 2 refused for good", mine)
+        self.assertEqual("  worker 2: 2 wait, 1 refused for good", theirs)
+        self.assertEqual(["1", "2", "worker-2/1"], [line.split()[0] for line in letters])
+        _, out, _ = self.spool("list", "--waiting", "--limit", "4")
+        self.assertEqual(["3", "4", "5", "worker-2/2", "…"], [line.split()[0] for line in out.splitlines()[4:]])
+
+    def test_list_json(self) -> None:
+        """In JSON, too; what is the first one's is as it is without others."""
+        _, out, _ = self.spool("list", "--json")
+        totals, *letters = map(json.loads, out.splitlines())
+
+        self.assertEqual((5, 3), (totals["messages"], totals["dead"]))
+        self.assertEqual([(1, None), (2, None), (1, 2)], [(each["id"], each.get("worker")) for each in letters])
+
+    def test_one_directory(self) -> None:
+        """The directory of a worker can be named by itself."""
+        _, out, _ = self.run_command("spool", "list", self.inside)
+
+        self.assertEqual(["waiting:", "refused", "1"], [line.split()[0] for line in out.splitlines()])
+
+    def test_show(self) -> None:
+        """A message is found where it is, and nowhere else."""
+        status, out, err = self.spool("show", "worker-2/1", "1", "--json")
+        self.assertEqual((0, ""), (status, err))
+        self.assertEqual(["six", "one"], [json.loads(line)["values"]["MESSAGE"] for line in out.splitlines()])
+        for place in ("worker-2/5", "worker-7/1"):
+            status, out, err = self.spool("show", place)
+            self.assertEqual((1, "", f"webhookrx: {place}: there is no message of that number\n"), (status, out, err))
+
+    def test_replay(self) -> None:
+        """Each goes back to the queue that it is of."""
+        status, out, err = self.spool("replay", "worker-2/1", "2", "worker-3/1")
+
+        self.assertEqual(1, status)
+        self.assertEqual("webhookrx: worker-3/1: there is no such worker\n", err)
+        self.assertEqual(["put back 2 as 6", "put back worker-2/1 as worker-2/4"], out.splitlines()[:2])
+
+    def test_drop_all(self) -> None:
+        """All are those of all workers."""
+        _, out, _ = self.spool("drop", "--all", "--json")
+        self.assertEqual(
+            [{"id": 1}, {"id": 2}, {"id": 1, "worker": 2}], [json.loads(line) for line in out.splitlines()]
+        )
+        self.spool("drop", "--all", "--waiting")
+        _, out, _ = self.spool("list")
+        self.assertEqual(["waiting: 0 messages, 0B", "refused for good: 0 messages, 0B"], out.splitlines()[:2])
+
+    def test_mistakes(self) -> None:
+        """What is no message is a mistake in the arguments."""
+        for text in ("worker-0/1", "worker-/1", "worker-1/", "elsewhere/1", "worker-1/x"):
+            status, _, err = self.spool("show", text)
+            self.assertEqual(2, status, text)
+            self.assertIn("whole number" if "elsewhere" not in text else "worker-N/NUMBER", err)
+
+    def test_link(self) -> None:
+        """A link is not followed: it may lead anywhere."""
+        os.symlink(self.inside, os.path.join(self.path, "worker-3"))
+        _, out, _ = self.spool("list")
+
+        self.assertNotIn("worker 3", out)
+
+    def test_caution(self) -> None:
+        """Each directory that anybody may write to is told of."""
+        os.chmod(self.inside, 0o777)
+        _, _, err = self.spool("list")
+
+        self.assertIn("worker-2 can be written to by others", err)
+
+
 class ShowTests(CommandCase):
     """C{spool show}."""
 

@@ -13,10 +13,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.documents import ROOT
 from webhookrx import known_observers
 from webhookrx.config.observer_strings import parse_observer
+from webhookrx.config.settings import ALONE, Group
 from webhookrx.errors import ConfigError
 from webhookrx.observers import registry
 from webhookrx.observers.file import FileObserver
-from webhookrx.spool.spool_observer import SpoolObserver
+from webhookrx.spool.group_spool import GroupSpool
 
 #: Modules that cost memory, and the spec string that needs them.
 COSTLY = {
@@ -61,11 +62,30 @@ class BuildTests(SynchronousTestCase):
         path = os.path.abspath(self.mktemp())
         built: list[object] = []
         build = registry.build
-        self.patch(registry, "build", lambda observer, ack: built.append((observer.name, ack)) or build(observer, ack))
+        self.patch(
+            registry, "build", lambda observer, *how: built.append((observer.name, *how)) or build(observer, *how)
+        )
         spool = known_observers.build(parse_observer(f"spool:{path}:observer=file:{path}.jsonl"), "queued")
 
-        self.assertIsInstance(spool, SpoolObserver)
-        self.assertEqual([("file", "durable")], built)
+        self.assertIsInstance(spool, GroupSpool)
+        self.assertEqual([("file", "durable", ALONE)], built)
+
+    def test_group(self) -> None:
+        """Workers share a file, and have a spool each, with an observer behind it that is made for the group, too."""
+        path = os.path.abspath(self.mktemp())
+        turns = os.memfd_create("turns")
+        self.addCleanup(os.close, turns)
+        groups = [Group(number, 2, turns) for number in range(2)]
+        for group in groups:
+            observer = known_observers.build(parse_observer(f"file:{path}"), "written", group)
+            observer.open()
+            self.addCleanup(observer.close)
+        spools = [
+            known_observers.build(parse_observer(f"spool:{path}.d:observer=stdout"), "written", group)
+            for group in groups
+        ]
+
+        self.assertEqual([GroupSpool] * 2, list(map(type, spools)))
 
     def test_unknown_options(self) -> None:
         """What is known is told, though nothing but the named observer is imported."""

@@ -24,8 +24,9 @@ from webhookrx.message.macros import isodate
 from webhookrx.message.stored import NotAMessage, decode_stored
 from webhookrx.quantities import format_size
 from webhookrx.spool.faults import text_of
+from webhookrx.spool.group_desk import GroupDesk, Place
 from webhookrx.spool.listing import Entry
-from webhookrx.spool.spool_desk import HIGHEST, Outcome, SpoolDesk
+from webhookrx.spool.spool_desk import HIGHEST, Outcome
 from webhookrx.version import installed_version
 
 DONE: Final = 0
@@ -34,7 +35,7 @@ FAILED: Final = 1
 _LISTED: Final = 100
 """Messages that C{spool list} shows unless told otherwise."""
 
-_Command = Callable[[SpoolDesk, argparse.Namespace, TextIO, TextIO], int]
+_Command = Callable[[GroupDesk, argparse.Namespace, TextIO, TextIO], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,9 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parsed = _parse(arguments)
     try:
-        with closing(SpoolDesk(parsed.directory)) as desk:
-            if desk.caution:
-                print(f"webhookrx: {_safe(parsed.directory)} {desk.caution}", file=sys.stderr)
+        with closing(GroupDesk(parsed.directory)) as desk:
+            for directory, caution in desk.cautions.items():
+                print(f"webhookrx: {_safe(directory)} {caution}", file=sys.stderr)
             command: _Command = parsed.command
             status = command(desk, parsed, sys.stdout, sys.stderr)
             sys.stdout.flush()
@@ -69,7 +70,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         if not hasattr(parsed, "ids") or any(text.startswith("-") for text in more):
             parsed.parser.error(f"unrecognized arguments: {' '.join(more)}")
         try:
-            parsed.ids += map(_count, more)
+            parsed.ids += map(_place, more)
         except argparse.ArgumentTypeError as error:
             parsed.parser.error(str(error))
     return parsed
@@ -91,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--limit", type=_count, default=_LISTED, metavar="N", help=f"at most N ({_LISTED})")
 
     show = _add(verbs, "show", _show, "show whole messages, as JSON")
-    show.add_argument("ids", nargs="+", type=_count, metavar="ID")
+    show.add_argument("ids", nargs="+", type=_place, metavar="ID")
 
     replay = _add(verbs, "replay", _replay, "put messages that were refused for good back at the end of the queue")
     _choose(replay)
@@ -111,7 +112,7 @@ def _add(verbs: Any, name: str, command: _Command, text: str) -> argparse.Argume
 
 
 def _choose(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="*", type=_count, metavar="ID", help="number of a message, as list shows it")
+    parser.add_argument("ids", nargs="*", type=_place, metavar="ID", help="a message, as list shows it")
     parser.add_argument("--all", action="store_true", help="all there are")
 
 
@@ -123,10 +124,20 @@ def _count(text: str) -> int:
     return number
 
 
+def _place(text: str) -> Place:
+    """Read C{42}, or C{worker-1/42} for a message of another worker than the first."""
+    worker, slash, number = text.rpartition("/")
+    if not slash:
+        return Place(0, _count(text))
+    if not worker.startswith("worker-"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor worker-N/NUMBER")
+    return Place(_count(worker.removeprefix("worker-")), _count(number))
+
+
 # -- commands --------------------------------------------------------------------------------------------------------
 
 
-def _list(desk: SpoolDesk, asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
+def _list(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
     totals = desk.totals()
     oldest = None if totals.oldest is None else isodate(totals.oldest)
     if asked.json:
@@ -135,27 +146,30 @@ def _list(desk: SpoolDesk, asked: argparse.Namespace, out: TextIO, _: TextIO) ->
         since = "" if oldest is None else f", the oldest received {oldest}"
         print(f"waiting: {totals.messages} messages, {format_size(totals.bytes)}{since}", file=out)
         print(f"refused for good: {totals.dead} messages, {format_size(totals.dead_bytes)}", file=out)
+        for worker in desk.workers if len(desk.workers) > 1 else ():
+            part = desk.totals(worker)
+            print(f"  worker {worker}: {part.messages} wait, {part.dead} refused for good", file=out)
     found = desk.waiting() if asked.waiting else desk.dead()
-    for item in islice(found, asked.limit):
+    for place, item in islice(found, asked.limit):
         if asked.json:
-            _print_json(out, _facts(item))
+            _print_json(out, _facts(place, item))
         else:
-            print(_line(item), file=out)
+            print(_line(place, item), file=out)
     left = (totals.messages if asked.waiting else totals.dead) - asked.limit
     if left > 0 and not asked.json:
         print(f"… and {left} more (--limit)", file=out)
     return DONE
 
 
-def _show(desk: SpoolDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+def _show(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     status = DONE
-    for number in asked.ids:
-        item = desk.find(number)
+    for place in asked.ids:
+        item = desk.find(place)
         if item is None:
-            print(f"webhookrx: {number}: there is no message of that number", file=err)
+            print(f"webhookrx: {place}: there is no message of that number", file=err)
             status = FAILED
             continue
-        facts = _facts(Entry.of(item))
+        facts = _facts(place, Entry.of(item))
         try:
             facts["values"] = decode_stored(item.data).values
         except NotAMessage as error:
@@ -165,34 +179,35 @@ def _show(desk: SpoolDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) 
     return status
 
 
-def _replay(desk: SpoolDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+def _replay(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     return _report(desk.replay(_chosen(asked)), "put back", asked.json, out, err)
 
 
-def _drop(desk: SpoolDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+def _drop(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     return _report(desk.drop(_chosen(asked), waiting=asked.waiting), "dropped", asked.json, out, err)
 
 
-def _chosen(asked: argparse.Namespace) -> list[int] | None:
-    """Return the numbers that were given; None for all."""
+def _chosen(asked: argparse.Namespace) -> list[Place] | None:
+    """Return the messages that were given; None for all."""
     if bool(asked.ids) == asked.all:
         asked.parser.error("give either numbers or --all")
     return None if asked.all else asked.ids
 
 
-def _report(outcomes: Iterator[Outcome], done: str, as_json: bool, out: TextIO, err: TextIO) -> int:
+def _report(outcomes: Iterator[tuple[Place, Outcome]], done: str, as_json: bool, out: TextIO, err: TextIO) -> int:
     status = DONE
     count = 0
-    for outcome in outcomes:
+    for place, outcome in outcomes:
         if outcome.problem:
-            print(f"webhookrx: {outcome.id}: {outcome.problem}", file=err)
+            print(f"webhookrx: {place}: {outcome.problem}", file=err)
             status = FAILED
             continue
         count += 1
         if as_json:
-            _print_json(out, {"id": outcome.id, **({"new_id": outcome.new_id} if outcome.new_id else {})})
+            _print_json(out, _of_place(place) | ({"new_id": outcome.new_id} if outcome.new_id else {}))
         else:
-            print(f"{done} {outcome.id}" + (f" as {outcome.new_id}" if outcome.new_id else ""), file=out)
+            new = f" as {place._replace(id=outcome.new_id)}" if outcome.new_id else ""
+            print(f"{done} {place}{new}", file=out)
     if not as_json:
         print(f"{done}: {count} messages", file=out)
     return status
@@ -201,18 +216,22 @@ def _report(outcomes: Iterator[Outcome], done: str, as_json: bool, out: TextIO, 
 # -- text ------------------------------------------------------------------------------------------------------------
 
 
-def _facts(entry: Entry) -> dict[str, Any]:
+def _of_place(place: Place) -> dict[str, Any]:
+    return {"id": place.id, **({"worker": place.worker} if place.worker else {})}
+
+
+def _facts(place: Place, entry: Entry) -> dict[str, Any]:
     """Return what is known of a message besides its pairs."""
     received = isodate(entry.received) if entry.received else None
-    facts: dict[str, Any] = {"id": entry.id, "received": received, "size": entry.size}
+    facts: dict[str, Any] = {**_of_place(place), "received": received, "size": entry.size}
     if entry.reason is not None:
         facts |= {"reason": entry.reason, "observer": entry.spec, "refused": isodate(entry.died)}
     return facts
 
 
-def _line(entry: Entry) -> str:
-    facts = _facts(entry)
-    line = f"{entry.id:>12}  {facts['received'] or 'damaged'}  {entry.size:>9} B"
+def _line(place: Place, entry: Entry) -> str:
+    facts = _facts(place, entry)
+    line = f"{place!s:>12}  {facts['received'] or 'damaged'}  {entry.size:>9} B"
     if entry.reason is not None:
         line += f"  refused {facts['refused']} by {_safe(entry.spec)}: {_safe(entry.reason)}"
     return line

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from twisted.internet.interfaces import IPushProducer
+from twisted.internet.interfaces import IOpenSSLServerConnectionCreator, IPushProducer
 from zope.interface import Attribute, Interface
 
 from webhookrx.errors import NotStored
 from webhookrx.message.message import Message
 
 if TYPE_CHECKING:
+    from socket import socket
+
+    from OpenSSL.SSL import Connection
     from twisted.python.failure import Failure
 
     from webhookrx.errors import Reason
@@ -110,6 +113,20 @@ class Backlog(NamedTuple):
     away: str | None
     full: bool
     damaged: int = 0
+
+    @classmethod
+    def of_all(cls, backlogs: Sequence[Backlog]) -> Backlog:
+        """Return what several observers keep together; what one is away or full with, all are."""
+        return cls(
+            messages=sum(each.messages for each in backlogs),
+            bytes=sum(each.bytes for each in backlogs),
+            oldest=min((each.oldest for each in backlogs if each.oldest is not None), default=None),
+            dead=sum(each.dead for each in backlogs),
+            dropped=sum(each.dropped for each in backlogs),
+            away=next((each.away for each in backlogs if each.away is not None), None),
+            full=any(each.full for each in backlogs),
+            damaged=sum(each.damaged for each in backlogs),
+        )
 
 
 class IBufferingObserver(IWaitingObserver):
@@ -228,3 +245,10 @@ class ITraffic(Interface):
 
     def failed(what: str, failure: Failure) -> None:
         """Something of ours raised what it should not."""
+
+
+class ITLSCreator(IOpenSSLServerConnectionCreator):
+    """Makes the server's end of TLS connections, in memory for Twisted's TLS or on a socket."""
+
+    def connection_on(sock: socket) -> Connection:
+        """Return the TLS of a connection that was accepted on that socket, in accept state; nothing is read yet."""

@@ -17,6 +17,7 @@ CALLS = (
     "fstat",
     "statvfs",
     "fchmod",
+    "lseek",
     "flock",
     "fsync",
     "fdatasync",

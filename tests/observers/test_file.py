@@ -10,17 +10,21 @@ import resource
 import stat
 import struct
 from collections.abc import Sequence
+from typing import cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contracts.observer_contract import ObserverContract
 from tests.observers.faulty_file_system import FaultyFileSystem
+from webhookrx.config.settings import Group
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.message.json_lines import encode_line
+from webhookrx.observers import file_lock
 from webhookrx.observers.file import FileObserver, build_file
-from webhookrx.observers.file_lock import InUse
+from webhookrx.observers.file_lock import KNOWINGLY, InUse, party_of
 from webhookrx.observers.line_writer import FileSystem
+from webhookrx.observers.turns import turns_for
 from webhookrx.testing import make_message
 
 EIO = OSError(errno.EIO, "Input/output error")
@@ -66,6 +70,34 @@ class WrittenFileContractTests(FileContractTests):
     ack = "written"
 
 
+class SharedFileContractTests(FileContractTests):
+    """So is one that the workers of a group share."""
+
+    ack = "written"
+
+    def make_observer(self) -> FileObserver:
+        """Make one of a new file, in a group of two of which the other has the file open."""
+        self.path = os.path.abspath(self.mktemp())
+        self.file_system = FaultyFileSystem()
+        turns = os.memfd_create("turns")
+        self.addCleanup(os.close, turns)
+        other, observer = (
+            FileObserver(
+                "file:x",
+                self.path,
+                encode_line,
+                self.ack,
+                file_system=self.file_system,
+                party=party_of(turns),
+                turns=turns,
+            )
+            for _ in range(2)
+        )
+        other.open()
+        self.addCleanup(other.close)
+        return observer
+
+
 class FileTestCase(SynchronousTestCase):
     """Makes file observers."""
 
@@ -92,7 +124,7 @@ class FileTestCase(SynchronousTestCase):
             encode_line,
             ack,
             min_free=min_free,
-            shared=shared,
+            party=KNOWINGLY if shared else None,
             file_system=self.file_system,
             clock=lambda: 0.0,
         )
@@ -571,7 +603,79 @@ class LockTests(FileTestCase):
         self.store(observer, "two")
         names = [name for name, _ in self.file_system.calls if name != "fstat"]
 
-        self.assertEqual(["control", "pread", "writev", "control", "fdatasync"], names)
+        self.assertEqual(["control", "lseek", "pread", "writev", "control", "fdatasync"], names)
+
+
+class GroupTests(FileTestCase):
+    """A file of the workers of a group."""
+
+    def group(self) -> Group:
+        """Make a worker of two."""
+        turns = os.memfd_create("turns")
+        self.addCleanup(os.close, turns)
+        return Group(0, 2, turns)
+
+    def worker(self, group: Group, path: str | None = None, **options: str) -> FileObserver:
+        """Make the observer of a worker, and open it."""
+        observer = build_file("file:spec", [path or self.path], options, "written", group)
+        self.addCleanup(observer.close)
+        observer.open()
+        return observer
+
+    def test_share(self) -> None:
+        """They share it, without being told so, and close off what one of them has left torn."""
+        group = self.group()
+        first = self.worker(group)
+        another_process = self.patch(file_lock, "_claims", {})
+        second = self.worker(group)
+        self.store(first, "one")
+        with open(self.path, "ab") as file:
+            file.write(b"{torn")
+        self.store(second, "two")
+        second.close()
+        another_process.restore()
+
+        with open(self.path, "rb") as file:
+            self.assertEqual([b"{", b"{torn", b"{"], [line[:5] if b"torn" in line else line[:1] for line in file])
+
+    def test_others(self) -> None:
+        """Nobody else gets it without being told, nor do they get what somebody else has."""
+        mine = self.worker(self.group())
+        another_process = self.patch(file_lock, "_claims", {})
+        for observer in (
+            build_file("file:spec", [self.path], {}, "written"),
+            build_file("file:spec", [self.path], {}, "written", self.group()),
+            build_file("file:spec", [self.path], {"share": "yes"}, "written"),
+            build_file("file:spec", [self.path], {"share": "yes"}, "written", self.group()),
+        ):
+            self.assertIn("share=yes", str(self.assertRaises(ConfigError, observer.open)))
+        another_process.restore()
+        mine.close()
+        told = self.worker(self.group(), share="yes")
+        another_process = self.patch(file_lock, "_claims", {})
+        self.worker(self.group(), share="yes").close()
+        another_process.restore()
+        told.close()
+
+    def test_no_regular_file(self) -> None:
+        """They take turns at a FIFO, which must have a reader as ever; a device just gets the lines."""
+        fifo = self.path + ".fifo"
+        os.mkfifo(fifo)
+        group = self.group()
+        self.assertIn("nobody reads", str(self.assertRaises(ConfigError, self.worker, group, fifo)))
+        reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reading)
+        worker = self.worker(group, fifo)
+        self.store(worker, "one")
+        turns = turns_for(cast("int", group.turns), reading)
+        turns.take()
+        turns.give_back(torn=True)
+        self.store(worker, "two")
+        lines = os.read(reading, 10_000).splitlines()
+
+        self.assertEqual(["one", "two"], [json.loads(line)["MESSAGE"] for line in lines if line])
+        self.assertEqual(b"", lines[1])
+        self.store(self.worker(group, "/dev/null"), "one")
 
 
 class ReopenTests(FileTestCase):

@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.observers.faulty_file_system import CALLS, FaultyFileSystem
 from webhookrx.message.json_lines import encode_line
 from webhookrx.observers.file import FileObserver
+from webhookrx.observers.file_lock import KNOWINGLY
 from webhookrx.testing import make_message
 
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE)
@@ -42,7 +43,7 @@ class FaultTests(SynchronousTestCase):
             self.path,
             encode_line,
             "durable",
-            shared=shared,
+            party=KNOWINGLY if shared else None,
             file_system=self.file_system,
             clock=lambda: self.now,
         )

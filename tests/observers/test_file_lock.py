@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.observers.faulty_file_system import FaultyFileSystem
 from webhookrx.observers import file_lock
-from webhookrx.observers.file_lock import FileLock, InUse, one_at_a_time
+from webhookrx.observers.file_lock import KNOWINGLY, FileLock, InUse, Turn, party_of
 
 
 class FileLockTests(SynchronousTestCase):
@@ -27,9 +27,9 @@ class FileLockTests(SynchronousTestCase):
         self.addCleanup(os.close, fd)
         return fd
 
-    def lock(self, fd: int | None = None, *, shared: bool = False) -> FileLock:
+    def lock(self, fd: int | None = None, party: int | None = None) -> FileLock:
         """Lock it."""
-        lock = FileLock(self.file_system, self.fd if fd is None else fd, shared=shared)
+        lock = FileLock(self.file_system, self.fd if fd is None else fd, party)
         self.addCleanup(lock.release)
         return lock
 
@@ -105,19 +105,68 @@ class FileLockTests(SynchronousTestCase):
 
         self.assertFalse(lock.is_removed())
 
+    def test_parties(self) -> None:
+        """Those of one party share a file; others are refused, and none of them keeps the file from anybody then."""
+        parties = (None, KNOWINGLY, self.party(), self.party())
+        for mine in parties:
+            first = self.lock(party=mine)
+            for theirs in parties:
+                other = self.open_elsewhere()
+                another_process = self.patch(file_lock, "_claims", {})
+                if theirs == mine is not None:
+                    self.lock(other, theirs).release()
+                else:
+                    self.assertIn("share=yes", self.assertRaises(InUse, self.lock, other, theirs).strerror)
+                    self.assertEqual({}, file_lock._claims)
+                os.close(other)
+                another_process.restore()
+            first.release()
+            self.assertFalse(self.refused())
+
+    def open_elsewhere(self) -> int:
+        """Open the file as another process does; the caller closes it."""
+        return os.open(self.path, os.O_RDWR)
+
+    def party(self) -> int:
+        """Return a new party."""
+        fd = os.memfd_create("turns")
+        self.addCleanup(os.close, fd)
+        self.assertEqual(party_of(fd), party_of(fd))
+        return party_of(fd)
+
+    def test_party_with_turns(self) -> None:
+        """A party keeps nobody from taking turns at writing."""
+        self.lock(party=KNOWINGLY)
+        other = self.open()
+        fcntl.fcntl(other, fcntl.F_OFD_SETLK, file_lock._TAKE_TURN)
+
+    def test_released_party(self) -> None:
+        """Once released, a party leaves room for others, though the descriptor is open still."""
+        self.lock(party=KNOWINGLY).release()
+
+        self.lock(self.open(), self.party())
+
+    def test_no_parties(self) -> None:
+        """Where there are locks on files but none on their bytes, all that share are let in."""
+        for step in (OSError(22, "Invalid argument"), None):
+            self.file_system.plans["control"] = [step, OSError(22, "Invalid argument")]
+            lock = self.lock(party=self.party())
+            self.assertTrue(self.refused())
+            lock.release()
+
     def test_turns(self) -> None:
         """Of those that write to a shared file, one at a time does; a failure inside gives the turn back."""
 
         def locked() -> bool:
             try:
-                fcntl.fcntl(other, fcntl.F_OFD_SETLK, file_lock._whole_file(fcntl.F_WRLCK))
+                fcntl.fcntl(other, fcntl.F_OFD_SETLK, file_lock._TAKE_TURN)
             except BlockingIOError:
                 return True
-            fcntl.fcntl(other, fcntl.F_OFD_SETLK, file_lock._whole_file(fcntl.F_UNLCK))
+            fcntl.fcntl(other, fcntl.F_OFD_SETLK, file_lock._GIVE_TURN_BACK)
             return False
 
         other = self.open()
-        with self.assertRaises(ValueError), one_at_a_time(self.file_system, self.fd):
+        with self.assertRaises(ValueError), Turn(self.file_system, self.fd):
             self.assertTrue(locked())
             raise ValueError
         self.assertFalse(locked())

@@ -53,6 +53,17 @@ class StdoutContractTests(ObserverContract, SynchronousTestCase):
         return [json.loads(line)["MESSAGE"] for line in data.decode().split("\n")[:-1]]
 
 
+class GroupStdoutContractTests(StdoutContractTests):
+    """So is one of a worker, which takes turns with others."""
+
+    def make_observer(self) -> StdoutObserver:
+        """Make one of a new pipe."""
+        alone = super().make_observer()
+        turns = os.memfd_create("turns")
+        self.addCleanup(os.close, turns)
+        return StdoutObserver("stdout", encode_line, "durable", alone._fd, self.file_system, turns)
+
+
 class StdoutTests(SynchronousTestCase):
     """Where standard output leads decides what its word means."""
 

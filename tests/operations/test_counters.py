@@ -4,6 +4,7 @@ Tests for L{webhookrx.operations.counters}.
 
 from __future__ import annotations
 
+import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.operations.counters import BOUNDS, Counters, Histogram
@@ -56,6 +57,66 @@ class CountersTests(SynchronousTestCase):
             self.assertEqual((times, 0.5 * times), (source.answers.counts[BOUNDS.index(0.5)], source.answers.sum))
             self.assertEqual((times, 2.5 * times), (observer.stores.count, observer.stores.sum))
         self.assertEqual("failures=1 messages.github=1", copy.summary())
+
+
+class AddableTests(SynchronousTestCase):
+    """The counts of several processes."""
+
+    def counted(self, times: int, last: float) -> Counters:
+        """Count each kind of thing so many times."""
+        counters = Counters()
+        counters.add("failures", amount=times)
+        counters.add("not_stored", "file:/caf\udce9", amount=times)
+        source, observer = counters.sources["github"], counters.observers["file:/caf\udce9"]
+        source.messages, source.bytes, source.last = times, 10 * times, last
+        observer.messages, observer.bytes = 2 * times, 20 * times
+        for _ in range(times):
+            source.answers.observe(0.5)
+            observer.stores.observe(2.5)
+        return counters
+
+    def through_the_wire(self, counters: Counters) -> Counters:
+        """Send them to another process."""
+        return Counters.from_plain(msgspec.msgpack.decode(msgspec.msgpack.encode(counters.plain())))
+
+    def test_round_trip(self) -> None:
+        """What arrives is what was counted, and counts on by itself; a name that is no text has escapes."""
+        counters = self.counted(3, 7.5)
+        arrived = self.through_the_wire(counters)
+        counters.add("failures")
+        counters.sources["github"].answers.observe(0.5)
+
+        self.assertEqual(3, arrived.get("failures"))
+        self.assertEqual(3, arrived.get("not_stored", "file:/caf\\udce9"))
+        source, observer = arrived.sources["github"], arrived.observers["file:/caf\\udce9"]
+        self.assertEqual((3, 30, 7.5), (source.messages, source.bytes, source.last))
+        self.assertEqual((6, 60, 3), (observer.messages, observer.bytes, observer.stores.counts[BOUNDS.index(3.0)]))
+        self.assertEqual((1.5, 7.5), (source.answers.sum, observer.stores.sum))
+        self.assertEqual(0, arrived.sources["gitlab"].messages)
+
+    def test_sum(self) -> None:
+        """Counts add up, whoever has them; the last message is the last of all."""
+        total = Counters()
+        for times, last in ((1, 5.0), (2, 9.0), (4, 7.0)):
+            total.add_all(self.through_the_wire(self.counted(times, last)))
+        other = Counters()
+        other.add("refused", "timeout", "")
+        other.sources["gitlab"].messages = 1
+        total.add_all(other)
+
+        self.assertEqual((7, 1), (total.get("failures"), total.get("refused", "timeout", "")))
+        source, observer = total.sources["github"], total.observers["file:/caf\\udce9"]
+        self.assertEqual((7, 70, 9.0), (source.messages, source.bytes, source.last))
+        self.assertEqual((7, 3.5), (source.answers.count, source.answers.sum))
+        self.assertEqual((14, 140), (observer.messages, observer.bytes))
+        self.assertEqual((7, 17.5), (observer.stores.count, observer.stores.sum))
+        self.assertEqual(1, total.sources["gitlab"].messages)
+        self.assertEqual(1, other.sources["gitlab"].messages)
+
+    def test_other_version(self) -> None:
+        """What another version has counted is refused, not taken for something else."""
+        for plain in ({}, {"counts": 1}, {"counts": [], "sources": {"a": [1, 2]}, "observers": {}}, None):
+            self.assertRaises((ValueError, TypeError, LookupError), Counters.from_plain, plain)
 
 
 class HistogramTests(SynchronousTestCase):

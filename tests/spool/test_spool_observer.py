@@ -14,14 +14,13 @@ from zope.interface.verify import verifyObject
 from tests.contracts.observer_contract import ObserverContract
 from tests.spool.faulty_spool import Clocks, Disk, FaultySpool
 from tests.spool.test_drainer import raiser
-from webhookrx.config.settings import Observer
 from webhookrx.disk_space import DiskSpace
 from webhookrx.errors import ConfigError, NotStored, Unavailable
 from webhookrx.interfaces import IBufferingObserver, IWaitingObserver, Prepared
 from webhookrx.spool import spool_observer
 from webhookrx.spool.drainer import Drainer, DrainThread
 from webhookrx.spool.spool_directory import STILL_OURS
-from webhookrx.spool.spool_observer import SpoolObserver, build_spool
+from webhookrx.spool.spool_observer import SpoolObserver
 from webhookrx.testing import MemoryObserver, make_message
 
 
@@ -372,33 +371,3 @@ class SpoolTests(SpoolCase):
         self.assertIn("SQLITE_CANTOPEN", str(self.assertRaises(ConfigError, self.make_observer().open)))
 
         self.opened()
-
-
-class BuildTests(SynchronousTestCase):
-    """From a spec string."""
-
-    def build(self, *options: tuple[str, str], args: tuple[str, ...] = ("/nowhere/spool",)) -> SpoolObserver:
-        """Build it."""
-        return build_spool(Observer("spool:spec", "spool", args, options), MemoryObserver())
-
-    def test_options(self) -> None:
-        """It takes its options, opens nothing, and has defaults for all."""
-        self.assertEqual("spool:spec", self.build().spec)
-        self.build(("size", "10MiB"), ("age", "2h"), ("full", "drop-oldest"), ("min_free", "0"))
-
-        self.assertFalse(os.path.exists("/nowhere"))
-
-    def test_errors(self) -> None:
-        """A wrong option is named, with what is right."""
-        for options, text in (
-            ((("size", "much"),), "observer 'spool': size=\"much\" is not a size"),
-            ((("size", "0"),), 'size="0" is not enough; it takes 1B or more'),
-            ((("age", "old"),), 'age="old" is not a length of time'),
-            ((("age", "0s"),), 'age="0s" is not enough; it takes 1s or more'),
-            ((("full", "drop"),), 'full="drop" is not known; it takes refuse or drop-oldest'),
-            ((("min_free", "x"),), 'min_free="x" is not a size'),
-            ((("batch", "5"),), "unknown option 'batch'; its options are age, full, min_free, size and observer"),
-        ):
-            self.assertIn(text, str(self.assertRaises(ConfigError, self.build, *options)))
-        for args in ((), ("",), ("/a", "/b")):
-            self.assertIn("one directory", str(self.assertRaises(ConfigError, self.build, args=args)))

@@ -129,6 +129,26 @@ class Observer:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """
+    Which of how many workers a process is: they share the endpoints, and each runs a whole receiver.
+
+    @ivar number: from 0; it stays the same when a worker is started again.
+    @ivar size: how many there are; 1 for a process that has no others beside it.
+    @ivar turns: descriptor of a file that all of them inherit, to take turns by record locks on it (fcntl(2)); None
+        for a process without others.
+    """
+
+    number: int = 0
+    size: int = 1
+    turns: int | None = None
+
+
+ALONE = Group()
+"""A process without others."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything, validated."""
 
@@ -141,5 +161,7 @@ class Settings:
     """Seconds that finishing what is under way may take once the receiver is told to stop."""
     admin: Listener | None = None
     """Where health and metrics are asked for; None: nowhere."""
+    workers: int = 1
+    """Processes that receive; from 2 on one more watches over them."""
     warnings: tuple[str, ...] = ()
     """What is allowed but probably not meant; logged at start, printed by C{--check}."""

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
+from webhookrx.config.settings import ALONE, Group
 from webhookrx.config.spec_options import SpecOptions
 from webhookrx.disk_space import DiskSpace
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
+from webhookrx.observers.file_lock import KNOWINGLY, party_of
 from webhookrx.observers.line_file import LineFile
 from webhookrx.observers.line_writer import FileSystem, LineWriter
 from webhookrx.observers.lines import LINE_OPTIONS, RenderLine, render_line_for
@@ -52,7 +54,8 @@ class FileObserver:
     @param ack: the C{--ack} level.
     @param mode: permission bits of a file that is created, whatever the umask.
     @param min_free: bytes of the disk that stay free; None for what L{DiskSpace} takes then.
-    @param shared: other processes append to it as well.
+    @param party: who else may append to it, as for L{FileLock}; None: nobody.
+    @param turns: as for L{LineFile}.
     @param clock: seconds on the monotonic clock.
     """
 
@@ -65,7 +68,8 @@ class FileObserver:
         mode: int = DEFAULT_MODE,
         *,
         min_free: int | None = None,
-        shared: bool = False,
+        party: int | None = None,
+        turns: int | None = None,
         file_system: FileSystem | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -74,14 +78,15 @@ class FileObserver:
         self.promise = "durable" if ack == "durable" else "written"
         self._path = path
         self._sync_wanted = ack == "durable"
-        self._shared = shared
+        self._told_to_share = party == KNOWINGLY
         file_system = FileSystem() if file_system is None else file_system
         self._file = LineFile(
             file_system,
             path,
             mode,
             durable=self._sync_wanted,
-            shared=shared,
+            party=party,
+            turns=turns,
             disk_space=DiskSpace(path, min_free, file_system.statvfs),
             clock=clock,
         )
@@ -105,7 +110,7 @@ class FileObserver:
             raise ConfigError(f"observer file: {self._path!r}: {parent!r} is not a directory")
         if os.path.isdir(self._path):
             raise ConfigError(f"observer file: {self._path!r} is a directory; name a file")
-        if self._shared and os.path.exists(self._path) and not os.path.isfile(self._path):
+        if self._told_to_share and os.path.exists(self._path) and not os.path.isfile(self._path):
             raise ConfigError(f"observer file: {self._path!r} is not a regular file; share=yes is for those alone")
 
     def open(self) -> None:
@@ -199,10 +204,13 @@ class FileObserver:
                 writer.close()
 
 
-def build_file(spec: str, args: Sequence[str], options: Mapping[str, str], ack: str) -> FileObserver:
+def build_file(
+    spec: str, args: Sequence[str], options: Mapping[str, str], ack: str, group: Group = ALONE
+) -> FileObserver:
     """
     Make the observer of C{file:PATH[:format=json|template:template=TEXT:mode=0640:min_free=64MiB:share=yes]}.
 
+    @param group: the workers of one group share the file with each other, and with others only if told to.
     @raise ConfigError: an argument or option is wrong, or the file can't be there.
     """
     reader = SpecOptions("file", options)
@@ -218,10 +226,17 @@ def build_file(spec: str, args: Sequence[str], options: Mapping[str, str], ack: 
         ack,
         reader.read("mode", DEFAULT_MODE, _mode),
         min_free=reader.size("min_free", None),
-        shared=reader.flag("share", False),
+        party=_party(told_to_share=reader.flag("share", False), group=group),
+        turns=group.turns,
     )
     observer.check()
     return observer
+
+
+def _party(*, told_to_share: bool, group: Group) -> int | None:
+    if told_to_share:
+        return KNOWINGLY
+    return None if group.turns is None else party_of(group.turns)
 
 
 def _mode(text: str) -> int:

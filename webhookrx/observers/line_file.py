@@ -5,13 +5,21 @@ A file of lines by its name, opened so that nothing that is there spoils what co
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from webhookrx.observers.file_lock import FileLock, one_at_a_time
-from webhookrx.observers.line_writer import FileSystem, LineWriter, SharedLineWriter, ends_inside_line
+from webhookrx.observers.file_lock import FileLock, Turn
+from webhookrx.observers.line_writer import (
+    FileSystem,
+    LineWriter,
+    SharedLineWriter,
+    TurnTakingWriter,
+    ends_inside_line,
+)
+from webhookrx.observers.turns import turns_for
 
 if TYPE_CHECKING:
     from webhookrx.disk_space import DiskSpace
@@ -27,7 +35,8 @@ class LineFile:
     @param path: absolute path.
     @param mode: permission bits of a file that is created, whatever the umask.
     @param durable: its name is to survive a power cut.
-    @param shared: other processes append to it as well; then it must be a regular file.
+    @param party: who else may append to it, as for L{FileLock}; None: nobody.
+    @param turns: as for L{turns_for}, in case that the workers of a group write to what is no regular file.
     @param disk_space: says whether the disk has room.
     @param clock: seconds on the monotonic clock.
     """
@@ -39,7 +48,8 @@ class LineFile:
         mode: int,
         *,
         durable: bool,
-        shared: bool,
+        party: int | None,
+        turns: int | None,
         disk_space: DiskSpace,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -47,7 +57,8 @@ class LineFile:
         self._path = path
         self._mode = mode
         self._durable = durable
-        self._shared = shared
+        self._party = party
+        self._turns = turns
         self._disk_space = disk_space
         self._clock = clock
 
@@ -61,7 +72,9 @@ class LineFile:
         @raise OSError: it can't be opened, or its name can't be made safe.
         """
         file_system = self._file_system
-        flags = _FLAGS | (os.O_RDWR if self._shared else os.O_WRONLY)
+        # Where others append, the end is looked at. A FIFO that is open for reading, too, would never lack a reader.
+        shared = self._party is not None and self._may_be_regular()
+        flags = _FLAGS | (os.O_RDWR if shared else os.O_WRONLY)
         try:
             fd = file_system.open(self._path, flags)
             created = False
@@ -71,10 +84,9 @@ class LineFile:
         lock = None
         try:
             file_system.set_blocking(fd, True)
-            kind = SharedLineWriter if self._shared else LineWriter
-            writer = kind(file_system, fd, disk_space=self._disk_space, clock=self._clock)
+            writer = self._writer(fd, shared=shared)
             if writer.is_regular:
-                lock = FileLock(file_system, fd, shared=self._shared)
+                lock = FileLock(file_system, fd, self._party)
                 if created:
                     file_system.fchmod(fd, self._mode)
                 if self._durable:
@@ -87,6 +99,19 @@ class LineFile:
                 file_system.close(fd)
             raise
         return writer, lock
+
+    def _may_be_regular(self) -> bool:
+        try:
+            return stat.S_ISREG(os.stat(self._path).st_mode)
+        except OSError:
+            return True
+
+    def _writer(self, fd: int, *, shared: bool) -> LineWriter:
+        if shared:
+            return SharedLineWriter(self._file_system, fd, self._disk_space, self._clock)
+        if self._turns is not None:
+            return TurnTakingWriter(self._file_system, fd, turns_for(self._turns, fd))
+        return LineWriter(self._file_system, fd, disk_space=self._disk_space, clock=self._clock)
 
     def _sync_directory(self, *, created: bool) -> None:
         """
@@ -120,7 +145,7 @@ class LineFile:
             if not end_in_doubt:
                 return ends_inside_line(self._file_system, reader)
             # The last byte must not become another process's between the look at it and the write.
-            with one_at_a_time(self._file_system, fd):
+            with Turn(self._file_system, fd):
                 torn = ends_inside_line(self._file_system, reader)
                 size = self._file_system.fstat(reader).st_size
                 if size and not torn:

@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from webhookrx.observers.file_lock import one_at_a_time
+from webhookrx.observers.file_lock import Turn
 
 if TYPE_CHECKING:
     from webhookrx.disk_space import DiskSpace
+    from webhookrx.observers.turns import Turns
 
 #: More pieces than this the kernel refuses in one call (C{IOV_MAX}, Linux).
 MAX_PIECES = 1024
@@ -37,8 +38,10 @@ class FileSystem:
 
     open = staticmethod(os.open)
     close = staticmethod(os.close)
+    control: Callable[..., Any] = staticmethod(fcntl.fcntl)
     dup = staticmethod(os.dup)
     fstat = staticmethod(os.fstat)
+    lseek = staticmethod(os.lseek)
     statvfs = staticmethod(os.statvfs)
     fchmod = staticmethod(os.fchmod)
     flock = staticmethod(fcntl.flock)
@@ -48,10 +51,6 @@ class FileSystem:
     pwrite = staticmethod(os.pwrite)
     set_blocking = staticmethod(os.set_blocking)
     writev = staticmethod(os.writev)
-
-    def control(self, fd: int, command: int, argument: bytes | int = 0) -> Any:
-        """Do what C{fcntl.fcntl} does."""
-        return fcntl.fcntl(fd, command, argument)
 
     def wait_writable(self, fd: int) -> None:
         """Block until C{fd} takes bytes again, or never will."""
@@ -151,10 +150,7 @@ class LineWriter:
         """
         if self._room is not None and self.is_regular:
             self._room.take(sum(map(len, lines)), self._fd)
-        if self.torn:
-            lines = [b"\n", *lines]
-        for start in range(0, len(lines), MAX_PIECES):
-            self._write_pieces(lines[start : start + MAX_PIECES])
+        self._write_lines(lines)
 
     def sync(self) -> None:
         """
@@ -178,6 +174,12 @@ class LineWriter:
         if not self.is_closed:
             self.is_closed = True
             self._file_system.close(self._fd)
+
+    def _write_lines(self, lines: Sequence[bytes]) -> None:
+        if self.torn:
+            lines = [b"\n", *lines]
+        for start in range(0, len(lines), MAX_PIECES):
+            self._write_pieces(lines[start : start + MAX_PIECES])
 
     def _write_pieces(self, pieces: Sequence[bytes]) -> None:
         size = sum(map(len, pieces))
@@ -210,27 +212,52 @@ class SharedLineWriter(LineWriter):
     A L{LineWriter} to a regular file that other processes write to as well.
 
     One of them may have left a torn line behind, and another may be inside a line after a short write. So each batch
-    waits for its turn, and looks at the end of the file first.
+    waits for its turn, and looks at the end of the file first. A sync waits for nobody.
 
     @param fd: open for reading too.
     """
 
-    def write(self, lines: Sequence[bytes]) -> None:
-        """
-        Append all the lines, each with its line end, when no other process does.
+    def __init__(
+        self,
+        file_system: FileSystem,
+        fd: int,
+        disk_space: DiskSpace | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(file_system, fd, disk_space=disk_space, clock=clock)
+        self._turn = Turn(file_system, fd)
 
-        @raise OSError: some of it, or all, is not written.
-        """
-        with one_at_a_time(self._file_system, self._fd):
+    def _write_lines(self, lines: Sequence[bytes]) -> None:
+        with self._turn:
             self.torn = ends_inside_line(self._file_system, self._fd)
-            super().write(lines)
+            super()._write_lines(lines)
+
+
+class TurnTakingWriter(LineWriter):
+    """
+    A L{LineWriter} to what other processes have inherited, too, and what can't be locked, such as a pipe.
+
+    @param turns: those of all that write there.
+    """
+
+    def __init__(self, file_system: FileSystem, fd: int, turns: Turns) -> None:
+        super().__init__(file_system, fd)
+        self._turns = turns
+
+    def _write_lines(self, lines: Sequence[bytes]) -> None:
+        self.torn = self._turns.take()
+        try:
+            super()._write_lines(lines)
+        finally:
+            self._turns.give_back(torn=self.torn)
 
 
 def ends_inside_line(file_system: FileSystem, fd: int) -> bool:
     """
     Tell whether a crash, or somebody else, has left a file without a line end.
 
-    @param fd: open for reading.
+    @param fd: open for reading; its position changes.
     """
-    size = file_system.fstat(fd).st_size
+    # Less work than fstat(2), whose result Python has to take apart.
+    size = file_system.lseek(fd, 0, os.SEEK_END)
     return bool(size) and file_system.pread(fd, 1, size - 1) != b"\n"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from twisted.logger import ILogObserver, globalLogPublisher
@@ -14,6 +15,7 @@ from zope.interface import provider
 from zope.interface.exceptions import Invalid
 from zope.interface.verify import verifyObject
 
+from webhookrx.config.settings import ALONE, Group
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver, IObserverFactory
 
@@ -30,32 +32,32 @@ class _BuiltIn(NamedTuple):
     options: tuple[str, ...]
 
 
-def _file() -> _BuiltIn:
+def _file(group: Group) -> _BuiltIn:
     from webhookrx.observers.file import FILE_OPTIONS, build_file
 
-    return _BuiltIn(build_file, FILE_OPTIONS)
+    return _BuiltIn(partial(build_file, group=group), FILE_OPTIONS)
 
 
-def _http() -> _BuiltIn:
+def _http(_: Group) -> _BuiltIn:
     from webhookrx.observers.http_post import build_http
     from webhookrx.observers.http_settings import HTTP_OPTIONS
 
     return _BuiltIn(build_http, HTTP_OPTIONS)
 
 
-def _log_observer() -> _BuiltIn:
+def _log_observer(_: Group) -> _BuiltIn:
     from webhookrx.observers.log_observer import build_log_observer
 
     return _BuiltIn(build_log_observer, ())
 
 
-def _stdout() -> _BuiltIn:
+def _stdout(group: Group) -> _BuiltIn:
     from webhookrx.observers.stdout import STDOUT_OPTIONS, build_stdout
 
-    return _BuiltIn(build_stdout, STDOUT_OPTIONS)
+    return _BuiltIn(partial(build_stdout, group=group), STDOUT_OPTIONS)
 
 
-def _syslog() -> _BuiltIn:
+def _syslog(_: Group) -> _BuiltIn:
     from webhookrx.observers.syslog import build_syslog
     from webhookrx.observers.syslog_options import SYSLOG_OPTIONS
 
@@ -63,7 +65,7 @@ def _syslog() -> _BuiltIn:
 
 
 #: Name to what imports it: an HTTP client, say, is megabytes that only those pay for who send by HTTP.
-_BUILT_IN: dict[str, Callable[[], _BuiltIn]] = {
+_BUILT_IN: dict[str, Callable[[Group], _BuiltIn]] = {
     "file": _file,
     "http": _http,
     "observer": _log_observer,
@@ -77,18 +79,19 @@ def known_names() -> list[str]:
     return sorted({*_BUILT_IN, *_find_factories().by_name})
 
 
-def build(observer: Observer, ack: str) -> IMessageObserver:
+def build(observer: Observer, ack: str, group: Group = ALONE) -> IMessageObserver:
     """
     Make an observer from its parsed spec string; nothing is opened yet. Our own win over plugins of the same name.
 
     @param ack: the C{--ack} level.
+    @param group: which of how many workers it is for; only those care whose place to write to is the same for all.
     @raise ConfigError: the name, an argument or an option is unknown or wrong, or a plugin is broken.
     """
     options = dict(observer.options)
     find = _BUILT_IN.get(observer.name)
     if find is None:
         return _build_by_plugin(observer, options, ack)
-    built_in = find()
+    built_in = find(group)
     for key in options:
         if key not in built_in.options:
             known = (

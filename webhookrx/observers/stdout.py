@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
+from webhookrx.config.settings import ALONE, Group
 from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
-from webhookrx.observers.line_writer import FileSystem, LineWriter
+from webhookrx.observers.line_writer import FileSystem, LineWriter, TurnTakingWriter
 from webhookrx.observers.lines import LINE_OPTIONS, RenderLine, render_line_for
+from webhookrx.observers.turns import turns_for
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared
@@ -38,10 +40,17 @@ class StdoutObserver:
     @param render_line: makes a line of a message.
     @param ack: the C{--ack} level.
     @param fd: the descriptor, standard output outside tests.
+    @param turns: as for L{turns_for}, when other processes write to it, too; None when none does.
     """
 
     def __init__(
-        self, spec: str, render_line: RenderLine, ack: str, fd: int = 1, file_system: FileSystem | None = None
+        self,
+        spec: str,
+        render_line: RenderLine,
+        ack: str,
+        fd: int = 1,
+        file_system: FileSystem | None = None,
+        turns: int | None = None,
     ) -> None:
         self.spec = spec
         self.prepare = render_line
@@ -49,6 +58,7 @@ class StdoutObserver:
         self._sync_wanted = ack == "durable"
         self._fd = fd
         self._file_system = FileSystem() if file_system is None else file_system
+        self._turns = turns
         self._identity = self._identify()
         self._writer: LineWriter | None = None
 
@@ -60,7 +70,7 @@ class StdoutObserver:
         """
         if self._identify() != self._identity:
             raise ConfigError("observer stdout: standard output is lost in the background; run twistd with --nodaemon")
-        self._writer = LineWriter(self._file_system, self._file_system.dup(self._fd))
+        self._writer = self._writer_to(self._file_system.dup(self._fd))
         if not self._writer.is_regular:
             self.promise = "written"
 
@@ -96,10 +106,14 @@ class StdoutObserver:
                 errno.EBADF,
                 "a sync of standard output failed, and it can't be opened again: it was not opened for appending",
             )
-        return LineWriter(
-            file_system,
-            file_system.open(f"/proc/self/fd/{self._fd}", os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY),
+        return self._writer_to(
+            file_system.open(f"/proc/self/fd/{self._fd}", os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
         )
+
+    def _writer_to(self, fd: int) -> LineWriter:
+        if self._turns is None:
+            return LineWriter(self._file_system, fd)
+        return TurnTakingWriter(self._file_system, fd, turns_for(self._turns, fd))
 
     def _identify(self) -> tuple[int, int]:
         try:
@@ -109,12 +123,15 @@ class StdoutObserver:
         return status.st_dev, status.st_ino
 
 
-def build_stdout(spec: str, args: Sequence[str], options: Mapping[str, str], ack: str) -> StdoutObserver:
+def build_stdout(
+    spec: str, args: Sequence[str], options: Mapping[str, str], ack: str, group: Group = ALONE
+) -> StdoutObserver:
     """
     Make the observer of C{stdout[:format=json|template:template=TEXT]}.
 
+    @param group: all workers of it write to one standard output, in turns.
     @raise ConfigError: it has an argument, an option is wrong, or standard output is closed.
     """
     if args:
         raise ConfigError("observer 'stdout' takes no argument, only options such as format=json")
-    return StdoutObserver(spec, render_line_for(SpecOptions("stdout", options)), ack)
+    return StdoutObserver(spec, render_line_for(SpecOptions("stdout", options)), ack, turns=group.turns)

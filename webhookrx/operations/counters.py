@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
+from typing import Any
 
 #: Upper ends of the buckets of times, in seconds. Senders give up after 3, 5, 10 or 30.
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
@@ -42,6 +43,22 @@ class Histogram:
         other.sum = self.sum
         return other
 
+    def add_all(self, other: Histogram) -> None:
+        """See L{Counters.add_all}."""
+        self.counts[:] = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
+        self.sum += other.sum
+
+    def plain(self) -> tuple[list[int], float]:
+        """See L{Counters.plain}."""
+        return self.counts[:], self.sum
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Histogram:
+        """See L{Counters.from_plain}."""
+        self = cls()
+        self.counts[:], self.sum = plain
+        return self
+
 
 class SourceCounts:
     """
@@ -68,6 +85,25 @@ class SourceCounts:
         other.answers = self.answers.copy()
         return other
 
+    def add_all(self, other: SourceCounts) -> None:
+        """See L{Counters.add_all}."""
+        self.messages += other.messages
+        self.bytes += other.bytes
+        self.last = max(self.last, other.last)
+        self.answers.add_all(other.answers)
+
+    def plain(self) -> tuple[int, int, float, Any]:
+        """See L{Counters.plain}."""
+        return self.messages, self.bytes, self.last, self.answers.plain()
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> SourceCounts:
+        """See L{Counters.from_plain}."""
+        self = cls()
+        self.messages, self.bytes, self.last, answers = plain
+        self.answers = Histogram.from_plain(answers)
+        return self
+
 
 class ObserverCounts:
     """
@@ -91,6 +127,24 @@ class ObserverCounts:
         other.messages, other.bytes = self.messages, self.bytes
         other.stores = self.stores.copy()
         return other
+
+    def add_all(self, other: ObserverCounts) -> None:
+        """See L{Counters.add_all}."""
+        self.messages += other.messages
+        self.bytes += other.bytes
+        self.stores.add_all(other.stores)
+
+    def plain(self) -> tuple[int, int, Any]:
+        """See L{Counters.plain}."""
+        return self.messages, self.bytes, self.stores.plain()
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> ObserverCounts:
+        """See L{Counters.from_plain}."""
+        self = cls()
+        self.messages, self.bytes, stores = plain
+        self.stores = Histogram.from_plain(stores)
+        return self
 
 
 class Counters:
@@ -123,8 +177,42 @@ class Counters:
         other.observers.update((spec, counts.copy()) for spec, counts in self.observers.items())
         return other
 
+    def add_all(self, other: Counters) -> None:
+        """Count what another one has counted, too. The last message is the last of both."""
+        self._counts.update(other._counts)
+        for name, source in other.sources.items():
+            self.sources[name].add_all(source)
+        for spec, observer in other.observers.items():
+            self.observers[spec].add_all(observer)
+
+    def plain(self) -> dict[str, Any]:
+        """Return these counts as lists, texts and numbers, for another process."""
+        return {
+            "counts": [[list(map(encodable, labels)), count] for labels, count in self._counts.items()],
+            "sources": {encodable(name): counts.plain() for name, counts in self.sources.items()},
+            "observers": {encodable(spec): counts.plain() for spec, counts in self.observers.items()},
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Counters:
+        """
+        Return the counts of which L{plain} was made.
+
+        @raise ValueError, TypeError, LookupError: it was made by another version.
+        """
+        self = cls()
+        self._counts.update({tuple(labels): count for labels, count in plain["counts"]})
+        self.sources.update((name, SourceCounts.from_plain(counts)) for name, counts in plain["sources"].items())
+        self.observers.update((spec, ObserverCounts.from_plain(counts)) for spec, counts in plain["observers"].items())
+        return self
+
     def summary(self) -> str:
         """Return all counts as one line of C{name=1 name.label=2}, in the order of their names."""
         counts = {("messages", source): counts.messages for source, counts in self.sources.items()}
         items = sorted((*self._counts.items(), *counts.items()))
         return " ".join(f"{'.'.join(filter(None, labels))}={count}" for labels, count in items if count)
+
+
+def encodable(text: str) -> str:
+    """Return a text that UTF-8 can hold, by escapes where need be: the name of a file need not be text."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -4,11 +4,14 @@ What the receiver is like at one moment: what health is judged by, and metrics a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from webhookrx.interfaces import LaneState
+from webhookrx.interfaces import Backlog, LaneState
+from webhookrx.operations.counters import encodable
+
+_Value = TypeVar("_Value", bool, float)
 
 
 class Phase(Enum):
@@ -57,3 +60,86 @@ class Facts(NamedTuple):
     certificates: Mapping[str, float]
     reload_succeeded: bool
     loaded: float
+
+
+def portable(facts: Facts) -> Facts:
+    """Return the same facts with texts that UTF-8 can hold, for another process; as L{Counters.plain} has them."""
+    return facts._replace(
+        endpoints={encodable(text): is_bound for text, is_bound in facts.endpoints.items()},
+        lanes=[_portable_lane(lane) for lane in facts.lanes],
+        sources=[encodable(name) for name in facts.sources],
+        certificates={encodable(file): ends for file, ends in facts.certificates.items()},
+    )
+
+
+def total(facts: Sequence[Facts]) -> Facts:
+    """
+    Return the facts of one receiver that consists of several: one at least.
+
+    What is wrong with any of them is wrong with it. Its settings are as old as the oldest of theirs, so that a reload
+    shows once it has come to all.
+    """
+    return Facts(
+        phase=_phase([each.phase for each in facts]),
+        endpoints=_merged((each.endpoints for each in facts), all),
+        lanes=_lanes([lane for each in facts for lane in each.lanes]),
+        sources=list(dict.fromkeys(name for each in facts for name in each.sources)),
+        queue_bytes=_level(each.queue_bytes for each in facts),
+        queue_messages=_level(each.queue_messages for each in facts),
+        connections=_level(each.connections for each in facts),
+        requests=sum(each.requests for each in facts),
+        paused=any(each.paused for each in facts),
+        certificates=_merged((each.certificates for each in facts), min),
+        reload_succeeded=all(each.reload_succeeded for each in facts),
+        loaded=min(each.loaded for each in facts),
+    )
+
+
+def _portable_lane(lane: LaneState) -> LaneState:
+    backlog = lane.backlog
+    if backlog is not None and backlog.away is not None:
+        backlog = backlog._replace(away=encodable(backlog.away))
+    return lane._replace(spec=encodable(lane.spec), backlog=backlog)
+
+
+def _phase(phases: Sequence[Phase]) -> Phase:
+    if Phase.DRAINING in phases:
+        return Phase.DRAINING
+    return Phase.STARTING if Phase.STARTING in phases else Phase.RUNNING
+
+
+def _merged(mappings: Iterable[Mapping[str, _Value]], merge: Callable[[Iterable[_Value]], _Value]) -> dict[str, _Value]:
+    """Merge the values of each key, with the keys in the order in which they come first."""
+    values: dict[str, list[_Value]] = {}
+    for mapping in mappings:
+        for key, value in mapping.items():
+            values.setdefault(key, []).append(value)
+    return {key: merge(each) for key, each in values.items()}
+
+
+def _level(levels: Iterable[Level]) -> Level:
+    now, most = zip(*levels, strict=True)
+    return Level(sum(now), sum(most))
+
+
+def _lanes(lanes: Iterable[LaneState]) -> list[LaneState]:
+    """Make one lane of those to the same observer."""
+    by_spec: dict[str, list[LaneState]] = {}
+    for lane in lanes:
+        by_spec.setdefault(lane.spec, []).append(lane)
+    return [
+        LaneState(
+            spec,
+            messages=sum(lane.messages for lane in same),
+            bytes=sum(lane.bytes for lane in same),
+            stalled=any(lane.stalled for lane in same),
+            # The last failure is what tells.
+            failed_ago=min((lane.failed_ago for lane in same if lane.failed_ago is not None), default=None),
+            backlog=_backlog([lane.backlog for lane in same if lane.backlog is not None]),
+        )
+        for spec, same in by_spec.items()
+    ]
+
+
+def _backlog(backlogs: Sequence[Backlog]) -> Backlog | None:
+    return Backlog.of_all(backlogs) if backlogs else None

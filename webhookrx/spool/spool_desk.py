@@ -40,6 +40,13 @@ class DeskError(WebhookrxError):
     """Something can't be done; the text is one line for people."""
 
 
+class NoSpool(DeskError):
+    """A directory is not that of a spool."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path!r} holds no spool")
+
+
 class Totals(NamedTuple):
     """
     What a spool holds.
@@ -74,7 +81,8 @@ class SpoolDesk:
     @param path: of a spool that is there.
     @param sleep: waits so many seconds.
     @param clock: seconds on the monotonic clock.
-    @raise DeskError: there is none, or it can't be read.
+    @raise NoSpool: there is none.
+    @raise DeskError: it can't be read.
     @raise webhookrx.spool.cautious_files.NoSpoolFile: somebody else has made what is in it, here and from any method.
     @raise sqlite3.Error: a file can't be read.
     """
@@ -95,7 +103,7 @@ class SpoolDesk:
         except OSError as error:
             raise DeskError(f"{path!r}: {error.strerror}") from error
         if not numbers:
-            raise DeskError(f"{path!r} holds no spool")
+            raise NoSpool(path)
         self.caution = open_to_others(path)
         self._files: list[SpoolFile] = []
         self._listings: list[Listing] = []

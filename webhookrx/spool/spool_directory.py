@@ -22,6 +22,9 @@ from urllib.parse import quote
 BUSY_TIME: Final = 5.0
 """Seconds to wait for a person's command that is writing."""
 
+LOCK: Final = "lock"
+"""The file that is locked."""
+
 STILL_OURS: Final = "this receiver uses it: for another observer, or until the last batch of a former one is back"
 """Why a directory can't be taken that this process has."""
 
@@ -93,27 +96,24 @@ class SpoolDirectory:
     One directory. Nothing is touched before a method is called.
 
     @param path: absolute.
+    @param within: the directory of the spool, if C{path} is that of a worker inside it.
     """
 
-    def __init__(self, path: str, file_system: FileSystem | None = None) -> None:
+    def __init__(self, path: str, file_system: FileSystem | None = None, within: str | None = None) -> None:
         self.path = path
+        self._within = within
         self.file_system = FileSystem() if file_system is None else file_system
         self._lock_fd: int | None = None
 
     def make(self) -> None:
         """
-        Make the directory, for its owner alone, unless it is there; not the one around it.
+        Make the directory, for its owner alone, unless it is there; not the one around it, but for that of the spool.
 
         @raise OSError: it can't be made, or something else has its name.
         """
-        try:
-            self.file_system.mkdir(self.path, 0o700)
-        except FileExistsError:
-            # Whoever made it may have been stopped before its name was safe.
-            with suppress(PermissionError):
-                self._sync(os.path.dirname(self.path))
-        else:
-            self._sync(os.path.dirname(self.path))
+        if self._within is not None:
+            self._make(self._within)
+        self._make(self.path)
 
     def lock(self) -> None:
         """
@@ -122,7 +122,7 @@ class SpoolDirectory:
         @raise InUse: another process has it, or this one.
         @raise OSError: it can't be locked.
         """
-        fd = self.file_system.open(os.path.join(self.path, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = self.file_system.open(os.path.join(self.path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self.file_system.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -149,7 +149,7 @@ class SpoolDirectory:
         @raise InUse: another process has it now.
         @raise OSError: it can't be made or locked.
         """
-        old, path = self._lock_fd, os.path.join(self.path, "lock")
+        old, path = self._lock_fd, os.path.join(self.path, LOCK)
         if old is None or self.file_system.identity(path) == _identity(old):
             return
         self.make()
@@ -291,6 +291,16 @@ class SpoolDirectory:
 
     def _failed(self, number: int) -> str:
         return os.path.join(self.path, f"{number:08d}.failed")
+
+    def _make(self, path: str) -> None:
+        try:
+            self.file_system.mkdir(path, 0o700)
+        except FileExistsError:
+            # Whoever made it may have been stopped before its name was safe.
+            with suppress(PermissionError):
+                self._sync(os.path.dirname(path))
+        else:
+            self._sync(os.path.dirname(path))
 
     def _unlink(self, path: str) -> None:
         with suppress(OSError):

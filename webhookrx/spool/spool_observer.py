@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, cast
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from webhookrx.config.spec_options import SpecOptions
 from webhookrx.disk_space import DiskSpace
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import Backlog, IBufferingObserver, IMessageObserver, IWaitingObserver
@@ -28,15 +27,11 @@ from webhookrx.spool.spool_directory import STILL_OURS, FileSystem, SpoolDirecto
 from webhookrx.spool.waiting_queue import WaitingQueue
 
 if TYPE_CHECKING:
-    from webhookrx.config.settings import Observer
     from webhookrx.interfaces import Prepared
 
-SPOOL_OPTIONS: Final = ("age", "full", "min_free", "size")
 DEFAULT_SIZE: Final = 1024**3
 REFUSE: Final = "refuse"
 DROP_OLDEST: Final = "drop-oldest"
-YOUNGEST: Final = 1.0
-"""Seconds that messages must be allowed to wait at least."""
 
 LAST_BATCH: Final = 5.0
 """Seconds that finishing waits for the observer behind to come back with its last batch."""
@@ -55,6 +50,7 @@ class SpoolObserver:
     @param spec: the spec string.
     @param directory: absolute path; it is made if the one around it is there.
     @param inner: the observer that may be away.
+    @param within: as for L{SpoolDirectory}.
     @param size: bytes that may wait, see L{Room}.
     @param age: seconds that the oldest may wait; None for ever.
     @param full: what happens then: C{"refuse"} or C{"drop-oldest"}.
@@ -76,6 +72,7 @@ class SpoolObserver:
         directory: str,
         inner: IMessageObserver,
         *,
+        within: str | None = None,
         size: int = DEFAULT_SIZE,
         age: float | None = None,
         full: str = REFUSE,
@@ -91,7 +88,7 @@ class SpoolObserver:
         self._inner = inner
         self._path = directory
         self._queue = WaitingQueue(
-            SpoolDirectory(directory, file_system),
+            SpoolDirectory(directory, file_system, within),
             Room(size, age, full == DROP_OLDEST),
             DiskSpace(directory, min_free) if space is None else space,
             clock,
@@ -165,11 +162,11 @@ class SpoolObserver:
                 problem = shown(text_of(error))
                 _log.error("Observer {spec} could not hurry: {problem}", spec=self._inner.spec, problem=problem)
 
-    def finish(self) -> None:
-        """Wait for the batch that the observer behind has, L{LAST_BATCH} seconds at most."""
+    def finish(self, patience: float = LAST_BATCH) -> None:
+        """Wait for the batch that the observer behind has, C{patience} seconds at most."""
         if self._thread is not None:
             self.hurry()
-            self._thread.wait(LAST_BATCH)
+            self._thread.wait(patience)
 
     def close(self) -> None:
         """
@@ -192,31 +189,3 @@ class SpoolObserver:
     def backlog(self) -> Backlog:
         """Tell what waits."""
         return self._queue.standing()._replace(away=None if self._drainer is None else self._drainer.away)
-
-
-def build_spool(observer: Observer, inner: IMessageObserver) -> SpoolObserver:
-    """
-    Make the observer of C{spool:DIR[:size=SIZE:age=TIME:full=refuse|drop-oldest:min_free=SIZE]:observer=SPEC}.
-
-    @param observer: the parsed spec string; its directory is absolute.
-    @param inner: the observer that its C{observer=} names.
-    @raise ConfigError: an argument or option is wrong.
-    """
-    options = dict(observer.options)
-    for key in options:
-        if key not in SPOOL_OPTIONS:
-            raise ConfigError(
-                f"observer 'spool': unknown option {key!r}; its options are {', '.join(SPOOL_OPTIONS)} and observer"
-            )
-    if len(observer.args) != 1 or not observer.args[0]:
-        raise ConfigError(f"observer 'spool' takes one directory, spool:DIR:observer=SPEC, but got {observer.text!r}")
-    reader = SpecOptions("spool", options)
-    return SpoolObserver(
-        observer.text,
-        observer.args[0],
-        inner,
-        size=reader.size("size", DEFAULT_SIZE, at_least=1),
-        age=reader.duration("age", None, at_least=YOUNGEST),
-        full=reader.choice("full", (REFUSE, DROP_OLDEST), REFUSE),
-        min_free=reader.size("min_free", None),
-    )
