@@ -244,7 +244,7 @@ class ListenersTests(SynchronousTestCase):
             port, site, behind = self.reactor.ports[1], open_listener.site, _behind(self.reactor.ports[1])
             self.change(Source(listeners=(tcp(1, other),)))
             self.assertIs(port, self.reactor.ports[1])
-            self.assertIsNot(behind, _behind(port), number)
+            self.assertNotEqual(behind, _behind(port), number)
             self.assertEqual(stays, site is open_listener.site, number)
             self.assertEqual(tcp(1, other), open_listener.listener)
 
@@ -314,9 +314,9 @@ class ListenersTests(SynchronousTestCase):
 
 
 def _behind(port: OpenPort) -> object:
-    """What gets the next connection."""
+    """What gets the next connection, and makes its TLS."""
     behind: Any = port.factory
-    return behind.factory
+    return behind.factory, behind._creator
 
 
 def _read(path: str) -> bytes:

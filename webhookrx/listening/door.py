@@ -4,6 +4,11 @@ A socket that stays open while what stands behind it changes.
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet import tcp
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import (
     IAddress,
@@ -13,7 +18,13 @@ from twisted.internet.interfaces import (
     IProtocolFactory,
     IStreamServerEndpoint,
 )
+from twisted.protocols.tls import TLSMemoryBIOFactory
 from zope.interface import implementer
+
+from webhookrx.interfaces import ITLSCreator
+from webhookrx.listening.eager_tcp import EagerServer, EagerUNIXServer
+from webhookrx.listening.inner_poll import InnerPoll
+from webhookrx.listening.socket_tls import TLSServer, TLSUNIXServer
 
 
 @implementer(IProtocolFactory, ILoggingContext)
@@ -23,15 +34,32 @@ class _Behind:
 
     @ivar factory: who makes the protocols of the connections to come.
     @ivar is_open: whether the port is.
+    @ivar is_twisted: whether it is one of Twisted's own, which asks us for its transports.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, poll: InnerPoll | None) -> None:
         self.factory: IProtocolFactory | None = None
         self.is_open = False
+        self.is_twisted = False
+        self._poll = poll
+        self._creator: ITLSCreator | None = None
+        self._tls_factory: IProtocolFactory | None = None
+
+    def use(self, factory: IProtocolFactory, creator: ITLSCreator | None) -> None:
+        """
+        Have the connections to come made like this.
+
+        @param creator: makes their TLS; None for none.
+        """
+        self.factory = factory
+        self._creator = creator
+        self._tls_factory = None if creator is None else TLSMemoryBIOFactory(creator, False, factory)
 
     def buildProtocol(self, addr: IAddress) -> IProtocol | None:
-        assert self.factory is not None
-        return self.factory.buildProtocol(addr)
+        # Where the transport has TLS, it needs none around the protocol.
+        factory = self.factory if self.is_twisted or self._tls_factory is None else self._tls_factory
+        assert factory is not None
+        return factory.buildProtocol(addr)
 
     def logPrefix(self) -> str:
         """Return who it is that Twisted says is listening."""
@@ -41,6 +69,8 @@ class _Behind:
         """The port opens."""
         assert self.factory is not None
         self.is_open = True
+        if self._poll is not None:
+            self._poll.hold()
         self.factory.doStart()
 
     def doStop(self) -> None:
@@ -48,6 +78,19 @@ class _Behind:
         assert self.factory is not None
         self.is_open = False
         self.factory.doStop()
+        if self._poll is not None:
+            self._poll.let_go()
+
+    def transport(
+        self, sock: socket.socket, protocol: IProtocol, client: Any, port: tcp.Port, number: int, reactor: Any
+    ) -> tcp.Server:
+        """Make the transport of a connection, as L{twisted.internet.tcp.Port} asks for it."""
+        by_unix = port.addressFamily == socket.AF_UNIX
+        watch: Any = reactor if self._poll is None else self._poll
+        if self._creator is None:
+            return (EagerUNIXServer if by_unix else EagerServer)(sock, protocol, client, port, number, watch)
+        kind = TLSUNIXServer if by_unix else TLSServer
+        return kind(self._creator.connection_on(sock), sock, protocol, client, port, number, watch)
 
 
 @implementer(IStreamServerEndpoint)
@@ -58,25 +101,52 @@ class Door:
 
     The endpoints that add the PROXY header and TLS go around it, so that these can change too.
 
+    Connections of ports that are Twisted's own have L{transports of ours<webhookrx.listening.eager_tcp>}; those of
+    others are as they come.
+
     @param inner: what opens the socket.
+    @param poll: watches the connections; None for the reactor.
     """
 
-    def __init__(self, inner: IStreamServerEndpoint) -> None:
+    def __init__(self, inner: IStreamServerEndpoint, poll: InnerPoll | None = None) -> None:
         self._inner = inner
-        self._behind = _Behind()
+        self._behind = _Behind(poll)
         self._port: IListeningPort | None = None
 
     def listen(self, protocolFactory: IProtocolFactory) -> Deferred[IListeningPort]:
         """See L{IStreamServerEndpoint.listen}."""
+        return self._listen(protocolFactory, None)
+
+    def with_tls(self, creator: ITLSCreator) -> IStreamServerEndpoint:
+        """Return an endpoint that goes through this door, and has TLS on the socket where it can."""
+        return _TLSDoor(lambda factory: self._listen(factory, creator))
+
+    def _listen(self, factory: IProtocolFactory, creator: ITLSCreator | None) -> Deferred[IListeningPort]:
         behind = self._behind
-        before, behind.factory = behind.factory, protocolFactory
+        before = behind.factory
+        behind.use(factory, creator)
         if self._port is None or before is None or not behind.is_open:
             return self._inner.listen(behind).addCallback(self._opened)
         # In this order: whoever both lead to is not told in between that its last port is closed.
-        protocolFactory.doStart()
+        factory.doStart()
         before.doStop()
         return succeed(self._port)
 
     def _opened(self, port: IListeningPort) -> IListeningPort:
         self._port = port
+        if isinstance(port, tcp.Port):
+            port.transport = self._behind.transport  # type: ignore[assignment]  # documented as what makes one
+            self._behind.is_twisted = True
         return port
+
+
+@implementer(IStreamServerEndpoint)
+class _TLSDoor:
+    """A door, and TLS behind it."""
+
+    def __init__(self, listen: Callable[[IProtocolFactory], Deferred[IListeningPort]]) -> None:
+        self._listen = listen
+
+    def listen(self, protocolFactory: IProtocolFactory) -> Deferred[IListeningPort]:
+        """See L{IStreamServerEndpoint.listen}."""
+        return self._listen(protocolFactory)

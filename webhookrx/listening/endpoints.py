@@ -7,11 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 from twisted.internet.endpoints import serverFromString, wrapServerTLS
-from twisted.internet.interfaces import IOpenSSLServerConnectionCreator, IStreamServerEndpoint
+from twisted.internet.interfaces import IStreamServerEndpoint
 
 from webhookrx.config.settings import Listener
 from webhookrx.config.spec_strings import split_spec
 from webhookrx.errors import ConfigError
+from webhookrx.interfaces import ITLSCreator
+from webhookrx.listening.door import Door
 from webhookrx.listening.proxy_protocol import BadHeader, ProxyProtocolEndpoint
 from webhookrx.listening.unix_socket import UNIXSocketEndpoint
 
@@ -19,7 +21,7 @@ from webhookrx.listening.unix_socket import UNIXSocketEndpoint
 def build_endpoint(
     reactor: Any,
     listener: Listener,
-    creator: IOpenSSLServerConnectionCreator | None,
+    creator: ITLSCreator | None,
     bad_header: BadHeader = lambda peer: None,
     socket: IStreamServerEndpoint | None = None,
 ) -> IStreamServerEndpoint:
@@ -41,9 +43,9 @@ def build_endpoint(
     endpoint = socket_endpoint(reactor, listener) if socket is None else socket
     if listener.proxy_protocol:
         endpoint = ProxyProtocolEndpoint(endpoint, bad_header)
-    if creator is not None:
-        endpoint = wrapServerTLS(creator, endpoint, reactor)
-    return endpoint
+    if creator is None:
+        return endpoint
+    return endpoint.with_tls(creator) if isinstance(endpoint, Door) else wrapServerTLS(creator, endpoint, reactor)
 
 
 def socket_endpoint(reactor: Any, listener: Listener) -> IStreamServerEndpoint:

@@ -4,17 +4,19 @@ Hands each new connection its TLS.
 
 from __future__ import annotations
 
+from socket import socket
+
 from OpenSSL.SSL import Connection
-from twisted.internet.interfaces import IOpenSSLServerConnectionCreator
 from twisted.protocols.tls import TLSMemoryBIOProtocol
 from zope.interface import implementer
 
 from webhookrx.config.settings import TLS
 from webhookrx.config.tls_files import load_key_and_chain
+from webhookrx.interfaces import ITLSCreator
 from webhookrx.tls.server_context import build_context
 
 
-@implementer(IOpenSSLServerConnectionCreator)
+@implementer(ITLSCreator)
 class ServerConnectionCreator:
     """
     Creates the server's end of TLS connections, by the files as they are when it is made. Another set of files needs
@@ -32,3 +34,9 @@ class ServerConnectionCreator:
 
     def serverConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> Connection:
         return Connection(self._context, None)
+
+    def connection_on(self, sock: socket) -> Connection:
+        """See L{ITLSCreator.connection_on}."""
+        connection = Connection(self._context, sock)
+        connection.set_accept_state()
+        return connection
