@@ -1,0 +1,175 @@
+"""
+What is run, what is compared, and what it is to come to: data alone.
+"""
+
+from __future__ import annotations
+
+from benchmarks.comparisons import Bound, Case, Goal, Ratio
+from benchmarks.runs import ConstantRate, Handshakes, Loaded, Memory, SystemCalls
+from benchmarks.servers import Nginx, Receiver, aiohttp, granian, tornado, uvicorn
+from benchmarks.traffic import GROUP_PATTERNS, PATTERNS, TOKEN
+
+WRITTEN = Receiver(name="webhookrx")
+DURABLE = Receiver(name="webhookrx durable", ack="durable")
+OVER_TLS = {kind: Receiver(name=f"webhookrx TLS {kind}", tls=kind) for kind in ("ecdsa", "rsa")}
+ONE_PATTERN = Receiver(name="webhookrx with 1 pattern", paths=PATTERNS[-1:])
+ALL_PATTERNS = Receiver(name="webhookrx with 1,000 patterns", paths=PATTERNS)
+EVERYTHING = Receiver(
+    name="webhookrx with everything",
+    paths=GROUP_PATTERNS,
+    options=("--include-request-headers", "--proxy-header=yes", f"--auth-token={TOKEN}"),
+)
+ONE_WORKER = Receiver(name="webhookrx, 1 worker", quota=0.3)
+TWO_WORKERS = Receiver(name="webhookrx, 2 workers", quota=0.6, options=("--workers=2",))
+NGINX = Nginx(name="nginx")
+NGINX_TLS = {kind: Nginx(name=f"nginx TLS {kind}", tls=kind) for kind in ("ecdsa", "rsa")}
+
+PLAIN = Loaded(WRITTEN)
+"""What most others are held against."""
+PLAIN_512 = Loaded(WRITTEN, connections=512)
+
+REQUESTS = 200_000
+"""How many requests L{Memory} sends in the short mode to see what is kept of them."""
+
+GROWTH_NOISE = 512
+"""KiB by which the memory of a process that keeps nothing may still differ from one look to the next."""
+
+
+def all_cases(requests: int = REQUESTS) -> tuple[Case, ...]:
+    """
+    Return every case, in the order of the table.
+
+    @param requests: how many the case C{memory} sends.
+    """
+    memory = Memory(WRITTEN, requests=requests)
+    return (
+        Case(
+            "plain64",
+            "64 connections",
+            (Bound(PLAIN, "cpu", "processor time a request", "µs"),),
+            "JSON of 311 bytes, 14 headers, one path pattern, --ack written: what the others are held against",
+        ),
+        Case("plain512", "512 connections against 64", (Ratio(PLAIN_512, PLAIN, goal=Goal(0.85, 0.95)),)),
+        Case(
+            "durable64",
+            "--ack durable against written, 64 connections",
+            (Ratio(Loaded(DURABLE), PLAIN, "rate", Goal(0.6, 0.75)),),
+            "by requests a second, since it waits for the disk",
+        ),
+        Case(
+            "durable512",
+            "--ack durable against written, 512 connections",
+            (Ratio(Loaded(DURABLE, connections=512), PLAIN_512, "rate", Goal(0.85, 0.95)),),
+        ),
+        Case(
+            "vs-tornado",
+            "the collector's Tornado shape",
+            (Ratio(PLAIN, Loaded(tornado()), goal=Goal(10, 15)),),
+            "the peer does not parse the body, and leaves out what the collector does in C; it writes each message "
+            "alone, as the collector takes them",
+        ),
+        Case(
+            "vs-uvicorn",
+            "uvicorn with httptools, uvloop and a bare ASGI application",
+            (
+                Ratio(PLAIN, Loaded(uvicorn()), goal=Goal(1.2, 1.6)),
+                Ratio(PLAIN_512, Loaded(uvicorn(), connections=512)),
+            ),
+            "all Python peers do webhookrx's job with orjson, but answer before they write",
+        ),
+        Case(
+            "vs-nginx",
+            "nginx writing the body to its access log",
+            (Ratio(PLAIN, Loaded(NGINX), goal=Goal(0.5, 0.7)), Ratio(PLAIN_512, Loaded(NGINX, connections=512))),
+            "the peer does not parse the body, and answers before it writes, which it does ten times a second",
+        ),
+        Case("vs-aiohttp", "aiohttp on uvloop", (Ratio(PLAIN, Loaded(aiohttp())),)),
+        Case("vs-granian", "granian, RSGI", (Ratio(PLAIN, Loaded(granian())),)),
+        Case(
+            "tls",
+            "TLS 1.3, connections that stay",
+            (
+                Ratio(Loaded(OVER_TLS["ecdsa"]), PLAIN, goal=Goal(0.7, 0.82)),
+                Ratio(Loaded(OVER_TLS["ecdsa"]), Loaded(NGINX_TLS["ecdsa"])),
+            ),
+        ),
+        Case(
+            "tls-new",
+            "a new TLS connection for each request",
+            (
+                *(
+                    Ratio(Handshakes(OVER_TLS[kind]), Handshakes(NGINX_TLS[kind]), goal=Goal(0.5, 0.65))
+                    for kind in ("ecdsa", "rsa")
+                ),
+                Ratio(Loaded(OVER_TLS["ecdsa"], "closing"), Loaded(NGINX_TLS["ecdsa"], "closing")),
+            ),
+            "full handshakes, whose client is slower than the servers; then wrk, which resumes a session where the "
+            "server lets it",
+        ),
+        Case(
+            "workers2",
+            "two workers against one",
+            (Ratio(Loaded(TWO_WORKERS), Loaded(ONE_WORKER), "rate", Goal(1.8, 1.95)),),
+            "each worker gets 0.3 of a core, so that the load has room on two: this shows that they do not stand in "
+            "each other's way, not what two free cores do",
+        ),
+        Case(
+            "patterns1000",
+            "1,000 path patterns against 1, matching the last",
+            (Ratio(Loaded(ALL_PATTERNS, "hooks"), Loaded(ONE_PATTERN, "hooks"), goal=Goal(0.8, 0.95)),),
+            "1,024 different paths",
+        ),
+        Case(
+            "body8k",
+            "a body of 8 KiB",
+            tuple(
+                Ratio(Loaded(WRITTEN, kind), Loaded(NGINX, kind), goal=Goal(0.8, 1.2))
+                for kind in ("nested8k", "flat8k")
+            ),
+            "nested8k: objects in objects, as a code host posts them; flat8k: long texts and lists; nginx does not "
+            "parse them",
+        ),
+        Case(
+            "everything",
+            "token, proxy header, include_request_headers, 20 patterns with two groups",
+            (Ratio(Loaded(EVERYTHING, "forwarded"), PLAIN, goal=Goal(0.7, 0.85)),),
+        ),
+        Case(
+            "syscalls",
+            "system calls a request, 64 connections",
+            (
+                Bound(SystemCalls(WRITTEN), "calls", "webhookrx", "", Goal(2.3, 2.05)),
+                Bound(SystemCalls(uvicorn()), "calls", "uvicorn", ""),
+                Bound(SystemCalls(NGINX), "calls", "nginx", ""),
+            ),
+        ),
+        Case(
+            "latency",
+            "from request to answer",
+            (
+                Bound(PLAIN, "p99", "webhookrx, 64 connections, p99", "ms", Goal(2.0, 1.2)),
+                Bound(ConstantRate(WRITTEN), "p99", "webhookrx, 3,200 a second, p99", "ms"),
+                Bound(ConstantRate(NGINX), "p99", "nginx, 3,200 a second, p99", "ms"),
+            ),
+            "at a constant rate, times count from when each request was due",
+        ),
+        Case(
+            "memory",
+            "resident memory",
+            (
+                Bound(memory, "rest", "at rest", "MiB", Goal(60, 50)),
+                Bound(memory, "connection", "an idle connection", "KiB", Goal(4, 1.5)),
+                Bound(memory, "tls connection", "an idle TLS connection", "KiB", Goal(30, 18)),
+                Bound(memory, "growth", f"growth over {requests:,} requests", "KiB", Goal(GROWTH_NOISE, 0)),
+            ),
+            "2,000 connections with one request behind them; what the kernel holds for a socket is not in it",
+        ),
+        Case(
+            "body1",
+            "one connection",
+            (
+                Ratio(Loaded(WRITTEN, connections=1), Loaded(NGINX, connections=1), "rate"),
+                Ratio(Loaded(WRITTEN, connections=1), Loaded(uvicorn(), connections=1), "rate"),
+            ),
+        ),
+    )

@@ -1,0 +1,106 @@
+"""
+C{python -m benchmarks.guard}: whether webhookrx has become much slower, in half a minute and on any machine.
+
+It looks at two things that hardly depend on the machine or on what else runs there: the processor time of a request
+beside that of a peer doing the same job in the same minute, and the system calls of a request. Only a value far from
+the usual one fails.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.cases import WRITTEN
+from benchmarks.comparisons import Bound, Case, Ratio, Rounds
+from benchmarks.lab import Lab
+from benchmarks.outcome import Outcome, run_rounds
+from benchmarks.report import text_table
+from benchmarks.runs import Laps, SystemCalls
+from benchmarks.servers import uvicorn
+from benchmarks.tools import Tools
+
+LEAST_RATIO = 0.6
+"""Of uvicorn's processor time over ours; it is usually about 0.9."""
+
+MOST_CALLS = 5.0
+"""System calls a request over 64 connections; it is usually about 4.4."""
+
+ROUNDS = 4
+"""Of which the best counts: noise only ever adds."""
+
+OURS, PEER, CALLS = Laps(WRITTEN), Laps(uvicorn()), SystemCalls(WRITTEN)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """
+    One value and where it must be.
+
+    @ivar value: None: it could not be measured.
+    @ivar bound: what it must not pass, in words.
+    """
+
+    what: str
+    value: float | None
+    bound: str
+    holds: bool
+
+
+def findings(rounds: Rounds) -> tuple[Finding, ...]:
+    """Judge what was measured; what was not holds."""
+    ours, peer = _best(rounds, OURS.name, "cpu"), _best(rounds, PEER.name, "cpu")
+    ratio = peer / ours if ours and peer else None
+    calls = _best(rounds, CALLS.name, "calls")
+    return (
+        Finding("CPU µs a request, webhookrx", ours, "", True),
+        Finding("CPU µs a request, uvicorn", peer, "", True),
+        Finding("CPU ratio, uvicorn / webhookrx", ratio, f">= {LEAST_RATIO:g}", ratio is None or ratio >= LEAST_RATIO),
+        Finding("system calls a request", calls, f"<= {MOST_CALLS:g}", calls is None or calls <= MOST_CALLS),
+    )
+
+
+def table(found: Sequence[Finding]) -> str:
+    """Return what was found, for people."""
+    return text_table(
+        ("what", "value", "must be", ""),
+        (
+            (
+                finding.what,
+                "not measured" if finding.value is None else f"{finding.value:.2f}",
+                finding.bound,
+                "" if not finding.bound or finding.value is None else ("ok" if finding.holds else "FAILED"),
+            )
+            for finding in found
+        ),
+    )
+
+
+def main() -> int:
+    """
+    Measure, print, and judge.
+
+    @return: the exit status: 1 when a value is far from the usual one, or a message is missing.
+    """
+    tools = Tools(peers_python=sys.executable)
+    os.sched_setaffinity(0, {tools.cores.load})
+    outcome = Outcome({})
+    case = Case("guard", "", (Ratio(OURS, PEER), Bound(CALLS, "calls", "", "")))
+    run_rounds((case,), lambda: Lab(tools), ROUNDS, outcome, lambda _: None)
+    found = findings(outcome.rounds)
+    print(table(found))
+    for name, reason in outcome.skipped.items():
+        print(f"Not measured: {name}: {reason}")
+    for name, reason in outcome.broken.items():
+        print(f"WRONG: {name}: {reason}")
+    return 0 if not outcome.broken and all(finding.holds for finding in found) else 1
+
+
+def _best(rounds: Rounds, name: str, figure: str) -> float | None:
+    return min((figures[figure] for figures in rounds.get(name, ()) if figures), default=None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,269 @@
+"""
+What can be measured: each run asks a server for something and returns figures.
+
+Figures have these names: C{rate} (answers a second), C{cpu} (microseconds of processor time a request, the whole tree
+of processes), C{busy} (cores' worth that it took), C{others} (cores' worth that programs took which have nothing to do
+with this), C{p50}, C{p99}, C{p99.9} (ms from request to answer), C{memory} (MiB resident after the load), and some of
+L{Memory} and L{SystemCalls} alone.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from benchmarks import clients, load, system_calls
+from benchmarks.lab import Lab, Running
+from benchmarks.measure import machine_cpu_seconds, own_cpu_seconds
+from benchmarks.servers import Server
+from benchmarks.traffic import prepare
+from benchmarks.verify import verify
+
+Figures: TypeAlias = "dict[str, float]"
+
+WARM_UP = 128
+"""Requests before each measurement."""
+
+
+@dataclass(frozen=True)
+class Run(ABC):
+    """
+    Something to measure.
+
+    @ivar server: what is asked.
+    """
+
+    server: Server
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What it is called in tables; no other run has that name."""
+
+    @property
+    def once(self) -> bool:
+        """Whether one round is enough."""
+        return False
+
+    @abstractmethod
+    def measure(self, lab: Lab) -> Figures:
+        """
+        Measure once.
+
+        @raise Unavailable: it can't be measured here.
+        @raise Broken: what came out is worth nothing.
+        """
+
+
+def _verify(running: Running, kind: str, answered: int) -> None:
+    server = running.server
+    verify(running.output, prepare(kind), answered, flattens=server.flattens, settle=server.settle)
+
+
+@dataclass(frozen=True)
+class Loaded(Run):
+    """As many requests as it answers, from wrk."""
+
+    traffic: str = "plain"
+    connections: int = 64
+
+    @property
+    def name(self) -> str:
+        """The server, the traffic unless plain, and behind C{@} the connections."""
+        what = "" if self.traffic == "plain" else f", {self.traffic}"
+        return f"{self.server.name}{what} @{self.connections}"
+
+    def measure(self, lab: Lab) -> Figures:
+        """Let wrk ask; returns all common figures."""
+        running = lab.get(self.server)
+        began, cpu = time.monotonic(), running.cpu_seconds()
+        own, all_of_it = own_cpu_seconds(), machine_cpu_seconds()
+        answers = load.wrk(lab, running, self.traffic, self.connections, lab.seconds)
+        own, all_of_it = own_cpu_seconds() - own, machine_cpu_seconds() - all_of_it
+        cpu, seconds = running.cpu_seconds() - cpu, time.monotonic() - began
+        memory = running.resident_kib() / 1024
+        _verify(running, self.traffic, answers.answered)
+        return {
+            "rate": answers.answered / answers.seconds,
+            "cpu": cpu / answers.answered * 1e6,
+            "busy": cpu / answers.seconds,
+            "others": max(0.0, all_of_it - cpu - own) / seconds,
+            "p50": answers.p50,
+            "p99": answers.p99,
+            "p99.9": answers.p999,
+            "memory": memory,
+        }
+
+
+@dataclass(frozen=True)
+class Laps(Run):
+    """
+    A number of requests from this process, in laps: slower than wrk, and the same everywhere.
+
+    @ivar requests: how many.
+    """
+
+    requests: int = 16_000
+    connections: int = 64
+
+    @property
+    def name(self) -> str:
+        """The server, and behind C{@} the connections."""
+        return f"{self.server.name} @{self.connections}"
+
+    def measure(self, lab: Lab) -> Figures:
+        """Send them; returns C{cpu}."""
+        running = lab.get(self.server)
+        requests = prepare("plain").requests
+        warm_up = clients.laps(running.port, requests, self.connections, WARM_UP)
+        cpu = running.cpu_seconds()
+        answered = clients.laps(running.port, requests, self.connections, self.requests)
+        cpu = running.cpu_seconds() - cpu
+        _verify(running, "plain", warm_up + answered)
+        return {"cpu": cpu / answered * 1e6}
+
+
+@dataclass(frozen=True)
+class Handshakes(Run):
+    """New TLS connections with full handshakes and one request each."""
+
+    @property
+    def name(self) -> str:
+        """The server, and what is asked of it."""
+        return f"{self.server.name}, new connections"
+
+    def measure(self, lab: Lab) -> Figures:
+        """Open them; C{rate} is bounded by the client, so C{cpu} is what counts."""
+        running = lab.get(self.server)
+        requests = prepare("closing").requests
+        cpu, began = running.cpu_seconds(), time.monotonic()
+        answered = clients.new_tls_connections(running.port, requests, lab.seconds)
+        cpu, seconds = running.cpu_seconds() - cpu, time.monotonic() - began
+        _verify(running, "closing", answered)
+        return {"rate": answered / seconds, "cpu": cpu / answered * 1e6, "busy": cpu / seconds}
+
+
+@dataclass(frozen=True)
+class ConstantRate(Run):
+    """Requests that come whether or not earlier ones are answered."""
+
+    rate: int = 3200
+    connections: int = 64
+
+    @property
+    def name(self) -> str:
+        """The server and the rate."""
+        return f"{self.server.name}, {self.rate} requests/s"
+
+    def measure(self, lab: Lab) -> Figures:
+        """Send them; the percentiles count from when each was due."""
+        running = lab.get(self.server)
+        requests = prepare("plain").requests
+        warm_up = clients.laps(running.port, requests, self.connections, WARM_UP)
+        cpu = running.cpu_seconds()
+        times = clients.at_rate(running.port, requests, self.connections, self.rate, lab.seconds)
+        cpu = running.cpu_seconds() - cpu
+        _verify(running, "plain", warm_up + len(times))
+        times.sort()
+        return {
+            "rate": self.rate,
+            "cpu": cpu / len(times) * 1e6,
+            **{f"p{percent}": times[int(len(times) * percent / 100)] * 1e3 for percent in (50, 99, 99.9)},
+        }
+
+
+@dataclass(frozen=True)
+class SystemCalls(Run):
+    """How often it asks the kernel for something."""
+
+    connections: int = 64
+
+    @property
+    def name(self) -> str:
+        """The server, and what is counted."""
+        return f"{self.server.name}, system calls @{self.connections}"
+
+    @property
+    def once(self) -> bool:
+        """Whether one round is enough: they hardly differ."""
+        return True
+
+    def measure(self, lab: Lab) -> Figures:
+        """Count them; returns C{calls}, a request."""
+        running = lab.get(self.server)
+        requests = prepare("plain").requests
+        warm_up = clients.laps(running.port, requests, self.connections, WARM_UP)
+        with system_calls.Count(running.pid) as count:
+            answered = clients.laps(running.port, requests, self.connections, 5000)
+        _verify(running, "plain", warm_up + answered)
+        return {"calls": count.total / answered}
+
+
+@dataclass(frozen=True)
+class Memory(Run):
+    """
+    Resident memory: at rest, for each idle connection, and what is left of many requests.
+
+    @ivar requests: how many are sent to see what it keeps.
+    """
+
+    connections: int = 2000
+    requests: int = 200_000
+
+    @property
+    def name(self) -> str:
+        """The server, and what is looked at."""
+        return f"{self.server.name}, memory"
+
+    @property
+    def once(self) -> bool:
+        """Whether one round is enough: it takes long, and hardly differs."""
+        return True
+
+    def measure(self, lab: Lab) -> Figures:
+        """
+        Look at a process of its own: returns C{rest} (MiB), C{connection} and C{tls connection} (KiB each), C{growth}
+        (KiB) over C{requests}.
+        """
+        plain = replace(self.server, name=f"{self.server.name} for memory")
+        tls = replace(plain, tls="ecdsa")
+        figures = {"connection": self._idle(lab, plain), "tls connection": self._idle(lab, tls)}
+        lab.end(tls)
+        lab.end(plain)
+        figures["rest"] = self._at_rest(lab, plain) / 1024
+        figures["growth"], figures["requests"] = self._growth(lab, plain)
+        lab.end(plain)
+        return figures
+
+    def _at_rest(self, lab: Lab, server: Server) -> int:
+        running = lab.get(server)
+        requests = prepare("plain").requests
+        with clients.idle_connections(running.port, requests, WARM_UP, tls=server.tls is not None):
+            pass
+        time.sleep(0.2)
+        return running.resident_kib()
+
+    def _idle(self, lab: Lab, server: Server) -> float:
+        rest = self._at_rest(lab, server)
+        running = lab.get(server)
+        requests = prepare("plain").requests
+        with clients.idle_connections(running.port, requests, self.connections, tls=server.tls is not None):
+            time.sleep(0.2)
+            return (running.resident_kib() - rest) / self.connections
+
+    def _growth(self, lab: Lab, server: Server) -> tuple[float, float]:
+        running = lab.get(server)
+        self._send(lab, running, self.requests // 4)
+        rest = running.resident_kib()
+        sent = self._send(lab, running, self.requests)
+        return running.resident_kib() - rest, sent
+
+    def _send(self, lab: Lab, running: Running, count: int) -> int:
+        sent = 0
+        while sent < count:
+            answered = load.wrk(lab, running, "plain", 64, 1.0).answered
+            _verify(running, "plain", answered)
+            sent += answered
+        return sent

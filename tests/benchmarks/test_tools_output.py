@@ -1,0 +1,87 @@
+"""Tests for what is read from other programs: wrk, strace, proc(5) and answers of servers."""
+
+from __future__ import annotations
+
+import os
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from benchmarks import clients
+from benchmarks.load import Answers, read_answers
+from benchmarks.measure import cpu_seconds, machine_cpu_seconds, own_cpu_seconds, resident_kib, tree
+from benchmarks.system_calls import read_total
+from benchmarks.tools import Broken, Unavailable, program
+
+WRK = """\
+Running 10m test @ http://127.0.0.1:8181/
+  1 threads and 64 connections
+
+{"answered": 200, "microseconds": 500000, "refused": %d, "broken": %d, "p50": 1000.0, "p99": 2000.0, "p99.9": 3000.5}
+"""
+
+STRACE = """\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 60.00    0.300000          10     10000       100 recvfrom
+ 40.00    0.200000          10     10000           sendto
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.500000          25     20000       100 total
+"""
+
+
+class WrkTests(SynchronousTestCase):
+    """What C{replay.lua} prints."""
+
+    def test_good(self) -> None:
+        """Times come in ms and seconds."""
+        self.assertEqual(Answers(200, 0.5, 1.0, 2.0, 3.0005), read_answers(WRK % (0, 0), "x"))
+
+    def test_not_good(self) -> None:
+        """A refusal or a broken connection makes all of it worthless."""
+        for refused, broken in ((1, 0), (0, 1)):
+            self.assertRaises(Broken, read_answers, WRK % (refused, broken), "x")
+
+
+class StraceTests(SynchronousTestCase):
+    """The summary."""
+
+    def test_total(self) -> None:
+        """The number of calls, with and without errors."""
+        self.assertEqual(20000, read_total(STRACE))
+        self.assertEqual(20000, read_total(STRACE.replace("       100 total", "           total")))
+
+    def test_no_summary(self) -> None:
+        """Anything else is an error."""
+        self.assertRaises(ValueError, read_total, "")
+
+
+class AnswerTests(SynchronousTestCase):
+    """Answers on the wire."""
+
+    def test_whole(self) -> None:
+        """An answer ends by its length or its last chunk, and not before."""
+        for head, body in (
+            (b"Content-Length: 5\r\n", b"hello"),
+            (b"content-length:5\r\n", b"hello"),
+            (b"Transfer-Encoding: chunked\r\n", b"5\r\nhello\r\n0\r\n\r\n"),
+        ):
+            answer = b"HTTP/1.1 200 OK\r\n" + head + b"\r\n" + body
+            self.assertTrue(clients._is_whole(answer), answer)
+            for end in range(len(answer)):
+                self.assertFalse(clients._is_whole(answer[:end]), answer[:end])
+
+
+class ProcessTests(SynchronousTestCase):
+    """Of this very process."""
+
+    def test_figures(self) -> None:
+        """It is in its own tree, has taken time and memory, and the machine has taken more."""
+        self.assertIn(os.getpid(), tree(os.getpid()))
+        self.assertGreater(resident_kib(os.getpid()), 1000)
+        self.assertGreater(cpu_seconds(os.getpid()), 0)
+        self.assertGreater(machine_cpu_seconds(), own_cpu_seconds())
+
+    def test_missing_program(self) -> None:
+        """The package that has it is named."""
+        error = self.assertRaises(Unavailable, program, "no-such-program", "its-package")
+        self.assertIn("its-package", str(error))
