@@ -50,6 +50,7 @@ def heads(data: bytes) -> None:
     except RequestRefused:
         pass
     else:
+        assert parsed is not None, "a head that is complete is told not to be"
         _check_head(head, parsed)
     rest = rest if end else data
     whole = _fed([rest])
@@ -71,7 +72,7 @@ def _check_head(head: bytes, parsed: RequestHead) -> None:
         name, colon, value = text.partition(b":")
         assert colon and _NAME.fullmatch(name), text
         expected.append((name.lower(), value.strip(b" \t")))
-    assert expected == parsed.headers, (expected, parsed.headers)
+    assert expected == list(parsed.headers), (expected, list(parsed.headers))
     assert parsed.http_1_0 or sum(name == b"host" for name, _ in expected) == 1
     lengths = [value for name, value in expected if name in (b"content-length", b"transfer-encoding")]
     assert len(lengths) <= 1, lengths

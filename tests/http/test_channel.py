@@ -20,7 +20,7 @@ from tests.http.wire import Wire, post
 from webhookrx.config.settings import Limits
 from webhookrx.errors import NotStored
 from webhookrx.http.answers import RETRY_AFTER
-from webhookrx.http.channel import DISCARDED_BODY
+from webhookrx.http.body import DISCARDED_BODY
 from webhookrx.testing import RecordingConsumer
 
 

@@ -41,7 +41,7 @@ SERVER = b"webhookrx"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, eq=False):
     """
     What is said to a sender, without what depends on the connection.
 
@@ -92,7 +92,7 @@ class AnswerWriter:
     """
 
     def __init__(self) -> None:
-        self._ready: dict[tuple[Answer, int], bytes] = {}
+        self._ready: list[dict[Answer, bytes]] = [{} for _ in CONNECTION_LINES]
         self._second = 0
         self.date = b""
 
@@ -101,20 +101,17 @@ class AnswerWriter:
         if int(wall_clock) != self._second:
             self._second = int(wall_clock)
             self.date = formatdate(wall_clock, usegmt=True).encode("ascii")
-            self._ready.clear()
+            for ready in self._ready:
+                ready.clear()
 
     def bytes_of(self, answer: Answer, connection: int) -> bytes:
         """Return the whole answer; C{connection} is L{KEEP}, L{KEEP_1_0} or L{CLOSE}, by TLS and L{OVER_TLS} more."""
-        key = (answer, connection)
+        ready = self._ready[connection]
         try:
-            return self._ready[key]
+            return ready[answer]
         except KeyError:
-            written = self._ready[key] = self._write(answer, CONNECTION_LINES[connection])
+            written = ready[answer] = self._write(answer, CONNECTION_LINES[connection])
             return written
-
-    def head_of(self, answer: Answer, connection: int) -> bytes:
-        """Return the answer to a C{HEAD} request: all but the body."""
-        return self.bytes_of(answer, connection)[: -len(answer.body)]
 
     def _write(self, answer: Answer, connection: bytes) -> bytes:
         parts: Sequence[bytes] = (

@@ -1,14 +1,13 @@
 """
 Bodies as they come from the wire: of a known size, chunked, or to be thrown away.
 
-Each has C{feed(data)}, which returns what follows the body once it is complete, else None; C{size}, the bytes of data
-so far; and C{take()}, the data.
+Each has C{feed(data)}, which returns what follows the body once it is complete, else None. Those that are wanted have
+C{size}, the bytes of data so far, and C{take()}, the data.
 """
 
 from __future__ import annotations
 
 from io import BytesIO
-from typing import TypeAlias
 
 import httptools
 
@@ -16,6 +15,8 @@ from webhookrx.errors import BAD_REQUEST, RequestRefused
 
 _HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 _END = b"\r\n\r\n"
+#: A refused body of up to so many bytes is read to its end, so that the connection can stay.
+DISCARDED_BODY = 64 * 1024
 #: Bytes of chunk sizes, extensions and trailers, over what the data itself needs at one byte a chunk.
 _OVERHEAD = 64 * 1024
 
@@ -65,10 +66,9 @@ class DiscardedBody:
     @param length: bytes of it, at least one.
     """
 
-    __slots__ = ("_left", "size")
+    __slots__ = ("_left",)
 
     def __init__(self, length: int) -> None:
-        self.size = 0
         self._left = length
 
     def feed(self, data: bytes) -> bytes | None:
@@ -77,9 +77,8 @@ class DiscardedBody:
         self._left -= len(data)
         return rest
 
-    def take(self) -> bytes:
-        """There is nothing to take."""
-        return b""
+    def forget(self) -> None:
+        """It was never counted, see L{webhookrx.http.counted_body.CountedBody.forget}."""
 
 
 class ChunkedBody:
@@ -145,6 +144,3 @@ class ChunkedBody:
         found = data.find(_END, start)
         # Overlapping ends, as in CR LF CR LF CR LF, matter only inside data, where a stop is harmless.
         return len(data) if found < 0 else found + len(_END)
-
-
-Body: TypeAlias = SizedBody | ChunkedBody | DiscardedBody

@@ -27,23 +27,20 @@ from webhookrx.errors import (
     RequestRefused,
 )
 from webhookrx.http.answers import CLOSE, CONTINUE, FAILED, KEEP, KEEP_1_0, OVER_TLS, Answer, refusal, refusal_now
-from webhookrx.http.body import Body, ChunkedBody, DiscardedBody, SizedBody
-from webhookrx.http.connection import Connection, State
+from webhookrx.http.body import DISCARDED_BODY, DiscardedBody
+from webhookrx.http.connection import ANSWER, BODY, CLOSING, HEAD, LINGER, Connection
+from webhookrx.http.counted_body import SMALL_BODY, CountedBody
 from webhookrx.http.exchange import Exchange
-from webhookrx.http.head import RequestHead, check_beginning, parse_head
+from webhookrx.http.head import RequestHead, parse_head
+from webhookrx.http.head_grammar import check_beginning
 from webhookrx.http.request import Request
-from webhookrx.intake import Refused
 from webhookrx.request.received import Head
 
 if TYPE_CHECKING:
-    from webhookrx.http.interfaces import IReceiver
     from webhookrx.http.site import Site
 
-#: A refused body of up to so many bytes is read to its end, so that the connection can stay.
-DISCARDED_BODY = 64 * 1024
-
-#: A body of up to so many bytes finds room where larger ones find none any more.
-SMALL_BODY = 64 * 1024
+#: So many requests that one sender has pipelined are answered before it is the turn of the others.
+REQUESTS_A_TURN = 32
 
 _BLANK_LINES = re.compile(rb"\A(?:\r\n)+")
 
@@ -59,49 +56,56 @@ class HTTPChannel(Connection):
         self._first = True
         self._scanned = 0
         self._head: RequestHead | None = None
-        self._body: Body | None = None
-        self._reserved = 0
-        self._asked: Head | None = None
-        self._current: Exchange | Request | None = None
-        self._receiver: IReceiver | None = None
+        self._keep = False  # whether the connection may stay after the request that is under way
+        self._kept_word = KEEP
+        self._body: CountedBody | DiscardedBody | None = None
+        self._exchange: Exchange | None = None
+        self._request: Request | None = None
 
     # -- bytes in ------------------------------------------------------------------------------------------------
 
     def dataReceived(self, data: bytes) -> None:
         """See L{twisted.internet.interfaces.IProtocol.dataReceived}."""
         state = self._state
-        if state is State.HEAD or state is State.BODY:
+        if state is HEAD or state is BODY:
             if self._pending:
                 data = self._pending + data
                 self._pending = b""
             self._advance(data)
-        elif state is State.ANSWER:
+        elif state is ANSWER:
             self._pending += data
             self._update_reading()
-        elif state is State.LINGER:
+        elif state is LINGER:
             self._heard_after_the_end()
 
     def _advance(self, data: bytes) -> None:
-        """Take as many requests from C{data} as are there and may be taken."""
+        """Take as many requests from C{data} as are there and may be taken now."""
         self._advancing = True
         rest: bytes | None = data
+        taken = 0
         try:
             while rest:
+                state = self._state
                 if self._blocked:
                     self._pending = rest  # the sender is to take its answers first
                     break
-                if self._state is State.HEAD:
+                if state is HEAD:
+                    if taken == REQUESTS_A_TURN and self.site.later is not None:
+                        self._state = ANSWER
+                        self.site.later(self.next_turn)
+                        continue
+                    taken += 1
                     rest = self._take_head(rest)
-                elif self._state is State.BODY:
+                elif state is BODY:
                     rest = self._take_body(rest)
                 else:
-                    if self._state is State.ANSWER:
+                    if state is ANSWER:
                         self._pending = rest
                         self._update_reading()
                     break
         except Exception:
             self.site.traffic.failed("A request could not be read.", Failure())
-            if self._state is State.HEAD or self._state is State.BODY:
+            if self._state is HEAD or self._state is BODY:
                 self._refuse(None, INTERNAL_ERROR, INTERNAL_ERROR.detail)
             else:
                 self.abort()
@@ -110,71 +114,80 @@ class HTTPChannel(Connection):
 
     def _take_head(self, data: bytes) -> bytes | None:
         """Return what follows the head; None when it is not complete or the connection is done."""
-        if not self._begun and not self._begin():
+        site = self.site
+        limits = site.limits
+        if self._first and not self._begun and not site.knows_peers_at_once and not self.meet_peer():
             return None
-        limits = self.site.limits
-        if self._scanned == 0 and data.startswith(b"\r\n"):  # RFC 9112 §2.2
+        scanned = self._scanned
+        if scanned == 0 and data.startswith(b"\r\n"):  # RFC 9112 §2.2
             data = _BLANK_LINES.sub(b"", data, count=1)
-        end = data.find(b"\r\n\r\n", self._scanned)
+        head = None
         try:
-            if end < 0:
-                if data and data != b"\r":
-                    check_beginning(data, limits.target, limits.header_block)
-                    self._scanned = max(0, len(data) - 3)
-                self._pending = data
+            if scanned == 0 or data.find(b"\r\n\r\n", scanned) >= 0:
+                head = parse_head(data, self.secure, limits.target, limits.header_block, limits.headers)
+            if head is None:
+                self._wait_for_head(data)
                 return None
-            self._scanned = 0
-            head = parse_head(
-                data[: end + 4],
-                secure=self.secure,
-                target_limit=limits.target,
-                block_limit=limits.header_block,
-                count_limit=limits.headers,
-            )
         except RequestRefused as refused:
             return self._refuse(None, refused.reason, refused.detail)
-        return self._dispatch(head, data[end + 4 :])
+        self._scanned = 0
+        return self._dispatch(head, data)
 
-    def _begin(self) -> bool:
-        """The first byte of a request is here; False when the connection is done."""
-        self._begun = True
-        if not self._first:  # the first request's time began with the connection
-            self._allow(self.site.limits.header_time)
-        elif not self.site.knows_peers_at_once:
-            self._learn_peer()
-            if not self.site.admits_peer(self):
-                self.one_too_many()
-                return False
-        return True
+    def _wait_for_head(self, data: bytes) -> None:
+        """Keep the beginning of a head, unless nothing can become of it."""
+        limits = self.site.limits
+        if not self._begun:
+            self._begun = True
+            if not self._first:  # the first request's time began with the connection
+                self._allow(limits.header_time)
+        if data and data != b"\r":
+            check_beginning(data, limits.target, limits.header_block)
+            self._scanned = max(0, len(data) - 3)
+        self._pending = data
 
-    def _dispatch(self, parsed: RequestHead, rest: bytes) -> bytes | None:
-        """Judge the head; return what follows it, None when the connection is done."""
+    def _dispatch(self, parsed: RequestHead, data: bytes) -> bytes | None:
+        """Judge the head that C{data} begins with; return what follows it, None when the connection is done."""
+        site = self.site
         self._head = parsed
-        path, _, query = parsed.target.partition(b"?")
-        head = Head(parsed.method, path, query, parsed.headers, self.peer_ip, self.peer_port, self.secure)
-        self._asked = head
-        verdict = self.site.dispatch(head)
-        if isinstance(verdict, Refused):
-            return self._refuse(parsed, verdict.reason, verdict.detail, rest, verdict.source)
-        if verdict is not None:
-            self._receiver, admission = verdict
-            self._current = Exchange(self, head, admission)
+        self._keep = parsed.keep_alive
+        self._kept_word = KEEP_1_0 if parsed.http_1_0 else KEEP
+        start, length = parsed.size, parsed.content_length
+        head = Head(
+            parsed.method,
+            parsed.path,
+            parsed.query or b"",
+            parsed.headers,
+            self.peer_ip,
+            self.peer_port,
+            self.secure,
+            parsed.notable,
+        )
+        verdict = site.dispatch(head)
+        if isinstance(verdict, tuple):
+            receiver, admission = verdict
+            self._exchange = Exchange(self, head, receiver, admission)
+        elif verdict is not None:
+            return self._refuse(parsed, verdict.reason, verdict.detail, data[start:], verdict.source)
         if parsed.expects_other:
-            return self._refuse(parsed, BAD_EXPECTATION, BAD_EXPECTATION.detail, rest)
-        length = parsed.content_length
-        if length is not None and length > self.site.limits.body:
-            return self._refuse(parsed, BODY_TOO_LARGE, BODY_TOO_LARGE.detail, rest)
-        if self.site.draining:
-            return self._refuse(parsed, DRAINING, DRAINING.detail, rest)
-        size = parsed.size_to_come(len(rest))
+            return self._refuse(parsed, BAD_EXPECTATION, BAD_EXPECTATION.detail, data[start:])
+        if length is not None and length > site.limits.body:
+            return self._refuse(parsed, BODY_TOO_LARGE, BODY_TOO_LARGE.detail, data[start:])
+        if site.draining:
+            return self._refuse(parsed, DRAINING, DRAINING.detail, data[start:])
+        size = parsed.size_to_come(len(data) - start)
         # Asked before a message is made of it, too: with too much to do, a refusal must cost next to nothing.
-        if (size or verdict is not None) and not self.site.consumer.has_room(size, small=size <= SMALL_BODY):
-            return self._refuse(parsed, NO_ROOM, NO_ROOM.detail, rest)
-        if length is not None and len(rest) >= length:
-            self._complete(rest[:length])
-            return rest[length:]
-        self._body = ChunkedBody() if length is None else SizedBody(length)
-        self._state = State.BODY
+        if (size or verdict is not None) and not site.consumer.has_room(size, small=size <= SMALL_BODY):
+            return self._refuse(parsed, NO_ROOM, NO_ROOM.detail, data[start:])
+        if length is not None and not size:
+            end = start + length
+            self._complete(data[start:end])
+            return data[end:]
+        return self._await_body(parsed, data[start:])
+
+    def _await_body(self, parsed: RequestHead, rest: bytes) -> bytes:
+        """Read a body from now on, beginning with C{rest}."""
+        self._body = CountedBody(parsed.content_length, self.site.limits.body, self.site.consumer)
+        self._state = BODY
         self._allow(self.site.limits.body_time)
         if parsed.expects_continue and not rest:
             self.transport.write(CONTINUE)
@@ -188,59 +201,47 @@ class HTTPChannel(Connection):
             rest = body.feed(data)
         except RequestRefused as refused:
             return self._refuse(self._head, refused.reason, refused.detail)
-        if body.size > self.site.limits.body:
-            return self._refuse(self._head, BODY_TOO_LARGE, BODY_TOO_LARGE.detail)
-        if rest is None:
-            # Only what has come is counted: who announces much and sends little takes no room from others.
-            if body.size > self._reserved and not self._reserve(body.size):
-                return self._refuse(self._head, NO_ROOM, NO_ROOM.detail)
-        elif isinstance(body, DiscardedBody):
-            self._request_done(True)
-        else:
-            self._complete(body.take())
+        if rest is not None:
+            self._body = None
+            if isinstance(body, DiscardedBody):
+                self._request_done(True)
+            else:
+                self._complete(body.take())  # from here on the message is counted instead
         return rest
 
-    def _reserve(self, size: int) -> bool:
-        """Have so many bytes of the body counted in all."""
-        parsed = self._head
-        small = (size if parsed is None or parsed.content_length is None else parsed.content_length) <= SMALL_BODY
-        if not self.site.consumer.reserve(size - self._reserved, small=small):
-            return False
-        self._reserved = size
-        return True
-
     def _forget_body(self) -> None:
-        self._body = None
-        if self._reserved:
-            self.site.consumer.release(self._reserved)
-            self._reserved = 0
+        body, self._body = self._body, None
+        if body is not None:
+            body.forget()
 
     # -- answers out ---------------------------------------------------------------------------------------------
 
     def _complete(self, body: bytes) -> None:
         """The request is all there: hand it over."""
-        self._state = State.ANSWER
-        self._allow(self.site.limits.answer_time)
-        self._forget_body()  # from here on the message is counted instead
-        exchange = self._current
+        site = self.site
+        now = site.clock()
+        self._state = ANSWER
+        if not self._blocked:
+            self.deadline = now + site.limits.answer_time
+        exchange = self._exchange
         try:
-            if isinstance(exchange, Exchange):
-                assert self._receiver is not None
-                self._receiver.receive(exchange, body)
+            if exchange is not None:
+                exchange.began = now
+                exchange.receiver.receive(exchange, body)
             else:
                 assert self._head is not None
-                self._current = Request.from_parts(self, self._head, body)
-                self._current.serve(self._head)
+                self._request = Request.from_parts(self, self._head, body)
+                self._request.serve(self._head)
         except Exception:
-            self.site.traffic.failed("A request could not be judged.", Failure())
-            if not isinstance(exchange, Exchange):
+            site.traffic.failed("A request could not be judged.", Failure())
+            if exchange is None:
                 self.abort()
             elif self.answer(exchange, FAILED):
-                self._tell_refusal(INTERNAL_ERROR, INTERNAL_ERROR.detail, exchange.head, exchange.source)
+                self._report(INTERNAL_ERROR, INTERNAL_ERROR.detail, exchange.head, exchange.source)
 
     def answer(self, exchange: Exchange, answer: Answer) -> bool:
         """Answer the request that is under way; an answer to another one comes too late, is dropped, and is False."""
-        if exchange is not self._current:
+        if exchange is not self._exchange:
             return False
         keep = self.keeps_alive
         self._send(answer, keep)
@@ -249,7 +250,7 @@ class HTTPChannel(Connection):
 
     def request_done(self, request: Request | None) -> None:
         """A stock request has been answered in full; None: it was answered in its place."""
-        if request is None or request is self._current:
+        if request is None or request is self._request:
             self._request_done(self.keeps_alive)
 
     def answer_goes_on(self) -> None:
@@ -260,41 +261,41 @@ class HTTPChannel(Connection):
     def keeps_alive(self) -> bool:
         """Whether the connection stays after the request that is under way."""
         site = self.site
-        return self._head is not None and self._head.keep_alive and not (site.draining or site.finishing)
+        return self._keep and not (site.draining or site.finishing)
 
     def close_after_this(self) -> None:
         """The request that is under way is the last one here."""
-        if self._head is not None:
-            self._head.keep_alive = False
+        self._keep = False
 
     def connection_word(self, keep: bool) -> int:
         """What the answer to the request that is under way says of the connection, if it is kept or not."""
-        http_1_0 = self._head is not None and self._head.http_1_0
-        word = CLOSE if not keep else KEEP_1_0 if http_1_0 else KEEP
+        word = self._kept_word if keep else CLOSE
         return word + OVER_TLS if self.secure else word
 
     def _send(self, answer: Answer, keep: bool) -> None:
-        answers, word = self.site.answers, self.connection_word(keep)
-        if self._head is not None and self._head.method == b"HEAD":
-            self.transport.write(answers.head_of(answer, word))
-        else:
-            self.transport.write(answers.bytes_of(answer, word))
+        head = self._head
+        written = self.site.answers.bytes_of(answer, self.connection_word(keep))
+        if head is not None and head.method == b"HEAD":
+            written = written[: -len(answer.body)]
+        self.transport.write(written)
 
     def _request_done(self, keep: bool) -> None:
         """Turn to the next request, or away."""
-        self._current = None
-        self._receiver = None
-        self._asked = None
-        self._body = None
+        self._exchange = None
+        self._request = None
         if not keep:
             self._close()
             return
-        self._state = State.HEAD
+        site = self.site
+        self._state = HEAD
         self._begun = False
         self._first = False
         self._head = None
-        self._allow_idling()
-        if not self._advancing:
+        self._idle_since = now = site.clock()
+        if not self._blocked:  # the answer is to be taken first
+            limits = site.limits
+            self.deadline = now + (limits.answer_time if limits.answer_time < limits.idle_time else limits.idle_time)
+        if not self._advancing and (self._pending or self._ended or not self._reading):
             self.go_on()
 
     def go_on(self) -> None:
@@ -306,7 +307,7 @@ class HTTPChannel(Connection):
             self.sender_ended()
         self._update_reading()
 
-    def _tell_refusal(self, reason: Reason, detail: str, asked: Head | None = None, source: str = "") -> None:
+    def _report(self, reason: Reason, detail: str, asked: RequestHead | Head | None = None, source: str = "") -> None:
         method, path = (asked.method, asked.path) if asked is not None else (b"", b"")
         self.site.traffic.refused(reason, detail, self.peer_text, method, path, source)
 
@@ -320,26 +321,26 @@ class HTTPChannel(Connection):
         @param source: who refuses it, when that is not who has admitted it.
         @return: see L{_take_head}.
         """
-        current = self._current
-        self._tell_refusal(reason, detail, self._asked, current.source if isinstance(current, Exchange) else source)
+        exchange, self._exchange = self._exchange, None
+        self._report(reason, detail, self._head, source if exchange is None else exchange.source)
         self._head = parsed
-        body_to_come = parsed is None or self._state is State.BODY or parsed.has_body
+        self._keep = parsed is not None and self._keep
+        body_to_come = parsed is None or self._state is BODY or parsed.has_body
         keep = (
             parsed is not None
-            and self._state is State.HEAD
+            and self._state is HEAD
             and self.keeps_alive
             and parsed.content_length is not None
             and parsed.content_length <= DISCARDED_BODY
             and not (parsed.expects_continue or parsed.expects_other)
         )
-        self._current = None
         self._forget_body()
         self._send(refusal_now(reason, detail, self.site.consumer), keep)
         if not keep:
             self._close(linger=body_to_come or bool(rest))
             return None
         if parsed is not None and parsed.content_length:
-            self._state = State.BODY
+            self._state = BODY
             self._body = DiscardedBody(parsed.content_length)
             self._allow(self.site.limits.body_time)
         else:
@@ -351,7 +352,7 @@ class HTTPChannel(Connection):
     def one_too_many(self) -> None:
         """See L{Connection.one_too_many}: it is told so, and not waited for."""
         detail = TOO_MANY_CONNECTIONS.detail
-        self._tell_refusal(TOO_MANY_CONNECTIONS, detail)
+        self._report(TOO_MANY_CONNECTIONS, detail)
         self._send(refusal(TOO_MANY_CONNECTIONS, detail), False)
         self._close()
 
@@ -359,39 +360,40 @@ class HTTPChannel(Connection):
         """See L{Connection.sender_ended}: what is complete is answered, what is not never will be."""
         if self._blocked:
             pass  # what is complete is answered once the answers before it have been taken
-        elif self._state is State.ANSWER:
-            if isinstance(self._current, Request):
+        elif self._state is ANSWER:
+            if self._request is not None:
                 self.abort()  # a stock resource hears of it as under C{twisted.web}'s own channel
-        elif isinstance(self._body, DiscardedBody) or not (self._state is State.BODY or self._begun):
+        elif isinstance(self._body, DiscardedBody) or not (self._state is BODY or self._begun):
             self._close()
-        elif self._state is not State.CLOSING:
+        elif self._state is not CLOSING:
             self._refuse(self._head, BAD_REQUEST, "The sender ended the connection within a request.")
 
     def too_slow(self) -> None:
         """See L{Connection.too_slow}."""
-        if self._state is State.ANSWER:
+        if self._state is ANSWER:
             self._answer_is_late()
         elif isinstance(self._body, DiscardedBody):
             self._close()
-        elif self._state is State.BODY or self._begun:
+        elif self._state is BODY or self._begun:
             self._refuse(self._head, TIMEOUT, TIMEOUT.detail)
         else:
             self._idled()
 
     def _answer_is_late(self) -> None:
-        exchange = self._current
-        if not isinstance(exchange, Exchange):
+        exchange = self._exchange
+        if exchange is None:
             self.abort()
             return
         self.close_after_this()
         detail = "The message could not be made safe in time; it may still be."
-        self._tell_refusal(NOT_STORED, detail, exchange.head, exchange.source)
+        self._report(NOT_STORED, detail, exchange.head, exchange.source)
         self.answer(exchange, refusal(NOT_STORED, detail))
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """See L{twisted.internet.interfaces.IProtocol.connectionLost}."""
-        current, self._current = self._current, None
+        request, self._request = self._request, None
+        self._exchange = None
         self._forget_body()
         super().connectionLost(reason)
-        if isinstance(current, Request):
-            current.lost(reason)
+        if request is not None:
+            request.lost(reason)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: Seconds without a byte, and in all, that we listen on after the last answer (as nginx does).
 LINGER_IDLE = 2.0
-LINGER = 30.0
+LINGER_IN_ALL = 30.0
 
 
 class State(IntEnum):
@@ -41,10 +41,14 @@ class State(IntEnum):
     HEAD = 0
     BODY = 1
     ANSWER = 2
-    """The request is in other hands; what the sender pipelines waits."""
+    """The request is in other hands, or it is the turn of others; what the sender pipelines waits."""
     LINGER = 3
     """The last answer is out; what still comes is thrown away."""
     CLOSING = 4
+
+
+# Looked up several times a request.
+HEAD, BODY, ANSWER, LINGER, CLOSING = State
 
 
 @implementer(IHalfCloseableProtocol, IHandshakeListener, IPushProducer)
@@ -69,7 +73,7 @@ class Connection(Protocol):
         self.secure = False
         self.peer_ip = ""
         self.peer_port: int | None = None
-        self._state = State.HEAD
+        self._state = HEAD
         self._begun = False  # whether a byte of the next request is here
         self._pending = b""
         self._blocked = False
@@ -77,7 +81,7 @@ class Connection(Protocol):
         self._ended = False  # whether the sender has said that no more comes
         self._handshaken = False
         self._linger_end = 0.0
-        self._idle_end = 0.0
+        self._idle_since = float("-inf")
 
     # -- beginning -----------------------------------------------------------------------------------------------
 
@@ -117,6 +121,14 @@ class Connection(Protocol):
         self.peer_ip = (normal_ip(host) if host else None) or "127.0.0.1"
         self.peer_port = getattr(peer, "port", None)
 
+    def meet_peer(self) -> bool:
+        """The first byte is here, and with it whose connection it is; False when it is one too many."""
+        self._learn_peer()
+        if self.site.admits_peer(self):
+            return True
+        self.one_too_many()
+        return False
+
     # -- flow control --------------------------------------------------------------------------------------------
 
     def pauseProducing(self) -> None:
@@ -129,7 +141,7 @@ class Connection(Protocol):
         """The sender has taken its answers."""
         self._blocked = False
         limits = self.site.limits
-        if self._state is State.HEAD:
+        if self._state is HEAD:
             self._allow(limits.header_time if self._begun else limits.idle_time)
         else:
             self._allow(limits.answer_time)
@@ -138,6 +150,12 @@ class Connection(Protocol):
     def go_on(self) -> None:
         """Take up what was left while the sender did not take its answers."""
         raise NotImplementedError
+
+    def next_turn(self) -> None:
+        """The others had their turn."""
+        if self._state is ANSWER:  # else the connection has ended
+            self._state = HEAD
+            self.go_on()
 
     def producer_replaced(self) -> None:
         """A resource writes at its own pace now, and is paused and resumed in our place."""
@@ -149,7 +167,7 @@ class Connection(Protocol):
 
     def paused_for(self, seconds: float) -> None:
         """Reading was off for all connections for so long; senders don't pay for it."""
-        if self._state is State.HEAD or self._state is State.BODY:
+        if self._state is HEAD or self._state is BODY:
             self.deadline += seconds
         self._update_reading()
 
@@ -158,20 +176,13 @@ class Connection(Protocol):
         if not self._blocked:
             self.deadline = self.site.clock() + seconds
 
-    def _allow_idling(self) -> None:
-        """Wait for the next request; but first for the sender to take the last answer."""
-        limits = self.site.limits
-        now = self.site.clock()
-        self._idle_end = now + limits.idle_time
-        if not self._blocked:
-            self.deadline = now + min(limits.idle_time, limits.answer_time)
-
     def _idled(self) -> None:
-        """The deadline has passed between two requests."""
+        """The deadline has passed between two requests: that for the last answer to be taken, or that for the next."""
+        end = self._idle_since + self.site.limits.idle_time
         if self._untaken():
             self.abort()
-        elif self.site.clock() < self._idle_end:
-            self.deadline = self._idle_end
+        elif self.site.clock() < end:
+            self.deadline = end
         else:
             self._close()
 
@@ -188,10 +199,8 @@ class Connection(Protocol):
         return int.from_bytes(waiting, sys.byteorder)
 
     def _update_reading(self) -> None:
-        reading = not (
-            self._ended or self._blocked or self.site.paused or (self._state is State.ANSWER and self._pending)
-        )
-        if reading != self._reading and self._state is not State.CLOSING:
+        reading = not (self._ended or self._blocked or self.site.paused or (self._state is ANSWER and self._pending))
+        if reading != self._reading and self._state is not CLOSING:
             self._reading = reading
             producer = cast(IPushProducer, self.transport)
             if reading:
@@ -203,25 +212,25 @@ class Connection(Protocol):
 
     def expired(self) -> None:
         """The deadline has passed."""
-        if self._state is State.CLOSING or self._blocked:
+        if self._state is CLOSING or self._blocked:
             self.abort()
         elif self.secure and not self._handshaken:
             self._handshake_failed(Failure(TimeoutError()))
             self.abort()
-        elif self._state is State.LINGER:
+        elif self._state is LINGER:
             self._close()
         else:
             self.too_slow()
 
     def drain(self) -> None:
         """Finish what is under way and close; an idle connection closes now."""
-        if self._state is State.HEAD and not self._begun:
+        if self._state is HEAD and not self._begun:
             self._close()
 
     @property
     def busy(self) -> bool:
         """Whether a request is under way, or its answer not yet taken."""
-        return self._state is not State.HEAD or self._begun
+        return self._state is not HEAD or self._begun
 
     def readConnectionLost(self) -> None:
         """
@@ -230,9 +239,9 @@ class Connection(Protocol):
         See L{IHalfCloseableProtocol.readConnectionLost}.
         """
         self._ended = True
-        if self._state is State.LINGER:
+        if self._state is LINGER:
             self._close()
-        elif self._state is not State.CLOSING:
+        elif self._state is not CLOSING:
             self.sender_ended()
 
     def writeConnectionLost(self) -> None:
@@ -252,7 +261,7 @@ class Connection(Protocol):
 
     def abort(self) -> None:
         """Close without another word."""
-        self._state = State.CLOSING
+        self._state = CLOSING
         self.deadline = float("inf")
         self.transport.abortConnection()
 
@@ -267,27 +276,27 @@ class Connection(Protocol):
             its answer; so what it says is thrown away for a moment first.
         """
         now = self.site.clock()
-        lingered = self._state is State.LINGER
+        lingered = self._state is LINGER
         unread = not self._ended and (linger or bool(self._pending))
         self._pending = b""
         if not lingered:
             cast(IConsumer, self.transport).unregisterProducer()
         if unread and not lingered:
-            self._state = State.LINGER
-            self._linger_end = now + LINGER
+            self._state = LINGER
+            self._linger_end = now + LINGER_IN_ALL
             self.deadline = now + LINGER_IDLE
             self._blocked = False
             self._update_reading()
             if not self.secure:
                 self.transport.loseWriteConnection()
         else:
-            self._state = State.CLOSING
+            self._state = CLOSING
             self.deadline = now + self.site.limits.answer_time
             self.transport.loseConnection()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """See L{twisted.internet.interfaces.IProtocol.connectionLost}."""
-        was_ours, self._state = self._state is State.CLOSING, State.CLOSING
+        was_ours, self._state = self._state is CLOSING, CLOSING
         self._pending = b""
         self.site.closed(self)
         if self.secure and not self._handshaken and not was_ours:

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from zope.interface import implementer
 
+from webhookrx.errors import NotStored
 from webhookrx.http.answers import Answer
-from webhookrx.http.interfaces import IExchange
+from webhookrx.http.interfaces import IExchange, IReceiver
 from webhookrx.intake import Admission
 from webhookrx.request.received import Head
 
@@ -18,22 +20,27 @@ if TYPE_CHECKING:
 
 
 @implementer(IExchange)
-class Exchange:
+class Exchange(msgspec.Struct, eq=False):
     """
     A request on a L{webhookrx.http.channel.HTTPChannel}.
+
+    @ivar receiver: who takes it, and is told of its acknowledgement.
     """
 
-    __slots__ = ("admission", "channel", "head")
-
-    def __init__(self, channel: HTTPChannel, head: Head, admission: Admission) -> None:
-        self.channel = channel
-        self.head = head
-        self.admission = admission
+    channel: HTTPChannel
+    head: Head
+    receiver: IReceiver
+    admission: Admission
+    began: float = 0.0
 
     @property
     def source(self) -> str:
         """The name of the source that has admitted it."""
         return self.admission.rules.name
+
+    def __call__(self, error: NotStored | None) -> None:
+        """See L{IExchange.__call__}."""
+        self.receiver.acknowledged(self, error)
 
     def answer(self, answer: Answer) -> bool:
         """See L{IExchange.answer}."""

@@ -1,16 +1,18 @@
 """
 The head of a request, from its bytes to checked values.
 
-llhttp reads the grammar (RFC 9112) in its strict mode. What it lets through and we don't is checked here, so that
-nobody in front of us can see another request than we do: one C{Host}, one C{Transfer-Encoding: chunked} and only on
-HTTP/1.1, one blank between the parts of the request line, a target without fragment, and no version but 1.0 and 1.1.
+Two expressions read it. The first is the grammar: what doesn't match is refused. The second picks out the few lines
+that say where the request ends and what the decision asks for most; all others are taken apart when somebody asks.
+
+What the grammar lets through and we don't is checked here: there is one C{Host}, and at most one C{Content-Length} or
+one C{Transfer-Encoding: chunked}, that only on HTTP/1.1.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 
-import httptools
 import msgspec
 
 from webhookrx.errors import (
@@ -19,26 +21,46 @@ from webhookrx.errors import (
     TARGET_TOO_LONG,
     RequestRefused,
 )
+from webhookrx.http.head_grammar import grammar, refusal_of
+from webhookrx.request.received import NOTABLE
 
-#: RFC 9110 §5.6.2. Longer methods than 32 bytes are nobody's.
-_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}"
-_METHOD = re.compile(_TOKEN + rb"(?= )")
-_METHOD_BEGIN = re.compile(_TOKEN + rb"(?: |\Z)")
-#: RFC 3986 without the fragment; the few visible characters that it leaves out are common and harmless.
-_TARGET = re.compile(rb"[\x21\x22\x24-\x7e]+")
+#: Name, and value with the white space around it, of lines that match the grammar.
+_WEIGHTY = re.compile(
+    rb"\n(host|con(?:tent-length|nection)|transfer-encoding|expect|%b):(.*+)" % b"|".join(sorted(NOTABLE)),
+    re.IGNORECASE,
+)
+
 _AUTHORITY = rb"(?:[A-Za-z0-9._~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?"
 _HOST = re.compile(_AUTHORITY)
-_ABSOLUTE = re.compile(rb"(https?)://(" + _AUTHORITY + rb")(/.*|\?.*)?", re.IGNORECASE)
+_ABSOLUTE = re.compile(rb"(https?)://(" + _AUTHORITY + rb")(/[^?]*)?(?:\?(.*))?", re.IGNORECASE)
 
-_FRAMING = frozenset([b"host", b"content-length", b"transfer-encoding", b"connection", b"expect"])
+_NOTHING: dict[bytes, list[bytes]] = {}
 
 
-class RequestHead(msgspec.Struct):
+class HeaderLines(msgspec.Struct, frozen=True, gc=False):
+    """
+    The header lines of a well-formed head: lower-case name, value without white space around it; in the order of the
+    wire. They are taken apart each time that somebody goes through them.
+
+    @ivar block: the head, its request line included.
+    """
+
+    block: bytes
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        for line in self.block.split(b"\r\n")[1:-2]:
+            name, _, value = line.partition(b":")
+            yield name.lower(), value.strip()
+
+
+class RequestHead(msgspec.Struct, frozen=True, gc=False):
     """
     What the channel needs to know of a request.
 
-    @ivar target: origin-form or C{*}; an absolute-form is brought to it.
-    @ivar headers: lower-case name, value without white space around it; in the order of the wire.
+    @ivar size: bytes of the head.
+    @ivar path: of the target, see L{webhookrx.request.received.Head.path}.
+    @ivar query: what follows the target's question mark; None when there is none.
+    @ivar notable: see L{webhookrx.request.received.Head.notable}.
     @ivar content_length: bytes of the body; None when it is chunked.
     @ivar keep_alive: whether the connection may serve another request.
     @ivar http_1_0: whether the sender speaks HTTP/1.0.
@@ -46,14 +68,22 @@ class RequestHead(msgspec.Struct):
     @ivar expects_other: whether it expects anything else.
     """
 
+    size: int
     method: bytes
-    target: bytes
-    headers: list[tuple[bytes, bytes]]
+    path: bytes
+    query: bytes | None
+    headers: HeaderLines
+    notable: Mapping[bytes, list[bytes]]
     content_length: int | None
     keep_alive: bool
     http_1_0: bool
     expects_continue: bool
     expects_other: bool
+
+    @property
+    def target(self) -> bytes:
+        """Origin-form or C{*}; an absolute-form is brought to it."""
+        return self.path if self.query is None else self.path + b"?" + self.query
 
     @property
     def has_body(self) -> bool:
@@ -72,144 +102,100 @@ class RequestHead(msgspec.Struct):
         return length if here < length else 0
 
 
-class _Collector:
-    """Takes llhttp's callbacks for one head."""
-
-    __slots__ = ("headers", "target")
-
-    def __init__(self) -> None:
-        self.target = b""
-        self.headers: list[tuple[bytes, bytes]] = []
-
-    def on_url(self, url: bytes) -> None:
-        self.target += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        # llhttp strips white space in front of a value and keeps what follows it.
-        self.headers.append((name.lower(), value.rstrip(b" \t")))
-
-
-def check_beginning(data: bytes, target_limit: int, block_limit: int) -> None:
-    """
-    Look at a head that is not complete yet, so that what can't become a request is answered now, not at the deadline.
-
-    @raise RequestRefused: it can't become a request, or not one within the limits.
-    """
-    if not _METHOD_BEGIN.match(data):
-        raise RequestRefused(BAD_REQUEST)
-    if data.count(b"\n") != data.count(b"\r\n"):
-        raise RequestRefused(BAD_REQUEST, "A line ends with LF alone.")
-    end = data.find(b"\r\n")
-    if (len(data) if end < 0 else end) > target_limit + 64:
-        raise RequestRefused(TARGET_TOO_LONG)
-    if len(data) > block_limit:
-        raise RequestRefused(HEADERS_TOO_LARGE)
-
-
-def parse_head(block: bytes, *, secure: bool, target_limit: int, block_limit: int, count_limit: int) -> RequestHead:
+def parse_head(data: bytes, secure: bool, target_limit: int, block_limit: int, count_limit: int) -> RequestHead | None:
     """
     Read a head.
 
-    @param block: request line and headers with the empty line that ends them.
+    @param data: begins with it; what follows is left alone.
     @param secure: whether it came by TLS; an absolute-form target must agree.
+    @return: None when it is not complete.
     @raise RequestRefused: it is not well-formed, doubtful, or beyond a limit.
     """
-    line = block[: block.find(b"\r\n")]
-    if len(line) > target_limit + 64:
+    match = grammar(count_limit)(data)
+    if match is None:
+        end = data.find(b"\r\n\r\n")
+        if end < 0:
+            return None
+        raise refusal_of(data[: end + 4], target_limit, block_limit, count_limit)
+    size = match.end()
+    if size > target_limit and match.start(5) - match.end(1) - len("  HTTP/1.") > target_limit:
         raise RequestRefused(TARGET_TOO_LONG)
-    if len(block) > block_limit:
+    if size > block_limit:
         raise RequestRefused(HEADERS_TOO_LARGE)
-    method, collector = _feed(block)
-    target = collector.target
-    if len(target) > target_limit:
-        raise RequestRefused(TARGET_TOO_LONG)
-    headers = collector.headers
-    if len(headers) > count_limit:
-        raise RequestRefused(HEADERS_TOO_LARGE, f"There are more than {count_limit} headers.")
-    version = line[-9:]
-    if version not in (b" HTTP/1.1", b" HTTP/1.0"):
-        raise RequestRefused(BAD_REQUEST, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
-    if len(line) != len(method) + 1 + len(target) + 9:
-        raise RequestRefused(BAD_REQUEST, "The request line has more than one blank between its parts.")
-    return _framed(method, _origin_form(method, target, secure), headers, version == b" HTTP/1.0")
+    method, path, query, other_form, version = match.groups()
+    if path is None:
+        path, query = _origin_form(method, other_form, secure)
+    return _framed(data[:size], method, path, query, version == b"0")
 
 
-def _feed(block: bytes) -> tuple[bytes, _Collector]:
-    """
-    Let llhttp read the block.
-
-    It knows a list of methods and treats some in their own way; to us a method is any token (RFC 9110 §9.1), to be
-    refused for what it is. So llhttp is shown C{POST} always.
-    """
-    method = b"POST"
-    if not block.startswith(b"POST "):
-        match = _METHOD.match(block)
-        if match is None:
-            raise RequestRefused(BAD_REQUEST)
-        method = match.group()
-        block = b"POST" + block[match.end() :]
-    collector = _Collector()
-    try:
-        httptools.HttpRequestParser(collector).feed_data(block)
-    except httptools.HttpParserUpgrade:
-        pass  # We never switch protocols; RFC 9110 §7.8 lets us go on as if nobody had asked.
-    except httptools.HttpParserError as error:
-        raise RequestRefused(BAD_REQUEST, f"This is not well-formed HTTP/1.1: {error}.") from None
-    return method, collector
-
-
-def _origin_form(method: bytes, target: bytes, secure: bool) -> bytes:
-    """Bring a target to origin-form (RFC 9112 §3.2)."""
-    if not _TARGET.fullmatch(target):
-        raise RequestRefused(BAD_REQUEST, "The request target holds a character that must be percent-encoded.")
-    if method == b"CONNECT":
-        raise RequestRefused(BAD_REQUEST, "This receiver is not a proxy.")
-    if target.startswith(b"/") or (target == b"*" and method == b"OPTIONS"):
-        return target
+def _origin_form(method: bytes, target: bytes, secure: bool) -> tuple[bytes, bytes | None]:
+    """Bring a target of another form to origin-form (RFC 9112 §3.2); return path and query."""
+    if target == b"*" and method == b"OPTIONS":
+        return target, None
     match = _ABSOLUTE.fullmatch(target)
     if match is None or not match[2] or match[1].lower() != (b"https" if secure else b"http"):
         raise RequestRefused(BAD_REQUEST, "The request target is not one of this receiver.")
-    rest = match[3] or b"/"
-    return rest if rest.startswith(b"/") else b"/" + rest
+    return match[3] or b"/", match[4]
 
 
-def _framed(method: bytes, target: bytes, headers: list[tuple[bytes, bytes]], http_1_0: bool) -> RequestHead:
+def _framed(block: bytes, method: bytes, path: bytes, query: bytes | None, http_1_0: bool) -> RequestHead:
     """Work out where the request ends and what becomes of the connection (RFC 9112 §6, §9)."""
-    hosts = 0
+    host: bytes | None = None
     length: int | None = None
     chunked = False
     keep_alive = not http_1_0
     expects_continue = False
     expects_other = False
-    for name, value in headers:
-        if name not in _FRAMING:
-            continue
+    notable = _NOTHING
+    for written, spaced in _WEIGHTY.findall(block):
+        name = written.lower()
+        value = spaced.strip()
         if name == b"host":
-            hosts += 1
-            if hosts > 1 or not _HOST.fullmatch(value):
+            if host is not None or not _HOST.fullmatch(value):
                 raise RequestRefused(BAD_REQUEST, "There must be one well-formed Host header.")
+            host = value
         elif name == b"content-length":
             if length is not None or not (value.isdigit() and len(value) <= 19):
                 raise RequestRefused(BAD_REQUEST, "There must be one well-formed Content-Length header.")
             length = int(value)
+        elif name == b"connection":
+            if value != b"keep-alive" or http_1_0:
+                options = [option.strip() for option in value.lower().split(b",")]
+                if b"close" in options:
+                    keep_alive = False
+                elif http_1_0 and b"keep-alive" in options:
+                    keep_alive = True
         elif name == b"transfer-encoding":
-            if chunked or http_1_0 or value.lower() != b"chunked":
+            # A tab behind the coding would be white space too; but not every reader of HTTP takes it for that.
+            if chunked or http_1_0 or spaced.lstrip().rstrip(b" \r").lower() != b"chunked":
                 raise RequestRefused(BAD_REQUEST, "Transfer-Encoding may be a single chunked, on HTTP/1.1 only.")
             chunked = True
-        elif name == b"connection":
-            options = [option.strip().lower() for option in value.split(b",")]
-            if b"close" in options:
-                keep_alive = False
-            elif http_1_0 and b"keep-alive" in options:
-                keep_alive = True
-        elif not http_1_0:
-            if value.lower() == b"100-continue":
-                expects_continue = True
-            else:
-                expects_other = True
-    if not hosts and not http_1_0:
+        elif name == b"expect":
+            if not http_1_0:
+                if value.lower() == b"100-continue":
+                    expects_continue = True
+                else:
+                    expects_other = True
+        else:
+            if notable is _NOTHING:
+                notable = {}
+            notable.setdefault(name, []).append(value)
+    if host is None and not http_1_0:
         raise RequestRefused(BAD_REQUEST, "There must be one well-formed Host header.")
-    if chunked and length is not None:
+    if not chunked:
+        length = length or 0
+    elif length is not None:
         raise RequestRefused(BAD_REQUEST, "Content-Length and Transfer-Encoding exclude each other.")
-    body = None if chunked else length or 0
-    return RequestHead(method, target, headers, body, keep_alive, http_1_0, expects_continue, expects_other)
+    return RequestHead(
+        len(block),
+        method,
+        path,
+        query,
+        HeaderLines(block),
+        notable,
+        length,
+        keep_alive,
+        http_1_0,
+        expects_continue,
+        expects_other,
+    )

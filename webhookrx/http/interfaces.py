@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING
 from zope.interface import Attribute, Interface
 
 if TYPE_CHECKING:
+    from webhookrx.errors import NotStored
     from webhookrx.http.answers import Answer
     from webhookrx.intake import Admission, Refused
     from webhookrx.request.received import Head
 
 
 class IExchange(Interface):
-    """One request under way, from its admission to its answer."""
+    """
+    One request under way, from its admission to its answer. It is the acknowledgement of its own message.
+    """
 
     head: Head = Attribute("What was said before the body.")
     admission: Admission = Attribute("What was found out at the end of the head.")
+    began: float = Attribute("When it was there in full: seconds on the monotonic clock.")
+
+    def __call__(error: NotStored | None) -> None:
+        """See L{webhookrx.interfaces.Acknowledge}: it is told to L{IReceiver.acknowledged}."""
 
     def answer(answer: Answer) -> bool:
         """
@@ -37,6 +44,9 @@ class IReceiver(Interface):
 
         @param body: as it came by the wire. From here on nobody else counts it: don't keep it.
         """
+
+    def acknowledged(exchange: IExchange, error: NotStored | None) -> None:
+        """All observers have the message of that exchange safe, or C{error} says why not."""
 
 
 class IEarlyResource(Interface):

@@ -4,6 +4,7 @@ The root of the tree: it matches the whole path against the path patterns.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from twisted.web.iweb import IRequest
@@ -11,9 +12,9 @@ from twisted.web.resource import IResource, Resource
 from twisted.web.server import NOT_DONE_YET
 from zope.interface import implementer
 
-from webhookrx.errors import NO_MATCHING_PATH
+from webhookrx.errors import NO_MATCHING_PATH, NotStored
 from webhookrx.http.answers import Answer, refusal
-from webhookrx.http.interfaces import IEarlyResource, IExchange
+from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
 from webhookrx.http.webhook_resource import WebhookResource
 from webhookrx.intake import Admission, Refused
 from webhookrx.interfaces import ITraffic
@@ -49,7 +50,7 @@ class RootResource(Resource):
         index, raw_groups = match
         resource = self._resources[index]
         admission = resource.admit(head, raw_groups)
-        return admission if isinstance(admission, Refused) else (resource, admission)
+        return (resource, admission) if isinstance(admission, Admission) else admission
 
     def getChild(self, path: bytes, request: IRequest) -> IResource:
         """See L{IResource.getChildWithDefault}: what is not hung below us is matched as a whole."""
@@ -77,7 +78,7 @@ class _Matched(Resource):
             _send(request, refusal(verdict.reason, verdict.detail))
         else:
             resource, admission = verdict
-            resource.receive(_StockExchange(request, head, admission), request.content.read())
+            resource.receive(_StockExchange(request, head, resource, admission), request.content.read())
         return NOT_DONE_YET
 
 
@@ -85,11 +86,17 @@ class _Matched(Resource):
 class _StockExchange:
     """An admitted request of C{twisted.web}'s own."""
 
-    def __init__(self, request: IRequest, head: Head, admission: Admission) -> None:
+    def __init__(self, request: IRequest, head: Head, receiver: IReceiver, admission: Admission) -> None:
         self._request: IRequest | None = request
+        self._receiver = receiver
         self.head = head
         self.admission = admission
+        self.began = time.monotonic()
         request.notifyFinish().addErrback(self._lost)  # type: ignore[attr-defined]
+
+    def __call__(self, error: NotStored | None) -> None:
+        """See L{IExchange.__call__}."""
+        self._receiver.acknowledged(self, error)
 
     def _lost(self, reason: object) -> None:
         self._request = None

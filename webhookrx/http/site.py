@@ -84,9 +84,14 @@ class Site(TwistedSite):
     @param clock: seconds on the monotonic clock.
     @param wall_clock: seconds since the epoch, for C{Date} alone.
     @param knows_peers_at_once: False behind the PROXY protocol: the peer is known with the first data.
+    @param later: calls what it is given once all others who wait for the reactor had their turn. None: no sender is
+        made to wait for the others, however much it has pipelined.
     """
 
     noisy = False
+
+    #: See L{IEarlyResource.dispatch}.
+    dispatch: Callable[[Head], tuple[IReceiver, Admission] | Refused | None]
 
     def __init__(
         self,
@@ -99,6 +104,7 @@ class Site(TwistedSite):
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         knows_peers_at_once: bool = True,
+        later: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
         super().__init__(resource)
         self.consumer = consumer
@@ -106,12 +112,13 @@ class Site(TwistedSite):
         self.limits = limits
         self.clock = clock
         self.knows_peers_at_once = knows_peers_at_once
+        self.later = later
         self.answers = AnswerWriter()
         self.answers.at(wall_clock())
         self.paused = False
         self.draining = False
         self.finishing = False
-        self._early: IEarlyResource | None = IEarlyResource(resource, None)
+        self.dispatch = _dispatch_of(resource)
         self._wall_clock = wall_clock
         self._connections = connections
         self._channels: dict[Connection, bool] = {}  # whether it is counted
@@ -143,7 +150,7 @@ class Site(TwistedSite):
         """
         self.resource = resource
         self.limits = limits
-        self._early = IEarlyResource(resource, None)
+        self.dispatch = _dispatch_of(resource)
 
     @property
     def connections(self) -> int:
@@ -154,10 +161,6 @@ class Site(TwistedSite):
     def requests(self) -> int:
         """How many requests are under way: begun, and not yet answered in full."""
         return sum(channel.busy for channel in self._channels)
-
-    def dispatch(self, head: Head) -> tuple[IReceiver, Admission] | Refused | None:
-        """See L{IEarlyResource.dispatch}."""
-        return None if self._early is None else self._early.dispatch(head)
 
     # -- connections ---------------------------------------------------------------------------------------------
 
@@ -263,3 +266,12 @@ class Site(TwistedSite):
             drained, self._drained = self._drained, []
             for done in drained:
                 done.callback(None)
+
+
+def _dispatch_of(resource: IResource) -> Callable[[Head], tuple[IReceiver, Admission] | Refused | None]:
+    early: IEarlyResource | None = IEarlyResource(resource, None)
+    return _judges_nothing if early is None else early.dispatch
+
+
+def _judges_nothing(head: Head) -> None:
+    """Leave all to the tree of resources."""

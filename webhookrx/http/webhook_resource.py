@@ -46,44 +46,25 @@ class WebhookResource:
 
     def receive(self, exchange: IExchange, body: bytes) -> None:
         """See L{IReceiver.receive}."""
-        began = self._clock()
         verdict = judge(exchange.head, exchange.admission, body, self._receipts())
         if isinstance(verdict, Refused):
             self._refuse(exchange, verdict.reason, verdict.detail)
             return
         try:
-            self._consumer.write(verdict.message, _Waiting(self, exchange, began))
+            self._consumer.write(verdict.message, exchange)
         except NoRoom:
             self._refuse(exchange, NO_ROOM, NO_ROOM.detail)
             return
         self._traffic.accepted(self._rules.name, verdict.notes, verdict.left_out, len(body))
 
-    def acknowledged(self, exchange: IExchange, began: float, error: NotStored | None) -> None:
-        """
-        All observers have the message safe, or C{error} says why not.
-
-        @param began: when the request was there in full.
-        """
+    def acknowledged(self, exchange: IExchange, error: NotStored | None) -> None:
+        """See L{IReceiver.acknowledged}."""
         if error is not None:
             self._refuse(exchange, NOT_STORED, NOT_STORED.detail)
         elif exchange.answer(RECEIVED):
-            self._traffic.answered(self._rules.name, self._clock() - began)
+            self._traffic.answered(self._rules.name, self._clock() - exchange.began)
 
     def _refuse(self, exchange: IExchange, reason: Reason, detail: str) -> None:
         head = exchange.head
         if exchange.answer(refusal_now(reason, detail, self._consumer)):
             self._traffic.refused(reason, detail, head.peer_text, head.method, head.path, self._rules.name)
-
-
-class _Waiting:
-    """An exchange that waits for its acknowledgement."""
-
-    __slots__ = ("_began", "_exchange", "_resource")
-
-    def __init__(self, resource: WebhookResource, exchange: IExchange, began: float) -> None:
-        self._resource = resource
-        self._exchange = exchange
-        self._began = began
-
-    def __call__(self, error: NotStored | None) -> None:
-        self._resource.acknowledged(self._exchange, self._began, error)

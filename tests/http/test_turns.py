@@ -1,0 +1,145 @@
+"""
+Tests for turns: a sender that has pipelined much does not keep the others waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.http.wire import Sender, Wire, post
+from webhookrx.http.channel import REQUESTS_A_TURN
+
+LOST = post(target=b"/out")
+
+
+class TurnCase(SynchronousTestCase):
+    """A site whose turns are taken by hand."""
+
+    def setUp(self) -> None:
+        """Have a site."""
+        self.turns: list[Callable[[], None]] = []
+        self.wire = Wire({"/in": {}}, later=self.turns.append)
+
+    def take_turns(self) -> None:
+        """Let all who wait for their turn have one."""
+        turns, self.turns[:] = self.turns[:], []
+        for turn in turns:
+            turn()
+
+    def sent(self, count: int) -> Sender:
+        """Return a sender that has sent so many requests at once."""
+        sender = self.wire.connect()
+        sender.send(LOST * count)
+        return sender
+
+
+class ShareTests(TurnCase):
+    """How much a sender gets at once."""
+
+    def test_share(self) -> None:
+        """It gets its share of each turn, is not read from meanwhile, and gets all its answers in the end."""
+        sender = self.sent(2 * REQUESTS_A_TURN + 1)
+        for share, reading in ((REQUESTS_A_TURN, False), (REQUESTS_A_TURN, False), (1, True)):
+            self.assertEqual(([404] * share, reading), (sender.statuses(), sender.transport.reading))
+            self.take_turns()
+        self.assertEqual(([], []), (sender.statuses(), self.turns))
+
+    def test_no_more_than_a_share(self) -> None:
+        """Who wants no more than its share waits for nobody, and may want as much again in the next read."""
+        sender = self.sent(REQUESTS_A_TURN)
+        sender.send(LOST * REQUESTS_A_TURN)
+        self.assertEqual(([404] * 2 * REQUESTS_A_TURN, []), (sender.statuses(), self.turns))
+
+    def test_others(self) -> None:
+        """Two that want much take turns."""
+        first, second = self.sent(2 * REQUESTS_A_TURN), self.sent(2 * REQUESTS_A_TURN)
+        other = self.sent(1)
+        self.assertEqual([REQUESTS_A_TURN, REQUESTS_A_TURN, 1], [len(s.statuses()) for s in (first, second, other)])
+        self.take_turns()
+        self.assertEqual([REQUESTS_A_TURN, REQUESTS_A_TURN, 0], [len(s.statuses()) for s in (first, second, other)])
+
+    def test_messages(self) -> None:
+        """Requests that become messages keep their order among those that don't."""
+        sender = self.wire.connect()
+        sender.send(b"".join(LOST * 20 + post(b"%d" % number) for number in range(5)))
+        for _ in range(10):
+            self.take_turns()
+            self.wire.settle()
+        self.assertEqual(([404] * 20 + [200]) * 5, sender.statuses())
+        self.assertEqual(list("01234"), [message["MESSAGE"] for message in self.wire.messages])
+
+    def test_cut_anywhere(self) -> None:
+        """What comes while a sender waits for its turn, as TLS may still deliver it, is put behind what it has sent."""
+        sender = self.wire.connect()
+        stream = (LOST + post(b"x")) * 3 + LOST * 2 * REQUESTS_A_TURN + post(b"last")
+        for at in range(0, len(stream), 700):
+            sender.channel.dataReceived(stream[at : at + 700])
+        for _ in range(10):
+            self.take_turns()
+            self.wire.settle()
+        self.assertEqual([404, 200] * 3 + [404] * 2 * REQUESTS_A_TURN + [200], sender.statuses())
+
+
+class EndTests(TurnCase):
+    """What happens to a sender while it waits for its turn."""
+
+    def setUp(self) -> None:
+        """Have one that waits."""
+        super().setUp()
+        self.sender = self.sent(2 * REQUESTS_A_TURN)
+        self.sender.statuses()
+
+    def test_ends(self) -> None:
+        """One that sends no more gets all its answers, and its connection is closed then."""
+        self.sender.end()
+        self.assertIsNone(self.sender.transport.end)
+        self.take_turns()
+        self.assertEqual(([404] * REQUESTS_A_TURN, "closed"), (self.sender.statuses(), self.sender.transport.end))
+
+    def test_leaves(self) -> None:
+        """One that goes away is forgotten."""
+        self.sender.leave()
+        self.take_turns()
+        self.assertEqual(([], [], 0), (self.sender.statuses(), self.turns, self.wire.connections.total))
+
+    def test_takes_no_answers(self) -> None:
+        """One whose answers wait gets no others at its turn, but once it has taken them."""
+        self.sender.channel.pauseProducing()
+        self.take_turns()
+        self.assertEqual([], self.sender.statuses())
+        self.sender.channel.resumeProducing()
+        self.assertEqual(([404] * REQUESTS_A_TURN, True), (self.sender.statuses(), self.sender.transport.reading))
+
+    def test_has_taken_its_answers(self) -> None:
+        """To have taken them in between is no turn."""
+        self.sender.channel.pauseProducing()
+        self.sender.channel.resumeProducing()
+        self.assertEqual([], self.sender.statuses())
+        self.take_turns()
+        self.assertEqual(([404] * REQUESTS_A_TURN, True), (self.sender.statuses(), self.sender.transport.reading))
+
+    def test_drain(self) -> None:
+        """A drain waits for it; the next answer is its last."""
+        done = self.wire.site.drain()
+        self.assertNoResult(done)
+        self.take_turns()
+        (response,) = self.sender.responses()
+        self.assertEqual((404, "close"), (response.status, response.headers["connection"]))
+        self.wire.advance(3)
+        self.successResultOf(done)
+
+    def test_pause(self) -> None:
+        """While the chain pauses all senders it is not read from, whether it has had its turn or not."""
+        self.wire.site.pauseProducing()
+        self.take_turns()
+        self.assertFalse(self.sender.transport.reading)
+        self.wire.site.resumeProducing()
+        self.assertTrue(self.sender.transport.reading)
+        self.assertEqual([404] * REQUESTS_A_TURN, self.sender.statuses())
+
+    def test_no_turn_ever(self) -> None:
+        """A turn that never comes is not waited for for ever."""
+        self.wire.advance(31)
+        self.assertEqual("aborted", self.sender.transport.end)

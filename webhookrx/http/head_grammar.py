@@ -1,0 +1,97 @@
+"""
+The grammar of a head, and what is wrong with bytes that don't match it.
+
+It is RFC 9112 without what that forgives, so that nobody in front of us can see another request than we do: CRLF ends a
+line, one blank is between the parts of the request line, none before a colon, no line is folded, no target has a
+fragment, and there is no version but 1.0 and 1.1. Whatever it lets through llhttp lets through in its strict mode.
+
+What repeats is possessive: nothing that has matched is given back, so that no bytes cost more than to go through them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from webhookrx.errors import (
+    BAD_REQUEST,
+    HEADERS_TOO_LARGE,
+    TARGET_TOO_LONG,
+    RequestRefused,
+)
+
+#: RFC 9110 §5.6.2.
+_TCHAR = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]"
+#: Longer methods than 32 bytes are nobody's.
+_METHOD = _TCHAR + rb"{1,32}+"
+#: RFC 3986 without the fragment; the few visible characters that it leaves out are common and harmless.
+_VISIBLE = rb"[\x21\x22\x24-\x7e]"
+_VISIBLE_BUT_QUESTION_MARK = rb"[\x21\x22\x24-\x3e\x40-\x7e]"
+#: Origin-form with its path and its query, or any other form (RFC 9112 §3.2).
+_TARGET = rb"(/%b*+)(?:\?(%b*+))?|(%b++)" % (_VISIBLE_BUT_QUESTION_MARK, _VISIBLE, _VISIBLE)
+_REQUEST_LINE = rb"(?!CONNECT )(%b) (?:%b) HTTP/1\.([01])\r\n" % (_METHOD, _TARGET)
+#: RFC 9112 §5, with obs-text (RFC 9110 §5.5).
+_FIELD_LINE = rb"%b++:[\t\x20-\x7e\x80-\xff]*+\r\n" % _TCHAR
+
+_METHOD_BEGIN = re.compile(_METHOD + rb"(?: |\Z)")
+
+
+@lru_cache(maxsize=16)
+def grammar(count_limit: int) -> Callable[[bytes], re.Match[bytes] | None]:
+    """
+    Return what matches the beginning of data that begins with a head of at most so many header lines.
+
+    Its groups are the method; path and query of a target in origin-form; a target in another form; and the minor
+    version.
+    """
+    return re.compile(rb"%b(?:%b){0,%d}+\r\n" % (_REQUEST_LINE, _FIELD_LINE, count_limit)).match
+
+
+def check_beginning(data: bytes, target_limit: int, block_limit: int) -> None:
+    """
+    Look at a head that is not complete yet, so that what can't become a request is answered now, not at the deadline.
+
+    @raise RequestRefused: it can't become a request, or not one within the limits.
+    """
+    if not _METHOD_BEGIN.match(data):
+        raise RequestRefused(BAD_REQUEST)
+    if data.count(b"\n") != data.count(b"\r\n"):
+        raise RequestRefused(BAD_REQUEST, "A line ends with LF alone.")
+    end = data.find(b"\r\n")
+    if (len(data) if end < 0 else end) > target_limit + 64:
+        raise RequestRefused(TARGET_TOO_LONG)
+    if len(data) > block_limit:
+        raise RequestRefused(HEADERS_TOO_LARGE)
+
+
+def refusal_of(block: bytes, target_limit: int, block_limit: int, count_limit: int) -> RequestRefused:
+    """
+    Say what is wrong with a head that doesn't match the grammar.
+
+    @param block: all of it, with the empty line that ends it.
+    """
+    line, _, rest = block.partition(b"\r\n")
+    if len(line) > target_limit + 64:
+        return RequestRefused(TARGET_TOO_LONG)
+    if len(block) > block_limit:
+        return RequestRefused(HEADERS_TOO_LARGE)
+    if not re.fullmatch(_REQUEST_LINE, line + b"\r\n"):
+        return RequestRefused(BAD_REQUEST, _request_line_problem(line))
+    lines = rest.split(b"\r\n")[:-2]
+    for number, text in enumerate(lines, 1):
+        if not re.fullmatch(_FIELD_LINE, text + b"\r\n"):
+            return RequestRefused(BAD_REQUEST, f"Header line {number} is not well-formed.")
+    return RequestRefused(HEADERS_TOO_LARGE, f"There are more than {count_limit} headers.")
+
+
+def _request_line_problem(line: bytes) -> str:
+    if not _METHOD_BEGIN.match(line):
+        return BAD_REQUEST.detail
+    if line.startswith(b"CONNECT "):
+        return "This receiver is not a proxy."
+    if not line.endswith((b" HTTP/1.1", b" HTTP/1.0")):
+        return "Only HTTP/1.1 and HTTP/1.0 are spoken here."
+    if line.count(b" ") > 2:
+        return "The request line has more than two blanks."
+    return "The request target holds a character that must be percent-encoded."
