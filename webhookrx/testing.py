@@ -137,6 +137,12 @@ class StepWorker:
         self._tasks.append((work, done))
         self._clock.callLater(0, self._step)
 
+    def wait(self, seconds: float) -> bool:
+        """Do the work now, if there is some and it is not held up."""
+        is_done = self._may_work and bool(self._tasks)
+        self._step()
+        return is_done
+
     def stop(self) -> None:
         """Note that the work that was given is all."""
         self.is_stopped = True

@@ -71,6 +71,49 @@ class WorkerContract(_Base):
         worker.stop()
         return self.settled(result)
 
+    def test_wait(self) -> None:
+        """Who waits has the outcome at once, without a turn of the reactor."""
+        worker = self.make_worker()
+        worker.start()
+        seen: list[object] = []
+        worker.run(lambda: 42, seen.append)
+
+        self.assertTrue(worker.wait(10.0))
+        self.assertEqual([42], seen)
+        worker.stop()
+
+    def test_wait_in_vain(self) -> Deferred[None]:
+        """What is not back in time comes later, once."""
+        worker = self.make_worker()
+        result = self.run_in(worker, lambda: "late")
+        self.assertFalse(worker.wait(0.001))
+        self.assertNoResult(result)
+        worker.start()
+        worker.stop()
+        return self.settled(result)
+
+    def test_wait_for_nothing(self) -> None:
+        """There is nothing to wait for."""
+        worker = self.make_worker()
+        worker.start()
+
+        self.assertFalse(worker.wait(0.001))
+        worker.stop()
+
+    def test_wait_now_and_then(self) -> Deferred[None]:
+        """Whether somebody waits or not, and for however short: every outcome is told once, in order."""
+        worker = self.make_worker()
+        worker.start()
+        seen: list[int] = []
+        results = []
+        for number in range(300):
+            results.append(self.run_in(worker, lambda n=number: n).addCallback(seen.append))
+            if number % 3:
+                worker.wait(number % 5 * 1e-5)
+        worker.stop()
+        results[-1].addCallback(lambda _: self.assertEqual(list(range(300)), seen))
+        return self.settled(results[-1])
+
     def test_later(self) -> Deferred[None]:
         """C{done} is never called before run() has returned, nor before start()."""
         worker = self.make_worker()

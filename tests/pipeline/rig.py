@@ -64,9 +64,22 @@ def texts(observer: MemoryObserver) -> list[str]:
 
 
 class NotingWorker(StepWorker):
-    """Tells whether it is at work."""
+    """
+    Tells whether it is at work.
+
+    @ivar waits: for each time that somebody waited for it, whether it was back.
+    """
 
     works = False
+
+    def __init__(self, clock: Clock, name: str) -> None:
+        super().__init__(clock, name)
+        self.waits: list[bool] = []
+
+    def wait(self, seconds: float) -> bool:
+        """Do the work now, unless it is held up."""
+        self.waits.append(super().wait(seconds))
+        return self.waits[-1]
 
     def run(self, work: Work, done: Done) -> None:
         """Do the work in a turn to come, and note when that is."""

@@ -80,6 +80,10 @@ class SlowDisk:
         if not self._busy:
             self._begin()
 
+    def wait(self, seconds: float) -> bool:
+        """Nothing comes back before its time."""
+        return False
+
     def stop(self) -> None:
         """End."""
 

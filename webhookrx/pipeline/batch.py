@@ -52,11 +52,11 @@ class Batch:
 
     def acknowledge(self) -> None:
         """Tell everyone who waits, once, whatever any of them does about it."""
-        failures = self.failures
+        failure_of = self.failures.get
         acknowledges, self.acknowledges = self.acknowledges, []
         for place, acknowledge in enumerate(acknowledges):
             try:
-                acknowledge(failures.get(place))
+                acknowledge(failure_of(place))
             except Exception:
                 _log.failure("An acknowledgement of a message failed")
 

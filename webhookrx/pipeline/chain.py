@@ -134,7 +134,7 @@ class Chain:
 
     def write(self, message: Message, acknowledge: Acknowledge) -> None:
         """
-        Put a message into the batch of this turn. C{acknowledge} is called exactly once, in a later turn.
+        Put a message into the batch of this turn. C{acknowledge} is called exactly once, at its end or later.
 
         @raise NoRoom: the queue is full, or the chain does not run; C{acknowledge} is not called.
         """
@@ -182,7 +182,7 @@ class Chain:
         """Hand what was gathered so far to the observers."""
         if self._flush_call is not None:
             self._flush_call.cancel()
-            self._end_turn()
+            self._hand_over()
 
     def reopen(self) -> None:
         """Let all observers close and open anew by name, each between two of its batches. Failures are reported."""
@@ -294,13 +294,14 @@ class Chain:
         if failure is not None:
             batch.has_gaps = True
             batch.fail(len(batch.acknowledges), failure)
-        for items, item in zip(batch.prepared, prepared, strict=True):
-            items.append(item)
+        for way, item in enumerate(prepared):
+            batch.prepared[way].append(item)
         batch.acknowledges.append(acknowledge)
         batch.size += size
         if self._flush_call is None:
             self._flush_call = self._clock.callLater(0, self._end_turn)
-        self._gate.grew()
+        if self.budget.is_above_high_mark():
+            self._gate.grew()
 
     def _hold(self, message: Message, acknowledge: Acknowledge) -> None:
         """
@@ -317,6 +318,15 @@ class Chain:
         self._gate.grew()
 
     def _end_turn(self) -> None:
+        """Hand over what this turn has gathered, and have it acknowledged at once where observers are quick."""
+        self._hand_over()
+        if self._ack != "queued":
+            # All of them are at work by now. When one takes its time, the answers wait anyway.
+            for lane, _ in self._routes:
+                if not lane.await_store():
+                    break
+
+    def _hand_over(self) -> None:
         """Hand the gathered batches to every lane, and begin another."""
         self._flush_call = None
         batches = self._gathered

@@ -26,6 +26,7 @@ from webhookrx.pipeline.batch import (
     text_of,
 )
 from webhookrx.pipeline.lane_life import LaneLife
+from webhookrx.pipeline.prompt_wait import PromptWait
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Backlog, IMessageObserver, Prepared
@@ -71,6 +72,7 @@ class Lane:
         self._unfinished = 0  # tasks of the worker whose outcome is not dealt with yet
         self._open_next = inf  # when to try to open what is barred
         self._failed_at: float | None = None  # when it last failed; None when all is well
+        self._wait = PromptWait(observer, worker)
 
     # Its life
 
@@ -154,6 +156,12 @@ class Lane:
             self._store_pending()
         return True
 
+    def await_store(self) -> bool:
+        """Wait a moment for a C{store} that this turn of the reactor has begun. Return whether it is back."""
+        store = self._store
+        # What waits behind it tells that it was begun before.
+        return store is not None and not self._pending and not store.is_given_up and self._wait.is_back()
+
     def look(self, now: float, patience: float) -> None:
         """
         Give up on an observer whose C{store} has run for longer than C{patience} seconds, and try to open one that is
@@ -163,6 +171,7 @@ class Lane:
         the word of a C{store} that was stopped with it.
         """
         self.pace.look(now, self.waiting)
+        self._wait.try_again()
         if self.life is LaneLife.BARRED and now >= self._open_next:
             self._open_aside(LaneLife.OPENING_AGAIN)
         store = self._store

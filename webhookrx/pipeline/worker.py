@@ -5,9 +5,11 @@ A thread that belongs to one observer, so that a slow disk never holds up the re
 from __future__ import annotations
 
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Protocol
+
+from twisted.logger import Logger
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorFromThreads
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 Work = Callable[[], object]
 #: Told in the reactor thread what the work returned, or the exception that it raised.
 Done = Callable[[object], None]
+
+_log = Logger()
 
 
 class Worker(Protocol):
@@ -30,6 +34,15 @@ class Worker(Protocol):
 
     def run(self, work: Work, done: Done) -> None:
         """Do C{work} after all that came before; then, in the reactor thread, C{done}. Never before this returns."""
+
+    def wait(self, seconds: float) -> bool:
+        """
+        Wait for the work that is under way, and call its C{done} here and now: a turn of the reactor in between costs
+        more than short work does. Called in the reactor thread, and not out of a C{done}.
+
+        @param seconds: how long at most.
+        @return: whether some work came to its end, so that its C{done} was called.
+        """
 
     def stop(self) -> None:
         """End after the work that was given so far."""
@@ -46,6 +59,8 @@ class ThreadWorker:
     def __init__(self, reactor: IReactorFromThreads, name: str) -> None:
         self._reactor = reactor
         self._queue: SimpleQueue[tuple[Work, Done] | None] = SimpleQueue()
+        self._outcomes: SimpleQueue[tuple[Done, object]] = SimpleQueue()
+        self._is_waited_for = False  # then the reactor need not be woken
         self._name = name
 
     def start(self) -> None:
@@ -56,6 +71,21 @@ class ThreadWorker:
     def run(self, work: Work, done: Done) -> None:
         """Queue the work."""
         self._queue.put((work, done))
+
+    def wait(self, seconds: float) -> bool:
+        """Let go of the interpreter until the thread is done."""
+        self._is_waited_for = True
+        try:
+            outcome = self._outcomes.get(timeout=seconds)
+        except Empty:
+            is_done = False
+        else:
+            is_done = True
+            _tell(*outcome)
+        # In this order: what came while the reactor was not to be woken is told now.
+        self._is_waited_for = False
+        self._tell_all()
+        return is_done
 
     def stop(self) -> None:
         """End the thread once it has done what is queued."""
@@ -69,6 +99,21 @@ class ThreadWorker:
             except BaseException as error:
                 # Even SystemExit: a thread that ends here leaves every later message without an answer.
                 outcome = error
-            self._reactor.callFromThread(done, outcome)
+            self._outcomes.put((done, outcome))
+            if not self._is_waited_for:
+                self._reactor.callFromThread(self._tell_all)
             # Between two batches, hold on to nothing of the last.
             del task, work, done, outcome
+
+    def _tell_all(self) -> None:
+        """Tell, in the reactor thread, of what is done by now. Nobody else takes from this queue."""
+        for _ in range(self._outcomes.qsize()):
+            _tell(*self._outcomes.get())
+
+
+def _tell(done: Done, outcome: object) -> None:
+    try:
+        done(outcome)
+    except BaseException:
+        # Even SystemExit, as the reactor does: the next outcome is told all the same.
+        _log.failure("What a worker has done could not be dealt with")
