@@ -19,6 +19,15 @@ EVERYTHING = Receiver(
     paths=GROUP_PATTERNS,
     options=("--include-request-headers", "--proxy-header=yes", f"--auth-token={TOKEN}"),
 )
+FEATURES = (
+    Receiver(name="webhookrx with a token", paths=("/.*",), options=(f"--auth-token={TOKEN}",)),
+    Receiver(name="webhookrx with a proxy header", paths=("/.*",), options=("--proxy-header=yes",)),
+    Receiver(name="webhookrx with request headers", paths=("/.*",), options=("--include-request-headers",)),
+    Receiver(name="webhookrx with 20 patterns with groups", paths=GROUP_PATTERNS),
+    Receiver(name="webhookrx with two observers", paths=("/.*",), options=("--observer=file:second.jsonl",)),
+    Receiver(name="webhookrx with an admin endpoint", paths=("/.*",), options=("--admin=unix:admin.sock",)),
+)
+WITHOUT_FEATURES = Receiver(name="webhookrx with none of these", paths=("/.*",))
 ONE_WORKER = Receiver(name="webhookrx, 1 worker", quota=0.3)
 TWO_WORKERS = Receiver(name="webhookrx, 2 workers", quota=0.6, options=("--workers=2",))
 NGINX = Nginx(name="nginx")
@@ -133,6 +142,12 @@ def all_cases(requests: int = REQUESTS) -> tuple[Case, ...]:
             "everything",
             "token, proxy header, include_request_headers, 20 patterns with two groups",
             (Ratio(Loaded(EVERYTHING, "forwarded"), PLAIN, goal=Goal(0.7, 0.85)),),
+        ),
+        Case(
+            "features",
+            "what each option costs, beside none",
+            tuple(Ratio(Loaded(receiver, "forwarded"), Loaded(WITHOUT_FEATURES, "forwarded")) for receiver in FEATURES),
+            "requests carry what the options look at, whether they are on or off",
         ),
         Case(
             "syscalls",

@@ -82,7 +82,9 @@ class DrainTests(SynchronousTestCase):
         self.listeners: Any = _Listeners(self.events)
         self.chain: Any = _Chain(self.events)
         self.turns: list[Deferred[None]] = []
-        self.drain = Drain(self.listeners, self.chain, 40.0, self._turn, self.clock.seconds)
+        self.drain = Drain(
+            self.listeners, self.chain, 40.0, self._turn, self.clock.seconds, lambda: self.events.append("closed")
+        )
         self.log: list[str] = []
         self.patch_log()
 
@@ -125,11 +127,11 @@ class DrainTests(SynchronousTestCase):
         self.assertEqual(["finish", "close"], self.events)
         for closed in self.listeners.closed:
             closed.callback(None)
-        self.assertEqual(["finish", "close", "drain"], self.events)
+        self.assertEqual(["finish", "close", "closed", "drain"], self.events)
         self.finish_senders()
-        self.assertEqual(["finish", "close", "drain", "stop"], self.events)
+        self.assertEqual(["finish", "close", "closed", "drain", "stop"], self.events)
         self.chain.stopped.callback(None)
-        self.assertEqual(["finish", "close", "drain", "stop", "abort"], self.events)
+        self.assertEqual(["finish", "close", "closed", "drain", "stop", "abort"], self.events)
         self.assertTrue(self.successResultOf(result))
         self.assertEqual([], self.log)
 
@@ -139,23 +141,23 @@ class DrainTests(SynchronousTestCase):
             self.setUp()
             self.listeners.connections.total = 3
             self.begin()
-            self.assertEqual(["finish", "close"], self.events)
+            self.assertEqual(["finish", "close", "closed"], self.events)
             for moment in moments:
-                self.assertEqual(["finish", "close"], self.events)
+                self.assertEqual(["finish", "close", "closed"], self.events)
                 self.listeners.connections.total = left
                 self.pass_time(moment)
-            self.assertEqual(["finish", "close"], self.events)
+            self.assertEqual(["finish", "close", "closed"], self.events)
             self.run_turns()
-            self.assertEqual(["finish", "close", "drain"], self.events)
+            self.assertEqual(["finish", "close", "closed", "drain"], self.events)
 
     def test_slow_senders(self) -> None:
         """Senders get three quarters of the time; what they have sent in full is stored, and answered."""
         result = self.begin()
         self.pass_time(29.9)
-        self.assertEqual(["finish", "close", "drain"], self.events)
+        self.assertEqual(["finish", "close", "closed", "drain"], self.events)
         self.listeners.drained[0].callback(None)
         self.pass_time(0.2)
-        self.assertEqual(["finish", "close", "drain", "stop"], self.events)
+        self.assertEqual(["finish", "close", "closed", "drain", "stop"], self.events)
         self.listeners.requests = 1
         self.chain.stopped.callback(None)
         self.assertNotIn("abort", self.events)
@@ -189,7 +191,7 @@ class DrainTests(SynchronousTestCase):
         """A port that does not close holds nothing up."""
         result = Deferred.fromCoroutine(self.drain.run())
         self.pass_time(30)
-        self.assertEqual(["finish", "close", "drain", "stop"], self.events)
+        self.assertEqual(["finish", "close", "closed", "drain", "stop"], self.events)
         self.pass_time(10)
         self.run_turns()
         self.assertFalse(self.successResultOf(result))
@@ -198,7 +200,7 @@ class DrainTests(SynchronousTestCase):
         """In a hurry senders get no time any more, and the observers a moment."""
         result = self.begin()
         self.drain.hurry()
-        self.assertEqual(["finish", "close", "drain", "stop"], self.events)
+        self.assertEqual(["finish", "close", "closed", "drain", "stop"], self.events)
         self.pass_time(LAST_WORDS / 2)
         self.drain.hurry()
         self.assertNotIn("abort", self.events)
@@ -213,13 +215,13 @@ class DrainTests(SynchronousTestCase):
         self.begin()
         self.drain.hurry()
         self.run_turns()
-        self.assertEqual(["finish", "close", "drain", "stop"], self.events)
+        self.assertEqual(["finish", "close", "closed", "drain", "stop"], self.events)
 
     def test_hurry_before_the_start(self) -> None:
         """A hurry that is there from the beginning is one too."""
         self.drain.hurry()
         self.begin()
-        self.assertEqual(["finish", "close", "drain", "stop"], self.events)
+        self.assertEqual(["finish", "close", "closed", "drain", "stop"], self.events)
 
     def test_hurry_late(self) -> None:
         """In a hurry nobody gets more time than was left."""

@@ -25,16 +25,18 @@ class BuildTests(SynchronousTestCase):
 
     def test_nothing_opened(self) -> None:
         """To build is not to open, and not to be ready."""
-        receiver = self.build(Source(listeners=(Listener("8181", "tcp:8181"),)))
-        self.assertTrue(verifyObject(IService, receiver))
-        self.assertEqual(([], Phase.STARTING, False), (self.reactor.tcpServers, receiver.phase, bool(receiver.running)))
+        service = self.build(Source(listeners=(Listener("8181", "tcp:8181"),)))
+        self.assertTrue(verifyObject(IService, service))
+        self.assertEqual(
+            ([], Phase.STARTING, False), (self.reactor.tcpServers, service.receiver.phase, bool(service.running))
+        )
 
     def test_listeners(self) -> None:
         """There is one for each endpoint, whoever shares it, with a line that says where it will listen."""
         shared, other = Listener("8181", "tcp:8181"), Listener("8182", "tcp:8182")
-        receiver = self.build(Source("a", listeners=(shared, other)), Source("b", listeners=(shared,)))
-        self.assertEqual(2, len(receiver.listeners))
-        first, second = receiver.describe()
+        service = self.build(Source("a", listeners=(shared, other)), Source("b", listeners=(shared,)))
+        self.assertEqual(2, len(service.listeners))
+        first, second = service.receiver.describe()
         self.assertIn("Listening on 8181 (plain HTTP) for webhook 'a' at /.* (no token); webhook 'b'", first)
         self.assertIn("Listening on 8182", second)
 
@@ -45,5 +47,5 @@ class BuildTests(SynchronousTestCase):
 
     def test_stop_before_the_start(self) -> None:
         """What was not started has nothing to stop."""
-        receiver = self.build(Source(listeners=(Listener("8181", "tcp:8181"),)))
-        self.successResultOf(receiver.stopService())
+        service = self.build(Source(listeners=(Listener("8181", "tcp:8181"),)))
+        self.successResultOf(service.stopService())

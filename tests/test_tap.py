@@ -67,7 +67,7 @@ class OptionsTests(SynchronousTestCase):
         """An unknown option is an error that names the nearest, and shows nothing that may be a token."""
         cases = {
             "--paht": 'There is no option --paht. Did you mean "--paths"?',
-            "--worker=3": "There is no option --worker.",
+            "--threads=3": "There is no option --threads.",
             "--rules": "There is no option --rules.",
             "--router-name": "There is no option --router-name.",
             f"--auth-token{SECRET}": "There is no option --auth-token…",

@@ -12,6 +12,9 @@ from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.interfaces import IAddress
 
 from webhookrx.config.settings import Listener, Settings, Source
+from webhookrx.errors import REASONS
+from webhookrx.operations.counters import Counters
+from webhookrx.operations.facts import Facts
 from webhookrx.routes import by_listener
 
 
@@ -27,6 +30,14 @@ def describe(settings: Settings, addresses: Mapping[str, IAddress | None]) -> li
         f"{'; '.join(map(_source, sources))}; observers: {observers}; ack: {settings.ack}"
         for listener, sources in by_listener(settings.sources)
     ]
+
+
+def summary(counters: Counters, facts: Facts) -> str:
+    """Return one line on how the service does."""
+    messages = sum(counts.messages for counts in counters.sources.values())
+    sources = {"", *counters.sources, *facts.sources}
+    refused = sum(counters.get("refused", reason.word, source) for reason in REASONS for source in sources)
+    return f"{messages} messages, {refused} refused, {facts.queue_messages.now} waiting"
 
 
 def too_few_files(settings: Settings) -> list[str]:

@@ -36,6 +36,7 @@ class Drain:
     @param seconds: for all of it together.
     @param turn: waits for the next turn of the reactor.
     @param clock: seconds on the monotonic clock.
+    @param ports_closed: called once no port takes connections any more.
     """
 
     def __init__(
@@ -45,11 +46,13 @@ class Drain:
         seconds: float,
         turn: Callable[[], Awaitable[object]],
         clock: Callable[[], float],
+        ports_closed: Callable[[], None] = lambda: None,
     ) -> None:
         self._listeners = listeners
         self._chain = chain
         self._turn = turn
         self._clock = clock
+        self._ports_closed = ports_closed
         self._end = clock() + seconds
         self._senders_end = self._end - seconds * _FOR_OBSERVERS
         self._idle_end = min(clock() + LAST_REQUESTS, self._senders_end)
@@ -67,6 +70,7 @@ class Drain:
         listeners, chain = self._listeners, self._chain
         listeners.finish()
         await self._in_time(listeners.close())
+        self._ports_closed()
         if listeners.connections.total:
             await self._idle
             # What has come by then is read, however busy the machine was.

@@ -4,12 +4,13 @@ All endpoints that are open, and how they are changed for others without a conne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
-from twisted.internet.interfaces import IPushProducer, IStreamServerEndpoint
+from twisted.internet.interfaces import IPushProducer, IReactorFromThreads, IStreamServerEndpoint
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.web.resource import IResource, Resource
@@ -21,10 +22,14 @@ from webhookrx.http.site import Connections, Site
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.listening.door import Door
 from webhookrx.listening.endpoints import build_endpoint, socket_endpoint
+from webhookrx.listening.inner_poll import InnerPoll
 from webhookrx.listening.listener_service import ListenerService
 from webhookrx.tls.connection_creator import ServerConnectionCreator
 
 _log = Logger()
+
+#: Makes the endpoint of a listener's socket alone, as L{socket_endpoint} does.
+OpenSocket: TypeAlias = Callable[[Listener], IStreamServerEndpoint]
 
 
 @dataclass
@@ -92,15 +97,27 @@ class Listeners:
     @param reactor: the one to listen with.
     @param consumer: where messages go.
     @param limits: those that count over all endpoints together.
+    @param open_socket: makes the sockets; None has them bound as their strings say.
     @ivar certificates: each certificate file, and when what is in use of it ends, seconds since the epoch.
     """
 
-    def __init__(self, reactor: Any, consumer: IMessageConsumer, traffic: ITraffic, limits: Limits) -> None:
+    def __init__(
+        self,
+        reactor: Any,
+        consumer: IMessageConsumer,
+        traffic: ITraffic,
+        limits: Limits,
+        open_socket: OpenSocket | None = None,
+    ) -> None:
         self.connections = Connections(limits)
         self.certificates: Mapping[str, float] = {}
         self._reactor = reactor
+        self._poll = InnerPoll(reactor) if InnerPoll.serves(reactor) else None
+        # Not callLater, which goes by the wall clock.
+        self._later = reactor.callFromThread if IReactorFromThreads.providedBy(reactor) else None
         self._consumer = consumer
         self._traffic = traffic
+        self._open_socket = open_socket or partial(socket_endpoint, reactor)
         self._open: dict[str, OpenListener] = {}
         self._leaving: list[Site] = []
         self._paused = False
@@ -140,7 +157,7 @@ class Listeners:
         change = Change([], [], removed, roots, limits, certificates)
         for inner, listener in wanted.items():
             known = self._open.get(inner)
-            door = Door(socket_endpoint(self._reactor, listener)) if known is None else known.door
+            door = Door(self._open_socket(listener), self._poll) if known is None else known.door
             creator = creators[listener.tls] if listener.tls is not None else None
             endpoint = build_endpoint(self._reactor, listener, creator, self._bad_proxy_header, door)
             if known is None:
@@ -186,6 +203,7 @@ class Listeners:
             limits=change.limits,
             connections=self.connections,
             knows_peers_at_once=not listener.proxy_protocol,
+            later=self._later,
         )
 
     def _let_go(self, site: Site) -> None:

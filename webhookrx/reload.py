@@ -47,8 +47,10 @@ class Reloads:
     Requests that come while a reload is under way, or within L{DISTANCE} after it, are one more reload.
 
     @param reload: changes everything, or raises and has changed nothing; says in a few words what it did.
+    @param counters: where reloads are counted.
     @param status: one line on how the service does.
     @param clock: seconds on the monotonic clock.
+    @param counted: gives all that is counted, for the log; C{counters} when None.
     @ivar last: the outcome of the last one; None before the first.
     """
 
@@ -60,6 +62,7 @@ class Reloads:
         status: Callable[[], str],
         wall_clock: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
+        counted: Callable[[], Counters] | None = None,
     ) -> None:
         self.last: Outcome | None = None
         self._reload = reload
@@ -68,6 +71,7 @@ class Reloads:
         self._status = status
         self._wall_clock = wall_clock
         self._clock = clock
+        self._counted = counted or (lambda: counters)
         self._not_before = -inf
         self._under_way = False
         self._wanted = False
@@ -101,7 +105,7 @@ class Reloads:
             self._not_before = self._clock() + DISTANCE
 
     async def _reload_once(self) -> None:
-        _log.info("Reloading. Counts so far: {counts}", counts=self._counters.summary() or "none")
+        _log.info("Reloading. Counts so far: {counts}", counts=self._counted().summary() or "none")
         try:
             text = await self._reload()
         except WebhookrxError as error:

@@ -23,6 +23,7 @@ from webhookrx.config.options import BY_NAME, OPTIONS, Kind, Option, shown_name
 from webhookrx.config.problems import COMMAND_LINE, quoted, suggestion
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
 from webhookrx.config.settings import Observer, Settings
+from webhookrx.config.worker_count import usable_cpus
 from webhookrx.config.written import Text, Written
 from webhookrx.errors import ConfigError
 from webhookrx.operations.oplog import forget_plugin_cache_complaints
@@ -191,10 +192,14 @@ def makeService(options: Options) -> IService:
 
     @raise SystemExit: something has changed since they were validated, or systemd did not pass a socket.
     """
-    # The service imports the reactor, which --help and --check do not need.
-    from webhookrx.service import build
-
+    # The services import the reactor, which --help and --check do not need.
     try:
+        if options.settings.workers > 1:
+            from webhookrx.supervisor import build as build_supervisor
+
+            return build_supervisor(options.settings, reread=options.reread)
+        from webhookrx.service import build
+
         return build(options.settings, reread=options.reread)
     except ConfigError as error:
         raise SystemExit(f"webhookrx: {error}") from None
@@ -206,6 +211,7 @@ def _surroundings() -> Surroundings:
         now=datetime.now(UTC),
         observer_names=known_observers.known_names(),
         check_observer=known_observers.build,
+        cpus=usable_cpus(),
     )
 
 

@@ -15,12 +15,12 @@ _webhookrx() {
         --limit) COMPREPLY=($(compgen -S = -W "$limits" -- "$word")) ;;
         --tls-ca-dir) COMPREPLY=($(compgen -d -- "$word")) ;;
         --config | --auth-token-file | --tls-*-file) COMPREPLY=($(compgen -f -- "$word")) ;;
-        --port | -p | --paths | --prefix | --auth-token | --proxy-header | --observer | -o | --admin | --drain-timeout) ;;
+        --port | -p | --paths | --prefix | --auth-token | --proxy-header | --observer | -o | --admin | --drain-timeout | --workers) ;;
         *)
             COMPREPLY=($(compgen -W "--port --source --paths --prefix --on-parse-error --auth-token --auth-token-file
                 --include-request-headers --proxy-header --tls-key-file --tls-cert-file --tls-peer-verify --tls-ca-file
                 --tls-ca-dir --tls-use-system-cert-store --allow-plaintext-token --observer --ack --limit --drain-timeout
-                --admin --config --check --help --version" -- "$word"))
+                --admin --workers --config --check --help --version" -- "$word"))
             ;;
     esac
 }

@@ -125,7 +125,7 @@ class ReadConfigFileTests(SynchronousTestCase):
             "ports: [1, 2]": 'Did you mean "port"?',
             "config: x.yaml": 'There is no key "config".',
             "check: yes": 'There is no key "check".',
-            "workers: 2": 'There is no key "workers".',
+            "threads: 2": 'There is no key "threads".',
             "rules: x": 'There is no key "rules".',
             "sources:\n - prot: 1": 'F:2: sources[0]: There is no key "prot". Did you mean "port"?',
             "sources:\n - port: 1\n   ack: queued": "F:3: sources[0].ack: It holds for the whole service",

@@ -179,7 +179,7 @@ IN_THE_FILE = [
     FileMistake("observers:\n - stdout\n - stdout:x", 3, "observers", "takes no path"),
     FileMistake("observers:\n - fil:x", 2, "observers", 'Did you mean "file"?'),
     FileMistake("port: [1\nack: queued", 2, "--config", "This is not YAML"),
-    FileMistake("workers: 4", 1, "", 'There is no key "workers"'),
+    FileMistake("threads: 4", 1, "", 'There is no key "threads"'),
     FileMistake("rules: x.yaml", 1, "", 'There is no key "rules"'),
 ]
 

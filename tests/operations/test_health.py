@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.operations.facts import EMPTY, make_facts
 from webhookrx.interfaces import LaneState
 from webhookrx.operations.facts import Phase
-from webhookrx.operations.health import FAILURE_COUNTS, health_of
+from webhookrx.operations.health import FAILURE_COUNTS, WorkerState, health_of
 
 AWAY = EMPTY._replace(away="connection refused CANARY")
 FULL = EMPTY._replace(full=True)
@@ -73,3 +73,15 @@ class HealthTests(SynchronousTestCase):
     def test_quiet(self) -> None:
         """What other machines say is not repeated."""
         self.assertNotIn("CANARY", str(health_of(make_facts(lanes=[LaneState("spool:/y", backlog=AWAY)]))))
+
+    def test_workers(self) -> None:
+        """As long as one worker receives it is fit; somebody should look after one that does not."""
+        well, away, stuck = WorkerState(0, True), WorkerState(1, False), WorkerState(2, True, True)
+        for workers, expected in (
+            ([well, well], ("ready", ())),
+            ([well, away], ("degraded", ("Worker 1 is not up.",))),
+            ([well, stuck], ("degraded", ("Worker 2 hangs.",))),
+            ([away], ("not_ready", ("No worker receives.", "Worker 1 is not up."))),
+            ([stuck, away], ("not_ready", ("No worker receives.", "Worker 2 hangs.", "Worker 1 is not up."))),
+        ):
+            self.assertEqual(expected, health_of(make_facts(), workers))

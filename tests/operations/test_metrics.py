@@ -21,6 +21,7 @@ from webhookrx.interfaces import LaneState
 from webhookrx.operations.counters import BOUNDS, Counters
 from webhookrx.operations.exposition import PIECE, Exposition
 from webhookrx.operations.facts import Level, Phase
+from webhookrx.operations.health import WorkerState
 from webhookrx.operations.line_limit import LineLimit
 from webhookrx.operations.metric import REASONS_OF_SOURCE, REASONS_WITHOUT_SOURCE, Build, View
 from webhookrx.operations.metrics import METRICS
@@ -317,6 +318,17 @@ class TextTests(MetricsTestCase):
             self.traffic.store_done("file:/x", 1, 10, 1.0)
         self.assertGreater(len(found), 10)
         self.assertEqual(whole, b"".join(found))
+
+    def test_workers(self) -> None:
+        """Each worker is there; a process without others is the one that there is."""
+        self.assertEqual((1, 1), (self.value("workers"), self.value("worker_up", worker="0")))
+        workers = (WorkerState(0, True), WorkerState(1, False), WorkerState(2, True, stuck=True))
+        view = View(self.counters, self.facts, BUILD, 1_500_000_000.0, 900_000_000.0, workers)
+        self.exposition = Exposition(lambda: view)
+        self.counters.add("worker_restarts", amount=4)
+        self.assertEqual((3, 4), (self.value("workers"), self.value("worker_restarts_total")))
+        self.assertEqual([1, 0, 0], [self.value("worker_up", worker=str(number)) for number in range(3)])
+        self.assertEqual((1, 1), (self.value("ready"), self.value("degraded")))
 
     def test_no_text(self) -> None:
         """A name that is no text, as that of a file may be, keeps nothing else from being told."""

@@ -84,6 +84,16 @@ class SignalsTests(SynchronousTestCase):
             self.assertEqual(["stop", "hurry", "hurry"], self.calls)
             self.assertEqual(["start", 30.0 + GRACE, LAST_SECOND, LAST_SECOND], self.backstop.orders)
 
+    def test_told_otherwise(self) -> None:
+        """What else tells it to stop is like the first signal, and no signal after that."""
+        self.signals.take_termination()
+        self.signals.terminate()
+        self.signals.terminate()
+        self.assertEqual((["stop"], ["start", 30.0 + GRACE]), (self.calls, self.backstop.orders))
+        os.kill(os.getpid(), signal.SIGTERM)
+        self.signals.terminate()
+        self.assertEqual(["stop", "hurry"], self.calls)
+
     def test_taken_again(self) -> None:
         """What the reactor has taken meanwhile is ours again, and one backstop is enough."""
         self.signals.take_termination()

@@ -24,7 +24,7 @@ from twisted.web.client import Agent, HTTPConnectionPool
 from tests.system.certificates import A_YEAR_LATER, Authority, certificates_pem, key_pem, write
 from webhookrx import known_observers
 from webhookrx import service as service_module
-from webhookrx.config.settings import TLS, Limits, Listener, Observer, Settings, Source
+from webhookrx.config.settings import TLS, Group, Limits, Listener, Observer, Settings, Source
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.operations.signals import CUT_OFF
 from webhookrx.reload import DISTANCE
@@ -147,7 +147,7 @@ class ServiceTests(ServiceCase):
             await self.hang_up()
             self.assertEqual(413, await self.post(service, b"22"))
             self.assertEqual(200, await self.post(service, b"3"))
-            self.assertEqual((settings, 1), (service.settings, service.counters.get("reloads", "ok")))
+            self.assertEqual((settings, 1), (service.settings, service.receiver.counters.get("reloads", "ok")))
             self.assertNotIn("reload", service.status())
             self.assertTrue(any("1 sources, 1 endpoints, 2 observers" in str(e.get("text")) for e in self.events))
             await service.stopService()
@@ -181,7 +181,7 @@ class ServiceTests(ServiceCase):
         return Deferred.fromCoroutine(run())
 
     @staticmethod
-    def _build_unopenable(observer: Observer, ack: str) -> MemoryObserver:
+    def _build_unopenable(observer: Observer, ack: str, group: Group) -> MemoryObserver:
         memory = MemoryObserver()
         memory.open_error = ConfigError("It can't be opened.")
         return memory
@@ -198,7 +198,7 @@ class ServiceTests(ServiceCase):
                 before, sources=(elsewhere,), observers=(Observer(f"file:{other}", "file", (other,)),)
             )
             replaced: Deferred[None] = Deferred()
-            service.chain.replace = lambda observers, ack: replaced
+            service.receiver.chain.replace = lambda observers, ack: replaced
             service.hang_up()
             stopped = service.stopService()
             replaced.callback(None)
@@ -228,7 +228,7 @@ class ServiceTests(ServiceCase):
 
         async def run() -> None:
             service = self.start(drain_timeout=0.2)
-            service.chain.stop = Deferred
+            service.receiver.chain.stop = Deferred
             await service.stopService()
             self.assertTrue(any("An observer hangs" in str(event.get("log_format")) for event in self.events))
 
@@ -265,10 +265,10 @@ class ServiceTests(ServiceCase):
             service = self.start()
             statuses: list[int] = []
             self.patch(service_module, "end_with", statuses.append)
-            service.chain.stop = Deferred
+            service.receiver.chain.stop = Deferred
             stopped = service.stopService()
             await deferLater(reactor, 0.01)
-            service.hurry()
+            service.receiver.hurry()
             await stopped
             self.assertEqual([CUT_OFF], statuses)
 
@@ -280,7 +280,7 @@ class ServiceTests(ServiceCase):
         async def run() -> None:
             service = self.start()
             self.patch(service_module, "end_with", self.fail)
-            service.hurry()
+            service.receiver.hurry()
             await service.stopService()
 
         return Deferred.fromCoroutine(run())
@@ -342,7 +342,7 @@ class AdminTests(ServiceCase):
             sender = await connectProtocol(clientFromString(reactor, f"tcp:127.0.0.1:{address.port}"), Protocol())
             request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n"
             sender.transport.write(request)
-            while service._endpoints.requests == 0:
+            while service.receiver._endpoints.requests == 0:
                 await deferLater(reactor, 0.01)
             stopped = service.stopService()
             await deferLater(reactor, 0.01)
@@ -385,7 +385,7 @@ class CertificateTests(TestCase):
 
         async def run() -> None:
             service.startService()
-            self.assertIn("client certificate not asked for", service.describe()[0])
+            self.assertIn("client certificate not asked for", service.receiver.describe()[0])
             service.hang_up()
             self.assertNotIn("failed", service.status())
             write(path, b"junk")

@@ -252,6 +252,14 @@ OPTIONS: tuple[Option, ...] = (
         value="ENDPOINT",
     ),
     Option(
+        "workers",
+        Scope.SERVICE,
+        Kind.TEXT,
+        "how many processes receive, on all endpoints together; auto means one for each CPU that may be used",
+        value="NUMBER",
+        default=str(_SETTINGS.workers),
+    ),
+    Option(
         "config",
         Scope.COMMAND,
         Kind.FILE,

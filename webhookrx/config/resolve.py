@@ -22,6 +22,7 @@ from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, q
 from webhookrx.config.settings import Limits, Observer, Settings, largest_body
 from webhookrx.config.tls_files import OTHERS
 from webhookrx.config.values import DEFAULT, Effective, Values, origin
+from webhookrx.config.worker_count import worker_count
 from webhookrx.config.written import Layer
 from webhookrx.errors import ConfigError
 
@@ -35,12 +36,14 @@ class Surroundings:
     @ivar now: the time with its zone, for the dates of certificates.
     @ivar observer_names: the first words that observer specs may have.
     @ivar check_observer: makes an observer for an acknowledgement level and opens nothing; raises C{ConfigError}.
+    @ivar cpus: how many CPUs this process may use.
     """
 
     environ: Mapping[str, str]
     now: datetime
     observer_names: Collection[str]
     check_observer: Callable[[Observer, str], object]
+    cpus: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,9 @@ def resolve(command_line: Layer, surroundings: Surroundings) -> Resolved:
     sources, effective = resolve_sources(command_line, file, problems, now=surroundings.now, plaintext_token=allowed)
     drain_timeout = service.duration("drain-timeout", Settings((), ()).drain_timeout)
     admin = admin_listener(service, [each for source in sources for each in source.listeners])
+    workers = worker_count(service, surroundings.cpus)
     problems.raise_errors()
-    settings = Settings(sources, observers, ack, limits, drain_timeout, admin, tuple(problems.warnings))
+    settings = Settings(sources, observers, ack, limits, drain_timeout, admin, workers, tuple(problems.warnings))
     return Resolved(settings, (*service.effective, *effective), path)
 
 

@@ -20,7 +20,7 @@ from twisted.python.failure import Failure
 
 from webhookrx.errors import CannotStart
 
-_MOST_READS = 100
+_MOST_READS = 300
 
 
 class CannotListen(CannotStart):
@@ -62,6 +62,7 @@ class ListenerService(Service):
         super().privilegedStartService()
         if self._port is None:
             self._port = self._listen()
+            self._has_opened(self._port)
             self.address = self._port.getHost()
 
     def startService(self) -> None:
@@ -94,9 +95,24 @@ class ListenerService(Service):
         port, self._port, self.address = self._port, None, None
         if port is None:
             return succeed(None)
-        _accept_waiting(port)
+        self._is_to_close(port)
         closed = port.stopListening()
         return closed if isinstance(closed, Deferred) else succeed(None)
+
+    def _has_opened(self, port: IListeningPort) -> None:
+        """The port accepts connections from now on."""
+
+    def _is_to_close(self, port: IListeningPort) -> None:
+        """Take in who has connected already: to close the port would reset them, with the requests they have sent."""
+        if not IReadDescriptor.providedBy(port):
+            return
+        readable = select.poll()
+        readable.register(port.fileno(), select.POLLIN)
+        # Each takes some. Some never end, as when there is no descriptor left.
+        for _ in range(_MOST_READS):
+            if not readable.poll(0):
+                break
+            port.doRead()
 
     def _listen(self) -> IListeningPort:
         """
@@ -114,19 +130,6 @@ class ListenerService(Service):
             listening.cancel()
             raise CannotListen("This endpoint does not open at once", self._text)
         return opened[0]
-
-
-def _accept_waiting(port: IListeningPort) -> None:
-    """Take in who has connected already: to close the port would reset them, with the requests that they have sent."""
-    if not IReadDescriptor.providedBy(port):
-        return
-    readable = select.poll()
-    readable.register(port.fileno(), select.POLLIN)
-    # Each takes a hundred or so. Some never end, as when there is no descriptor left.
-    for _ in range(_MOST_READS):
-        if not readable.poll(0):
-            break
-        port.doRead()
 
 
 def _reason(error: BaseException | None) -> str:

@@ -4,7 +4,7 @@ Whether the receiver should be sent anything: a plain function on plain values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from webhookrx.interfaces import LaneState
@@ -13,6 +13,24 @@ from webhookrx.operations.facts import Facts, Phase
 #: Seconds for which a failed C{store} tells against an observer. After that only another try can tell, and there is
 #: none without messages: it must not keep them away for ever.
 FAILURE_COUNTS = 10.0
+
+
+class WorkerState(NamedTuple):
+    """
+    How one of the processes is that receive.
+
+    @ivar number: from 0; it stays the same when the worker is started again.
+    @ivar up: it receives.
+    @ivar stuck: it has said nothing for too long.
+    """
+
+    number: int
+    up: bool
+    stuck: bool = False
+
+
+ALONE = WorkerState(0, True)
+"""A process that receives by itself."""
 
 
 class Health(NamedTuple):
@@ -33,18 +51,20 @@ class Health(NamedTuple):
         return self.state != "not_ready"
 
 
-def health_of(facts: Facts) -> Health:
-    """Judge by these facts."""
-    severe = tuple(_severe(facts))
-    slight = tuple(_slight(facts))
+def health_of(facts: Facts, workers: Sequence[WorkerState] = (ALONE,)) -> Health:
+    """Judge by these facts, and by how those are who receive."""
+    severe = tuple(_severe(facts, workers))
+    slight = tuple(_slight(facts, workers))
     if severe:
         return Health("not_ready", severe + slight)
     return Health("degraded", slight) if slight else Health("ready")
 
 
-def _severe(facts: Facts) -> Iterator[str]:
+def _severe(facts: Facts, workers: Sequence[WorkerState]) -> Iterator[str]:
     if facts.phase is not Phase.RUNNING:
         yield f"The receiver is {facts.phase.value}."
+    if not any(worker.up and not worker.stuck for worker in workers):
+        yield "No worker receives."
     for text, is_bound in facts.endpoints.items():
         if not is_bound:
             yield f"Endpoint {text} is not bound."
@@ -64,7 +84,12 @@ def _problem(lane: LaneState) -> str:
     return ""
 
 
-def _slight(facts: Facts) -> Iterator[str]:
+def _slight(facts: Facts, workers: Sequence[WorkerState]) -> Iterator[str]:
+    for worker in workers:
+        if worker.stuck:
+            yield f"Worker {worker.number} hangs."
+        elif not worker.up:
+            yield f"Worker {worker.number} is not up."
     for lane in facts.lanes:
         # Why it is away is in the log: what another machine says is not for whoever asks here.
         if lane.backlog is not None and lane.backlog.away is not None:

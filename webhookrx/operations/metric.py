@@ -22,6 +22,7 @@ from webhookrx.errors import (
 from webhookrx.interfaces import Backlog, LaneState
 from webhookrx.operations.counters import Counters, Histogram, ObserverCounts, SourceCounts
 from webhookrx.operations.facts import Facts
+from webhookrx.operations.health import ALONE, WorkerState
 
 #: The values of a metric's labels, in their order, and its value.
 Sample: TypeAlias = tuple[tuple[str, ...], float | Histogram]
@@ -54,6 +55,7 @@ class View(NamedTuple):
 
     @ivar now: seconds since the epoch.
     @ivar started: when the process started, likewise.
+    @ivar workers: how the processes are that receive.
     """
 
     counters: Counters
@@ -61,6 +63,7 @@ class View(NamedTuple):
     build: Build
     now: float
     started: float
+    workers: tuple[WorkerState, ...] = (ALONE,)
 
 
 class Metric(NamedTuple):

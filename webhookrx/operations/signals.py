@@ -88,6 +88,11 @@ class Signals:
                 self._backed = False
                 self._backstop.stop()
 
+    def terminate(self) -> None:
+        """Stop as at the first SIGTERM; nothing, where something has told us to stop already."""
+        if not self._stopping:
+            self._terminated()
+
     def _take(self, number: signal.Signals, handler: Callable[..., None]) -> None:
         self._before.setdefault(number, signal.getsignal(number))
         signal.signal(number, handler)
