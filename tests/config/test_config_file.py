@@ -9,9 +9,9 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.config.starting import write_text
-from webhookrx.config.config_file import ConfigFile, read_config_file
+from webhookrx.config.config_file import read_config_file
 from webhookrx.config.problems import Problems
-from webhookrx.config.written import Layer
+from webhookrx.config.written import ConfigFile, Layer
 from webhookrx.errors import ConfigError
 
 SECRET = "c4nary"

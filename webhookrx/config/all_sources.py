@@ -8,7 +8,6 @@ import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from webhookrx.config.config_file import ConfigFile, Entry
 from webhookrx.config.problems import Place, Problems, quoted
 from webhookrx.config.settings import TLS, Source
 from webhookrx.config.shared_endpoints import check_shared_patterns, share_endpoints
@@ -22,7 +21,7 @@ from webhookrx.config.source_settings import (
 )
 from webhookrx.config.tls_files import check_tls_files
 from webhookrx.config.values import Effective, Values
-from webhookrx.config.written import Layer
+from webhookrx.config.written import ConfigFile, Entry, Layer
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import yaml
 
 from webhookrx.config.files import read_file
 from webhookrx.config.options import BY_YAML_KEY, Kind, Option, Scope, shown_name
 from webhookrx.config.problems import Place, Problems, suggestion
-from webhookrx.config.written import Layer, Text, Written
+from webhookrx.config.written import ConfigFile, Entry, Text, Written
 from webhookrx.errors import ConfigError
 
 _SOURCE_KEYS = [key for key, option in BY_YAML_KEY.items() if option.scope is Scope.SOURCE]
@@ -25,36 +24,6 @@ _TAG = "tag:yaml.org,2002:"
 _PLAIN_TAGS = frozenset(
     _TAG + name for name in ("null", "bool", "int", "float", "timestamp", "str", "value", "merge", "seq", "map")
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """
-    One item of C{sources:}.
-
-    @ivar place: the item as a whole: C{sources[0]} and its first line.
-    @ivar name: what C{name:} says; None without it.
-    @ivar values: its options.
-    """
-
-    place: Place
-    name: Text | None
-    values: Layer
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
-    """
-    A configuration file.
-
-    @ivar values: the options at the top level: the service's own, and a source's as defaults for all sources.
-    @ivar name: what C{name:} at the top level says, for the one source of a file without C{sources:}.
-    @ivar entries: the items of C{sources:}; None without that key.
-    """
-
-    values: Layer
-    name: Text | None = None
-    entries: tuple[Entry, ...] | None = None
 
 
 def read_config_file(path: str, problems: Problems) -> ConfigFile:

@@ -14,7 +14,6 @@ from typing import Any
 
 from webhookrx.config.admin_endpoint import admin_listener
 from webhookrx.config.all_sources import resolve_sources
-from webhookrx.config.config_file import ConfigFile, read_config_file
 from webhookrx.config.files import read_file
 from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
 from webhookrx.config.observer_strings import default_observer, parse_observer, secret_files
@@ -23,7 +22,7 @@ from webhookrx.config.settings import Limits, Observer, Settings, largest_body
 from webhookrx.config.tls_files import OTHERS
 from webhookrx.config.values import DEFAULT, Effective, Values, origin
 from webhookrx.config.worker_count import worker_count
-from webhookrx.config.written import Layer
+from webhookrx.config.written import ConfigFile, Layer
 from webhookrx.errors import ConfigError
 
 
@@ -101,6 +100,9 @@ def _read(service: Values, problems: Problems) -> ConfigFile:
     texts = service.texts("config")
     if not texts:
         return ConfigFile({})
+    # A megabyte of memory that nobody needs who has no file.
+    from webhookrx.config.config_file import read_config_file
+
     try:
         return read_config_file(texts[0].text, problems)
     except ConfigError as error:

@@ -1,5 +1,5 @@
 """
-What someone wrote for an option at one place, before anything is made of it.
+What someone wrote for an option at one place, and in a whole file, before anything is made of it.
 """
 
 from __future__ import annotations
@@ -45,3 +45,33 @@ class Written:
 
 #: What was written at one place, by the name of the option.
 Layer: TypeAlias = Mapping[str, Written]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """
+    One item of C{sources:}.
+
+    @ivar place: the item as a whole: C{sources[0]} and its first line.
+    @ivar name: what C{name:} says; None without it.
+    @ivar values: its options.
+    """
+
+    place: Place
+    name: Text | None
+    values: Layer
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """
+    A configuration file.
+
+    @ivar values: the options at the top level: the service's own, and a source's as defaults for all sources.
+    @ivar name: what C{name:} at the top level says, for the one source of a file without C{sources:}.
+    @ivar entries: the items of C{sources:}; None without that key.
+    """
+
+    values: Layer
+    name: Text | None = None
+    entries: tuple[Entry, ...] | None = None
