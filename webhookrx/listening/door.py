@@ -17,14 +17,42 @@ from twisted.internet.interfaces import (
     IProtocol,
     IProtocolFactory,
     IStreamServerEndpoint,
+    ITransport,
 )
 from twisted.protocols.tls import TLSMemoryBIOFactory
+from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from webhookrx.interfaces import ITLSCreator
 from webhookrx.listening.eager_tcp import EagerServer, EagerUNIXServer
 from webhookrx.listening.inner_poll import InnerPoll
 from webhookrx.listening.socket_tls import TLSServer, TLSUNIXServer
+
+
+@implementer(IProtocol)
+class _Secured:
+    """
+    A protocol that must have TLS, as the port gets it: the transport brings it, and where it does not, Twisted's TLS
+    comes in between. So nothing that a port may do has it speak plain text.
+    """
+
+    def __init__(self, protocol: IProtocol, factory: TLSMemoryBIOFactory) -> None:
+        self.protocol = protocol
+        self._factory = factory
+
+    def makeConnection(self, transport: ITransport) -> None:
+        if not isinstance(transport, TLSServer):
+            self.protocol = self._factory.protocol(self._factory, self.protocol)
+        self.protocol.makeConnection(transport)
+
+    def connectionMade(self) -> None:
+        """Told by the protocol itself."""
+
+    def dataReceived(self, data: bytes) -> None:
+        self.protocol.dataReceived(data)
+
+    def connectionLost(self, reason: Failure) -> None:
+        self.protocol.connectionLost(reason)
 
 
 @implementer(IProtocolFactory, ILoggingContext)
@@ -34,16 +62,14 @@ class _Behind:
 
     @ivar factory: who makes the protocols of the connections to come.
     @ivar is_open: whether the port is.
-    @ivar is_twisted: whether it is one of Twisted's own, which asks us for its transports.
     """
 
     def __init__(self, poll: InnerPoll | None) -> None:
         self.factory: IProtocolFactory | None = None
         self.is_open = False
-        self.is_twisted = False
         self._poll = poll
         self._creator: ITLSCreator | None = None
-        self._tls_factory: IProtocolFactory | None = None
+        self._tls_factory: TLSMemoryBIOFactory | None = None
 
     def use(self, factory: IProtocolFactory, creator: ITLSCreator | None) -> None:
         """
@@ -53,13 +79,13 @@ class _Behind:
         """
         self.factory = factory
         self._creator = creator
-        self._tls_factory = None if creator is None else TLSMemoryBIOFactory(creator, False, factory)
+        clock: Any = self._poll  # None for the reactor
+        self._tls_factory = None if creator is None else TLSMemoryBIOFactory(creator, False, factory, clock)
 
     def buildProtocol(self, addr: IAddress) -> IProtocol | None:
-        # Where the transport has TLS, it needs none around the protocol.
-        factory = self.factory if self.is_twisted or self._tls_factory is None else self._tls_factory
-        assert factory is not None
-        return factory.buildProtocol(addr)
+        assert self.factory is not None
+        protocol = self.factory.buildProtocol(addr)
+        return protocol if self._tls_factory is None or protocol is None else _Secured(protocol, self._tls_factory)
 
     def logPrefix(self) -> str:
         """Return who it is that Twisted says is listening."""
@@ -87,10 +113,12 @@ class _Behind:
         """Make the transport of a connection, as L{twisted.internet.tcp.Port} asks for it."""
         by_unix = port.addressFamily == socket.AF_UNIX
         watch: Any = reactor if self._poll is None else self._poll
-        if self._creator is None:
-            return (EagerUNIXServer if by_unix else EagerServer)(sock, protocol, client, port, number, watch)
-        kind = TLSUNIXServer if by_unix else TLSServer
-        return kind(self._creator.connection_on(sock), sock, protocol, client, port, number, watch)
+        if isinstance(protocol, _Secured):
+            assert self._creator is not None
+            secure = TLSUNIXServer if by_unix else TLSServer
+            tls = self._creator.connection_on(sock)
+            return secure(tls, sock, protocol.protocol, client, port, number, watch)
+        return (EagerUNIXServer if by_unix else EagerServer)(sock, protocol, client, port, number, watch)
 
 
 @implementer(IStreamServerEndpoint)
@@ -136,7 +164,6 @@ class Door:
         self._port = port
         if isinstance(port, tcp.Port):
             port.transport = self._behind.transport  # type: ignore[assignment]  # documented as what makes one
-            self._behind.is_twisted = True
         return port
 
 

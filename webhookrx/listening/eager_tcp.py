@@ -22,17 +22,23 @@ class EagerServer(tcp.Server):
     A TCP connection. What the socket does not take at once goes the way of Twisted.
     """
 
-    _queued = False  # bytes are in Twisted's buffer, and what follows must not overtake them
+    # Something is to happen once the socket takes bytes: to send what waits, to end. What is written comes after it.
+    _writing = False
 
     def write(self, data: bytes) -> None:
         """See L{twisted.internet.interfaces.ITransport.write}."""
         # A pull producer is asked for more when the buffer is empty again, so what it writes has to go there.
-        if not self._queued and self.connected and data and (self.streamingProducer or self.producer is None):
+        if (
+            data
+            and not self._writing
+            and self.connected
+            and (self.producer is None or self.streamingProducer)
+            and not self.TLS
+        ):
             sent = self._send_now(data)
             if sent == len(data):
                 return
             data = data[sent:]
-        self._queued = True
         super().write(data)
 
     def writeSequence(self, iovec: Iterable[bytes]) -> None:
@@ -46,10 +52,24 @@ class EagerServer(tcp.Server):
         except OSError:
             return 0
 
+    def writeSomeData(self, data: bytes) -> Any:
+        """See L{twisted.internet.abstract.FileDescriptor.writeSomeData}."""
+        return super().writeSomeData(data) if data else 0
+
+    def startWriting(self) -> None:
+        """See L{twisted.internet.abstract.FileDescriptor.startWriting}."""
+        self._writing = True
+        super().startWriting()
+
     def stopWriting(self) -> None:
         """See L{twisted.internet.abstract.FileDescriptor.stopWriting}: Twisted's buffer is empty."""
-        self._queued = False
+        self._writing = False
         super().stopWriting()
+
+    def abortConnection(self) -> None:
+        """See L{twisted.internet.interfaces.ITCPTransport.abortConnection}."""
+        super().abortConnection()
+        self._writing = True  # nothing is sent any more, above all not past what was left behind
 
     def doRead(self) -> Any:
         """See L{twisted.internet.interfaces.IReadDescriptor.doRead}."""
@@ -66,4 +86,4 @@ class EagerServer(tcp.Server):
 
 
 class EagerUNIXServer(EagerServer, unix.Server):
-    """A connection by a UNIX socket."""
+    """A connection by a UNIX socket. It takes no file descriptors: the kernel closes those that come."""

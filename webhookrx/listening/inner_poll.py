@@ -11,15 +11,19 @@ from __future__ import annotations
 import select
 from typing import Any
 
-from twisted.internet.error import ConnectionDone
+from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.internet.interfaces import IHalfCloseableDescriptor, IReactorFDSet, IReadDescriptor
-from twisted.internet.main import CONNECTION_LOST
+from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
 #: Events of one turn. What else the reactor has to do waits for no more than these.
 MOST_EVENTS = 256
+
+# Made once, since most connections end by one of them.
+_DONE = Failure(CONNECTION_DONE)
+_USUAL: dict[type[BaseException], Failure] = {ConnectionDone: _DONE, ConnectionLost: Failure(CONNECTION_LOST)}
 
 _log = Logger()
 
@@ -85,43 +89,53 @@ class InnerPoll:
 
     def connectionLost(self, reason: Failure) -> None:
         """The reactor ends, and with it all connections."""
-        for descriptor in list(self._descriptors.values()):
-            descriptor.connectionLost(reason)
+        for fd, descriptor in list(self._descriptors.items()):
+            self._end(descriptor, fd, CONNECTION_LOST)
+        self._descriptors.clear()
+        self._events.clear()
+        if self._epoll is not None:
+            self._epoll.close()
+            self._epoll = None
 
     def doRead(self) -> None:
         """Some descriptors are ready: let them read and write."""
         if self._epoll is None:
             return
         descriptors: dict[int, Any] = self._descriptors
+        readable = select.EPOLLIN
         for fd, events in self._epoll.poll(0, MOST_EVENTS):
             descriptor = descriptors.get(fd)
             if descriptor is None:
                 continue  # one before it in the list has ended it
-            reads = events & select.EPOLLIN
+            reading = bool(events & readable)
             try:
-                if reads:
-                    why = descriptor.doRead()
-                elif events & select.EPOLLOUT:
-                    why = descriptor.doWrite()
-                else:
-                    why = CONNECTION_LOST
-                if reads and events & select.EPOLLOUT and why is None and fd in descriptors:
-                    reads = 0
-                    why = descriptor.doWrite()
+                why = descriptor.doRead() if reading else None
+                if events != readable and why is None:
+                    # To read may have changed what is wanted.
+                    if events & self._events.get(fd, 0) & select.EPOLLOUT:
+                        reading = False
+                        why = descriptor.doWrite()
+                    elif not events & (readable | select.EPOLLOUT):
+                        why = CONNECTION_LOST
             except BaseException as error:
                 _log.failure("A connection failed")
                 why = error
             if why is not None:
-                self._ended(descriptor, fd, why, bool(reads))
+                self._end(descriptor, fd, why, reading)
 
-    def _ended(self, descriptor: Any, fd: int, why: BaseException, reading: bool) -> None:
-        if descriptor.fileno() != fd:
-            return  # it is closed already
-        if reading and isinstance(why, ConnectionDone) and IHalfCloseableDescriptor.providedBy(descriptor):
+    def _end(self, descriptor: Any, fd: int, why: BaseException, reading: bool = False) -> None:
+        """Take a descriptor away; what fails at that must not reach the others."""
+        try:
+            if descriptor.fileno() != fd:
+                return  # it is closed already
             self.removeReader(descriptor)
-            descriptor.readConnectionLost(Failure(why))
-        else:
-            descriptor.connectionLost(Failure(why))
+            if reading and isinstance(why, ConnectionDone) and IHalfCloseableDescriptor.providedBy(descriptor):
+                descriptor.readConnectionLost(_DONE)
+                return
+            self.removeWriter(descriptor)
+            descriptor.connectionLost(_USUAL.get(type(why)) or Failure(why))
+        except BaseException:
+            _log.failure("A connection failed at its end")
 
     # -- what descriptors see ------------------------------------------------------------------------------------
 

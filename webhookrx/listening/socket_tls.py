@@ -8,6 +8,7 @@ still waits for its answer, is known to have ended only its own side (RFC 8446 �
 
 from __future__ import annotations
 
+from contextlib import suppress
 from socket import socket
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,11 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from webhookrx.listening.eager_tcp import EagerServer
+from webhookrx.listening.openssl_calls import RECORD, receive, send
 
 if TYPE_CHECKING:
     from OpenSSL.crypto import X509
 
-#: The most that a record holds (RFC 8446 §5.1). With room for all of it, nothing is left where no poll would see it.
-RECORD = 16 * 1024
 #: Full records that are read from one connection before others have their turn.
 _RECORDS = 4
 
@@ -35,10 +35,17 @@ class TLSServer(EagerServer):
     """
     A TCP connection with TLS.
 
+    OpenSSL may have to write before it reads on, and to read before it writes on: to complete the handshake, and when
+    the peer changes its keys (RFC 8446 §4.6.3). What can't go on is then not watched, or the poll would never wait.
+
     @param tls: on its socket, in accept state; the other arguments are those of L{twisted.internet.tcp.Server}.
     """
 
     _shaken = False  # the handshake is complete
+    _reading = True  # the protocol wants what comes
+    _read_waits = False  # for the socket to take what OpenSSL has to write first
+    _write_waits = False  # for what OpenSSL has to read first
+    _notified = False  # close_notify is sent, as far as it can be
 
     def __init__(self, tls: SSL.Connection, sock: socket, *args: Any) -> None:
         super().__init__(sock, *args)
@@ -61,35 +68,45 @@ class TLSServer(EagerServer):
         try:
             self._tls.do_handshake()
         except SSL.WantReadError:
-            if not self.disconnecting:
-                self.reactor.removeWriter(self)  # what is queued waits until there are keys for it
+            self.reactor.removeWriter(self)  # what is queued waits until there are keys for it
             return None
         except SSL.WantWriteError:
-            self.startWriting()
+            self._write_first()
             return None
         except SSL.Error as error:
+            self._throw_away()
             return error
         self._shaken = True
-        if self._queued or self.disconnecting:
-            self.startWriting()
+        if self.disconnecting:
+            self.stopReading()
+        if self._writing:
+            self.reactor.addWriter(self)
         listener = IHandshakeListener(self.protocol, None)
         if listener is not None:
             listener.handshakeCompleted()
         return None
+
+    def _throw_away(self) -> None:
+        """Read what has come: to close a socket with something unread is to reset it, and its peer misses the alert."""
+        with suppress(OSError):  # nothing has
+            self.socket.recv(self.bufferSize)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def doRead(self) -> Any:
         """See L{twisted.internet.interfaces.IReadDescriptor.doRead}."""
         if not self._shaken:
-            why = self._shake()
-            if why is not None or not self._shaken:
-                return why
+            return self._shake()
+        if self._write_waits:
+            self._write_waits = False
+            self.reactor.addWriter(self)
         for _ in range(_RECORDS):
             try:
-                data = self._tls.recv(RECORD)
+                data = receive(self._tls)
             except SSL.WantReadError:
                 return None
+            except SSL.WantWriteError:
+                return self._write_first()
             except SSL.ZeroReturnError:
                 return CONNECTION_DONE
             except SSL.SysCallError:
@@ -97,47 +114,104 @@ class TLSServer(EagerServer):
             except SSL.Error as error:
                 return error
             self.protocol.dataReceived(data)
-            if len(data) < RECORD:
+            if len(data) < RECORD or not self._reading:
                 return None
         return None
+
+    def _write_first(self) -> None:
+        """Don't read before OpenSSL has written what it has to."""
+        self._read_waits = True
+        self.reactor.removeReader(self)
+        self.startWriting()
+
+    def startReading(self) -> None:
+        """See L{twisted.internet.abstract.FileDescriptor.startReading}."""
+        self._reading = True
+        super().startReading()
+
+    def stopReading(self) -> None:
+        """See L{twisted.internet.abstract.FileDescriptor.stopReading}."""
+        self._reading = False
+        super().stopReading()
 
     # -- writing -------------------------------------------------------------------------------------------------
 
     def _send_now(self, data: bytes) -> int:
         if not self._shaken:
             return 0
-        sent = self.writeSomeData(data)
-        return sent if isinstance(sent, int) else 0
+        try:
+            return send(self._tls, data)
+        except SSL.Error:
+            return 0
 
     def writeSomeData(self, data: bytes) -> Any:
         """See L{twisted.internet.abstract.FileDescriptor.writeSomeData}."""
         if not data:
             return 0
         try:
-            return self._tls.send(data[: self.SEND_LIMIT])
-        except (SSL.WantWriteError, SSL.WantReadError):
+            return self._tls.send(data)  # a record at most, as it may be a view
+        except SSL.WantWriteError:
+            return 0
+        except SSL.WantReadError:
+            self._write_waits = True
+            self.reactor.removeWriter(self)
             return 0
         except SSL.Error:
             return CONNECTION_LOST
 
     def doWrite(self) -> Any:
         """See L{twisted.internet.interfaces.IWriteDescriptor.doWrite}."""
-        if not self._shaken:
-            why = self._shake()
-            if why is not None or not (self._shaken or self.disconnecting):
-                return why
-        return super().doWrite()
+        if self._read_waits:
+            self._read_waits = False
+            if self._reading:
+                self.reactor.addReader(self)
+        return super().doWrite() if self._shaken else self._shake()
 
     # -- the end -------------------------------------------------------------------------------------------------
 
-    def connectionLost(self, reason: Failure) -> None:
-        """See L{twisted.internet.abstract.FileDescriptor.connectionLost}."""
-        if self._shaken and reason.check(ConnectionDone):
-            # Who gets no close_notify can't tell the end from one that somebody else has made (RFC 8446 §6.1).
+    def loseConnection(self) -> None:
+        """See L{twisted.internet.interfaces.ITransport.loseConnection}."""
+        if self._shaken:
+            super().loseConnection()
+        elif self._writing:
+            self.disconnecting = True  # what is queued needs the handshake, and the handshake needs to read
+        else:
+            self.abortConnection()  # as Twisted's own TLS does
+
+    def _postLoseConnection(self) -> Any:
+        """See L{twisted.internet.abstract.FileDescriptor._postLoseConnection}."""
+        if self._notify():
+            return CONNECTION_DONE
+        self.startWriting()
+        return None
+
+    def _closeWriteConnection(self) -> None:
+        """See L{twisted.internet.abstract.FileDescriptor._closeWriteConnection}."""
+        if self._notify():
+            super()._closeWriteConnection()
+        else:
+            self.startWriting()
+
+    def _notify(self) -> bool:
+        """
+        Send C{close_notify}: who gets none can't tell the end from one that somebody else has made (RFC 8446 §6.1).
+
+        @return: False when the socket does not take it now.
+        """
+        if not self._notified:
             try:
                 self._tls.shutdown()
+            except SSL.WantWriteError:
+                return False
             except SSL.Error:
-                pass  # its buffer is full, or it is gone
+                pass  # the peer is gone, or in the middle of changing its keys
+            self._notified = True
+        return True
+
+    def connectionLost(self, reason: Failure) -> None:
+        """See L{twisted.internet.abstract.FileDescriptor.connectionLost}."""
+        if self._shaken and self.connected and reason.check(ConnectionDone):
+            self._notify()
         super().connectionLost(reason)
 
 

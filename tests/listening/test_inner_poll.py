@@ -1,0 +1,309 @@
+"""
+Tests for L{webhookrx.listening.inner_poll}: with real sockets, and a reactor that takes one step at a time.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+from typing import Any
+from unittest import mock
+
+from twisted.internet.interfaces import IReadDescriptor
+from twisted.internet.main import CONNECTION_LOST
+from twisted.internet.task import Clock
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+from zope.interface.verify import verifyObject
+
+from tests.listening.stepped import Recorder, World, drain
+from webhookrx.listening import inner_poll
+from webhookrx.listening.eager_tcp import EagerServer
+from webhookrx.listening.inner_poll import InnerPoll
+
+
+class InnerPollCase(SynchronousTestCase):
+    """
+    Connections of a poll.
+    """
+
+    def setUp(self) -> None:
+        self.world = World()
+        self.addCleanup(self.world.close)
+        self.reactor, self.poll = self.world.reactor, self.world.poll
+
+    def connect(self, *, tcp: bool = False) -> tuple[Any, Recorder, socket.socket]:
+        """Return a transport, its protocol and the peer's socket."""
+        ours, theirs = self.world.pair(tcp=tcp)
+        return *self.world.serve(EagerServer, ours), theirs
+
+
+class LifeTests(InnerPollCase):
+    """
+    When it is open, and whom it serves.
+    """
+
+    def test_interface(self) -> None:
+        """To the reactor it is one descriptor; to transports it is also what else a reactor is."""
+        self.assertTrue(verifyObject(IReadDescriptor, self.poll))
+        self.poll.callLater(0, lambda: None)
+        self.assertEqual(1, len(self.reactor.getDelayedCalls()))
+        self.assertEqual("webhookrx", self.poll.logPrefix())
+
+    def test_serves(self) -> None:
+        """It needs a reactor that watches descriptors, and an operating system with epoll."""
+        self.assertTrue(InnerPoll.serves(self.reactor))
+        self.assertFalse(InnerPoll.serves(Clock()))
+        with mock.patch.object(inner_poll, "select", object()):
+            self.assertFalse(InnerPoll.serves(self.reactor))
+
+    def test_opened_when_needed(self) -> None:
+        """It is open from the first connection to the last, and can be again."""
+        for _ in range(2):
+            self.assertEqual(([], -1), (self.reactor.readers, self.poll.fileno()))
+            transport, _, _ = self.connect()
+            self.assertEqual([self.poll], self.reactor.readers)
+            self.assertGreaterEqual(self.poll.fileno(), 0)
+            transport.abortConnection()
+            self.reactor.advance(0)
+        self.poll.doRead()
+        self.assertEqual([], self.reactor.readers)
+
+    def test_held(self) -> None:
+        """While a port is open it stays open with no connection, if it has been."""
+        self.poll.hold()
+        transport, _, _ = self.connect()
+        transport.abortConnection()
+        self.reactor.advance(0)
+        self.assertEqual([self.poll], self.reactor.readers)
+        self.poll.let_go()
+        self.assertEqual([], self.reactor.readers)
+
+    def test_port_closes_first(self) -> None:
+        """Connections outlive their port."""
+        self.poll.hold()
+        _, recorder, peer = self.connect()
+        self.poll.let_go()
+        peer.send(b"x")
+        self.reactor.settle()
+        self.assertEqual(b"x", recorder.received)
+
+    def test_reactor_ends(self) -> None:
+        """With the reactor all connections end, whatever one of them makes of it; and it may begin anew."""
+        self.poll.hold()
+        ends = [self.connect() for _ in range(3)]
+        ends[0][1].on_end = self._fail
+        self.poll.connectionLost(Failure(CONNECTION_LOST))
+        self.assertEqual([["ConnectionLost"]] * 3, [recorder.events for _, recorder, _ in ends])
+        self.assertEqual(-1, self.poll.fileno())
+        self.assertEqual(1, len(self.flushLoggedErrors(ZeroDivisionError)))
+        self.poll.connectionLost(Failure(CONNECTION_LOST))
+        self.reactor.readers.clear()
+        _, recorder, peer = self.connect()
+        peer.send(b"again")
+        self.reactor.settle()
+        self.assertEqual(b"again", recorder.received)
+
+    def _fail(self) -> None:
+        raise ZeroDivisionError
+
+
+class WatchingTests(InnerPollCase):
+    """
+    What is watched, and what for.
+    """
+
+    def test_watched_once(self) -> None:
+        """To ask twice is to ask once, and what nobody asked for can be called off."""
+        transport, recorder, peer = self.connect()
+        transport.startReading()
+        transport.stopWriting()
+        transport.startWriting()
+        transport.startWriting()
+        transport.stopReading()
+        transport.stopReading()
+        peer.send(b"x")
+        self.reactor.settle()
+        self.assertEqual(b"", recorder.received)
+        transport.startReading()
+        self.reactor.settle()
+        self.assertEqual(b"x", recorder.received)
+
+    def test_paused(self) -> None:
+        """Of a connection that is not read from nothing is lost, also when its peer has gone; and it makes no work."""
+        transport, recorder, peer = self.connect()
+        transport.pauseProducing()
+        peer.send(b"last words")
+        peer.close()
+        self.assertEqual(0, self.reactor.ready())
+        transport.resumeProducing()
+        self.reactor.settle()
+        self.assertEqual((b"last words", ["read lost"]), (recorder.received, recorder.events))
+
+    def test_reset_while_only_written_to(self) -> None:
+        """A reset reaches a connection that is not read from but has something to say."""
+        transport, recorder, peer = self.connect(tcp=True)
+        transport.pauseProducing()
+        while not transport._tempDataLen:
+            transport.write(bytes(1 << 20))
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()
+        self.reactor.settle(wait=True)
+        self.assertEqual(["ConnectionLost"], recorder.events)
+
+    def test_reset(self) -> None:
+        """A reset is no end by agreement."""
+        _, recorder, peer = self.connect(tcp=True)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()
+        self.reactor.settle(wait=True)
+        self.assertEqual(["ConnectionLost"], recorder.events)
+
+    def test_hung_up(self) -> None:
+        """What can neither be read nor written, and is gone, ends."""
+        _, recorder, _ = self.connect()
+        epoll = mock.Mock()
+        epoll.poll.return_value = [(fd, select.EPOLLHUP) for fd in self.poll._descriptors]
+        with mock.patch.object(self.poll, "_epoll", epoll):
+            self.poll.doRead()
+        self.assertEqual(["ConnectionLost"], recorder.events)
+
+    def test_read_and_write(self) -> None:
+        """Both are done in one turn, but for what the first of them has called off."""
+        for calls_off in (False, True):
+            transport, recorder, peer = self.connect()
+            if calls_off:
+                recorder.on_data = lambda _, transport=transport: transport.stopWriting()
+            written: list[str] = []
+            transport.doWrite = lambda written=written: written.append("wrote")
+            transport.startWriting()
+            peer.send(b"x")
+            self.reactor.step()
+            self.assertEqual((b"x", [] if calls_off else ["wrote"]), (recorder.received, written))
+            transport.stopWriting()
+
+    def test_end_within_the_list(self) -> None:
+        """One that another has ended in the same turn is not called any more."""
+        ends = [self.connect() for _ in range(2)]
+        for (_, recorder, peer), (other, _, _) in zip(ends, reversed(ends), strict=True):
+            recorder.on_data = lambda _, other=other: other.connectionLost(Failure(CONNECTION_LOST))
+            peer.send(b"x")
+        self.reactor.settle()
+        self.assertEqual([b"", b"x"], sorted(recorder.received for _, recorder, _ in ends))
+        self.assertEqual([[], ["ConnectionLost"]], sorted(recorder.events for _, recorder, _ in ends))
+
+    def test_many(self) -> None:
+        """More than fit into one turn have theirs in the next."""
+        self.patch(inner_poll, "MOST_EVENTS", 2)
+        ends = [self.connect() for _ in range(5)]
+        for _, _, peer in ends:
+            peer.send(b"x")
+        self.reactor.step()
+        self.assertEqual(2, sum(bool(recorder.received) for _, recorder, _ in ends))
+        self.reactor.settle()
+        self.assertEqual(5, sum(bool(recorder.received) for _, recorder, _ in ends))
+
+
+class EndTests(InnerPollCase):
+    """
+    How connections end, and that they do so each for itself.
+    """
+
+    def test_half_closed(self) -> None:
+        """A peer that sends no more can still be answered; one turn tells it, and no further turn is made of it."""
+        transport, recorder, peer = self.connect()
+        peer.send(b"q")
+        peer.shutdown(socket.SHUT_WR)
+        self.reactor.settle()
+        transport.write(b"answer")
+        transport.loseConnection()
+        self.reactor.settle()
+        self.assertEqual((b"q", ["read lost", "ConnectionDone"]), (recorder.received, recorder.events))
+        self.assertEqual(b"answer", drain(peer))
+
+    def test_exceptions(self) -> None:
+        """What fails in one connection ends that one, is logged, and reaches no other."""
+        for where in ("on_data", "readConnectionLost"):
+            _, bad, bad_peer = self.connect()
+            _, good, good_peer = self.connect()
+            setattr(bad, where, self._fail)
+            bad_peer.send(b"x")
+            bad_peer.shutdown(socket.SHUT_WR)
+            good_peer.send(b"x")
+            self.reactor.settle()
+            good_peer.send(b"y")
+            self.reactor.settle()
+            self.assertEqual(b"xy", good.received, where)
+            self.assertEqual([self.poll], self.reactor.readers, where)
+            self.assertEqual(1, len(self.flushLoggedErrors(ZeroDivisionError)), where)
+
+    def test_failing_end(self) -> None:
+        """An exception from the end of a connection that the poll itself ends stays here, too."""
+        _, bad, bad_peer = self.connect(tcp=True)
+        _, good, good_peer = self.connect()
+        bad.on_end = self._fail
+        bad_peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        bad_peer.close()
+        self.reactor.settle(wait=True)
+        good_peer.send(b"x")
+        self.reactor.settle()
+        self.assertEqual(b"x", good.received)
+        self.assertEqual(1, len(self.flushLoggedErrors(ZeroDivisionError)))
+
+    def test_failing_producer(self) -> None:
+        """A producer that can't be stopped leaves nothing behind that would be taken for a later connection's."""
+        transport, _, peer = self.connect()
+        producer = mock.Mock()
+        producer.stopProducing.side_effect = ZeroDivisionError
+        transport.registerProducer(producer, True)
+        transport.protocol = mock.Mock(spec=["dataReceived", "connectionLost"])
+        peer.close()
+        self.reactor.settle()
+        self.assertEqual(({}, {}), (self.poll._descriptors, self.poll._events))
+        self.assertEqual(1, len(self.flushLoggedErrors(ZeroDivisionError)))
+
+    def test_abort_then_exception(self) -> None:
+        """A connection that is aborted, and then fails, ends once."""
+        transport, recorder, peer = self.connect()
+
+        def abort_and_fail(data: bytes) -> None:
+            transport.abortConnection()
+            raise ZeroDivisionError
+
+        recorder.on_data = abort_and_fail
+        peer.send(b"x")
+        self.reactor.settle()
+        self.assertEqual(["ZeroDivisionError"], recorder.events)
+        self.assertEqual(1, len(self.flushLoggedErrors(ZeroDivisionError)))
+
+    def test_no_double_end(self) -> None:
+        """One that has ended itself, and says why to the poll as well, is not ended again."""
+        transport, recorder, peer = self.connect()
+
+        def end_itself(data: bytes) -> None:
+            transport.connectionLost(Failure(CONNECTION_LOST))
+            raise ZeroDivisionError
+
+        recorder.on_data = end_itself
+        peer.send(b"x")
+        self.reactor.settle()
+        self.assertEqual(["ConnectionLost"], recorder.events)
+        self.flushLoggedErrors(ZeroDivisionError)
+
+    def _fail(self, *_: object) -> None:
+        raise ZeroDivisionError
+
+
+class AssumptionTests(SynchronousTestCase):
+    """
+    What of Twisted is leaned on.
+    """
+
+    def test_closed_descriptor(self) -> None:
+        """A transport whose connection is lost has -1 for its descriptor: this is how the poll tells."""
+        world = World()
+        self.addCleanup(world.close)
+        transport, _ = world.serve(EagerServer, world.pair()[0])
+        transport.connectionLost(Failure(CONNECTION_LOST))
+        self.assertEqual(-1, transport.fileno())
