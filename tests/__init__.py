@@ -1,0 +1,9 @@
+"""
+Tests of webhookrx; they mirror the package.
+"""
+
+import signal
+
+# A shell that runs the tests in its background has them ignore SIGINT, and so would all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -435,7 +435,7 @@ class ProgramTests(SynchronousTestCase):
         receiver = self.receiver("--observer", f"http:http://127.0.0.1:{server.port}/in:retry_for=100ms")
 
         self.assertEqual(503, send(receiver, b"one"))
-        self.assertIn("Connection was refused", receiver.log())
+        wait_until(lambda: "Connection was refused" in receiver.log(), "the reason in the log")
         server = PostServer(port=server.port)
         self.addCleanup(server.stop)
         self.assertEqual(200, send(receiver, b"two"))
