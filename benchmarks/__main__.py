@@ -23,7 +23,7 @@ from benchmarks.tools import ROOT, Tools
 
 FULL = (5, 3.0, 1_000_000)
 """Rounds, seconds of each load, and requests of the case C{memory}."""
-SHORT = (2, 0.5, REQUESTS // 4)
+SHORT = (2, 0.5, REQUESTS)
 SOAK = 5_000_000
 """Requests of the case C{memory} with C{--soak}."""
 

@@ -67,37 +67,47 @@ def _is_whole(heard: bytes) -> bool:
     return body.endswith(b"0\r\n\r\n") if b"\r\ntransfer-encoding:" in before else True
 
 
-def laps(port: int, requests: Sequence[bytes], connections: int, count: int) -> int:
+@contextmanager
+def connections_to(port: int, count: int) -> Iterator[list[socket.socket]]:
+    """Hold connections, so that what they cost to make and to end is not measured with what goes over them."""
+    connections: list[socket.socket] = []
+    try:
+        for _ in range(count):
+            connections.append(connect(port))
+        yield connections
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def laps(connections: Sequence[socket.socket], requests: Sequence[bytes], count: int) -> int:
     """
     Send requests in laps: one on each connection, then read all answers. The server so has many at once, as under load.
 
     @return: how many were answered: C{count}, or up to a lap more.
     @raise Broken: an answer is not as it should be.
     """
-    sockets = [connect(port) for _ in range(connections)]
-    try:
-        source = cycle(requests)
-        answered = 0
-        while answered < count:
-            for connection, request in zip(sockets, source, strict=False):
-                connection.sendall(request)
-            for connection in sockets:
-                read_answer(connection)
-            answered += connections
-        return answered
-    finally:
-        for connection in sockets:
-            connection.close()
+    source = cycle(requests)
+    answered = 0
+    while answered < count:
+        for connection, request in zip(connections, source, strict=False):
+            connection.sendall(request)
+        for connection in connections:
+            read_answer(connection)
+        answered += len(connections)
+    return answered
 
 
-def at_rate(port: int, requests: Sequence[bytes], connections: int, rate: float, seconds: float) -> list[float]:
+def at_rate(
+    connections: Sequence[socket.socket], requests: Sequence[bytes], rate: float, seconds: float
+) -> list[float]:
     """
     Send requests at a constant rate, each at its moment, whether or not earlier ones are answered.
 
     @return: the seconds from when each was due to its answer, so that waiting for a free connection counts.
     @raise Broken: an answer is not as it should be.
     """
-    sockets = {connection.fileno(): connection for connection in (connect(port) for _ in range(connections))}
+    sockets = {connection.fileno(): connection for connection in connections}
     idle = deque(sockets)
     due_of: dict[int, float] = {}
     times: list[float] = []
@@ -125,8 +135,6 @@ def at_rate(port: int, requests: Sequence[bytes], connections: int, rate: float,
         return times
     finally:
         poll.close()
-        for connection in sockets.values():
-            connection.close()
 
 
 def new_tls_connections(port: int, requests: Sequence[bytes], seconds: float, threads: int = 16) -> int:

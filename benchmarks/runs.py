@@ -111,16 +111,17 @@ class Laps(Run):
     @property
     def name(self) -> str:
         """The server, and behind C{@} the connections."""
-        return f"{self.server.name} @{self.connections}"
+        return f"{self.server.name}, laps @{self.connections}"
 
     def measure(self, lab: Lab) -> Figures:
         """Send them; returns C{cpu}."""
         running = lab.get(self.server)
         requests = prepare("plain").requests
-        warm_up = clients.laps(running.port, requests, self.connections, WARM_UP)
-        cpu = running.cpu_seconds()
-        answered = clients.laps(running.port, requests, self.connections, self.requests)
-        cpu = running.cpu_seconds() - cpu
+        with clients.connections_to(running.port, self.connections) as connections:
+            warm_up = clients.laps(connections, requests, WARM_UP)
+            cpu = running.cpu_seconds()
+            answered = clients.laps(connections, requests, self.requests)
+            cpu = running.cpu_seconds() - cpu
         _verify(running, "plain", warm_up + answered)
         return {"cpu": cpu / answered * 1e6}
 
@@ -161,10 +162,11 @@ class ConstantRate(Run):
         """Send them; the percentiles count from when each was due."""
         running = lab.get(self.server)
         requests = prepare("plain").requests
-        warm_up = clients.laps(running.port, requests, self.connections, WARM_UP)
-        cpu = running.cpu_seconds()
-        times = clients.at_rate(running.port, requests, self.connections, self.rate, lab.seconds)
-        cpu = running.cpu_seconds() - cpu
+        with clients.connections_to(running.port, self.connections) as connections:
+            warm_up = clients.laps(connections, requests, WARM_UP)
+            cpu = running.cpu_seconds()
+            times = clients.at_rate(connections, requests, self.rate, lab.seconds)
+            cpu = running.cpu_seconds() - cpu
         _verify(running, "plain", warm_up + len(times))
         times.sort()
         return {
@@ -176,7 +178,7 @@ class ConstantRate(Run):
 
 @dataclass(frozen=True)
 class SystemCalls(Run):
-    """How often it asks the kernel for something."""
+    """How often it asks the kernel for something, over connections that stay."""
 
     connections: int = 64
 
@@ -194,9 +196,10 @@ class SystemCalls(Run):
         """Count them; returns C{calls}, a request."""
         running = lab.get(self.server)
         requests = prepare("plain").requests
-        warm_up = clients.laps(running.port, requests, self.connections, WARM_UP)
-        with system_calls.Count(running.pid) as count:
-            answered = clients.laps(running.port, requests, self.connections, 5000)
+        with clients.connections_to(running.port, self.connections) as connections:
+            warm_up = clients.laps(connections, requests, WARM_UP)
+            with system_calls.Count(running.pid) as count:
+                answered = clients.laps(connections, requests, 5000)
         _verify(running, "plain", warm_up + answered)
         return {"calls": count.total / answered}
 
@@ -209,8 +212,8 @@ class Memory(Run):
     @ivar requests: how many are sent to see what it keeps.
     """
 
+    requests: int
     connections: int = 2000
-    requests: int = 200_000
 
     @property
     def name(self) -> str:

@@ -174,13 +174,14 @@ class Nginx(Server):
 
 
 def uvicorn() -> PythonPeer:
-    """Return uvicorn with its fastest parts and a bare application."""
+    """Return uvicorn with its fastest parts and a bare application, and nothing on that the others have off."""
     return PythonPeer(
         name="uvicorn",
         module="uvicorn, uvloop, httptools, orjson",
         arguments=(
             "-m", "uvicorn", "--host", "127.0.0.1", "--port", "PORT", "--loop", "uvloop", "--http", "httptools",
-            "--no-access-log", "--log-level", "warning", "benchmarks.peers.asgi_app:app",
+            "--no-access-log", "--no-proxy-headers", "--lifespan", "off", "--log-level", "warning",
+            "benchmarks.peers.asgi_app:app",
         ),
     )  # fmt: skip
 

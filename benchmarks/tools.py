@@ -81,15 +81,14 @@ class Tools:
         return self.peers_python
 
 
-def program(name: str, package: str = "") -> str:
+def program(name: str) -> str:
     """
-    Return the path of a program.
+    Return the path of a program; the Debian package that has it is called the same.
 
-    @param package: the Debian package that has it, when that has another name.
     @raise Unavailable: it is not installed.
     """
     # nginx is in a directory that only root has in its path.
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     if path is None:
-        raise Unavailable(f"{name} is not installed (Debian package {package or name})")
+        raise Unavailable(f"{name} is not installed (Debian package {name})")
     return path

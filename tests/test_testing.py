@@ -10,9 +10,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contracts.consumer_contract import ConsumerContract, MiB
 from tests.contracts.observer_contract import ObserverContract
-from tests.contracts.worker_contract import WorkerContract
+from tests.contracts.thread_contract import ThreadContract
 from webhookrx.errors import NoRoom, NotStored
-from webhookrx.testing import RECEIVED, MemoryObserver, RecordingConsumer, StepWorker, make_message
+from webhookrx.testing import RECEIVED, MemoryObserver, RecordingConsumer, StepThread, make_message
 
 
 class MemoryObserverContractTests(ObserverContract, SynchronousTestCase):
@@ -83,13 +83,13 @@ class MemoryObserverTests(SynchronousTestCase):
         self.assertEqual([1], observer.batch_sizes)
 
 
-class StepWorkerContractTests(WorkerContract, SynchronousTestCase):
-    """A StepWorker is a worker."""
+class StepThreadContractTests(ThreadContract, SynchronousTestCase):
+    """A StepThread is a thread."""
 
-    def make_worker(self) -> StepWorker:
+    def make_thread(self) -> StepThread:
         """Make it."""
         self.clock = Clock()
-        return StepWorker(self.clock, "step")
+        return StepThread(self.clock, "step")
 
     def settled(self, result: Deferred[object]) -> Deferred[None]:
         """Advance the clock until nothing is left to do."""
@@ -98,20 +98,20 @@ class StepWorkerContractTests(WorkerContract, SynchronousTestCase):
         return result.addCallback(lambda _: None)
 
 
-class StepWorkerTests(SynchronousTestCase):
-    """A StepWorker can be held up."""
+class StepThreadTests(SynchronousTestCase):
+    """A StepThread can be held up."""
 
     def test_hold(self) -> None:
         """Work that is given while it is held is done after the release, once."""
         clock = Clock()
-        worker = StepWorker(clock, "step")
-        worker.start()
+        thread = StepThread(clock, "step")
+        thread.start()
         seen: list[object] = []
-        worker.hold()
-        worker.run(lambda: 1, seen.append)
+        thread.hold()
+        thread.run(lambda: 1, seen.append)
         clock.advance(1)
         self.assertEqual([], seen)
-        worker.release()
+        thread.release()
         clock.advance(1)
 
         self.assertEqual([1], seen)
@@ -119,12 +119,12 @@ class StepWorkerTests(SynchronousTestCase):
     def test_hold_and_release_within_a_turn(self) -> None:
         """A step too many does nothing."""
         clock = Clock()
-        worker = StepWorker(clock, "step")
-        worker.start()
+        thread = StepThread(clock, "step")
+        thread.start()
         seen: list[object] = []
-        worker.run(lambda: 1, seen.append)
-        worker.hold()
-        worker.release()
+        thread.run(lambda: 1, seen.append)
+        thread.hold()
+        thread.release()
         clock.advance(1)
 
         self.assertEqual([1], seen)

@@ -1,5 +1,5 @@
 """
-The seams between the shells: rooms on one floor meet here and are joined in L{webhookrx.service}.
+The seams between the shells: rooms on one floor meet here and are joined in L{webhookrx.receiver}.
 
 Twisted lives from here up.
 """
@@ -44,7 +44,8 @@ class IMessageObserver(Interface):
 
     spec: str = Attribute("The spec string it was made from, fit for a log line.")
     promise: str = Attribute(
-        "The most that its word can mean: 'durable', 'written' or 'queued'. Final once it is open."
+        "The most that its word can mean: 'durable', 'written' or 'queued'. Final once it is open. Where that is not "
+        "'durable', the reactor may wait a moment for C{store}, see L{webhookrx.pipeline.prompt_wait}."
     )
 
     def open() -> None:

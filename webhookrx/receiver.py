@@ -27,7 +27,7 @@ from webhookrx.operations.line_limit import LineLimit
 from webhookrx.operations.receipts import Receipts
 from webhookrx.operations.traffic_log import TrafficLog
 from webhookrx.pipeline.chain import Chain
-from webhookrx.pipeline.worker import ThreadWorker
+from webhookrx.pipeline.observer_thread import RealThread
 from webhookrx.routes import build_roots, by_listener
 from webhookrx.tls.handshake import describe_failure
 
@@ -70,7 +70,7 @@ class Receiver:
             max_messages=settings.limits.queue_messages,
             patience=settings.limits.answer_time,
             pause_time=settings.limits.pause_time,
-            make_worker=partial(ThreadWorker, reactor),
+            make_thread=partial(RealThread, reactor),
             report=self._traffic.observer_failed,
             stored=self._traffic.store_done,
         )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from webhookrx.errors import NotStored
     from webhookrx.interfaces import Acknowledge, Prepared
-    from webhookrx.pipeline.worker import Done, Work
+    from webhookrx.pipeline.observer_thread import Done, Work
 
 _LIMITS = Limits()
 
@@ -112,9 +112,10 @@ def _accept(message: Message) -> None:
     """Let every message be stored."""
 
 
-class StepWorker:
+class StepThread:
     """
-    A L{webhookrx.pipeline.worker.Worker} without a thread: each piece of work is done in a later turn of the clock.
+    A L{webhookrx.pipeline.observer_thread.ObserverThread} without a thread: each piece of work is done in a later turn
+    of the clock.
 
     @param clock: its turns.
     @param name: as for the real one.

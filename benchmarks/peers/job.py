@@ -42,7 +42,7 @@ class Lines:
         @raise orjson.JSONDecodeError: the body is not JSON.
         """
         document = orjson.loads(body)
-        values = self._values(body, address, port)
+        values = self._values(body, address)
         _flatten("", document, values)
         self._finish(values, body, address, port)
         if not self._waiting:
@@ -51,11 +51,11 @@ class Lines:
 
     def write_text(self, body: bytes, address: str, port: int) -> None:
         """Make a line of a body that stays text, and write it at once."""
-        values = self._values(body, address, port)
+        values = self._values(body, address)
         self._finish(values, body, address, port)
         os.write(self._descriptor, orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE))
 
-    def _values(self, body: bytes, address: str, port: int) -> dict[str, Any]:
+    def _values(self, body: bytes, address: str) -> dict[str, Any]:
         return {
             "ISODATE": datetime.now(UTC).isoformat(),
             "HOST": address,

@@ -1,16 +1,18 @@
-"""Tests for what is read from other programs: wrk, strace, proc(5) and answers of servers."""
+"""Tests for what comes from elsewhere: packages, and what wrk, strace, proc(5) and servers say."""
 
 from __future__ import annotations
 
 import os
+from configparser import ConfigParser
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from benchmarks import clients
 from benchmarks.load import Answers, read_answers
 from benchmarks.measure import cpu_seconds, machine_cpu_seconds, own_cpu_seconds, resident_kib, tree
+from benchmarks.provision import REQUIREMENTS
 from benchmarks.system_calls import read_total
-from benchmarks.tools import Broken, Unavailable, program
+from benchmarks.tools import ROOT, Broken, Unavailable, program
 
 WRK = """\
 Running 10m test @ http://127.0.0.1:8181/
@@ -83,5 +85,17 @@ class ProcessTests(SynchronousTestCase):
 
     def test_missing_program(self) -> None:
         """The package that has it is named."""
-        error = self.assertRaises(Unavailable, program, "no-such-program", "its-package")
-        self.assertIn("its-package", str(error))
+        error = self.assertRaises(Unavailable, program, "no-such-program")
+        self.assertIn("Debian package no-such-program", str(error))
+
+
+class RequirementTests(SynchronousTestCase):
+    """What is installed."""
+
+    def test_extra(self) -> None:
+        """The peer of the guard is that of the benchmarks: what C{.[bench]} installs, these install too."""
+        setup = ConfigParser()
+        setup.read(os.path.join(ROOT, "setup.cfg"), encoding="utf-8")
+        extra = setup["options.extras_require"]["bench"].split()
+        self.assertIn("uvicorn", " ".join(extra))
+        self.assertEqual(set(), set(extra) - set(REQUIREMENTS))

@@ -1,4 +1,4 @@
-"""A chain whose workers are stepped by a clock, for the tests of this room."""
+"""A chain whose threads are stepped by a clock, for the tests of this room."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from webhookrx.errors import NotStored
 from webhookrx.interfaces import Backlog, IBufferingObserver, IMessageObserver, IWaitingObserver
 from webhookrx.message.message import Message
 from webhookrx.pipeline.chain import Chain
-from webhookrx.pipeline.worker import Done, Work
-from webhookrx.testing import MemoryObserver, StepWorker, make_message
+from webhookrx.pipeline.observer_thread import Done, Work
+from webhookrx.testing import MemoryObserver, StepThread, make_message
 
 
 class LinesObserver(MemoryObserver):
@@ -63,7 +63,7 @@ def texts(observer: MemoryObserver) -> list[str]:
     return [str(message.values["MESSAGE"]) for message in observer.messages]
 
 
-class NotingWorker(StepWorker):
+class NotingThread(StepThread):
     """
     Tells whether it is at work.
 
@@ -95,7 +95,7 @@ class NotingWorker(StepWorker):
 
 
 class Rig:
-    """A started chain, its observers and workers, and what it reported."""
+    """A started chain, its observers and threads, and what it reported."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Rig:
         pause_time: float = 2.0,
     ) -> None:
         self.clock = Clock()
-        self.workers: list[NotingWorker] = []
+        self.threads: list[NotingThread] = []
         self.reports: list[tuple[str, str, int]] = []
         self.stored: list[tuple[str, int, int, float]] = []
         self.chain = Chain(
@@ -119,7 +119,7 @@ class Rig:
             max_bytes=max_bytes,
             max_messages=max_messages,
             max_batch_bytes=max_batch_bytes,
-            make_worker=self.make_worker,
+            make_thread=self.make_thread,
             report=lambda spec, error, count: self.reports.append((spec, str(error), count)),
             patience=patience,
             pause_time=pause_time,
@@ -129,11 +129,11 @@ class Rig:
         if start:
             self.chain.start()
 
-    def make_worker(self, name: str) -> NotingWorker:
-        """Make a worker that can be held."""
-        worker = NotingWorker(self.clock, name)
-        self.workers.append(worker)
-        return worker
+    def make_thread(self, name: str) -> NotingThread:
+        """Make a thread that can be held."""
+        thread = NotingThread(self.clock, name)
+        self.threads.append(thread)
+        return thread
 
     def turns(self) -> None:
         """Let turns pass until nothing is left to do."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from webhookrx.interfaces import Prepared
     from webhookrx.message.message import Message
-    from webhookrx.pipeline.worker import Done, Work
+    from webhookrx.pipeline.observer_thread import Done, Work
 
 MiB = 1024 * 1024
 #: Seconds from one look of the senders at their clocks to the next.
@@ -28,7 +28,7 @@ STEP = 0.005
 @implementer(IMessageObserver)
 class SlowDisk:
     """
-    An observer with its worker: each store takes a fixed time, and a time for each byte.
+    An observer with its thread: each store takes a fixed time, and a time for each byte.
 
     @param size: bytes of every message.
     @ivar hiccup: seconds that the next store takes on top.
@@ -48,7 +48,7 @@ class SlowDisk:
         self._tasks: deque[tuple[Work, Done]] = deque()
 
     def monotonic(self) -> float:
-        """Return the time: in the worker's thread, that at which the store has got by now."""
+        """Return the time: in the thread's thread, that at which the store has got by now."""
         return self._clock.seconds() + self._ahead
 
     def open(self) -> None:
@@ -69,7 +69,7 @@ class SlowDisk:
     def close(self) -> None:
         """Be closed."""
 
-    # The worker
+    # The thread
 
     def start(self) -> None:
         """Be ready."""
@@ -120,7 +120,7 @@ class Load:
             ack="durable",
             max_bytes=max_bytes,
             max_messages=100_000,
-            make_worker=lambda name: self.disk,
+            make_thread=lambda name: self.disk,
             report=lambda *failure: None,
             monotonic=self.disk.monotonic,
         )

@@ -24,11 +24,11 @@ class ChainContractTests(ConsumerContract, SynchronousTestCase):
 
     def hold(self) -> None:
         """Hold the disk up."""
-        self.rig.workers[0].hold()
+        self.rig.threads[0].hold()
 
     def finish(self) -> None:
         """Let the disk go on."""
-        self.rig.workers[0].release()
+        self.rig.threads[0].release()
         self.rig.turns()
 
     def fail_all(self) -> None:
@@ -70,13 +70,13 @@ class AcknowledgeTests(SynchronousTestCase):
         """The slowest observer decides."""
         fast, slow = MemoryObserver(), MemoryObserver()
         rig = Rig(fast, slow)
-        rig.workers[1].hold()
+        rig.threads[1].hold()
         told = rig.write("one")
         rig.turns()
 
         self.assertEqual(["one"], texts(fast))
         self.assertEqual([], told)
-        rig.workers[1].release()
+        rig.threads[1].release()
         rig.turns()
 
         self.assertEqual([None], told)
@@ -122,11 +122,11 @@ class AcknowledgeTests(SynchronousTestCase):
         bad, slow = MemoryObserver("bad"), MemoryObserver("slow")
         bad.store_error = OSError("broken")
         rig = Rig(bad, slow)
-        rig.workers[1].hold()
+        rig.threads[1].hold()
         told = rig.write("one")
         rig.turns()
         self.assertEqual([], told)
-        rig.workers[1].release()
+        rig.threads[1].release()
         rig.turns()
 
         self.assertEqual([NotStored], [type(failure) for failure in told])
@@ -136,14 +136,14 @@ class AcknowledgeTests(SynchronousTestCase):
         observer = MemoryObserver()
         observer.judge = lambda message: ValueError("no") if message.values["MESSAGE"] in ("b", "d") else None
         rig = Rig(observer)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         first = rig.write("0")
         rig.turns()
         told = rig.write("a", "b")
         rig.turns()
         told_later = rig.write("c", "d")
         rig.turns()
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.assertEqual([1, 4], observer.batch_sizes)
@@ -224,13 +224,13 @@ class AcknowledgeTests(SynchronousTestCase):
         observer = MemoryObserver()
         observer.store_error = OSError("broken")
         rig = Rig(observer, ack="queued")
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         told = rig.write("one")
         self.assertEqual([], told)
         rig.turns()
         self.assertEqual([None], told)
         self.assertEqual(1, rig.chain.budget.messages)
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.assertEqual([None], told)
@@ -370,7 +370,7 @@ class RoomTests(SynchronousTestCase):
         """One that never finishes fills the queue, and then there is no room; the others have got all that fitted."""
         stuck, good = MemoryObserver(), MemoryObserver()
         rig = Rig(stuck, good, max_messages=3)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         told = rig.write("1", "2", "3")
         rig.turns()
 

@@ -16,11 +16,11 @@ class LifeTests(SynchronousTestCase):
         """Without an observer there is nobody to make a message safe."""
         self.assertRaises(ValueError, Rig)
 
-    def test_worker_names(self) -> None:
-        """Each observer has a worker with a name of its own."""
+    def test_thread_names(self) -> None:
+        """Each observer has a thread with a name of its own."""
         rig = Rig(MemoryObserver(), MemoryObserver())
 
-        self.assertEqual(["observer-0", "observer-1"], [worker.name for worker in rig.workers])
+        self.assertEqual(["observer-0", "observer-1"], [thread.name for thread in rig.threads])
 
     def test_not_started(self) -> None:
         """Before the start there is no room, and reopen() and stop() do nothing."""
@@ -60,7 +60,7 @@ class LifeTests(SynchronousTestCase):
         """A stop takes nothing more, stores and acknowledges what is there, and closes the observers at the end."""
         fast, slow = MemoryObserver(), MemoryObserver()
         rig = Rig(fast, slow)
-        rig.workers[1].hold()
+        rig.threads[1].hold()
         told = rig.write("one")
         rig.turns()
         told_later = rig.write("two")
@@ -72,14 +72,14 @@ class LifeTests(SynchronousTestCase):
         self.assertNoResult(stopped)
         self.assertFalse(fast.is_open)
         self.assertTrue(slow.is_open)
-        rig.workers[1].release()
+        rig.threads[1].release()
         rig.turns()
 
         self.successResultOf(stopped)
         self.assertEqual([None, None], told + told_later)
         self.assertEqual(["one", "two"], texts(slow))
         self.assertFalse(slow.is_open)
-        self.assertEqual([True, True], [worker.is_stopped for worker in rig.workers])
+        self.assertEqual([True, True], [thread.is_stopped for thread in rig.threads])
 
     def test_stop_from_acknowledge(self) -> None:
         """A stop out of an acknowledgement is done only once everyone else of the batch has heard too."""
@@ -96,11 +96,11 @@ class LifeTests(SynchronousTestCase):
     def test_stop_twice(self) -> None:
         """Everyone who stops it hears when it has stopped."""
         rig = Rig(MemoryObserver())
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         rig.write("one")
         first, second = rig.chain.stop(), rig.chain.stop()
         self.assertNoResult(second)
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.successResultOf(first)
@@ -133,17 +133,17 @@ class LifeTests(SynchronousTestCase):
         self.assertEqual(0, rig.chain.budget.bytes)
 
     def test_reopen(self) -> None:
-        """All observers are reopened, each in its worker between two batches; one that fails is reported."""
+        """All observers are reopened, each in its thread between two batches; one that fails is reported."""
         good, bad = MemoryObserver("good"), MemoryObserver("bad")
         bad.reopen_error = OSError("gone")
         rig = Rig(bad, good)
-        rig.workers[1].hold()
+        rig.threads[1].hold()
         rig.write("one")
         rig.turns()
         rig.chain.reopen()
         rig.turns()
         self.assertEqual(0, good.reopened)
-        rig.workers[1].release()
+        rig.threads[1].release()
         rig.turns()
 
         self.assertEqual(1, good.reopened)

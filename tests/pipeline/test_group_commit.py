@@ -25,36 +25,36 @@ class BatchTests(SynchronousTestCase):
         """What several turns gather during one sync is one batch, the running turn's messages included."""
         observer = MemoryObserver()
         rig = Rig(observer)
-        worker = rig.workers[0]
-        worker.hold()
+        thread = rig.threads[0]
+        thread.hold()
         rig.write("one")
         rig.turns()
         rig.write("two")
         rig.turns()
 
         def write_more(message: Message) -> None:
-            # Work and its outcome are one step of the worker: this comes in the turn of the outcome, just before it.
+            # Work and its outcome are one step of the thread: this comes in the turn of the outcome, just before it.
             if observer.batch_sizes == [1]:
                 rig.write("three")
 
         observer.judge = write_more
-        worker.release()
+        thread.release()
         rig.turns()
 
         self.assertEqual(["one", "two", "three"], texts(observer))
         self.assertEqual([1, 2], observer.batch_sizes)
 
     def test_one_batch_in_flight(self) -> None:
-        """While an observer stores, nothing more is given to its worker."""
+        """While an observer stores, nothing more is given to its thread."""
         observer = MemoryObserver()
         rig = Rig(observer)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         for text in "123":
             rig.write(text)
             rig.turns()
 
-        self.assertEqual(1, len(rig.workers[0]._tasks))
-        rig.workers[0].release()
+        self.assertEqual(1, len(rig.threads[0]._tasks))
+        rig.threads[0].release()
         rig.turns()
         self.assertEqual([1, 2], observer.batch_sizes)
 
@@ -81,11 +81,11 @@ class BatchTests(SynchronousTestCase):
         """Turns are joined up to the bytes of a batch."""
         observer = LinesObserver(lambda message: b"xx")
         rig = Rig(observer, max_batch_bytes=4)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         for text in "12345":
             rig.write(text)
             rig.turns()
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.assertEqual([1, 2, 2], observer.batch_sizes)

@@ -20,7 +20,7 @@ class TracingObserver(BufferingObserver):
 
     def note(self, what: str) -> None:
         """Note a call."""
-        aside = bool(self._rig) and any(worker.works for worker in self._rig[0].workers)
+        aside = bool(self._rig) and any(thread.works for thread in self._rig[0].threads)
         self.calls.append(what if aside else f"{what} in the reactor's thread")
 
     def open(self) -> None:
@@ -28,7 +28,7 @@ class TracingObserver(BufferingObserver):
         self.note("open" if not self.is_open else "open though it is open")
         super().open()
         if self.hold_when_open:
-            self._rig[0].workers[-2].hold()
+            self._rig[0].threads[-2].hold()
 
     def hurry(self) -> None:
         """Note it."""
@@ -89,7 +89,7 @@ class AsideTests(_LifeTests):
         result = self.rig.replace(self.new, self.bad)
         self.assertNoResult(result)
         self.assertEqual(["hurry", "finish", "close"], self.old.calls)
-        self.rig.workers[1].release()
+        self.rig.threads[1].release()
         self.rig.turns()
 
         self.failureResultOf(result, ConfigError)
@@ -121,7 +121,7 @@ class AsideTests(_LifeTests):
         self.bar()
         self.old.open_error = None
         self.rig.wait(1)
-        self.rig.workers[0].hold()
+        self.rig.threads[0].hold()
         result = self.rig.replace(self.bad)
         self.rig.wait(5)
         self.failureResultOf(result, ConfigError)
@@ -146,7 +146,7 @@ class HangingOpenTests(_LifeTests):
     def test_new(self) -> None:
         """When it does not let the new one open, the exchange fails; once it has, the new one is closed."""
         result = self.rig.chain.replace([self.old, self.new], ack="durable")
-        self.rig.workers[1].hold()
+        self.rig.threads[1].hold()
         told = self.rig.write("one")
         self.rig.wait(4.9)
         self.assertNoResult(result)
@@ -154,30 +154,30 @@ class HangingOpenTests(_LifeTests):
         failure = self.failureResultOf(result, ConfigError)
         self.assertEqual("observer new can't be opened: it does not answer", str(failure.value))
         self.assertEqual([None], told)
-        self.rig.workers[1].release()
+        self.rig.threads[1].release()
         self.rig.turns()
 
         self.assertEqual(["open", "finish", "close"], self.new.calls)
-        self.assertTrue(self.rig.workers[1].is_stopped)
+        self.assertTrue(self.rig.threads[1].is_stopped)
         self.successResultOf(self.rig.stop())
 
     def test_new_fails_late(self) -> None:
         """One that can't be opened in the end is not closed."""
         self.new.open_error = OSError("gone")
         result = self.rig.chain.replace([self.old, self.new], ack="durable")
-        self.rig.workers[1].hold()
+        self.rig.threads[1].hold()
         self.rig.wait(5)
         self.failureResultOf(result, ConfigError)
-        self.rig.workers[1].release()
+        self.rig.threads[1].release()
         self.rig.turns()
 
-        self.assertEqual((["open"], True), (self.new.calls, self.rig.workers[1].is_stopped))
+        self.assertEqual((["open"], True), (self.new.calls, self.rig.threads[1].is_stopped))
         self.successResultOf(self.rig.stop())
 
     def hang_on_the_way_back(self) -> None:
         """Let an exchange fail, and the old observer hang when it is opened again."""
-        worker = self.rig.workers[0]
-        self.patch(worker, "start", worker.hold)
+        thread = self.rig.threads[0]
+        self.patch(thread, "start", thread.hold)
         result = self.rig.replace(self.bad)
         self.rig.wait(5)
         self.failureResultOf(result, ConfigError)
@@ -191,7 +191,7 @@ class HangingOpenTests(_LifeTests):
         self.assertEqual(["old: it was closed"], [str(failure) for failure in told])
         self.rig.wait(100)
         self.assertEqual(0.0, self.rig.chain.lanes()[0].failed_ago)
-        self.rig.workers[0].release()
+        self.rig.threads[0].release()
         self.rig.turns()
         told = self.rig.write("two")
         self.rig.turns()
@@ -203,7 +203,7 @@ class HangingOpenTests(_LifeTests):
         """One that may have opened its file just before it was moved away opens it once more."""
         self.hang_on_the_way_back()
         self.rig.chain.reopen()
-        self.rig.workers[0].release()
+        self.rig.threads[0].release()
         self.rig.turns()
 
         self.assertEqual(["open", "finish", "close", "open"], self.old.calls)
@@ -214,7 +214,7 @@ class HangingOpenTests(_LifeTests):
         self.hang_on_the_way_back()
         stopped = self.rig.stop()
         self.assertNoResult(stopped)
-        self.rig.workers[0].release()
+        self.rig.threads[0].release()
         self.rig.turns()
 
         self.successResultOf(stopped)
@@ -226,7 +226,7 @@ class HangingOpenTests(_LifeTests):
         result = self.rig.replace(self.bad)
         self.rig.wait(5)
         self.failureResultOf(result, ConfigError)
-        self.rig.workers[0].release()
+        self.rig.threads[0].release()
         self.rig.turns()
 
         self.assertEqual(["open", "finish", "close", "open"], self.old.calls)
@@ -238,7 +238,7 @@ class HangingOpenTests(_LifeTests):
         result = self.rig.replace(self.bad)
         self.rig.wait(5)
         self.failureResultOf(result, ConfigError)
-        self.rig.workers[0].release()
+        self.rig.threads[0].release()
         self.rig.turns()
         self.old.open_error = None
         self.rig.wait(1)
@@ -252,7 +252,7 @@ class OnceTests(_LifeTests):
     def test_failed_reload_during_a_stall(self) -> None:
         """After two failed exchanges, the second of them during a stall, a message in the right turn opens nothing."""
         self.fail_to_replace()
-        self.rig.workers[0].hold()
+        self.rig.threads[0].hold()
         self.rig.write("one")
         self.rig.turns()
         result = self.rig.chain.replace([self.bad], ack="durable")
@@ -260,7 +260,7 @@ class OnceTests(_LifeTests):
         self.rig.wait(5.1)
         self.failureResultOf(result, ConfigError)
         self.rig.write("two")
-        self.rig.workers[0].release()
+        self.rig.threads[0].release()
         self.rig.turns()
         told = self.rig.write("three")
         self.rig.turns()
@@ -270,13 +270,13 @@ class OnceTests(_LifeTests):
 
     def test_stop_while_one_finishes(self) -> None:
         """One that still finishes when its exchange is given up does not finish once more when the service stops."""
-        self.rig.workers[0].hold()
+        self.rig.threads[0].hold()
         result = self.rig.chain.replace([self.new], ack="durable")
         self.rig.wait(5)
         self.successResultOf(result)
         stopped = self.rig.stop()
         self.assertNoResult(stopped)
-        self.rig.workers[0].release()
+        self.rig.threads[0].release()
         self.rig.turns()
 
         self.successResultOf(stopped)
@@ -284,12 +284,12 @@ class OnceTests(_LifeTests):
 
     def test_log_rotation_while_one_finishes(self) -> None:
         """One that is about to be closed and opened is not opened by name besides."""
-        self.rig.workers[0].hold()
+        self.rig.threads[0].hold()
         result = self.rig.chain.replace([self.bad], ack="durable")
         self.rig.wait(5)
         self.failureResultOf(result, ConfigError)
         self.rig.chain.reopen()
-        self.rig.workers[0].release()
+        self.rig.threads[0].release()
         self.rig.turns()
 
         self.assertEqual(0, self.old.reopened)
@@ -302,7 +302,7 @@ class OnceTests(_LifeTests):
         self.rig.wait(5)
 
         self.assertEqual([], self.old.calls)
-        self.assertTrue(self.rig.workers[0].is_stopped)
+        self.assertTrue(self.rig.threads[0].is_stopped)
 
 
 class StalledTests(_LifeTests):
@@ -312,7 +312,7 @@ class StalledTests(_LifeTests):
         """To remove it holds no message up."""
         good = MemoryObserver("good")
         self.successResultOf(self.rig.replace(self.old, good))
-        self.rig.workers[0].hold()
+        self.rig.threads[0].hold()
         self.rig.write("one")
         self.rig.turns()
         self.rig.wait(5)
@@ -323,7 +323,7 @@ class StalledTests(_LifeTests):
 
         self.successResultOf(result)
         self.assertEqual([None], told)
-        self.rig.workers[0].release()
+        self.rig.threads[0].release()
         self.rig.turns()
         self.assertEqual(["hurry", "finish", "close"], self.old.calls)
 
@@ -331,16 +331,16 @@ class StalledTests(_LifeTests):
         """Only the others that go are waited for."""
         slow = MemoryObserver("slow")
         self.successResultOf(self.rig.replace(self.old, slow))
-        self.rig.workers[0].hold()
+        self.rig.threads[0].hold()
         stuck = self.rig.write("one")
         self.rig.turns()
         self.rig.wait(5)
-        self.rig.workers[1].hold()
+        self.rig.threads[1].hold()
         self.rig.write("two")
         self.rig.turns()
         result = self.rig.replace(self.new)
         self.assertNoResult(result)
-        self.rig.workers[1].release()
+        self.rig.threads[1].release()
         self.rig.turns()
 
         self.successResultOf(result)

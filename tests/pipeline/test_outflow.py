@@ -80,7 +80,7 @@ class RetryAfterTests(SynchronousTestCase):
             rig.write(*"12345")
             rig.turns()
             rig.wait(0.5)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         rig.write(*("x" * 100))
 
         self.assertEqual(5, rig.chain.retry_after())
@@ -88,7 +88,7 @@ class RetryAfterTests(SynchronousTestCase):
     def test_standing(self) -> None:
         """A queue that does not drain at all says so for longer and longer."""
         rig = Rig(LinesObserver(lambda message: b"x"), max_messages=4)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         rig.write(*"1234")
         rig.turns()
         told = []

@@ -27,7 +27,7 @@ class PromptStoreTests(SynchronousTestCase):
         end_of_turn.func()
 
         self.assertEqual([None, None], told)
-        self.assertEqual(([2], [True]), (observer.batch_sizes, rig.workers[0].waits))
+        self.assertEqual(([2], [True]), (observer.batch_sizes, rig.threads[0].waits))
 
     def test_failure(self) -> None:
         """So are messages that could not be stored."""
@@ -38,7 +38,7 @@ class PromptStoreTests(SynchronousTestCase):
         rig.turns()
 
         self.assertEqual([NotStored], [type(failure) for failure in told])
-        self.assertEqual([True], rig.workers[0].waits)
+        self.assertEqual([True], rig.threads[0].waits)
 
     def test_not_waited_for(self) -> None:
         """Nobody waits for a sync, nor where the answer does not."""
@@ -47,55 +47,55 @@ class PromptStoreTests(SynchronousTestCase):
             told = rig.write("one")
             rig.turns()
 
-            self.assertEqual(([], [None]), (rig.workers[0].waits, told), (promise, ack))
+            self.assertEqual(([], [None]), (rig.threads[0].waits, told), (promise, ack))
 
     def test_in_vain(self) -> None:
         """Who was waited for in vain several times is not waited for again, but once after each look at it."""
         observer = written()
         rig = Rig(observer, ack="written")
-        worker = rig.workers[0]
+        thread = rig.threads[0]
 
         def store(*, late: bool) -> None:
             if late:
-                worker.hold()
+                thread.hold()
             told = rig.write("one")
             rig.turns()
-            worker.release()
+            thread.release()
             rig.turns()
             self.assertEqual([None], told)
 
         for _ in range(ENOUGH + 2):
             store(late=True)
-        self.assertEqual([False] * ENOUGH, worker.waits)
+        self.assertEqual([False] * ENOUGH, thread.waits)
         for _ in range(2):
             rig.chain.tick()
             store(late=True)
             store(late=False)
-        self.assertEqual([False] * (ENOUGH + 2), worker.waits)
+        self.assertEqual([False] * (ENOUGH + 2), thread.waits)
         rig.chain.tick()
         store(late=False)
         store(late=True)
         store(late=False)
 
-        self.assertEqual([True, False, True], worker.waits[ENOUGH + 2 :])
+        self.assertEqual([True, False, True], thread.waits[ENOUGH + 2 :])
 
     def test_still_at_work(self) -> None:
         """What waits behind a store that takes its time is not waited for, look or no look."""
         rig = Rig(written(), ack="written")
-        worker = rig.workers[0]
-        worker.hold()
+        thread = rig.threads[0]
+        thread.hold()
         for text in "123":
             rig.write(text)
             rig.turns()
             rig.chain.tick()
 
-        self.assertEqual([False], worker.waits)
+        self.assertEqual([False], thread.waits)
 
     def test_stalled(self) -> None:
         """Nobody waits for an observer that does not answer."""
         rig = Rig(written(), ack="written", patience=30.0)
-        worker = rig.workers[0]
-        worker.hold()
+        thread = rig.threads[0]
+        thread.hold()
         rig.write("one")
         rig.turns()
         rig.wait(31.0)
@@ -103,14 +103,14 @@ class PromptStoreTests(SynchronousTestCase):
         rig.turns()
 
         self.assertEqual([NotStored], [type(failure) for failure in told])
-        self.assertEqual([False], worker.waits)
+        self.assertEqual([False], thread.waits)
 
     def test_nothing_outside_a_turn(self) -> None:
         """A flush waits for nobody, so that no acknowledgement comes out of it."""
         rig = Rig(written(), ack="written")
         told = rig.write("one")
         rig.chain.flush()
-        self.assertEqual(([], []), (told, rig.workers[0].waits))
+        self.assertEqual(([], []), (told, rig.threads[0].waits))
         rig.turns()
 
         self.assertEqual([None], told)
@@ -120,11 +120,11 @@ class PromptStoreTests(SynchronousTestCase):
         for held, waits in ((None, [[True], [True]]), (0, [[False], []]), (1, [[True], [False]])):
             rig = Rig(written("a"), written("b"), ack="written")
             if held is not None:
-                rig.workers[held].hold()
+                rig.threads[held].hold()
             told = rig.write("one")
             rig.turns()
 
-            self.assertEqual(waits, [worker.waits for worker in rig.workers])
+            self.assertEqual(waits, [thread.waits for thread in rig.threads])
             self.assertEqual([] if held is not None else [None], told)
 
     def test_write_from_acknowledge(self) -> None:

@@ -45,12 +45,12 @@ class FinishTests(SynchronousTestCase):
         rig = Rig(observer)
         told = rig.write("one")
         rig.turns()
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         stopped = rig.chain.stop()
         rig.turns()
         self.assertNoResult(stopped)
         self.assertEqual(([], True), (observer.finished, observer.is_open))
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.successResultOf(stopped)
@@ -73,13 +73,13 @@ class FinishTests(SynchronousTestCase):
         observer, new = BufferingObserver(), MemoryObserver("new")
         new.open_error = ConfigError("locked")
         rig = Rig(observer)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         replaced = rig.chain.replace([new], ack="durable")
         rig.wait(30)
         self.failureResultOf(replaced, ConfigError)
         refused = rig.write("one")
         rig.turns()
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
         told = rig.write("two")
         rig.turns()
@@ -106,9 +106,9 @@ class ReplaceTests(SynchronousTestCase):
         self.assertEqual((False, True), (self.old.is_open, self.new.is_open))
         self.assertEqual([None], told)
         self.assertEqual([["one"], [], ["one"]], [texts(o) for o in (self.kept, self.old, self.new)])
-        self.assertEqual([False, True, False], [worker.is_stopped for worker in rig.workers])
+        self.assertEqual([False, True, False], [thread.is_stopped for thread in rig.threads])
         self.assertEqual(["new", "kept"], [state.spec for state in rig.chain.lanes()])
-        self.assertEqual("observer-2", rig.workers[2].name)
+        self.assertEqual("observer-2", rig.threads[2].name)
 
     def test_same(self) -> None:
         """The same observers in another order change nothing but the order."""
@@ -116,12 +116,12 @@ class ReplaceTests(SynchronousTestCase):
         self.successResultOf(rig.replace(self.old, self.kept))
 
         self.assertEqual(["old", "kept"], [state.spec for state in rig.chain.lanes()])
-        self.assertEqual((True, 2), (self.old.is_open, len(rig.workers)))
+        self.assertEqual((True, 2), (self.old.is_open, len(rig.threads)))
 
     def test_under_way(self) -> None:
         """What came before goes to the old ones, what comes meanwhile waits for the new ones, and all is safe."""
         rig = Rig(self.kept, self.old)
-        rig.workers[1].hold()
+        rig.threads[1].hold()
         before = rig.write("1")
         rig.turns()
         gathered = rig.write("2")
@@ -133,7 +133,7 @@ class ReplaceTests(SynchronousTestCase):
         self.assertEqual([], before + gathered + meanwhile)
         self.assertEqual((True, False), (self.old.is_open, self.new.is_open))
         self.assertEqual(4, rig.chain.budget.messages)
-        rig.workers[1].release()
+        rig.threads[1].release()
         rig.turns()
 
         self.successResultOf(replaced)
@@ -145,7 +145,7 @@ class ReplaceTests(SynchronousTestCase):
         """One that stays gets what still waits for it as it prepared it, though it is prepared in another place now."""
         kept = LinesObserver(lambda message: b"line", "kept")
         rig = Rig(self.old, kept)
-        rig.workers[1].hold()
+        rig.threads[1].hold()
         told = rig.write("one")
         rig.turns()
         told_too = rig.write("two")
@@ -153,7 +153,7 @@ class ReplaceTests(SynchronousTestCase):
         self.successResultOf(rig.replace(kept, self.new))
         rig.write("three")
         rig.turns()
-        rig.workers[1].release()
+        rig.threads[1].release()
         rig.turns()
 
         self.assertEqual([b"line"] * 3, kept.messages)
@@ -177,7 +177,7 @@ class ReplaceTests(SynchronousTestCase):
         rig = Rig(self.old, max_messages=4)
         producer = RecordingProducer()
         rig.chain.registerProducer(producer, True)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         rig.write("1")
         replaced = rig.chain.replace([self.new], ack="durable")
         rig.write("2", "3")
@@ -187,7 +187,7 @@ class ReplaceTests(SynchronousTestCase):
         told = rig.write("4")
         self.assertEqual(["pause"], producer.calls)
         self.assertRaises(NoRoom, rig.chain.write, make_message(), self.fail)
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.successResultOf(replaced)
@@ -197,7 +197,7 @@ class ReplaceTests(SynchronousTestCase):
     def test_bytes_of_held(self) -> None:
         """One that finds no room by its estimated size is refused, and nothing is kept of it."""
         rig = Rig(self.old, max_bytes=1000)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         rig.write("1")
         rig.chain.replace([self.new], ack="durable")
 
@@ -208,11 +208,11 @@ class ReplaceTests(SynchronousTestCase):
         """A message that the new observers make more of than was reckoned is taken all the same."""
         new = LinesObserver(lambda message: b"x" * 5000, "new")
         rig = Rig(self.old, max_bytes=2000)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         rig.write("1")
         rig.chain.replace([new], ack="durable")
         told = rig.write("2")
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.assertEqual([None], told)
@@ -221,7 +221,7 @@ class ReplaceTests(SynchronousTestCase):
     def test_ack_to_queued(self) -> None:
         """A weaker level holds for what comes after; what came before hears as it was promised."""
         rig = Rig(self.kept, self.old)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         before = rig.write("1")
         rig.turns()
         self.successResultOf(rig.replace(self.kept, ack="queued"))
@@ -229,14 +229,14 @@ class ReplaceTests(SynchronousTestCase):
         rig.turns()
 
         self.assertEqual([[], [None]], [before, after])
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
         self.assertEqual([[None], [None]], [before, after])
 
     def test_ack_from_queued(self) -> None:
         """A stronger level holds for what comes after, and nobody hears twice."""
         rig = Rig(self.kept, ack="queued")
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         before = rig.write("1")
         rig.turns()
         self.successResultOf(rig.replace(self.kept))
@@ -244,14 +244,14 @@ class ReplaceTests(SynchronousTestCase):
         rig.turns()
 
         self.assertEqual([[None], []], [before, after])
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
         self.assertEqual([[None], [None]], [before, after])
 
     def test_stall_after_ack_from_queued(self) -> None:
         """In one queue, a stall fails what nobody has heard of, and keeps what was acknowledged."""
         rig = Rig(self.kept, ack="queued")
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         rig.write("1")
         rig.turns()
         rig.write("2")
@@ -261,7 +261,7 @@ class ReplaceTests(SynchronousTestCase):
         rig.turns()
         rig.wait(30)
         self.assertEqual(["kept: it does not answer"], [str(failure) for failure in after])
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.assertEqual(["1", "2"], texts(self.kept))
@@ -293,12 +293,12 @@ class ReplaceTests(SynchronousTestCase):
         rig.chain.start()
         self.failureResultOf(rig.replace(), ValueError)
         self.failureResultOf(rig.replace(self.new, self.new), ValueError)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         rig.write("one")
         rig.chain.replace([self.new], ack="durable")
         self.failureResultOf(rig.replace(self.kept), RuntimeError)
         rig.chain.reopen()
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.assertEqual(["new"], [state.spec for state in rig.chain.lanes()])
@@ -308,7 +308,7 @@ class ReplaceTests(SynchronousTestCase):
         rig = Rig(self.old)
         rig.chain.set_limits(max_bytes=10_000, max_messages=2, patience=5, pause_time=1)
         self.successResultOf(rig.replace(self.new))
-        rig.workers[1].hold()
+        rig.threads[1].hold()
         told = rig.write("1", "2")
         self.assertRaises(NoRoom, rig.chain.write, make_message(), self.fail)
         rig.turns()
@@ -329,11 +329,11 @@ class FailedReplaceTests(SynchronousTestCase):
     def test_back(self) -> None:
         """New ones are closed again, old ones open again, and what was held is stored by them."""
         rig = Rig(self.kept, self.old)
-        rig.workers[1].hold()
+        rig.threads[1].hold()
         rig.write("1")
         replaced = rig.chain.replace([self.kept, self.new, self.bad], ack="queued")
         told = rig.write("2")
-        rig.workers[1].release()
+        rig.threads[1].release()
         rig.turns()
 
         self.assertEqual("no such directory", str(self.failureResultOf(replaced, ConfigError).value))
@@ -342,7 +342,7 @@ class FailedReplaceTests(SynchronousTestCase):
         self.assertEqual([True, True, False], [o.is_open for o in (self.kept, self.old, self.new)])
         self.assertEqual([], rig.reports)
         told = rig.write("3")
-        rig.workers[1].hold()
+        rig.threads[1].hold()
         rig.turns()
         self.assertEqual([], told)
 
@@ -407,7 +407,7 @@ class FailedReplaceTests(SynchronousTestCase):
         self.old.close = lambda: self.fail("closed")
         self.successResultOf(rig.stop())
 
-        self.assertTrue(rig.workers[0].is_stopped)
+        self.assertTrue(rig.threads[0].is_stopped)
 
 
 class HangingReplaceTests(SynchronousTestCase):
@@ -420,7 +420,7 @@ class HangingReplaceTests(SynchronousTestCase):
     def make_rig(self, ack: str = "durable", new: MemoryObserver | None = None) -> Rig:
         """Start a chain whose only observer hangs, and begin to replace it."""
         rig = Rig(self.old, ack=ack)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         self.told = rig.write("1")
         rig.turns()
         self.told_too = rig.write("2")
@@ -443,15 +443,15 @@ class HangingReplaceTests(SynchronousTestCase):
         self.assertEqual([None], self.held)
         self.assertEqual((True, True), (self.old.is_open, self.new.is_open))
         self.assertFalse(rig.chain.is_stuck)
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
         self.assertFalse(self.old.is_open)
-        self.assertTrue(rig.workers[0].is_stopped)
+        self.assertTrue(rig.threads[0].is_stopped)
 
     def test_slow(self) -> None:
         """One that is only slow is waited for no longer than that either."""
         rig = Rig(self.old)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         told = rig.write("1")
         rig.turns()
         rig.clock.advance(5)
@@ -465,7 +465,7 @@ class HangingReplaceTests(SynchronousTestCase):
     def test_hanging_reopen(self) -> None:
         """One that has nothing to store and still does not come back is left alone as well."""
         rig = Rig(self.old)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         rig.chain.reopen()
         replaced = rig.chain.replace([self.new], ack="durable")
         self.assertNoResult(replaced)
@@ -483,7 +483,7 @@ class HangingReplaceTests(SynchronousTestCase):
         rig.turns()
         self.assertEqual(["old: it does not answer"], [str(failure) for failure in self.held])
         self.assertTrue(rig.chain.is_stuck)
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
         told = rig.write("4")
         rig.turns()
@@ -500,7 +500,7 @@ class HangingReplaceTests(SynchronousTestCase):
         stopped = rig.chain.stop()
         rig.turns()
         self.assertNoResult(stopped)
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.successResultOf(stopped)
@@ -514,7 +514,7 @@ class HangingReplaceTests(SynchronousTestCase):
         stopped, stopped_too = rig.chain.stop(), rig.chain.stop()
         self.assertRaises(NoRoom, rig.chain.write, make_message(), self.fail)
         self.assertFalse(rig.chain.has_room(1))
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.successResultOf(self.replaced)

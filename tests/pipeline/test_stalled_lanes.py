@@ -24,13 +24,13 @@ class StallTests(SynchronousTestCase):
     """A store that runs for too long fails what waits for it, and holds nobody else up."""
 
     def setUp(self) -> None:
-        """Make an observer whose worker hangs, and a good one."""
+        """Make an observer whose thread hangs, and a good one."""
         self.stuck, self.good = MemoryObserver("stuck"), MemoryObserver("good")
 
     def make_rig(self, ack: str = "durable", patience: float = 30.0) -> Rig:
         """Start a chain to both of them."""
         rig = Rig(self.stuck, self.good, ack=ack, patience=patience)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         return rig
 
     def test_in_time(self) -> None:
@@ -40,7 +40,7 @@ class StallTests(SynchronousTestCase):
         rig.turns()
         rig.wait(29.5)
         self.assertFalse(rig.chain.is_stuck)
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
         rig.wait(30)
 
@@ -83,11 +83,11 @@ class StallTests(SynchronousTestCase):
         rig.write("one")
         rig.turns()
         rig.wait(30)
-        rig.workers[1].hold()
+        rig.threads[1].hold()
         told = rig.write("two")
         rig.turns()
         self.assertEqual([], told)
-        rig.workers[1].release()
+        rig.threads[1].release()
         rig.turns()
 
         self.assertEqual([NO_ANSWER], words(told))
@@ -102,7 +102,7 @@ class StallTests(SynchronousTestCase):
         rig.turns()
         rig.wait(30)
         reports = list(rig.reports)
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
         told_later = rig.write("two")
         rig.turns()
@@ -120,7 +120,7 @@ class StallTests(SynchronousTestCase):
         rig.turns()
         rig.wait(30)
         self.stuck.store_error = OSError("broken")
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.assertFalse(rig.chain.is_stuck)
@@ -134,7 +134,7 @@ class StallTests(SynchronousTestCase):
             rig.turns()
             for _ in range(10):
                 rig.wait(10)
-            rig.workers[0].release()
+            rig.threads[0].release()
             rig.turns()
         lines = [(event["log_level"].name, formatEvent(event)) for event in events]
 
@@ -154,7 +154,7 @@ class StallTests(SynchronousTestCase):
                 rig.write("two")
 
         self.stuck.judge = write_more
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.assertEqual(["one", "two"], texts(self.stuck))
@@ -163,7 +163,7 @@ class StallTests(SynchronousTestCase):
         """A message that could not be prepared keeps its own reason."""
         lines = LinesObserver(lambda message: 1 / 0, "lines")
         rig = Rig(self.stuck, lines)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         told = rig.write("one")
         rig.turns()
         rig.wait(30)
@@ -173,7 +173,7 @@ class StallTests(SynchronousTestCase):
     def test_alone(self) -> None:
         """The only observer that stalls fails each message in a later turn than its write."""
         rig = Rig(self.stuck)
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         rig.write("one")
         rig.turns()
         rig.wait(30)
@@ -206,7 +206,7 @@ class StallTests(SynchronousTestCase):
         rig.turns()
         self.assertNoResult(stopped)
         self.assertEqual((True, False), (self.stuck.is_open, self.good.is_open))
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
 
         self.successResultOf(stopped)
@@ -245,7 +245,7 @@ class StallTests(SynchronousTestCase):
         rig.clock.advance(60)
         rig.chain.tick()
         self.assertFalse(rig.chain.is_stuck)
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.clock.advance(0.5)
         rig.chain.tick()
 
@@ -266,7 +266,7 @@ class StallTests(SynchronousTestCase):
         self.assertEqual([NO_ANSWER], words(told_later))
         self.assertEqual(2, rig.chain.budget.messages)
         self.assertEqual(["one", "two", "three"], texts(self.good))
-        rig.workers[0].release()
+        rig.threads[0].release()
         rig.turns()
         told_at_last = rig.write("four")
         rig.turns()
@@ -288,7 +288,7 @@ class StateTests(SynchronousTestCase):
     def test_waiting(self) -> None:
         """What is being stored and what waits is counted, until nobody waits for it any more."""
         rig = Rig(LinesObserver(lambda message: b"12345"), MemoryObserver("good"))
-        rig.workers[0].hold()
+        rig.threads[0].hold()
         rig.write("one")
         rig.turns()
         rig.write("two", "three")

@@ -11,43 +11,43 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.trial.unittest import TestCase
 
-from tests.contracts.worker_contract import WorkerContract
+from tests.contracts.thread_contract import ThreadContract
 from webhookrx.errors import NotStored
 from webhookrx.message.json_lines import encode_line
 from webhookrx.observers.file import FileObserver
 from webhookrx.pipeline.chain import Chain
-from webhookrx.pipeline.worker import ThreadWorker, Work
+from webhookrx.pipeline.observer_thread import RealThread, Work
 from webhookrx.testing import MemoryObserver, make_message
 
 
-class ThreadWorkerContractTests(WorkerContract, TestCase):
-    """A ThreadWorker is a worker."""
+class ThreadThreadContractTests(ThreadContract, TestCase):
+    """A RealThread is a thread."""
 
     timeout = 30
 
-    def make_worker(self) -> ThreadWorker:
+    def make_thread(self) -> RealThread:
         """Make one on the real reactor."""
-        return ThreadWorker(reactor, "test")
+        return RealThread(reactor, "test")
 
     def settled(self, result: Deferred[object]) -> Deferred[None]:
         """The reactor lets time pass."""
         return result.addCallback(lambda _: None)
 
 
-class ThreadWorkerTests(TestCase):
+class RealThreadTests(TestCase):
     """Who runs where."""
 
     timeout = 30
 
     async def test_threads(self) -> None:
-        """Work runs in a daemon thread of the worker's name, its outcome in the reactor thread."""
-        worker = ThreadWorker(reactor, "observer-7")
-        worker.start()
+        """Work runs in a daemon thread of the thread's name, its outcome in the reactor thread."""
+        thread = RealThread(reactor, "observer-7")
+        thread.start()
         work: Work = current_thread
         outcome: Deferred[tuple[object, object]] = Deferred()
-        worker.run(work, lambda thread: outcome.callback((thread, current_thread())))
+        thread.run(work, lambda thread: outcome.callback((thread, current_thread())))
         there, here = await outcome
-        worker.stop()
+        thread.stop()
 
         self.assertEqual(("observer-7", True), (there.name, there.daemon))
         self.assertIs(here, current_thread())
@@ -69,7 +69,7 @@ class GroupCommitTests(TestCase):
             ack="durable",
             max_bytes=64 * 1024 * 1024,
             max_messages=10_000,
-            make_worker=partial(ThreadWorker, reactor),
+            make_thread=partial(RealThread, reactor),
             report=lambda spec, error, count: self.reports.append((spec, error, count)),
         )
         chain.start()

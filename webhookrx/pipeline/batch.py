@@ -41,6 +41,23 @@ class Batch:
         self.failures: dict[int, NotStored] = {}
         self.has_gaps = False
 
+    def add(
+        self, prepared: Sequence[Prepared | None], size: int, acknowledge: Acknowledge, failure: NotStored | None
+    ) -> None:
+        """
+        Put a message at its end.
+
+        @param prepared: it in all ways; None where that failed.
+        @param failure: why it did.
+        """
+        if failure is not None:
+            self.has_gaps = True
+            self.failures[len(self.acknowledges)] = failure
+        for way, item in enumerate(prepared):
+            self.prepared[way].append(item)
+        self.acknowledges.append(acknowledge)
+        self.size += size
+
     def fail(self, place: int, failure: NotStored) -> None:
         """Note that one message is not safe. The first reason stays."""
         self.failures.setdefault(place, failure)
@@ -67,16 +84,16 @@ Part = tuple[Batch, "list[Prepared | None]"]
 
 class StoreCall:
     """
-    One call of C{store}: the work of a worker.
+    One call of C{store}: the work of a thread.
 
     @ivar parts: what is stored.
     @ivar batches: those of it that are not settled yet.
     @ivar count: how many messages it is.
     @ivar size: bytes counted for it.
-    @ivar asked: when the worker was asked for it, in seconds on the monotonic clock.
+    @ivar asked: when the thread was asked for it, in seconds on the monotonic clock.
     @ivar is_overdue: it should have been back when it was looked at last.
     @ivar is_given_up: nobody waits for it any longer; once it is back this is over.
-    @ivar seconds: that it took, in the worker's thread.
+    @ivar seconds: that it took, in the thread's thread.
     """
 
     __slots__ = (
@@ -114,7 +131,7 @@ class StoreCall:
         self.seconds = 0.0
 
     def __call__(self) -> object:
-        # With nothing left to store, the way through the worker keeps the order and the contract of write().
+        # With nothing left to store, the way through the thread keeps the order and the contract of write().
         if not self._items:
             return None
         began = self._monotonic()

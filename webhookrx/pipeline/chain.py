@@ -13,9 +13,8 @@ from twisted.internet.defer import Deferred, fail
 from zope.interface import implementer
 
 from webhookrx.config.settings import Limits, MiB
-from webhookrx.errors import NoRoom, NotStored
+from webhookrx.errors import NoRoom
 from webhookrx.interfaces import IMessageConsumer
-from webhookrx.pipeline.batch import Batch, text_of
 from webhookrx.pipeline.budget import Budget, size_of
 from webhookrx.pipeline.group_commit import Lane
 from webhookrx.pipeline.lane_context import LaneContext
@@ -23,15 +22,17 @@ from webhookrx.pipeline.lanes import Lanes, check_observers
 from webhookrx.pipeline.outflow import Outflow
 from webhookrx.pipeline.pace import Pace
 from webhookrx.pipeline.producer_gate import ProducerGate
+from webhookrx.pipeline.ways import Ways
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IDelayedCall, IPushProducer, IReactorTime
     from twisted.python.failure import Failure
 
-    from webhookrx.interfaces import Acknowledge, IMessageObserver, LaneState, Prepared
+    from webhookrx.interfaces import Acknowledge, IMessageObserver, LaneState
     from webhookrx.message.message import Message
+    from webhookrx.pipeline.batch import Batch
     from webhookrx.pipeline.lane_context import Report, Stored
-    from webhookrx.pipeline.worker import Worker
+    from webhookrx.pipeline.observer_thread import ObserverThread
 
 #: Messages of one turn beyond this go out as further batches, so that one C{store} stays bounded in time.
 MAX_BATCH_BYTES = 4 * MiB
@@ -54,15 +55,15 @@ class Chain:
     @param ack: C{"durable"}, C{"written"} or C{"queued"}.
     @param max_bytes: limit of what is reserved, queued and being stored, together.
     @param max_messages: limit of messages without their last acknowledgement.
-    @param make_worker: makes the worker of one observer from a name for it;
-        C{partial(ThreadWorker, reactor)} outside tests.
+    @param make_thread: makes the thread of one observer from a name for it;
+        C{partial(RealThread, reactor)} outside tests.
     @param report: told of each failure in the reactor thread: an observer's spec, what went wrong, and how many
         messages it hit, 0 when none. It may be called for every message, so it limits its own rate;
         it must not raise.
     @param patience: seconds that a C{store} may run before its observer is given nothing more until it is back.
     @param pause_time: seconds that more may wait than is stored soon, until that is refused.
     @param stored: told in the reactor thread of each C{store} that came back, well or not: the observer's spec,
-        messages, bytes, and seconds in the worker's thread; it must not raise.
+        messages, bytes, and seconds in the thread's thread; it must not raise.
     @param monotonic: seconds on a clock that nobody sets; it is asked from all threads.
     @param max_batch_bytes: a single message may be larger.
     """
@@ -75,7 +76,7 @@ class Chain:
         ack: str,
         max_bytes: int,
         max_messages: int,
-        make_worker: Callable[[str], Worker],
+        make_thread: Callable[[str], ObserverThread],
         report: Report,
         patience: float = _LIMITS.answer_time,
         pause_time: float = _LIMITS.pause_time,
@@ -90,7 +91,7 @@ class Chain:
         self._pause_time = pause_time
         self._monotonic = monotonic
         self._max_batch_bytes = max_batch_bytes
-        self._make_worker = make_worker
+        self._make_thread = make_thread
         self._gate = ProducerGate(self.budget, monotonic, pause_time)
         self._outflow = Outflow(monotonic())
         self._room = inf
@@ -154,7 +155,7 @@ class Chain:
 
     def start(self) -> None:
         """
-        Open the observers and start their workers.
+        Open the observers and start their threads.
 
         @raise ConfigError: an observer can't be opened; those before it are closed again.
         """
@@ -269,35 +270,16 @@ class Chain:
         @param counted: bytes that it is counted for already, so that it needs no more room.
         @raise NoRoom: it has turned out too large.
         """
-        prepared: list[Prepared | None] = []
-        failure: NotStored | None = None
-        size = 0
-        for prepare, spec in self._ways:
-            item: Prepared | None
-            try:
-                item = prepare(message)
-                size += len(item) if type(item) is bytes else size_of(item)
-            except BaseException as error:
-                # Even SystemExit: what an observer of others raises is an answer to this message, and to no other.
-                item = None
-                failure = failure or NotStored(f"{spec}: {text_of(error)}")
-                self._report(spec, text_of(error), 1)
-            prepared.append(item)
+        prepared, size, failure = self._ways.prepare(message)
         if counted is not None:
             self.budget.recount(counted, size)
         elif not self.budget.add_message(size):
             raise NoRoom
         batch = self._gathered[-1]
         if batch.size + size > self._max_batch_bytes and batch.acknowledges:
-            batch = Batch(len(self._ways))
+            batch = self._ways.new_batch()
             self._gathered.append(batch)
-        if failure is not None:
-            batch.has_gaps = True
-            batch.fail(len(batch.acknowledges), failure)
-        for way, item in enumerate(prepared):
-            batch.prepared[way].append(item)
-        batch.acknowledges.append(acknowledge)
-        batch.size += size
+        batch.add(prepared, size, acknowledge, failure)
         if self._flush_call is None:
             self._flush_call = self._clock.callLater(0, self._end_turn)
         if self.budget.is_above_high_mark():
@@ -322,7 +304,7 @@ class Chain:
         self._hand_over()
         if self._ack != "queued":
             # All of them are at work by now. When one takes its time, the answers wait anyway.
-            for lane, _ in self._routes:
+            for lane, _ in self._ways.routes:
                 if not lane.await_store():
                     break
 
@@ -330,12 +312,13 @@ class Chain:
         """Hand the gathered batches to every lane, and begin another."""
         self._flush_call = None
         batches = self._gathered
-        self._gathered = [Batch(len(self._ways))]
+        self._gathered = [self._ways.new_batch()]
         refused: list[Batch] = []
+        routes = self._ways.routes
         for batch in batches:
-            batch.outstanding = len(self._routes)
+            batch.outstanding = len(routes)
             batch.count = len(batch.acknowledges)
-            refused += [batch for lane, way in self._routes if not lane.submit(batch, batch.prepared[way])]
+            refused += [batch for lane, way in routes if not lane.submit(batch, batch.prepared[way])]
         # Only after the lanes have begun: the disk works while the answers are written.
         if refused:
             self._settle(refused)
@@ -370,20 +353,12 @@ class Chain:
 
     def _make_lane(self, observer: IMessageObserver, number: int) -> Lane:
         pace = Pace(self._max_batch_bytes, self._pause_time)
-        return Lane(observer, self._make_worker(f"observer-{number}"), pace, self._context)
+        return Lane(observer, self._make_thread(f"observer-{number}"), pace, self._context)
 
     def _find_ways(self) -> None:
-        """Find the ways to prepare a message, and who takes which. Observers with equal C{prepare} share one."""
-        self._ways: list[tuple[Callable[[Message], Prepared], str]] = []
-        self._routes: list[tuple[Lane, int]] = []
-        for lane in self._lanes.current:
-            observer = lane.observer
-            prepares = [prepare for prepare, _ in self._ways]
-            if observer.prepare not in prepares:
-                prepares.append(observer.prepare)
-                self._ways.append((observer.prepare, observer.spec))
-            self._routes.append((lane, prepares.index(observer.prepare)))
-        self._gathered = [Batch(len(self._ways))]
+        """Find out how the observers of now want their messages."""
+        self._ways = Ways(self._lanes.current, self._report)
+        self._gathered = [self._ways.new_batch()]
 
     def _exchanged(self, outcome: Failure | None, ack: str) -> None:
         """The lanes are the new ones, or the old ones again: go on with what was held."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 
 from twisted.logger import Logger
 
-from webhookrx.errors import ConfigError, NotStored
-from webhookrx.interfaces import IBufferingObserver, IWaitingObserver, LaneState
+from webhookrx.errors import NotStored
+from webhookrx.interfaces import LaneState
 from webhookrx.pipeline.batch import (
     Batch,
     Part,
@@ -25,14 +25,16 @@ from webhookrx.pipeline.batch import (
     outcome_of_each,
     text_of,
 )
+from webhookrx.pipeline.careful_calls import backlog_of, end, hurry, why_not_opened
 from webhookrx.pipeline.lane_life import LaneLife
 from webhookrx.pipeline.prompt_wait import PromptWait
 
 if TYPE_CHECKING:
-    from webhookrx.interfaces import Backlog, IMessageObserver, Prepared
+    from webhookrx.errors import ConfigError
+    from webhookrx.interfaces import IMessageObserver, Prepared
     from webhookrx.pipeline.lane_context import LaneContext
+    from webhookrx.pipeline.observer_thread import ObserverThread
     from webhookrx.pipeline.pace import Pace
-    from webhookrx.pipeline.worker import Worker
 
 #: Why an observer takes no messages while its C{store} does not come back.
 NO_ANSWER = "it does not answer"
@@ -52,40 +54,40 @@ class Lane:
     get them.
 
     @param observer: who stores them.
-    @param worker: where the observer may wait for a disk: all its calls but the first C{open}, C{prepare} and C{hurry}.
+    @param thread: where the observer may wait for a disk: all its calls but the first C{open}, C{prepare} and C{hurry}.
     @param pace: how much is worth having in front of it.
     @ivar waiting: bytes that wait or are being stored.
     @ivar life: whether the observer is open.
     @ivar problem: why it could not be opened; None since it could.
     """
 
-    def __init__(self, observer: IMessageObserver, worker: Worker, pace: Pace, context: LaneContext) -> None:
+    def __init__(self, observer: IMessageObserver, thread: ObserverThread, pace: Pace, context: LaneContext) -> None:
         self.observer = observer
         self.pace = pace
         self.waiting = 0
         self.life = LaneLife.CLOSED
         self.problem: ConfigError | None = None
-        self._worker = worker
+        self._thread = thread
         self._gather, self._settle, self._report, self._told_stored, self._changed, self._monotonic = context
         self._pending: deque[Part] = deque()
         self._store: StoreCall | None = None
-        self._unfinished = 0  # tasks of the worker whose outcome is not dealt with yet
+        self._unfinished = 0  # tasks of the thread whose outcome is not dealt with yet
         self._open_next = inf  # when to try to open what is barred
         self._failed_at: float | None = None  # when it last failed; None when all is well
-        self._wait = PromptWait(observer, worker)
+        self._wait = PromptWait(observer, thread)
 
     # Its life
 
     def open(self) -> None:
         """
-        Open the observer, here and now, and do not start its worker yet: the service starts.
+        Open the observer, here and now, and do not start its thread yet: the service starts.
 
         @raise ConfigError: it can't be opened.
         """
         try:
             self.observer.open()
         except Exception as error:
-            raise _config_error(self.observer, error) from error
+            raise why_not_opened(self.observer, error) from error
         self.life = LaneLife.OPEN
 
     def close(self) -> None:
@@ -97,19 +99,19 @@ class Lane:
             self._report(self.observer.spec, text_of(error), 0)
 
     def start(self) -> None:
-        """Start the worker of an observer that is open."""
-        self._worker.start()
+        """Start the thread of an observer that is open."""
+        self._thread.start()
 
     def begin(self) -> None:
-        """Start the worker, and open the observer in it."""
-        self._worker.start()
+        """Start the thread, and open the observer in it."""
+        self._thread.start()
         self._open_aside(LaneLife.OPENING)
 
     def reopen(self) -> None:
         """Let the observer open anew, between two batches."""
         if self.life is LaneLife.OPEN:
             self._unfinished += 1
-            self._worker.run(self.observer.reopen, self._reopened)
+            self._thread.run(self.observer.reopen, self._reopened)
         elif self.life is LaneLife.OPENING_AGAIN:
             self.life = LaneLife.RETURNING
 
@@ -117,8 +119,8 @@ class Lane:
         """Let the observer hurry, store all that waits, and close it. Nothing is submitted any more."""
         if self.life is LaneLife.CLOSED:
             return
-        if self.life is LaneLife.OPEN:
-            self._hurry()
+        if self.life is LaneLife.OPEN and (problem := hurry(self.observer)):
+            self._report(self.observer.spec, problem, 0)
         before, self.life = self.life, LaneLife.LEAVING
         if before is LaneLife.BARRED:
             self._end()
@@ -132,7 +134,7 @@ class Lane:
         tried again now and then.
         """
         if self.life is LaneLife.CLOSED:
-            self._worker.start()
+            self._thread.start()
             self._open_aside(LaneLife.OPENING_AGAIN)
         else:
             self.life = LaneLife.RETURNING
@@ -224,7 +226,7 @@ class Lane:
             sum(batch.size for batch in batches),
             self.is_stalled,
             self._failed_ago(now),
-            self._backlog(),
+            backlog_of(self.observer),
         )
 
     def _failed_ago(self, now: float) -> float | None:
@@ -232,15 +234,6 @@ class Lane:
             return None
         # What is not open goes on to fail, whether messages come or not.
         return now - self._failed_at if self.life in (LaneLife.OPEN, LaneLife.LEAVING) else 0.0
-
-    def _backlog(self) -> Backlog | None:
-        """Ask what the observer keeps. One that can't tell is one that keeps nothing."""
-        if IBufferingObserver.providedBy(self.observer):
-            try:
-                return self.observer.backlog()
-            except Exception:
-                _log.failure("Observer {spec} can't tell what it keeps", spec=self.observer.spec)
-        return None
 
     def _obstacle(self) -> str:
         """Say why nothing is taken."""
@@ -255,7 +248,7 @@ class Lane:
         self._report(self.observer.spec, why, sum(batch.count for batch in batches))
 
     def _store_pending(self) -> None:
-        """Hand the worker as many of the waiting batches as fit into one C{store}."""
+        """Hand the thread as many of the waiting batches as fit into one C{store}."""
         pending = self._pending
         most = self.pace.store_bytes
         parts: list[Part] = []
@@ -274,7 +267,7 @@ class Lane:
             items = [item for item in items if item is not None]
         self._unfinished += 1
         self._store = store = StoreCall(self.observer, parts, cast("list[Prepared]", items), size, self._monotonic)
-        self._worker.run(store, partial(self._stored, store))
+        self._thread.run(store, partial(self._stored, store))
 
     def _stored(self, store: StoreCall, outcome: object) -> None:
         """Take the outcome of a C{store}: set the next one going, then settle this one."""
@@ -323,12 +316,12 @@ class Lane:
     def _open_aside(self, life: LaneLife) -> None:
         self.life = life
         self._unfinished += 1
-        self._worker.run(self.observer.open, self._opened)
+        self._thread.run(self.observer.open, self._opened)
 
     def _opened(self, outcome: object) -> None:
         self._unfinished -= 1
         if isinstance(outcome, BaseException):
-            self._not_opened(_config_error(self.observer, outcome))
+            self._not_opened(why_not_opened(self.observer, outcome))
         elif self.life in (LaneLife.LEAVING, LaneLife.RETURNING):
             self._close_if_idle()
         else:
@@ -348,14 +341,6 @@ class Lane:
         self._report(self.observer.spec, str(problem), 0)
         self._changed()
 
-    def _hurry(self) -> None:
-        """Tell an observer that waits for something outside that it should not any more."""
-        if IWaitingObserver.providedBy(self.observer):
-            try:
-                self.observer.hurry()
-            except Exception as error:
-                self._report(self.observer.spec, text_of(error), 0)
-
     def _reopened(self, outcome: object) -> None:
         if isinstance(outcome, BaseException):
             self._report(self.observer.spec, text_of(outcome), 0)
@@ -366,18 +351,7 @@ class Lane:
         # What waits for the next store waits behind one that is not finished.
         if self.life in (LaneLife.LEAVING, LaneLife.RETURNING) and not self._unfinished:
             self._unfinished += 1
-            self._worker.run(self._let_go, self._closed)
-
-    def _let_go(self) -> list[str]:
-        """End and close the observer, in the worker. Return what went wrong; it is closed all the same."""
-        observer = self.observer
-        problems: list[str] = []
-        for step in (observer.finish, observer.close) if IBufferingObserver.providedBy(observer) else (observer.close,):
-            try:
-                step()
-            except BaseException as error:
-                problems.append(text_of(error))
-        return problems
+            self._thread.run(partial(end, self.observer), self._closed)
 
     def _closed(self, outcome: object) -> None:
         self._unfinished -= 1
@@ -390,11 +364,5 @@ class Lane:
 
     def _end(self) -> None:
         self.life = LaneLife.CLOSED
-        self._worker.stop()
+        self._thread.stop()
         self._changed()
-
-
-def _config_error(observer: IMessageObserver, error: BaseException) -> ConfigError:
-    if isinstance(error, ConfigError):
-        return error
-    return ConfigError(f"observer {observer.spec} can't be opened: {text_of(error)}")

@@ -53,7 +53,7 @@ class Lanes:
 
     def start(self) -> None:
         """
-        Open the observers and start their workers.
+        Open the observers and start their threads.
 
         @raise ConfigError: an observer can't be opened; those before it are closed again.
         """

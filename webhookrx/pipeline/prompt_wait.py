@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import IMessageObserver
-    from webhookrx.pipeline.worker import Worker
+    from webhookrx.pipeline.observer_thread import ObserverThread
 
 #: Seconds that are waited at most: many times what it takes to write to a page cache.
 PROMPT = 0.002
@@ -27,19 +27,19 @@ class PromptWait:
     After L{ENOUGH} waits in vain it is only one for each L{try_again}: a slow disk must not hold up the reactor. One
     that hangs does so once, since what comes meanwhile is no store that has just begun.
 
-    @param worker: that of the observer.
+    @param thread: that of the observer.
     """
 
-    def __init__(self, observer: IMessageObserver, worker: Worker) -> None:
+    def __init__(self, observer: IMessageObserver, thread: ObserverThread) -> None:
         self._observer = observer
-        self._worker = worker
+        self._thread = thread
         self._in_vain = 0
 
     def is_back(self) -> bool:
         """Wait for the C{store} that was just begun. Return whether it was back in time, and is dealt with."""
         if self._in_vain >= ENOUGH or self._observer.promise == "durable":
             return False
-        is_back = self._worker.wait(PROMPT)
+        is_back = self._thread.wait(PROMPT)
         self._in_vain = 0 if is_back else self._in_vain + 1
         return is_back
 

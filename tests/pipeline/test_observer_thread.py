@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.pipeline.worker import ThreadWorker
+from webhookrx.pipeline.observer_thread import RealThread
 
 
 class Wakes:
@@ -20,24 +20,24 @@ class Wakes:
         self.calls.append(call)
 
 
-class ThreadWorkerTests(SynchronousTestCase):
+class RealThreadTests(SynchronousTestCase):
     """What the thread does is done here by C{_loop}, which ends with the work that was given before C{stop}."""
 
     def setUp(self) -> None:
-        """Make a worker without its thread."""
+        """Make a thread without its thread."""
         self.reactor = Wakes()
-        self.worker = ThreadWorker(self.reactor, "test")  # type: ignore[arg-type]
+        self.thread = RealThread(self.reactor, "test")  # type: ignore[arg-type]
         self.seen: list[object] = []
 
     def do_all(self) -> None:
         """Let the thread do what it was given."""
-        self.worker.stop()
-        self.worker._loop()
+        self.thread.stop()
+        self.thread._loop()
 
     def test_wakes(self) -> None:
         """The reactor is woken for each outcome, and tells them in order."""
         for number in (1, 2):
-            self.worker.run(lambda n=number: n, self.seen.append)
+            self.thread.run(lambda n=number: n, self.seen.append)
         self.do_all()
         self.assertEqual(([], 2), (self.seen, len(self.reactor.calls)))
         for call in self.reactor.calls:
@@ -48,10 +48,10 @@ class ThreadWorkerTests(SynchronousTestCase):
     def test_wait(self) -> None:
         """Who waits gets all outcomes that are there, and for them the reactor has nothing left to do."""
         for number in (1, 2):
-            self.worker.run(lambda n=number: n, self.seen.append)
+            self.thread.run(lambda n=number: n, self.seen.append)
         self.do_all()
 
-        self.assertTrue(self.worker.wait(0.0))
+        self.assertTrue(self.thread.wait(0.0))
         self.assertEqual([1, 2], self.seen)
         for call in self.reactor.calls:
             call()
@@ -62,29 +62,29 @@ class ThreadWorkerTests(SynchronousTestCase):
 
         def do_more(outcome: object) -> None:
             self.seen.append(outcome)
-            self.worker.run(lambda: "more", self.seen.append)
+            self.thread.run(lambda: "more", self.seen.append)
             self.do_all()
 
-        self.worker.run(lambda: "first", do_more)
+        self.thread.run(lambda: "first", do_more)
         self.do_all()
         del self.reactor.calls[:]
 
-        self.assertTrue(self.worker.wait(0.0))
+        self.assertTrue(self.thread.wait(0.0))
         self.assertEqual((["first", "more"], []), (self.seen, self.reactor.calls))
 
     def test_woken_again(self) -> None:
         """After a wait in vain the reactor is woken as before."""
-        self.assertFalse(self.worker.wait(0.0))
-        self.worker.run(lambda: 1, self.seen.append)
+        self.assertFalse(self.thread.wait(0.0))
+        self.thread.run(lambda: 1, self.seen.append)
         self.do_all()
 
         self.assertEqual(1, len(self.reactor.calls))
 
     def test_done_fails(self) -> None:
         """What goes wrong with one outcome, were it SystemExit, is logged and keeps no other back."""
-        for way in (self.worker._tell_all, lambda: self.worker.wait(0.0)):
-            self.worker.run(lambda: 1, lambda outcome: exit("enough"))
-            self.worker.run(lambda: 2, self.seen.append)
+        for way in (self.thread._tell_all, lambda: self.thread.wait(0.0)):
+            self.thread.run(lambda: 1, lambda outcome: exit("enough"))
+            self.thread.run(lambda: 2, self.seen.append)
             self.do_all()
             way()
 

@@ -22,11 +22,11 @@ Done = Callable[[object], None]
 _log = Logger()
 
 
-class Worker(Protocol):
+class ObserverThread(Protocol):
     """
     Does one piece of work at a time, in order, away from the reactor thread.
 
-    C{webhookrx.testing.StepWorker} is the one for tests without threads.
+    C{webhookrx.testing.StepThread} is the one for tests without threads.
     """
 
     def start(self) -> None:
@@ -48,9 +48,9 @@ class Worker(Protocol):
         """End after the work that was given so far."""
 
 
-class ThreadWorker:
+class RealThread:
     """
-    A L{Worker} on a thread of its own.
+    A L{ObserverThread} on a thread of its own.
 
     @param reactor: takes the results back.
     @param name: the thread's name, for debuggers and C{top -H}.
@@ -116,4 +116,4 @@ def _tell(done: Done, outcome: object) -> None:
         done(outcome)
     except BaseException:
         # Even SystemExit, as the reactor does: the next outcome is told all the same.
-        _log.failure("What a worker has done could not be dealt with")
+        _log.failure("What a thread has done could not be dealt with")
