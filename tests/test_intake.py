@@ -16,7 +16,7 @@ from webhookrx import intake
 from webhookrx.intake import Accepted, Admission, Receipt, Refused, SourceRules, admit, judge
 from webhookrx.message.json_lines import encode_line
 from webhookrx.message.macros import is_hard_macro, isodate
-from webhookrx.request.received import Head
+from webhookrx.request.received import Head, HeaderLines
 
 RECEIPT = Receipt(1_767_323_045_678_901_234, "id-1")
 
@@ -178,6 +178,26 @@ class RawMessageTests(IntakeTestCase):
         )
         self.assertNotIn("webhook.headers", self.accept(head=head))
 
+    def test_headers_of_a_block(self) -> None:
+        """It makes no difference to them how a head keeps its lines, and whether they are plain."""
+        for lines in (
+            [],
+            [b"x-GitHub-event: push", b"AUTHORIZATION:CANARY", b"X-Token:\tCANARY ", b"A:", b'B: : \t"b" ,c  '],
+            [b"X-A: 1", b"Cookie: CANARY", b"x-a: 2", b"COOKIE: CANARY"],
+            ["X-A: é".encode(), b"X-B: \xe9", b"X-Api-Key: \xe9", b"X-B: b"],
+        ):
+            headers = HeaderLines(b"\r\n".join([b"POST /host:b HTTP/1.1", b"Host: a", *lines, b"", b""]))
+            recorded = [
+                self.accept(head=Head(b"POST", b"/", b"", given, "192.0.2.7", 1, False), include_request_headers=True)[
+                    "webhook.headers"
+                ]
+                for given in (headers, list(headers))
+            ]
+            self.assertEqual(*map(list, recorded))
+            self.assertEqual(*recorded)
+            self.assertEqual(len({line.split(b":")[0].lower() for line in lines}) + 1, len(recorded[0]))
+            self.assertNotIn("CANARY", str(recorded))
+
     def test_made_up_headers(self) -> None:
         """Names that a sender makes up take no memory for long, and each is spelled and judged all the same."""
         for number in range(3000):
@@ -186,7 +206,7 @@ class RawMessageTests(IntakeTestCase):
             expected = {f"X-{number}-Token": ["***"], "Y" + "y" * 64: ["2"]}
             self.assertEqual(expected, values["webhook.headers"])
         self.assertLessEqual(len(intake._NAMES), 1024)
-        self.assertNotIn(b"y" * 65, intake._NAMES)
+        self.assertNotIn("y" * 65, intake._NAMES)
 
     def test_credentials(self) -> None:
         """Whatever a header with credentials is called, its value is not recorded; others are."""

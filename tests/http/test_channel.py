@@ -284,6 +284,22 @@ class ConnectionTests(SynchronousTestCase):
         wire.settle()
         self.assertEqual([200, 200], sender.statuses())
 
+    def test_blank_lines_behind_a_request(self) -> None:
+        """Some senders end a request with one too many: it begins no other one, and holds up no drain."""
+        for blank in (b"\r\n", b"\r\n\r"):
+            wire = Wire(limits=Limits(header_time=10, idle_time=60))
+            ending, idle = wire.connect(), wire.connect()
+            for sender in (ending, idle):
+                sender.send(post(b"x") + blank)
+                wire.settle()
+            ending.end()
+            wire.advance(30)
+            self.assertEqual(([200], [200]), (ending.statuses(), idle.statuses()))
+            self.assertEqual(("closed", None), (ending.transport.end, idle.transport.end))
+            done = wire.site.drain()
+            wire.advance(2.5)
+            self.successResultOf(done)
+
     def test_sender_leaves(self) -> None:
         """A sender that leaves before its answer loses the answer, not the message, and holds nothing up."""
         wire = Wire()
@@ -308,6 +324,16 @@ class ConnectionTests(SynchronousTestCase):
         wire.settle()
         self.assertEqual(([200, 404, 200], "closed"), (sender.statuses(), sender.transport.end))
         self.assertEqual(["1", "2"], [values["MESSAGE"] for values in wire.messages])
+
+    def test_sender_ends_twice(self) -> None:
+        """One that has also asked for the end of the connection gets it once."""
+        wire = Wire({"/in": {}})
+        wire.consumer.hold()
+        sender = wire.connect()
+        sender.send(post(b"1") + post(target=b"/out", headers=b"Connection: close\r\n"))
+        sender.end()
+        wire.consumer.acknowledge_all()
+        self.assertEqual(([200, 404], "closed"), (sender.statuses(), sender.transport.end))
 
     def test_sender_ends_too_early(self) -> None:
         """A request that its sender has not finished never will be; no message comes of it."""

@@ -77,6 +77,9 @@ class AcceptedHeadTests(SynchronousTestCase):
             (b"1.0", b"", False),
             (b"1.0", b"Connection: Keep-Alive\r\n", True),
             (b"1.0", b"Connection: keep-alive, close\r\n", False),
+            (b"1.0", b"Connection: keep-alive\r\nConnection: close\r\n", False),
+            (b"1.0", b"Connection: close\r\nConnection: keep-alive\r\n", False),
+            (b"1.1", b"Connection: close\r\nConnection: keep-alive\r\n", False),
         ]
         for version, lines, expected in table:
             head = parse(request(HOST + lines, b"POST / HTTP/" + version + b"\r\n"))
@@ -216,6 +219,7 @@ class RefusedHeadTests(SynchronousTestCase):
             b"POST https://receiver/in HTTP/1.1\r\n",
             b"POST ftp://receiver/in HTTP/1.1\r\n",
             b"POST http:///in HTTP/1.1\r\n",
+            b"POST http://:80/in HTTP/1.1\r\n",
             b"POST http://a@b/in HTTP/1.1\r\n",
             b"CONNECT receiver:443 HTTP/1.1\r\n",
             b"CONNECT /in HTTP/1.1\r\n",
@@ -286,3 +290,14 @@ class BeginningTests(SynchronousTestCase):
             with self.assertRaises(RequestRefused) as caught:
                 check_beginning(beginning, 100, 1000)
             self.assertEqual(status, caught.exception.reason.status, beginning[:40])
+
+    def test_what_was_seen(self) -> None:
+        """What was looked at is not looked at again, and what is wrong is found wherever a read has ended."""
+        for beginning in (b"POST / HTTP/1.1\nA", b"POST / HTTP/1.1\r\nA: b\nC", b"POST / HTTP/1.1\r\nA: b\r\n\nC"):
+            end = beginning.rindex(b"\n")
+            for seen in range(end + 1):
+                with self.assertRaises(RequestRefused):
+                    check_beginning(beginning, 100, 1000, seen)
+            check_beginning(beginning, 100, 1000, end + 1)
+        for seen in range(len(HOST)):
+            check_beginning(b"POST / HTTP/1.1\r\n" + HOST, 100, 1000, seen)

@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.http.wire import Wire
+from webhookrx.config.settings import Limits
 from webhookrx.errors import RequestRefused
 from webhookrx.http.head import RequestHead, parse_head
 
@@ -266,6 +268,22 @@ class LinearTests(SynchronousTestCase):
         for number, make in enumerate(shapes):
             small, large = self.cost(make, 3_000), self.cost(make, 30_000)
             self.assertLess(large, 40 * small + 0.002, number)
+
+    def test_many_reads(self) -> None:
+        """A head that comes byte by byte costs in proportion to its bytes too."""
+        wire = Wire(limits=Limits(header_block=10**6, headers=10**4))
+
+        def cost(lines: int) -> float:
+            sender, best = wire.connect(), float("inf")
+            for _ in range(2):
+                began = time.process_time()
+                for byte in b"GET / HTTP/1.1\r\nHost: a\r\n" + b"A: %b\r\n" % (b"b" * 75) * lines + b"\r\n":
+                    sender.channel.dataReceived(b"%c" % byte)
+                best = min(best, time.process_time() - began)
+            self.assertEqual([405, 405], sender.statuses())
+            return best
+
+        self.assertLess(cost(800), 9 * cost(200))
 
 
 class CorpusTests(SynchronousTestCase):

@@ -5,6 +5,7 @@ Tests for L{webhookrx.request.client_address}.
 from __future__ import annotations
 
 import ipaddress
+import time
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -161,6 +162,29 @@ class FromProxyHeaderTests(SynchronousTestCase):
         line = b"10.0.0.1, " * 200 + b"192.0.2.1:80"
 
         self.assertEqual(ClientAddress("192.0.2.1", 80), from_proxy_header([line]))
+
+    def test_linear(self) -> None:
+        """A line costs as much as its bytes, whatever it is made of."""
+        for make in (
+            lambda size: b"for=192.0.2.1;" + b" " * size + b"x",
+            lambda size: b"a=b;" + b" \t" * size + b"x=",
+            lambda size: b"a=b" + b"; " * size + b"x",
+            lambda size: b"a=b" + b" " * size + b"x",
+            lambda size: b'a="' + b'\\"' * size,
+            lambda size: b'"a,' * size,
+            lambda size: b"1:" * size,
+        ):
+            small, large = (self.cost(make(size)) for size in (1_500, 15_000))
+            self.assertLess(large, 40 * small + 0.002, make(10))
+
+    def cost(self, line: bytes) -> float:
+        """Return the seconds that a line takes at best."""
+        best = float("inf")
+        for _ in range(3):
+            began = time.process_time()
+            from_proxy_header([line])
+            best = min(best, time.process_time() - began)
+        return best
 
     @given(st.lists(st.binary(max_size=60) | st.from_regex(r'[0-9a-f:.,"\[\]=;\\ for%]{0,60}').map(str.encode)))
     @settings(deadline=None)

@@ -55,7 +55,7 @@ class HTTPChannel(Connection):
         self._advancing = False
         self._first = True
         self._scanned = 0
-        self._head: RequestHead | None = None
+        self._parsed: RequestHead | None = None
         self._keep = False  # whether the connection may stay after the request that is under way
         self._kept_word = KEEP
         self._body: CountedBody | DiscardedBody | None = None
@@ -116,7 +116,7 @@ class HTTPChannel(Connection):
         """Return what follows the head; None when it is not complete or the connection is done."""
         site = self.site
         limits = site.limits
-        if self._first and not self._begun and not site.knows_peers_at_once and not self.meet_peer():
+        if not self._met and not self.meet_peer():
             return None
         scanned = self._scanned
         if scanned == 0 and data.startswith(b"\r\n"):  # RFC 9112 §2.2
@@ -136,19 +136,20 @@ class HTTPChannel(Connection):
     def _wait_for_head(self, data: bytes) -> None:
         """Keep the beginning of a head, unless nothing can become of it."""
         limits = self.site.limits
+        self._pending = data
+        if data in (b"", b"\r"):  # blank lines begin no request
+            return
         if not self._begun:
             self._begun = True
             if not self._first:  # the first request's time began with the connection
                 self._allow(limits.header_time)
-        if data and data != b"\r":
-            check_beginning(data, limits.target, limits.header_block)
-            self._scanned = max(0, len(data) - 3)
-        self._pending = data
+        check_beginning(data, limits.target, limits.header_block, self._scanned)
+        self._scanned = max(0, len(data) - 3)
 
     def _dispatch(self, parsed: RequestHead, data: bytes) -> bytes | None:
         """Judge the head that C{data} begins with; return what follows it, None when the connection is done."""
         site = self.site
-        self._head = parsed
+        self._parsed = parsed
         self._keep = parsed.keep_alive
         self._kept_word = KEEP_1_0 if parsed.http_1_0 else KEEP
         start, length = parsed.size, parsed.content_length
@@ -200,7 +201,7 @@ class HTTPChannel(Connection):
         try:
             rest = body.feed(data)
         except RequestRefused as refused:
-            return self._refuse(self._head, refused.reason, refused.detail)
+            return self._refuse(self._parsed, refused.reason, refused.detail)
         if rest is not None:
             self._body = None
             if isinstance(body, DiscardedBody):
@@ -229,9 +230,9 @@ class HTTPChannel(Connection):
                 exchange.began = now
                 exchange.receiver.receive(exchange, body)
             else:
-                assert self._head is not None
-                self._request = Request.from_parts(self, self._head, body)
-                self._request.serve(self._head)
+                assert self._parsed is not None
+                self._request = Request.from_parts(self, self._parsed, body)
+                self._request.serve(self._parsed)
         except Exception:
             site.traffic.failed("A request could not be judged.", Failure())
             if exchange is None:
@@ -273,10 +274,10 @@ class HTTPChannel(Connection):
         return word + OVER_TLS if self.secure else word
 
     def _send(self, answer: Answer, keep: bool) -> None:
-        head = self._head
+        head = self._parsed
         written = self.site.answers.bytes_of(answer, self.connection_word(keep))
         if head is not None and head.method == b"HEAD":
-            written = written[: -len(answer.body)]
+            written = written[: len(written) - len(answer.body)]
         self.transport.write(written)
 
     def _request_done(self, keep: bool) -> None:
@@ -290,7 +291,7 @@ class HTTPChannel(Connection):
         self._state = HEAD
         self._begun = False
         self._first = False
-        self._head = None
+        self._parsed = None
         self._idle_since = now = site.clock()
         if not self._blocked:  # the answer is to be taken first
             limits = site.limits
@@ -322,8 +323,8 @@ class HTTPChannel(Connection):
         @return: see L{_take_head}.
         """
         exchange, self._exchange = self._exchange, None
-        self._report(reason, detail, self._head, source if exchange is None else exchange.source)
-        self._head = parsed
+        self._report(reason, detail, self._parsed, source if exchange is None else exchange.source)
+        self._parsed = parsed
         self._keep = parsed is not None and self._keep
         body_to_come = parsed is None or self._state is BODY or parsed.has_body
         keep = (
@@ -358,15 +359,15 @@ class HTTPChannel(Connection):
 
     def sender_ended(self) -> None:
         """See L{Connection.sender_ended}: what is complete is answered, what is not never will be."""
-        if self._blocked:
-            pass  # what is complete is answered once the answers before it have been taken
+        if self._blocked or self._state is CLOSING:
+            pass  # it has ended already, or goes on once the answers so far have been taken
         elif self._state is ANSWER:
             if self._request is not None:
                 self.abort()  # a stock resource hears of it as under C{twisted.web}'s own channel
         elif isinstance(self._body, DiscardedBody) or not (self._state is BODY or self._begun):
             self._close()
-        elif self._state is not CLOSING:
-            self._refuse(self._head, BAD_REQUEST, "The sender ended the connection within a request.")
+        else:
+            self._refuse(self._parsed, BAD_REQUEST, "The sender ended the connection within a request.")
 
     def too_slow(self) -> None:
         """See L{Connection.too_slow}."""
@@ -375,7 +376,7 @@ class HTTPChannel(Connection):
         elif isinstance(self._body, DiscardedBody):
             self._close()
         elif self._state is BODY or self._begun:
-            self._refuse(self._head, TIMEOUT, TIMEOUT.detail)
+            self._refuse(self._parsed, TIMEOUT, TIMEOUT.detail)
         else:
             self._idled()
 

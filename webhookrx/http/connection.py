@@ -74,6 +74,7 @@ class Connection(Protocol):
         self.peer_ip = ""
         self.peer_port: int | None = None
         self._state = HEAD
+        self._met = site.knows_peers_at_once  # whether the peer is known and counted
         self._begun = False  # whether a byte of the next request is here
         self._pending = b""
         self._blocked = False
@@ -123,6 +124,7 @@ class Connection(Protocol):
 
     def meet_peer(self) -> bool:
         """The first byte is here, and with it whose connection it is; False when it is one too many."""
+        self._met = True
         self._learn_peer()
         if self.site.admits_peer(self):
             return True

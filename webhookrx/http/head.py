@@ -11,7 +11,7 @@ one C{Transfer-Encoding: chunked}, that only on HTTP/1.1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -22,7 +22,7 @@ from webhookrx.errors import (
     RequestRefused,
 )
 from webhookrx.http.head_grammar import grammar, refusal_of
-from webhookrx.request.received import NOTABLE
+from webhookrx.request.received import NOTABLE, HeaderLines
 
 #: Name, and value with the white space around it, of lines that match the grammar.
 _WEIGHTY = re.compile(
@@ -35,22 +35,6 @@ _HOST = re.compile(_AUTHORITY)
 _ABSOLUTE = re.compile(rb"(https?)://(" + _AUTHORITY + rb")(/[^?]*)?(?:\?(.*))?", re.IGNORECASE)
 
 _NOTHING: dict[bytes, list[bytes]] = {}
-
-
-class HeaderLines(msgspec.Struct, frozen=True, gc=False):
-    """
-    The header lines of a well-formed head: lower-case name, value without white space around it; in the order of the
-    wire. They are taken apart each time that somebody goes through them.
-
-    @ivar block: the head, its request line included.
-    """
-
-    block: bytes
-
-    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
-        for line in self.block.split(b"\r\n")[1:-2]:
-            name, _, value = line.partition(b":")
-            yield name.lower(), value.strip()
 
 
 class RequestHead(msgspec.Struct, frozen=True, gc=False):
@@ -118,6 +102,7 @@ def parse_head(data: bytes, secure: bool, target_limit: int, block_limit: int, c
             return None
         raise refusal_of(data[: end + 4], target_limit, block_limit, count_limit)
     size = match.end()
+    # The target is what stands between the two blanks of the request line.
     if size > target_limit and match.start(5) - match.end(1) - len("  HTTP/1.") > target_limit:
         raise RequestRefused(TARGET_TOO_LONG)
     if size > block_limit:
@@ -133,7 +118,8 @@ def _origin_form(method: bytes, target: bytes, secure: bool) -> tuple[bytes, byt
     if target == b"*" and method == b"OPTIONS":
         return target, None
     match = _ABSOLUTE.fullmatch(target)
-    if match is None or not match[2] or match[1].lower() != (b"https" if secure else b"http"):
+    # A URI of HTTP names a host (RFC 9110 §4.2.1).
+    if match is None or match[2][:1] in b":" or match[1].lower() != (b"https" if secure else b"http"):
         raise RequestRefused(BAD_REQUEST, "The request target is not one of this receiver.")
     return match[3] or b"/", match[4]
 
@@ -144,6 +130,7 @@ def _framed(block: bytes, method: bytes, path: bytes, query: bytes | None, http_
     length: int | None = None
     chunked = False
     keep_alive = not http_1_0
+    closes = False
     expects_continue = False
     expects_other = False
     notable = _NOTHING
@@ -161,10 +148,8 @@ def _framed(block: bytes, method: bytes, path: bytes, query: bytes | None, http_
         elif name == b"connection":
             if value != b"keep-alive" or http_1_0:
                 options = [option.strip() for option in value.lower().split(b",")]
-                if b"close" in options:
-                    keep_alive = False
-                elif http_1_0 and b"keep-alive" in options:
-                    keep_alive = True
+                closes = closes or b"close" in options
+                keep_alive = keep_alive or b"keep-alive" in options
         elif name == b"transfer-encoding":
             # A tab behind the coding would be white space too; but not every reader of HTTP takes it for that.
             if chunked or http_1_0 or spaced.lstrip().rstrip(b" \r").lower() != b"chunked":
@@ -194,7 +179,7 @@ def _framed(block: bytes, method: bytes, path: bytes, query: bytes | None, http_
         HeaderLines(block),
         notable,
         length,
-        keep_alive,
+        keep_alive and not closes,
         http_1_0,
         expects_continue,
         expects_other,

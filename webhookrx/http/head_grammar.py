@@ -34,6 +34,9 @@ _REQUEST_LINE = rb"(?!CONNECT )(%b) (?:%b) HTTP/1\.([01])\r\n" % (_METHOD, _TARG
 #: RFC 9112 §5, with obs-text (RFC 9110 §5.5).
 _FIELD_LINE = rb"%b++:[\t\x20-\x7e\x80-\xff]*+\r\n" % _TCHAR
 
+#: More bytes than the method, the blanks and the version of a request line can have.
+_BESIDE_TARGET = 64
+
 _METHOD_BEGIN = re.compile(_METHOD + rb"(?: |\Z)")
 
 
@@ -48,18 +51,19 @@ def grammar(count_limit: int) -> Callable[[bytes], re.Match[bytes] | None]:
     return re.compile(rb"%b(?:%b){0,%d}+\r\n" % (_REQUEST_LINE, _FIELD_LINE, count_limit)).match
 
 
-def check_beginning(data: bytes, target_limit: int, block_limit: int) -> None:
+def check_beginning(data: bytes, target_limit: int, block_limit: int, seen: int = 0) -> None:
     """
     Look at a head that is not complete yet, so that what can't become a request is answered now, not at the deadline.
 
+    @param seen: bytes of it that were looked at before. A head may come in as many reads as it has bytes.
     @raise RequestRefused: it can't become a request, or not one within the limits.
     """
     if not _METHOD_BEGIN.match(data):
         raise RequestRefused(BAD_REQUEST)
-    if data.count(b"\n") != data.count(b"\r\n"):
+    if data.count(b"\n", seen) != data.count(b"\r\n", max(0, seen - 1)):
         raise RequestRefused(BAD_REQUEST, "A line ends with LF alone.")
     end = data.find(b"\r\n")
-    if (len(data) if end < 0 else end) > target_limit + 64:
+    if (len(data) if end < 0 else end) > target_limit + _BESIDE_TARGET:
         raise RequestRefused(TARGET_TOO_LONG)
     if len(data) > block_limit:
         raise RequestRefused(HEADERS_TOO_LARGE)
@@ -72,7 +76,7 @@ def refusal_of(block: bytes, target_limit: int, block_limit: int, count_limit: i
     @param block: all of it, with the empty line that ends it.
     """
     line, _, rest = block.partition(b"\r\n")
-    if len(line) > target_limit + 64:
+    if len(line) > target_limit + _BESIDE_TARGET:
         return RequestRefused(TARGET_TOO_LONG)
     if len(block) > block_limit:
         return RequestRefused(HEADERS_TOO_LARGE)

@@ -4,7 +4,7 @@ What of a request matters to the decision, as plain values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -15,6 +15,22 @@ NOTABLE = frozenset([b"authorization", b"content-encoding", b"x-forwarded-for"])
 def peer_text(ip: str, port: int | None) -> str:
     """Name a peer for a log line: its address, or C{unix} for one that has none."""
     return ip if port is not None else "unix"
+
+
+class HeaderLines(msgspec.Struct, frozen=True, gc=False):
+    """
+    The header lines of a well-formed head: lower-case name, value without white space around it; in the order of the
+    wire. They are taken apart each time that somebody goes through them.
+
+    @ivar block: the head, its request line included.
+    """
+
+    block: bytes
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        for line in self.block.split(b"\r\n")[1:-2]:
+            name, _, value = line.partition(b":")
+            yield name.lower(), value.strip()
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
