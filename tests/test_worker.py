@@ -13,7 +13,7 @@ import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
-from twisted.logger import globalLogPublisher
+from twisted.logger import formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -40,7 +40,7 @@ from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Phase
 from webhookrx.operations.signals import CUT_OFF
-from webhookrx.worker import Worker
+from webhookrx.worker import ORPHANED_FOR, Worker
 
 SETTINGS = Settings((), (), workers=2)
 OTHER = Settings((), (), ack="written", workers=2)
@@ -273,13 +273,21 @@ class WorkerTests(SynchronousTestCase):
         self.assertEqual([0], self.left)
 
     def test_orphaned(self) -> None:
-        """When its parent goes it finishes what is under way, ends, and says so where people may see it."""
+        """When its parent goes it finishes soon what is under way, ends, and says so where people may see it."""
         receiver = self.begin()
         self.lose()
-        self.assertEqual(["drain for 30.0"], receiver.does)
-        self.assertIn("The parent has gone", str(self.stderr))
+        self.assertEqual([f"drain for {ORPHANED_FOR}"], receiver.does)
+        self.assertEqual("The parent has gone: finishing what is under way", formatEvent(self.stderr[-1]))
         receiver.drained.callback(True)
         self.assertEqual([0], self.left)
+
+    def test_misheard(self) -> None:
+        """The end of a channel by what has come is not taken for the end of the parent."""
+        receiver = self.begin()
+        self.worker.channel.dataReceived(framed(b"\xc1"))
+        self.lose()
+        self.assertEqual(["drain for 30.0"], receiver.does)
+        self.assertIn("No channel to the parent any more, ", formatEvent(self.stderr[-1]))
 
     def test_orphaned_before_it_began(self) -> None:
         """One that was never told anything has nothing to finish."""

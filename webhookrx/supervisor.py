@@ -190,6 +190,7 @@ class SupervisorService(Service):
         self._ticks += 1
         if self._ticks % _TICKS_TO_REPORT == 0:
             self._admin.traffic.report_held_back()
+            self._crew.report_held_back()
         self._reloads.tick()
         self._notifier.tick(alive=not self._crew.stuck)
         if self._ticks % _TICKS_TO_STATUS == 0 and self.phase is Phase.RUNNING:

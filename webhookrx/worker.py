@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ReactorNotRunning
@@ -25,6 +25,7 @@ from webhookrx.crew.messages import (
     Begin,
     Change,
     Changed,
+    Counts,
     Failed,
     Hurry,
     Line,
@@ -46,6 +47,10 @@ from webhookrx.operations.signals import CUT_OFF, Signals
 from webhookrx.operations.ticker import Ticker
 from webhookrx.receiver import Receiver
 
+#: Seconds that a worker has for what is under way when its parent has gone. Until it ends, it keeps others from its
+#: ports, files and spools, so from receiving: that is worth more than what a slow sender has begun.
+ORPHANED_FOR = 1.0
+
 _log = Logger()
 
 
@@ -63,6 +68,7 @@ class Worker:
         self._receiver: Receiver | None = None
         self._sockets = InheritedSockets(reactor)
         self._speaks_for_all = False
+        self._is_orphan = False
         self._status: int | None = None
         self._ticker = Ticker(reactor, self._tick)
         self._signals = Signals(
@@ -149,22 +155,27 @@ class Worker:
     def _say_state(self) -> None:
         if self._receiver is not None:
             receiver = self._receiver
-            self.mention(State(receiver.counters.plain(), portable(receiver.facts), receiver.chain.is_stuck))
+            counts = cast(Counts, receiver.counters.plain())
+            self.mention(State(counts, portable(receiver.facts), receiver.chain.is_stuck))
 
     # -- its end -------------------------------------------------------------------------------------------------
 
     def _orphaned(self) -> None:
         """The channel has ended: the parent has gone, or we have said all."""
         if self._status is None:
+            problem = self.channel.problem
+            self._is_orphan = not problem
             self._signals.terminate()
             # Nobody else writes the log any more.
             globalLogPublisher.addObserver(oplog.stderr())
-            _log.error("The parent has gone: finishing what is under way")
+            what = f"No channel to the parent any more, {problem}" if problem else "The parent has gone"
+            _log.error("{what}: finishing what is under way", what=what)
         else:
             self._leave(self._status)
 
     def _time_to_stop(self) -> float:
-        return 0.0 if self._receiver is None else self._receiver.settings.drain_timeout
+        seconds = 0.0 if self._receiver is None else self._receiver.settings.drain_timeout
+        return min(seconds, ORPHANED_FOR) if self._is_orphan else seconds
 
     def _stop(self) -> None:
         if self._status is None:

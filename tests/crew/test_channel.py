@@ -32,6 +32,10 @@ class _Transport(StringTransport):
         super().__init__()
         self.descriptors: list[int] = []
 
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        self.producer = None
+        super().registerProducer(producer, streaming)
+
     def sendFileDescriptor(self, descriptor: int) -> None:
         self.descriptors.append(descriptor)
 
@@ -118,6 +122,22 @@ class ChannelTests(SynchronousTestCase):
             self.channel.dataReceived(said)
             self.assertEqual(([], True), (self.heard, self.transport.aborted), said)
             self.assertIn("between parent and worker ends", str(self.events))
+
+    def test_once(self) -> None:
+        """Of what is no message the first is logged, and nothing that comes after it is heard."""
+        self.channel.dataReceived(framed(b"") * 100 + framed(msgspec.msgpack.encode(Stop())) + b"\xff" * 9)
+        self.assertEqual((1, []), (len(self.events), self.heard))
+
+    def test_most_bytes(self) -> None:
+        """How long a message may be is for each end to say; why the channel has ended is known."""
+        channel = Channel(for_worker, self._hear, self._end, 10)
+        channel.makeConnection(self.transport)
+        channel.dataReceived(struct.pack("!I", 10))
+        self.assertFalse(self.transport.aborted)
+        channel = Channel(for_worker, self._hear, self._end, 10)
+        channel.makeConnection(self.transport)
+        channel.dataReceived(struct.pack("!I", 11))
+        self.assertEqual((True, "a message of 11 bytes"), (self.transport.aborted, channel.problem))
 
     def test_lost(self) -> None:
         """Its end is told once, and descriptors that nobody came to get are closed."""

@@ -14,9 +14,10 @@ from twisted.internet.task import Clock
 from twisted.logger import formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.operations.facts import make_facts
+from tests.operations.facts import EMPTY, make_facts
 from webhookrx.config.settings import Limits, Settings
 from webhookrx.crew.crew import KILL_AFTER, LAST_MOMENT, Crew, Sockets
+from webhookrx.crew.log_lines import MOST_LINES
 from webhookrx.crew.messages import (
     Begin,
     Change,
@@ -33,7 +34,9 @@ from webhookrx.crew.messages import (
 )
 from webhookrx.crew.process import Owner
 from webhookrx.errors import ConfigError
+from webhookrx.interfaces import LaneState
 from webhookrx.operations.counters import Counters
+from webhookrx.operations.facts import Facts, total
 from webhookrx.operations.health import WorkerState
 
 SETTINGS = Settings((), (), limits=Limits(answer_time=30.0), drain_timeout=20.0, workers=2)
@@ -69,6 +72,10 @@ class _Worker:
         counters = Counters()
         counters.sources["github"].messages = messages
         self.owner.heard(State(counters.plain(), make_facts(), stuck))
+
+    def state(self, facts: Facts) -> None:
+        """Say what it is like."""
+        self.owner.heard(State(Counters().plain(), facts, False))
 
     def end(self, how: str = "was killed by SIGKILL", status: int = -9) -> None:
         """End."""
@@ -164,7 +171,7 @@ class LifeTests(CrewCase):
         """Where there can be no process, the words of the system say why."""
         self.refusal = OSError(errno.EAGAIN, "Resource temporarily unavailable")
         self.crew.start()
-        expected = "Worker 0 could not be started: Resource temporarily unavailable before it could receive"
+        expected = "Worker 0 could not be started: Resource temporarily unavailable"
         self.assertEqual(expected, self.failures[0])
 
     def test_restarted(self) -> None:
@@ -212,10 +219,54 @@ class LifeTests(CrewCase):
         self.assertTrue(self.crew.stuck)
 
     def test_lines(self) -> None:
-        """What one has to say is in the log."""
+        """What one has to say is in the log, but for what is too much."""
         one, _ = self.begin()
-        one.owner.heard(Line("warn", "webhookrx.traffic", "Refused"))
+        for _ in range(MOST_LINES + 1):
+            one.owner.heard(Line("warn", "webhookrx.traffic", "Refused"))
         self.assertIn("Worker 0: Refused", self.log())
+        self.crew.report_held_back()
+        self.assertIn("Worker 0: 1 more lines", self.log())
+
+    def test_silent(self) -> None:
+        """One that lives and can't be told anything does not receive, and is killed when it does not end in time."""
+        one, _ = self.begin()
+        one.owner.fell_silent()
+        self.assertEqual([WorkerState(0, False), WorkerState(1, True)], self.crew.workers)
+        self.pass_time(SETTINGS.drain_timeout + KILL_AFTER - 0.1)
+        self.assertFalse(one.killed)
+        self.pass_time(0.2)
+        self.assertTrue(one.killed)
+        one.end()
+        self.pass_time(1.0)
+        self.assertEqual(3, len(self.launched))
+
+    def test_never_started(self) -> None:
+        """Where no process can be started after a long life, pauses grow, and so the log stays short."""
+        one, _ = self.begin()
+        self.pass_time(1000.0)
+        self.refusal = OSError(errno.EAGAIN, "Resource temporarily unavailable")
+        one.end()
+        for _ in range(120):
+            self.pass_time(0.5)
+        self.assertIn("Worker 0 could not be started: Resource temporarily unavailable; another one", self.log())
+        self.assertLess(len(self.events), 12)
+
+    def test_spool_counts_stay(self) -> None:
+        """What a spool has dropped, or put aside, is counted for ever; what waits in it is for its next worker."""
+        one, other = self.begin()
+        for worker, dropped in ((one, 5), (other, 1)):
+            lost = EMPTY._replace(messages=7, bytes=70, dropped=dropped, damaged=1, full=True)
+            worker.state(make_facts(lanes=(LaneState("spool:/y", backlog=lost), LaneState("file:/x"))))
+        one.end()
+        self.pass_time(1.0)
+        self.launched[2].state(make_facts(lanes=(LaneState("spool:/y", backlog=EMPTY._replace(dropped=2)),)))
+        self.launched[2].end()
+        (_, backlog), (_, nothing) = [(lane.spec, lane.backlog) for lane in total(self.crew.facts).lanes]
+        self.assertEqual(
+            (EMPTY._replace(messages=7, bytes=70, dropped=8, damaged=2, full=True), None), (backlog, nothing)
+        )
+        other.state(make_facts(lanes=(LaneState("file:/x"),)))
+        self.assertEqual(["file:/x"], [lane.spec for lane in total(self.crew.facts).lanes])
 
 
 class ChangeTests(CrewCase):

@@ -88,6 +88,23 @@ class MessagesTests(SynchronousTestCase):
         for mistake in ({"type": "Failed", "text": 7}, {"type": "Line", "level": "loud", "namespace": "", "text": ""}):
             self.assertRaises(msgspec.DecodeError, for_parent, msgspec.msgpack.encode(mistake))
 
+    def test_bad_counts(self) -> None:
+        """Counts that could not be added to those of others are no message."""
+        counters = Counters()
+        counters.add("refused", "bad_token")
+        counters.sources["github"].answers.observe(1.0)
+        good = counters.plain()
+        for bad in (
+            {**good, "counts": [[["refused"], "many"]]},
+            {**good, "counts": [[["refused"], -1]]},
+            {**good, "sources": {"github": [1, 2, 3.0, [[1, 2], 4.0]]}},
+            {**good, "sources": {"github": [1, 2]}},
+            {**good, "observers": {"stdout": [1, None, [[], 4.0]]}},
+            {},
+        ):
+            said = msgspec.msgpack.encode(State(bad, portable(make_facts()), False))  # type: ignore[arg-type]
+            self.assertRaises(msgspec.DecodeError, for_parent, said)
+
     def test_no_text(self) -> None:
         """The name of a file that is not UTF-8 is found before anything starts."""
         check(SETTINGS)

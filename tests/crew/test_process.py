@@ -4,6 +4,7 @@ Tests for L{webhookrx.crew.process}: with a reactor that starts nothing. The res
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
@@ -39,6 +40,9 @@ class _Owner:
     def heard(self, message: ToParent) -> None:
         self.told.append(message)
 
+    def fell_silent(self) -> None:
+        self.told.append("silent")
+
     def ended(self, how: str, status: int) -> None:
         self.told.append((how, status))
 
@@ -49,8 +53,8 @@ class LauncherTests(SynchronousTestCase):
     """
 
     def setUp(self) -> None:
+        self.refusal: OSError | None = None
         self.spawned: list[tuple[Any, ...]] = []
-        self.transport = StringTransport()
         self.process = _Process()
         self.owner = _Owner()
         environ = {"HOME": "/h", "PYTHONPATH": "x", "NOTIFY_SOCKET": "/n", "WATCHDOG_PID": "1", "LISTEN_FDS": "1"}
@@ -61,6 +65,8 @@ class LauncherTests(SynchronousTestCase):
         self, protocol: Any, program: str, command: list[str], environ: dict[str, str], childFDs: dict[int, int]
     ) -> None:
         """Start nothing."""
+        if self.refusal is not None:
+            raise self.refusal
         self.assertEqual({0: 0, 1: 1, 2: 2}, {fd: childFDs[fd] for fd in (0, 1, 2)})
         self.spawned.append((protocol, program, command, environ))
         self.theirs = os.dup(childFDs[CONTROL])
@@ -71,7 +77,9 @@ class LauncherTests(SynchronousTestCase):
     def adoptStreamConnection(self, descriptor: int, family: int, factory: Any) -> None:
         """Connect the channel to a transport of ours."""
         self.assertEqual((socket.AF_UNIX, False), (family, os.get_blocking(descriptor)))
-        factory.buildProtocol(None).makeConnection(self.transport)
+        self.transport = StringTransport()
+        self.adopted = factory.buildProtocol(None)
+        self.adopted.makeConnection(self.transport)
 
     def end(self, reason: Exception) -> None:
         """End the process."""
@@ -110,9 +118,30 @@ class LauncherTests(SynchronousTestCase):
         """The same the other way round; until then it can be killed."""
         self.silence()
         self.worker.kill()
-        self.assertEqual((["KILL"], []), (self.process.signals, self.owner.told))
+        self.assertEqual((["KILL"], ["silent"]), (self.process.signals, self.owner.told))
         self.end(ProcessDone(0))
-        self.assertEqual([("ended with status 0", 0)], self.owner.told)
+        self.assertEqual(["silent", ("ended with status 0", 0)], self.owner.told)
+
+    def test_no_process(self) -> None:
+        """Where none can be started, nothing is left open, and nobody is told of an end besides."""
+        self.refusal = OSError(errno.EAGAIN, "Resource temporarily unavailable")
+        owner = _Owner()
+        before = len(os.listdir("/proc/self/fd"))
+        self.assertRaises(OSError, Launcher(self, {}), owner)
+        self.assertEqual(before, len(os.listdir("/proc/self/fd")))
+        self.assertTrue(self.transport.disconnecting)
+        self.adopted.connectionLost(Failure(ConnectionDone()))
+        self.assertEqual([], owner.told)
+
+    def test_no_descriptor(self) -> None:
+        """Where its channel can't be had, no process is started that nobody hears."""
+        self.patch(self, "adoptStreamConnection", _refuse)
+        self.assertRaises(OSError, Launcher(self, {}), _Owner())
+        self.assertEqual(1, len(self.spawned))
+
+
+def _refuse(*_: object) -> None:
+    raise OSError(errno.EMFILE, "Too many open files")
 
 
 class EndTests(SynchronousTestCase):

@@ -40,6 +40,17 @@ class RestartsTests(SynchronousTestCase):
         self.assertEqual(0.1, self.end_after(SETTLED))
         self.assertEqual(0.2, self.end_after(1.0))
 
+    def test_not_started(self) -> None:
+        """One that can't even be started, after a long life or at the first time, has longer and longer pauses."""
+        for first in (SETTLED, None):
+            self.setUp()
+            pauses = [] if first is None else [self.end_after(first)]
+            for _ in range(12):
+                self.now += SETTLED
+                self.restarts.ended(self.now)
+                pauses.append(round(self.restarts.due - self.now, 6))
+            self.assertEqual([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, LAST_BOUND, LAST_BOUND], pauses[:11])
+
     def test_jitter(self) -> None:
         """Pauses are anything up to these, so that workers do not start all at once."""
         self.restarts = Restarts(lambda: 0.25)

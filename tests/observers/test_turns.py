@@ -1,7 +1,8 @@
-"""Turns at a pipe. Another process is one with a lock of the other kind: record locks belong to processes."""
+"""Turns at a pipe. Another process is one that has opened the same file for itself."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
@@ -66,7 +67,6 @@ class TurnsTests(TurnsCase):
     def test_excludes(self) -> None:
         """While one has its turn, no other process gets it; afterwards it does."""
         other = os.open(f"/proc/self/fd/{self.shared}", os.O_RDWR)
-        # Not before: it would take the locks of this process with it.
         self.addCleanup(os.close, other)
 
         def is_taken() -> bool:
@@ -83,16 +83,35 @@ class TurnsTests(TurnsCase):
         self.turns.give_back(torn=False)
         self.assertFalse(is_taken())
 
+    def test_circle(self) -> None:
+        """
+        Who has it is an open file, not a process: threads of two processes, at two things, would else be a circle to
+        the kernel.
+        """
+        other = os.open(f"/proc/self/fd/{self.shared}", os.O_RDWR)
+        self.addCleanup(os.close, other)
+        self.turns.take()
+        answer = fcntl.fcntl(other, fcntl.F_OFD_GETLK, struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 0, 0))
+        self.turns.give_back(torn=False)
+        kind, *_, process = struct.unpack("hhqqi", answer)
+        self.assertEqual((fcntl.F_WRLCK, -1), (kind, process))
+
     def test_no_lock(self) -> None:
         """Where there is no lock to be had, that is told, and nobody is kept waiting for ever."""
-        reading, writing = os.pipe()
-        self.addCleanup(os.close, reading)
-        self.addCleanup(os.close, writing)
-        file = os.memfd_create("turns")
-        turns = turns_for(file, writing)
-        os.close(file)
+        self.patch(fcntl, "fcntl", _no_lock)
         for _ in range(2):
-            self.assertRaises(OSError, turns.take)
+            self.assertRaises(OSError, self.turns.take)
+
+    def test_no_file(self) -> None:
+        """What has no bytes can't have turns, and nothing of it stays open."""
+        before = os.listdir("/proc/self/fd")
+        with open(os.devnull, "rb") as null:
+            self.assertRaises((OSError, ValueError), turns_for, null.fileno(), self.writing)
+        self.assertEqual(len(before), len(os.listdir("/proc/self/fd")))
+
+
+def _no_lock(*_: object) -> bytes:
+    raise OSError(errno.ENOLCK, "No locks available")
 
 
 class WriterTests(TurnsCase):

@@ -27,6 +27,23 @@ BATCHES = 60
 MANY = 10**6
 """Batches of one that is stopped from outside."""
 
+#: A worker whose threads take turns at one thing each.
+TURN_TAKER = """
+import sys, time
+from concurrent.futures import ThreadPoolExecutor
+from webhookrx.observers.turns import turns_for
+
+def work(thing):
+    turns = turns_for(int(sys.argv[1]), thing)
+    for _ in range(200):
+        turns.take()
+        time.sleep(0.001)
+        turns.give_back(torn=False)
+
+with ThreadPoolExecutor(2) as threads:
+    list(threads.map(work, map(int, sys.argv[2:])))
+"""
+
 
 class SharingCase(SynchronousTestCase):
     """Starts workers, and reads what they wrote and what they said is safe."""
@@ -214,3 +231,21 @@ class PipeTests(SharingCase):
         self.finish(self.start("stdout", 1, 1, stdout=self.writing))
 
         self.check(self.content(), torn=3)
+
+    def test_two_pipes(self) -> None:
+        """Two that write to two pipes at once wait for each other, and never in vain."""
+        reading, writing = os.pipe()
+        self.addCleanup(os.close, reading)
+        self.addCleanup(os.close, writing)
+        shared = (self.turns, self.writing, writing)
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", TURN_TAKER, *map(str, shared)], cwd=ROOT, stderr=subprocess.PIPE, pass_fds=shared
+            )
+            for _ in range(2)
+        ]
+        for process in processes:
+            self.addCleanup(self.end, process)
+        for process in processes:
+            self.finish(process)
+        self.content()

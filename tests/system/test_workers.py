@@ -172,6 +172,20 @@ class EndTests(WorkersCase):
         wait_until(lambda: not any(map(is_alive, pids)), "they end")
         self.assertEqual(["finish me"], [message["MESSAGE"] for message in receiver.messages()])
 
+    def test_parent_killed_beside_slow_sender(self) -> None:
+        """A sender that takes its time does not keep the workers of a parent that has gone from ending soon."""
+        receiver = self.start("--workers", "2")
+        pids = workers(receiver)
+        connection = self.connect(receiver.port)
+        connection.send(post(b"never ended")[:-3])
+        wait_until(lambda: any(serves(pid, connection) for pid in pids), "it is accepted")
+        time.sleep(0.2)
+        receiver.kill()
+        wait_until(lambda: not any(map(is_alive, pids)), "they end", 10.0)
+        self.assertIn("The parent has gone", receiver.log())
+        receiver.start()
+        self.assertEqual(200, self.ask(receiver.port, post(b"hello")).status)
+
     def test_signals_for_the_parent(self) -> None:
         """What a terminal sends to all of its processes means the parent alone."""
         receiver = self.start("--workers", "2")

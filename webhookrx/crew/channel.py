@@ -19,7 +19,7 @@ from zope.interface import implementer
 
 from webhookrx.crew.messages import Message
 
-#: Bytes of one message: the settings, or the counts, of very many sources.
+#: Bytes of one message: the settings of very many sources.
 MOST_BYTES = 256 * 1024 * 1024
 
 _Heard = TypeVar("_Heard", bound=Message)
@@ -35,18 +35,22 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
     @param decode: reads what the other end says; raises C{msgspec.DecodeError}.
     @param heard: called with each, and with the descriptors that came with it, which are the caller's from then on.
     @param ended: called once, at the end of the channel.
+    @param most_bytes: of one message that comes.
     @ivar full: so much waits for the other end to read it that nothing more should be said.
+    @ivar problem: what of that which came has ended the channel; empty when nothing has.
     """
 
-    MAX_LENGTH = MOST_BYTES
     full = False
+    problem = ""
 
     def __init__(
         self,
         decode: Callable[[bytes], _Heard],
         heard: Callable[[_Heard, Sequence[int]], None],
         ended: Callable[[], None],
+        most_bytes: int = MOST_BYTES,
     ) -> None:
+        self.MAX_LENGTH = most_bytes
         self._decode = decode
         self._heard = heard
         self._ended = ended
@@ -86,6 +90,8 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
 
     def stringReceived(self, string: bytes) -> None:
         """A message is there in full."""
+        if self.problem:
+            return  # more of the same may have come with it
         try:
             message = self._decode(string)
         except msgspec.DecodeError as error:
@@ -101,6 +107,9 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
         self._misheard(f"a message of {length} bytes")
 
     def _misheard(self, what: str) -> None:
+        if self.problem:
+            return
+        self.problem = what
         _log.critical("The channel between parent and worker ends: {what}", what=what)
         cast(Any, self.transport).abortConnection()
 

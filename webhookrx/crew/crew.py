@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from webhookrx.config.settings import Settings
-from webhookrx.crew import log_lines
+from webhookrx.crew.log_lines import WorkersLog
 from webhookrx.crew.member import Member, Wanted
 from webhookrx.crew.messages import (
     Begin,
@@ -29,6 +29,7 @@ from webhookrx.crew.messages import (
     Stop,
     ToParent,
 )
+from webhookrx.crew.past import Past
 from webhookrx.crew.process import Launch
 from webhookrx.crew.restarts import Restarts
 from webhookrx.errors import ConfigError
@@ -94,7 +95,8 @@ class Crew:
         self._up = up
         self._failed = failed
         self._members: dict[int, Member] = {}
-        self._past = Counters()
+        self._past = Past()
+        self._log = WorkersLog(clock)
         self._begun = False
         self._changing = False
         self._orders = 0
@@ -114,13 +116,14 @@ class Crew:
 
     @property
     def facts(self) -> list[Facts]:
-        """What those are like who live."""
-        return [member.state.facts for member in self._members.values() if member.state is not None]
+        """What those are like who live; their spools have counted what those had who live no more."""
+        living = [member.state.facts for member in self._members.values() if member.state is not None]
+        return self._past.with_counts(living)
 
     @property
     def counters(self) -> Counters:
         """All that they have counted, those included that live no more."""
-        total = self._past.copy()
+        total = self._past.counters.copy()
         for member in self._members.values():
             total.add_all(member.counters)
         return total
@@ -186,9 +189,9 @@ class Crew:
 
     def _begin(self, member: Member) -> None:
         try:
-            worker = self._launch(_Ear(partial(self._hear, member), partial(self._see_end, member)))
+            worker = self._launch(_Ear(self, member))
         except OSError as error:
-            self._see_end(member, f"could not be started: {error.strerror}", -1)
+            self.see_end(member, f"could not be started: {error.strerror}", -1)
             return
         size = self.settings.workers
         member.occupy(worker, size, self._clock())
@@ -209,11 +212,12 @@ class Crew:
 
     # -- what they say -------------------------------------------------------------------------------------------
 
-    def _hear(self, member: Member, message: ToParent) -> None:
+    def hear(self, member: Member, message: ToParent) -> None:
+        """The worker of a member says something."""
         member.heard = self._clock()
         match message:
             case Line():
-                log_lines.write(member.number, message)
+                self._log.write(member.number, message)
             case State():
                 member.tell(message)
             case Ready():
@@ -229,9 +233,21 @@ class Crew:
             case Changed(order=order) if order == member.order:
                 self._answer(member, message)
 
-    def _see_end(self, member: Member, how: str, status: int) -> None:
+    def report_held_back(self) -> None:
+        """Tell how many lines of theirs were too many for the log; called every few seconds."""
+        self._log.report_held_back()
+
+    def see_silence(self, member: Member) -> None:
+        """The worker of a member lives, but can be told nothing any more. It takes that for its parent's end."""
+        member.up = member.accepts = False
+        member.kill_at = min(member.kill_at, self._clock() + self.settings.drain_timeout + KILL_AFTER)
+        self._look_at_ports()
+
+    def see_end(self, member: Member, how: str, status: int) -> None:
+        """The worker of a member has ended."""
         failure, told = member.failure, member.told_to_end
-        self._past.add_all(member.counters)
+        when = "" if member.worker is None else " before it could receive"
+        self._past.add(member.counters, None if member.state is None else member.state.facts)
         member.vacate()
         if self._stopping:
             self._whole = self._whole and status == 0
@@ -239,7 +255,7 @@ class Crew:
         elif member.wanted is Wanted.END:
             del self._members[member.number]
         elif not self._begun:
-            self._failed(failure or f"Worker {member.number} {how} before it could receive")
+            self._failed(failure or f"Worker {member.number} {how}{when}")
         elif told:
             member.restarts.at_once(self._clock())
         else:
@@ -355,6 +371,7 @@ class _Ear:
     Hears one worker.
     """
 
-    def __init__(self, heard: Callable[[ToParent], None], ended: Callable[[str, int], None]) -> None:
-        self.heard = heard
-        self.ended = ended
+    def __init__(self, crew: Crew, member: Member) -> None:
+        self.heard = partial(crew.hear, member)
+        self.fell_silent = partial(crew.see_silence, member)
+        self.ended = partial(crew.see_end, member)

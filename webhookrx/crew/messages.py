@@ -4,15 +4,18 @@ What the parent and its workers say to each other.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypedDict
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.msgpack import Decoder, encode
 
 from webhookrx.config.problems import quoted
 from webhookrx.config.settings import Settings
 from webhookrx.errors import ConfigError
+from webhookrx.operations.counters import Histogram
 from webhookrx.operations.facts import Facts
+
+_BUCKETS: Final = len(Histogram().counts)
 
 
 class Message(Struct, tag=True, frozen=True):
@@ -142,6 +145,20 @@ class PortsClosed(Message, frozen=True):
     """I accept no connection any more."""
 
 
+_Count: TypeAlias = Annotated[int, Meta(ge=0)]
+_Times: TypeAlias = tuple[Annotated[list[_Count], Meta(min_length=_BUCKETS, max_length=_BUCKETS)], float]
+
+
+class Counts(TypedDict):
+    """
+    What L{webhookrx.operations.counters.Counters.plain} returns. Whoever adds counts up relies on their kinds.
+    """
+
+    counts: list[tuple[list[str], _Count]]
+    sources: dict[str, tuple[_Count, _Count, float, _Times]]
+    observers: dict[str, tuple[_Count, _Count, _Times]]
+
+
 class State(Message, frozen=True):
     """
     How I do; said twice a second.
@@ -150,7 +167,7 @@ class State(Message, frozen=True):
     @ivar stuck: an observer hangs.
     """
 
-    counters: dict[str, Any]
+    counters: Counts
     facts: Facts
     stuck: bool
 

@@ -22,6 +22,9 @@ from webhookrx.crew.messages import ToParent, ToWorker, for_parent
 CONTROL = 3
 """Descriptor of a worker's end of the channel."""
 
+#: Bytes of one message of a worker: the counts of some ten thousand sources, and no more than the parent can spare.
+MOST_BYTES_HEARD = 32 * 1024 * 1024
+
 #: What systemd tells the parent alone (sd_notify(3), sd_watchdog_enabled(3), sd_listen_fds(3)).
 _NOT_FOR_WORKERS = frozenset(
     ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
@@ -35,6 +38,9 @@ class Owner(Protocol):
 
     def heard(self, message: ToParent) -> None:
         """The worker says something."""
+
+    def fell_silent(self) -> None:
+        """Nothing more can be said or heard, though the worker lives: it is about to end, or should be."""
 
     def ended(self, how: str, status: int) -> None:
         """
@@ -87,10 +93,14 @@ class Launcher:
             process = _Process(owner)
             # -P keeps the working directory, where anybody may write, off the search path.
             command = [sys.executable, "-P", "-m", "webhookrx.worker", type(self._reactor).__module__]
-            self._reactor.spawnProcess(
-                process, sys.executable, command, self._environ, childFDs={0: 0, 1: 1, 2: 2, CONTROL: theirs.fileno()}
-            )
+            # First what may fail for want of a descriptor: nobody would hear a process that is started already.
             adopt(self._reactor, ours.fileno(), process.channel)
+            files = {0: 0, 1: 1, 2: 2, CONTROL: theirs.fileno()}
+            try:
+                self._reactor.spawnProcess(process, sys.executable, command, self._environ, childFDs=files)
+            except OSError:
+                process.channel.close()
+                raise
         return process
 
 
@@ -110,10 +120,10 @@ class _Process(ProcessProtocol):
     A process, from its start to its end.
     """
 
-    transport: IProcessTransport
+    transport: IProcessTransport | None
 
     def __init__(self, owner: Owner) -> None:
-        self.channel = Channel(for_parent, self._heard, self._silent)
+        self.channel = Channel(for_parent, self._heard, self._silent, MOST_BYTES_HEARD)
         self._owner = owner
         self._end: tuple[str, int] | None = None
         self._is_silent = False
@@ -124,7 +134,7 @@ class _Process(ProcessProtocol):
 
     def kill(self) -> None:
         """End it at once."""
-        if self._end is None:
+        if self._end is None and self.transport is not None:
             self.transport.signalProcess("KILL")
 
     def processEnded(self, reason: Failure) -> None:
@@ -137,6 +147,8 @@ class _Process(ProcessProtocol):
 
     def _silent(self) -> None:
         self._is_silent = True
+        if self._end is None and self.transport is not None:
+            self._owner.fell_silent()
         self._look()
 
     def _look(self) -> None:

@@ -27,7 +27,7 @@ class Restarts:
     def __init__(self, random: Random) -> None:
         self.due = inf
         self._random = random
-        self._started = -inf
+        self._started = inf
         self._ends = 0
 
     def started(self, now: float) -> None:
@@ -36,9 +36,10 @@ class Restarts:
         self.due = inf
 
     def ended(self, now: float) -> None:
-        """It has ended: the more often soon after its start, the longer the pause."""
+        """It has ended, or could not be started: the more often soon after its start, the longer the pause."""
         if now - self._started >= SETTLED:
             self._ends = 0
+        self._started = inf  # one that can't even be started has not lived
         self._ends += 1
         self.due = now + full_jitter(self._ends, FIRST_BOUND, LAST_BOUND, self._random)
 

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
 import threading
 from mmap import mmap
 from typing import Final
 
-_SLOTS: Final = 4096
-"""How many things may be told apart; two that fall together just wait for each other."""
+_SLOTS: Final = 1 << 20
+"""How many things may be told apart; only memory that is used is taken. Two that fall together wait for each other,
+and one may get the line end that is meant for the other."""
 
 _INSIDE: Final = 1
 
@@ -24,9 +26,13 @@ class Turns:
     Lets one process at a time write whole lines to one thing, and tells it whether the last one was ended inside. Get
     it from L{turns_for}.
 
-    One byte of a file that all of them have inherited stands for the thing: its record lock (fcntl(2)) is the turn,
-    which a process that dies gives back; and while it is set somebody is, or was, inside a line. The locks are the
-    process's, so its own threads take turns by a lock of theirs.
+    One byte of a file that all of them have inherited stands for the thing: its lock is the turn, which a process that
+    dies gives back; and while it is set somebody is, or was, inside a line.
+
+    The lock is an open file's (C{F_OFD_SETLKW}, fcntl(2)), not a process's: of those, the kernel takes the threads of
+    one process for one, and where two write to two pipes it would see them wait for each other in a circle, which it
+    refuses (C{EDEADLK}). So each process opens the file for itself; threads that write to one thing take turns by a
+    lock of theirs.
     """
 
     def __init__(self, memory: mmap, fd: int, slot: int) -> None:
@@ -43,7 +49,7 @@ class Turns:
         """
         self._lock.acquire()
         try:
-            fcntl.lockf(self._fd, fcntl.LOCK_EX, 1, self._slot)
+            fcntl.fcntl(self._fd, fcntl.F_OFD_SETLKW, _one_byte(fcntl.F_WRLCK, self._slot))
         except BaseException:
             self._lock.release()
             raise
@@ -59,15 +65,14 @@ class Turns:
         """
         try:
             self._memory[self._slot] = _INSIDE if torn else 0
-            fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, self._slot)
+            fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, _one_byte(fcntl.F_UNLCK, self._slot))
         finally:
             self._lock.release()
 
 
 def turns_for(turns: int, fd: int) -> Turns:
     """
-    Return the turns at what a descriptor leads to. They are the same for as long as the process lives: were any
-    descriptor of the file closed, the process would lose all its locks on it (fcntl(2)).
+    Return the turns at what a descriptor leads to. They are the same for as long as the process lives.
 
     @param turns: descriptor of the file that all who write there have inherited.
     @raise OSError: it is not open, or not a file.
@@ -76,7 +81,18 @@ def turns_for(turns: int, fd: int) -> Turns:
     key = turns, file.st_ino, slot
     with _guard:
         if key not in _known:
-            if file.st_size < _SLOTS:
-                os.ftruncate(turns, _SLOTS)
-            _known[key] = Turns(mmap(turns, _SLOTS), turns, slot)
+            # What is inherited is one open file for all, and so would its locks be.
+            own = os.open(f"/proc/self/fd/{turns}", os.O_RDWR | os.O_CLOEXEC)
+            try:
+                if file.st_size < _SLOTS:
+                    os.ftruncate(own, _SLOTS)
+                _known[key] = Turns(mmap(own, _SLOTS), own, slot)
+            except BaseException:
+                os.close(own)
+                raise
         return _known[key]
+
+
+def _one_byte(kind: int, place: int) -> bytes:
+    """Return a C{struct flock} for one byte of a file."""
+    return struct.pack("hhqqi", kind, os.SEEK_SET, place, 1, 0)

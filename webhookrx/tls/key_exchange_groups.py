@@ -1,6 +1,6 @@
 """
 Which groups serve the key exchange. pyOpenSSL has no method for it, but its binding to OpenSSL has the call: the
-private names are used here and nowhere else.
+private names are used here and in L{webhookrx.listening.openssl_calls}, and nowhere else.
 """
 
 from __future__ import annotations
