@@ -153,13 +153,20 @@ class ListenersTests(SynchronousTestCase):
         self.assertEqual(["old"], [message.values["SOURCE"] for message in self.consumer.messages])
 
     def test_removed(self) -> None:
-        """An endpoint that goes is closed; idle connections end, and requests under way are finished first."""
+        """An endpoint that goes is closed; what is sent by then is answered, then idle connections end."""
         self.change(Source(listeners=(tcp(1), tcp(2))))
-        idle, busy, other = self.connect(2), self.connect(2), self.connect(1)
+        idle, busy, late, other = self.connect(2), self.connect(2), self.connect(2), self.connect(1)
         request = post(b"body")
         busy.send(request[:-2])
         self.change(Source(listeners=(tcp(1),)))
         self.assertEqual([1], list(self.reactor.ports))
+        self.listeners.sweep()
+        late.send(request)
+        self.reactor.advance(0)
+        (response,) = late.responses()
+        self.assertEqual((200, "close"), (response.status, response.headers.get("connection", "keep")))
+        self.assertEqual((None, None), (idle.transport.end, busy.transport.end))
+        self.listeners.sweep()
         self.assertEqual(("closed", None), (idle.transport.end, busy.transport.end))
         self.assertEqual((1, 2), (self.listeners.requests, len(self.listeners.sites)))
         busy.send(request[-2:])

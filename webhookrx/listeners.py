@@ -120,6 +120,8 @@ class Listeners:
         self._open_socket = open_socket or partial(socket_endpoint, reactor)
         self._open: dict[str, OpenListener] = {}
         self._leaving: list[Site] = []
+        self._finishing: list[Site] = []  # since the last sweep
+        self._finished: list[Site] = []  # since the one before it
         self._paused = False
 
     def __iter__(self) -> Iterator[OpenListener]:
@@ -128,7 +130,7 @@ class Listeners:
     @property
     def sites(self) -> list[Site]:
         """All that have connections, those of endpoints that are closed already included."""
-        return [*(each.site for each in self._open.values()), *self._leaving]
+        return [*(each.site for each in self._open.values()), *self._finishing, *self._finished, *self._leaving]
 
     @property
     def requests(self) -> int:
@@ -180,7 +182,10 @@ class Listeners:
             known.service.use(endpoint, site)
         for each in change.removed:
             close_port(each.service)
-            self._let_go(each.site)
+            each.site.finish()
+            if self._paused:
+                each.site.pauseProducing()
+            self._finishing.append(each.site)
         stay = [*(known for known, *_ in change.kept), *change.added]
         self._open = {each.listener.inner: each for each in stay}
         self.certificates = change.certificates
@@ -218,9 +223,17 @@ class Listeners:
     # -- their life ----------------------------------------------------------------------------------------------
 
     def sweep(self) -> None:
-        """Look at all deadlines."""
+        """
+        Look at all deadlines.
+
+        An endpoint that was removed goes on for a sweep or two: what its senders have sent by then is answered, as the
+        last on their connections.
+        """
         for site in self.sites:
             site.sweep()
+        finished, self._finished, self._finishing = self._finished, self._finishing, []
+        for site in finished:
+            self._let_go(site)
 
     def close(self) -> list[Deferred[None]]:
         """Close all ports; connections stay. Return what fires when each is closed."""
