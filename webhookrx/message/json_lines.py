@@ -7,7 +7,8 @@ that reorder what a person sees. They come out as C{\\u} escapes, so that a send
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -42,6 +43,22 @@ _FIRST_BYTES: Final = frozenset(char.encode()[0] for char in MISLEADING)
 _encode: Final = msgspec.json.Encoder().encode
 
 
+def _searches() -> dict[int, Callable[[bytes], object]]:
+    """Return what finds L{MISLEADING} characters in UTF-8, by the first byte of theirs, to which a search can leap."""
+    encoded: dict[int, list[bytes]] = {}
+    for char in MISLEADING:
+        encoded.setdefault(char.encode()[0], []).append(re.escape(char.encode()))
+    return {first: re.compile(b"|".join(chars)).search for first, chars in encoded.items()}
+
+
+_SEARCHES: Final = _searches()
+
+
+def _has_misleading(text: bytes) -> bool:
+    """Tell whether a text has any; to look is much cheaper than to decode it, and quotes and dashes begin like some."""
+    return any(first in text and search(text) for first, search in _SEARCHES.items())
+
+
 def escape(text: str, escapes: Mapping[str, str]) -> str:
     """
     Replace characters of a text.
@@ -69,7 +86,7 @@ def encode_line(message: Message) -> bytes:
     values = message.values
     text = _encode(values)
     # The encoder has escaped C0. What is left stands in strings only, where an escape means the same.
-    if 0x7F in text or (not text.isascii() and (0xC2 in text or 0xD8 in text or 0xE2 in text)):
+    if 0x7F in text or (not text.isascii() and _has_misleading(text)):
         text = escape(text.decode(), JSON_ESCAPES).encode()
     if "ISODATE" in values:
         return text + b"\n"
