@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print("\n".join(f"{case.name:14}{case.about}" for case in cases))
         return 0
+    # Whoever ends it ends the servers as well; in a shell's background SIGINT would be ignored.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
     if options.case:
         cases = _chosen(cases, options.case)
     if not options.no_install:

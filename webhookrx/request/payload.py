@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 import msgspec
-import pyjson5
 
 from webhookrx.errors import WebhookrxError
 from webhookrx.message.message import Value
@@ -272,6 +271,8 @@ def _parse_json5(body: bytes) -> Value:
     @raise Exception: the body is not UTF-8, is not JSON5, or nests deeper than L{MAX_DEPTH}; the name of a member is a
         number, or what looks like a number is none.
     """
+    import pyjson5  # for the few that need it; a third of a megabyte
+
     # pyjson5 would round numbers to doubles and take 1_000 for one; as strings they come through it whole.
     text = _JSON5_NUMBER.sub(_quote_number, body.decode())
     return _rebuild(pyjson5.decode(text, MAX_DEPTH), _json5_leaf)
