@@ -68,9 +68,7 @@ def kill_spool(effort: Effort) -> Figures:
     return kill(effort, effort.pick(5, 200), *observer_options("spool"), on_their_way=BATCH_MESSAGES)
 
 
-def _figures(
-    crowd: Crowd, output: Output, rounds: int, posting: float, effort: Effort, on_their_way: int
-) -> Figures:
+def _figures(crowd: Crowd, output: Output, rounds: int, posting: float, effort: Effort, on_their_way: int) -> Figures:
     stored = set(output.order)
     figures = Figures()
     figures.tell("kills", rounds)
