@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from socket import socket
 from typing import TypeAlias
 
 from benchmarks import clients, load, system_calls
@@ -60,6 +63,14 @@ class Run(ABC):
 def _verify(running: Running, kind: str, answered: int) -> None:
     server = running.server
     verify(running.output, prepare(kind), answered, flattens=server.flattens, settle=server.settle)
+
+
+@contextmanager
+def _warmed_up(running: Running, count: int) -> Iterator[tuple[list[socket], Sequence[bytes], int]]:
+    """Hold connections open that have had some requests; gives them, what is sent, and how many answers they had."""
+    requests = prepare("plain").requests
+    with clients.connections_to(running.port, count) as connections:
+        yield connections, requests, clients.laps(connections, requests, WARM_UP)
 
 
 @dataclass(frozen=True)
@@ -116,9 +127,7 @@ class Laps(Run):
     def measure(self, lab: Lab) -> Figures:
         """Send them; returns C{cpu}."""
         running = lab.get(self.server)
-        requests = prepare("plain").requests
-        with clients.connections_to(running.port, self.connections) as connections:
-            warm_up = clients.laps(connections, requests, WARM_UP)
+        with _warmed_up(running, self.connections) as (connections, requests, warm_up):
             cpu = running.cpu_seconds()
             answered = clients.laps(connections, requests, self.requests)
             cpu = running.cpu_seconds() - cpu
@@ -161,9 +170,7 @@ class ConstantRate(Run):
     def measure(self, lab: Lab) -> Figures:
         """Send them; the percentiles count from when each was due."""
         running = lab.get(self.server)
-        requests = prepare("plain").requests
-        with clients.connections_to(running.port, self.connections) as connections:
-            warm_up = clients.laps(connections, requests, WARM_UP)
+        with _warmed_up(running, self.connections) as (connections, requests, warm_up):
             cpu = running.cpu_seconds()
             times = clients.at_rate(connections, requests, self.rate, lab.seconds)
             cpu = running.cpu_seconds() - cpu
@@ -195,11 +202,11 @@ class SystemCalls(Run):
     def measure(self, lab: Lab) -> Figures:
         """Count them; returns C{calls}, a request."""
         running = lab.get(self.server)
-        requests = prepare("plain").requests
-        with clients.connections_to(running.port, self.connections) as connections:
-            warm_up = clients.laps(connections, requests, WARM_UP)
-            with system_calls.Count(running.pid) as count:
-                answered = clients.laps(connections, requests, 5000)
+        with (
+            _warmed_up(running, self.connections) as (connections, requests, warm_up),
+            system_calls.Count(running.pid) as count,
+        ):
+            answered = clients.laps(connections, requests, 5000)
         _verify(running, "plain", warm_up + answered)
         return {"calls": count.total / answered}
 

@@ -77,6 +77,16 @@ class Reloads:
         self._wanted = False
         self._stopped = False
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether the last one did; True when there was none."""
+        return self.last is None or self.last.ok
+
+    def told_in(self, status: str) -> str:
+        """Return a line on how the service does, and how the last reload failed, if it did."""
+        last = self.last
+        return status if last is None or last.ok else f"{status}; the last reload failed: {last.text}"
+
     def request(self) -> None:
         """Reload now, or once more soon after the one that is under way."""
         self._wanted = True

@@ -119,13 +119,10 @@ class ReceiverService(Service):
 
     def status(self) -> str:
         """Return one line on how the service does."""
-        line = summary(self.receiver.counters, self.receiver.facts)
-        last = self._reloads.last
-        return line if last is None or last.ok else f"{line}; the last reload failed: {last.text}"
+        return self._reloads.told_in(summary(self.receiver.counters, self.receiver.facts))
 
     def _facts(self) -> Facts:
-        last = self._reloads.last
-        return self.receiver.facts._replace(reload_succeeded=last is None or last.ok)
+        return self.receiver.facts._replace(reload_succeeded=self._reloads.succeeded)
 
     def _tick(self) -> None:
         self.receiver.tick()

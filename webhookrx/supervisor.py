@@ -61,8 +61,7 @@ class SupervisorService(Service):
         self._reread = reread
         self._counters = Counters()
         self._ports = HeldPorts(partial(socket_endpoint, reactor))
-        self._plan = self._ports.plan(listener for listener, _ in by_listener(settings.sources))
-        self._ports.commit(self._plan)
+        self._ports.commit(self._ports.plan(listener for listener, _ in by_listener(settings.sources)))
         self._turns = -1
         self._crew = Crew(
             Launcher(reactor, os.environ) if launch is None else launch,
@@ -161,9 +160,8 @@ class SupervisorService(Service):
     def status(self) -> str:
         """Return one line on how the service does."""
         up = sum(worker.up for worker in self._crew.workers)
-        line = f"{up} of {self.settings.workers} workers, {summary(self._all_counters(), self._facts())}"
-        last = self._reloads.last
-        return line if last is None or last.ok else f"{line}; the last reload failed: {last.text}"
+        counts = summary(self._all_counters(), self._facts())
+        return self._reloads.told_in(f"{up} of {self.settings.workers} workers, {counts}")
 
     def _all_counters(self) -> Counters:
         counters = self._crew.counters
@@ -174,13 +172,13 @@ class SupervisorService(Service):
     def _facts(self) -> Facts:
         """What all of it is like: what the workers say of themselves, and what only this process knows."""
         listeners = [listener for listener, _ in by_listener(self.settings.sources)]
-        addresses, last = self._ports.addresses, self._reloads.last
+        addresses = self._ports.addresses
         workers = self._crew.facts
         return (total(workers) if workers else _nothing())._replace(
             phase=self.phase,
             endpoints={each.text: addresses.get(each.inner) is not None for each in listeners},
             sources=[source.name for source in self.settings.sources],
-            reload_succeeded=last is None or last.ok,
+            reload_succeeded=self._reloads.succeeded,
             loaded=self._loaded,
         )
 

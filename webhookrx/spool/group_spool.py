@@ -104,10 +104,7 @@ class GroupSpool:
             try:
                 remove_if_empty(path)
             except Exception as error:
-                problem = shown(text_of(error))
-                _log.error(
-                    "Spool {path}, which a worker has left, is not removed: {problem}", path=path, problem=problem
-                )
+                _say_not(path, "removed", error)
 
     def backlog(self) -> Backlog:
         """Tell what waits in all of them."""
