@@ -17,6 +17,7 @@ from urllib.parse import unquote_to_bytes
 import re2  # type: ignore[import-untyped]
 
 from webhookrx.errors import BAD_ENCODING, RequestRefused
+from webhookrx.linear_regex import compile_linear, quiet_options, spans_of
 from webhookrx.message.macros import canonical
 
 _PERCENT: Final = ord("%")
@@ -24,20 +25,6 @@ _PERCENT: Final = ord("%")
 _MAX_REMEMBERED: Final = 2048
 _MAX_REMEMBERED_LENGTH: Final = 256
 """Paths whose match is remembered, and the bytes of each: some two mebibytes at most."""
-
-# Where the two dialects write one thing differently, or one thing stands for two. A backslash pair and a character
-# class are matched whole, so that what they hold is left alone.
-_DIALECT: Final = re.compile(
-    r"""
-    (?P<octal> \\[1-7][0-7]{2} )            # the same in both
-    | (?P<reference> \\[1-9] )              # to a group; RE2 reads \12 as octal
-    | (?P<end> \\Z )                        # RE2 spells it \z
-    | \\.
-    | \[ \^? \]? (?: \\. | [^\]\\] )* \]
-    | \{ , (?P<most> [0-9]* ) \}            # RE2 takes {,3} for plain text
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 
 
 class PathPattern(NamedTuple):
@@ -47,13 +34,13 @@ class PathPattern(NamedTuple):
     @ivar linear: the C{re2} expression; None when RE2 can't express the pattern.
     @ivar backtracking: the C{re} expression in its place, else None.
     @ivar groups: what each named group sets, and its number, in the order of the pattern. An alias sets its macro.
-    @ivar spans: where C{linear} puts the groups of a path that it matches, see L{spans_of}.
+    @ivar spans: where C{linear} puts the groups of a path that it matches as a whole, see L{spans_of}.
     """
 
     linear: Any
     backtracking: re.Pattern[str] | None
     groups: tuple[tuple[str, int], ...]
-    spans: Callable[[bytes], Sequence[tuple[int, int]]] | None = None
+    spans: Callable[[bytes], Sequence[tuple[int, int]] | None] | None = None
 
 
 def compile_pattern(pattern: str) -> PathPattern:
@@ -62,7 +49,7 @@ def compile_pattern(pattern: str) -> PathPattern:
 
     @raise ValueError: it is no regular expression for either; the text says what is wrong with it.
     """
-    linear = _compile_linear(pattern)
+    linear = compile_linear(pattern)
     if linear is not None:
         return PathPattern(linear, None, _in_order(linear.groupindex), spans_of(linear))
     try:
@@ -167,7 +154,7 @@ class PathPatterns:
         pattern = self._patterns[first]
         groups: dict[str, bytes] = {}
         if pattern.groups and pattern.spans is not None:
-            spans = pattern.spans(path)
+            spans = pattern.spans(path) or ()
             for name, number in pattern.groups:
                 start, end = spans[number]
                 if start >= 0:
@@ -175,46 +162,9 @@ class PathPatterns:
         return first, groups
 
 
-def spans_of(linear: Any) -> Callable[[bytes], Sequence[tuple[int, int]]]:
-    """
-    Return what tells, of a path that a C{re2} expression matches as a whole, where each group begins and ends, the
-    whole first; -1 for one that took no part.
-    """
-    expression, anchors = getattr(linear, "_regexp", None), getattr(re2, "_Anchor", None)
-    if expression is None or anchors is None:
-        groups = range(linear.groups + 1)
-        return lambda path: list(map(linear.fullmatch(path).span, groups))
-    # What C{fullmatch} stands on. It and its match object are Python, and take four times as long.
-    match, anchor = expression.Match, anchors.ANCHOR_BOTH
-    return lambda path: match(anchor, path, 0, len(path))
-
-
 def _in_order(groupindex: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     in_order = sorted(groupindex.items(), key=lambda group: group[1])
     return tuple((canonical(name), number) for name, number in in_order)
-
-
-def _quiet() -> Any:
-    options = re2.Options()
-    # It would write to standard error; the exception says it all.
-    options.log_errors = False
-    return options
-
-
-def _compile_linear(pattern: str) -> Any:
-    """Compile for RE2; None when it can't express the pattern."""
-    if any(found["reference"] for found in _DIALECT.finditer(pattern)):
-        return None
-    try:
-        return re2.compile(_DIALECT.sub(_in_re2_words, pattern), _quiet())
-    except (re2.error, UnicodeEncodeError):
-        return None
-
-
-def _in_re2_words(found: re.Match[str]) -> str:
-    if found["end"]:
-        return r"\z"
-    return found[0] if found["most"] is None else f"{{0,{found['most']}}}"
 
 
 def _parts(members: Sequence[tuple[int, PathPattern]]) -> list[_Part]:
@@ -222,7 +172,7 @@ def _parts(members: Sequence[tuple[int, PathPattern]]) -> list[_Part]:
     Build as few sets as RE2's memory limit lets through, in order. A pattern too large even for a set of its own
     is matched by its own expression, which RE2 can also run with next to no memory.
     """
-    together = re2.Set.FullMatchSet(_quiet())
+    together = re2.Set.FullMatchSet(quiet_options())
     try:
         for _, pattern in members:
             together.Add(pattern.linear.pattern)

@@ -1,0 +1,172 @@
+"""
+Regular expressions that read a text once, whatever is in it: Python's syntax, run by RE2.
+
+Nobody can write one that hangs. What RE2 can't express (look-around, references to groups, atomic groups) does not
+compile here.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import re2  # type: ignore[import-untyped]
+
+from webhookrx.errors import WebhookrxError
+
+# Where the two dialects write one thing differently, or one thing stands for two. A backslash pair and a character
+# class are matched whole, so that what they hold is left alone.
+_DIALECT: Final = re.compile(
+    r"""
+    (?P<octal> \\[1-7][0-7]{2} )            # the same in both
+    | (?P<reference> \\[1-9] )              # to a group; RE2 reads \12 as octal
+    | (?P<end> \\Z )                        # RE2 spells it \z
+    | \\.
+    | \[ \^? \]? (?: \\. | [^\]\\] )* \]
+    | \{ , (?P<most> [0-9]* ) \}            # RE2 takes {,3} for plain text
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_MOST_WORK: Final = 100_000_000
+"""Instructions of an expression times bytes of a text."""
+
+_TOO_COSTLY: Final = "The text is too long for a regular expression of that size."
+
+LONGEST_PATTERN: Final = 10_000
+_MEMORY_LIMIT: Final = 1024 * 1024
+"""Characters of an expression in L{LinearRegex}, and bytes of what RE2 makes of it."""
+
+
+def quiet_options(*, ignore_case: bool = False, memory: int | None = None) -> Any:
+    """
+    Return options of RE2 that keep it from writing to standard error; its exceptions say it all.
+
+    @param memory: bytes; None for what RE2 takes to be enough.
+    """
+    options = re2.Options()
+    options.log_errors = False
+    options.case_sensitive = not ignore_case
+    if memory is not None:
+        options.max_mem = memory
+    return options
+
+
+def compile_linear(pattern: str, *, ignore_case: bool = False, memory: int | None = None) -> Any:
+    """
+    Return a compiled C{re2} expression; None when RE2 can't express the pattern, or not in this many bytes.
+    """
+    if any(found["reference"] for found in _DIALECT.finditer(pattern)):
+        return None
+    try:
+        options = quiet_options(ignore_case=ignore_case, memory=memory)
+        return re2.compile(_DIALECT.sub(_in_re2_words, pattern), options)
+    except (re2.error, UnicodeEncodeError):
+        return None
+
+
+def _in_re2_words(found: re.Match[str]) -> str:
+    if found["end"]:
+        return r"\z"
+    return found[0] if found["most"] is None else f"{{0,{found['most']}}}"
+
+
+def spans_of(linear: Any, *, whole: bool = True) -> Callable[[bytes], Sequence[tuple[int, int]] | None]:
+    """
+    Return what tells where in a text, as bytes, a C{re2} expression and each of its groups matches, the whole match
+    first; -1 for a group that took no part. None, or spans of -1, when it does not match.
+
+    @param whole: it must match the whole text; else the first place where it does.
+    """
+    expression, anchors = getattr(linear, "_regexp", None), getattr(re2, "_Anchor", None)
+    if expression is None or anchors is None:
+        find = linear.fullmatch if whole else linear.search
+        groups = range(linear.groups + 1)
+
+        def slowly(text: bytes) -> Sequence[tuple[int, int]] | None:
+            found = find(text)
+            return None if found is None else list(map(found.span, groups))
+
+        return slowly
+    # What these two stand on. They and their match objects are Python, and take four times as long.
+    match, anchor = expression.Match, anchors.ANCHOR_BOTH if whole else anchors.UNANCHORED
+    return lambda text: match(anchor, text, 0, len(text))
+
+
+class RegexTooCostly(WebhookrxError):
+    """A text is too long for an expression of that size; the text quotes neither."""
+
+
+class LinearRegex:
+    """
+    An expression that is looked for anywhere in a text.
+
+    RE2 takes a time in proportion to the text, but in the worst case also to the size of the expression, some ten
+    nanoseconds for each of its instructions and each byte: C{(a?){1000}b} would take half a minute for a megabyte.
+    Their product is bounded, so that nobody waits for more than about a second.
+
+    @ivar pattern: as its user wrote it.
+    @ivar names: the named groups, in the order of the pattern.
+    @ivar size: the instructions that RE2 made of it.
+    @ivar search: tells whether it matches somewhere in a text, or raises L{RegexTooCostly}.
+    @raise ValueError: it does not compile; the text is one sentence.
+    """
+
+    __slots__ = ("_groups", "_longest", "_spans", "names", "pattern", "search", "size")
+
+    def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
+        if len(pattern) > LONGEST_PATTERN:
+            raise ValueError(f"The regular expression is longer than {LONGEST_PATTERN} characters.")
+        compiled = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY_LIMIT)
+        if compiled is None:
+            raise ValueError(_why_not(pattern))
+        self.pattern = pattern
+        self._groups = tuple(sorted(compiled.groupindex.items(), key=lambda group: group[1]))
+        self.names = tuple(name for name, _ in self._groups)
+        self._spans = spans = spans_of(compiled, whole=False)
+        self.size: int = compiled.programsize
+        self._longest = longest = _MOST_WORK // max(1, self.size)
+
+        def search(text: str) -> bool:
+            raw = text.encode("utf-8", "replace")
+            if len(raw) > longest:
+                raise RegexTooCostly(_TOO_COSTLY)
+            found = spans(raw)
+            return bool(found) and found[0][0] >= 0  # type: ignore[index]  # not None
+
+        # Selectors and conditions ask nothing else, thousands of times; a method would add a tenth to it.
+        self.search = search
+
+    def groups(self, text: str) -> dict[str, str] | None:
+        """
+        Return the text of each named group that took part in the first match; None when there is no match.
+
+        @raise RegexTooCostly: the text is too long for this expression.
+        """
+        raw = text.encode("utf-8", "replace")
+        if len(raw) > self._longest:
+            raise RegexTooCostly(_TOO_COSTLY)
+        spans = self._spans(raw)
+        if not spans or spans[0][0] < 0:
+            return None
+        found = {}
+        for name, number in self._groups:
+            start, end = spans[number]
+            if start >= 0:
+                found[name] = raw[start:end].decode("utf-8", "replace")
+        return found
+
+
+def _why_not(pattern: str) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"The regular expression does not compile: {error}."
+    return (
+        "RE2 can't run this regular expression: look-around, references to groups, atomic groups and very large "
+        "repetitions are not possible."
+    )
