@@ -4,12 +4,24 @@ What is wrong with a configuration, gathered so that one start shows all of it.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from webhookrx import findings
 from webhookrx.errors import ConfigError
+from webhookrx.findings import nearest, suggestion
+
+__all__ = [
+    "COMMAND_LINE",
+    "ConfigProblems",
+    "Place",
+    "Problems",
+    "nearest",
+    "quoted",
+    "quoted_spec",
+    "suggestion",
+]
 
 COMMAND_LINE = "command line"
 
@@ -81,8 +93,7 @@ class Problems:
 
 def quoted(text: str) -> str:
     """Return a text in quotes, fit for one line of a message: control characters escaped, backslashes as they are."""
-    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-    return f'"{shown}"'
+    return findings.quoted(text, most=None)
 
 
 def quoted_spec(text: str) -> str:
@@ -92,16 +103,3 @@ def quoted_spec(text: str) -> str:
     """
     name, colon, rest = text.partition(":")
     return quoted(f"{name}:…@{rest.rpartition('@')[2]}" if colon and "@" in rest else text)
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return a sentence that names the nearest known word, or all of them when none is near."""
-    names = sorted(known)
-    return nearest(word, names) or f"Known are {', '.join(names)}."
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return a question that names the nearest known word; nothing when none is near."""
-    folded = {name.lower(): name for name in sorted(known, reverse=True)}
-    near = difflib.get_close_matches(word.lower(), folded, n=1)
-    return f"Did you mean {quoted(folded[near[0]])}?" if near else ""

@@ -1,0 +1,173 @@
+"""
+Nodes to values of wanted types, noting everything that does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from msgspec import inspect
+
+from webhookrx.findings import quoted, suggestion
+from webhookrx.typed_yaml.core_values import core_value, flag, whole_number
+from webhookrx.typed_yaml.members import members
+from webhookrx.typed_yaml.nodes import Mapping, Node, Scalar, Sequence, shown_node
+from webhookrx.typed_yaml.notes import Notes
+from webhookrx.typed_yaml.path import Path
+from webhookrx.typed_yaml.shapes import NODES, WORDS, bare, default_of, fields_of, shape_of, stand_in
+
+
+class TypedReader:
+    """
+    Reads the nodes of one file.
+
+    @param notes: takes what is wrong.
+    """
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self._readers: Final[dict[Any, Callable[[Any, Any, Path], Any]]] = {
+            inspect.StrType: self._text,
+            inspect.IntType: self._number,
+            inspect.BoolType: self._flag,
+            inspect.AnyType: self._any,
+            inspect.DictType: self._dict,
+            inspect.VarTupleType: self._tuple,
+            inspect.StructType: self._struct,
+            inspect.UnionType: self._union,
+        }
+
+    def read(self, root: Node, wanted: Any) -> Any:
+        """
+        Return the root as a value of the type; None when it is not a mapping.
+
+        @raise Broken: there is too much of it.
+        """
+        if not isinstance(root, Mapping):
+            self._notes.add("wrong-type", root.position, (), f"The file holds {shown_node(root)}; it takes keys.")
+            return None
+        return self._struct(root, shape_of(wanted), ())
+
+    def _value(self, node: Node, shape: Any, path: Path) -> Any:
+        shape = bare(shape)
+        self._notes.visit(node)
+        return self._readers[type(shape)](node, shape, path)
+
+    def _text(self, node: Node, shape: Any, path: Path) -> Any:
+        text = self._scalar(node, shape, path, "a text")
+        return "" if text is None else text
+
+    def _number(self, node: Node, shape: Any, path: Path) -> Any:
+        least, most = shape.ge, shape.le
+        wanted = "a whole number" + ("" if least is None or most is None else f" from {least} to {most}")
+        text = self._scalar(node, shape, path, wanted)
+        if text is None:
+            return stand_in(shape)
+        number = whole_number(text)
+        if number is None:
+            return self._wrong(node, shape, path, wanted)
+        if (least is not None and number < least) or (most is not None and number > most):
+            self._notes.add("bad-value", node.position, path, f"{text} is out of range; it takes {wanted}.")
+            return stand_in(shape)
+        return number
+
+    def _flag(self, node: Node, shape: Any, path: Path) -> Any:
+        text = self._scalar(node, shape, path, "yes or no")
+        if text is None:
+            return False
+        value = flag(text)
+        return self._wrong(node, shape, path, "yes or no") if value is None else value
+
+    def _any(self, node: Node, shape: Any, path: Path) -> Any:
+        if isinstance(node, Scalar):
+            text = self._notes.clean(node, path)
+            try:
+                return text if text is None or node.style else core_value(text)
+            except ValueError as error:
+                self._notes.add("bad-value", node.position, path, str(error))
+                return None
+        if isinstance(node, Sequence):
+            return list(self._items(node, shape, path))
+        return {
+            key: self._value(value, shape, (*path, key))
+            for key, _, value in members(node, path, _as_it_is, self._notes)
+        }
+
+    def _dict(self, node: Node, shape: Any, path: Path) -> Any:
+        if not isinstance(node, Mapping):
+            return self._wrong(node, shape, path, "keys and values")
+        return {
+            key: self._present(value, shape.value_type, (*path, key))
+            for key, _, value in members(node, path, _as_it_is, self._notes)
+        }
+
+    def _tuple(self, node: Node, shape: Any, path: Path) -> Any:
+        if not isinstance(node, Sequence):
+            return self._wrong(node, shape, path, "a list")
+        return tuple(self._items(node, shape.item_type, path))
+
+    def _items(self, node: Sequence, shape: Any, path: Path) -> Iterator[Any]:
+        if self._notes.is_untagged(node, path):
+            for index, item in enumerate(node.items):
+                yield self._present(item, shape, (*path, index))
+
+    def _present(self, node: Node, shape: Any, path: Path) -> Any:
+        """Read a value that can't be left out."""
+        if isinstance(node, Scalar) and node.is_nothing() and not isinstance(bare(shape), inspect.AnyType):
+            self._notes.add("missing-value", node.position, path, "It has no value.")
+            return stand_in(bare(shape))
+        return self._value(node, shape, path)
+
+    def _union(self, node: Node, shape: Any, path: Path) -> Any:
+        for member in map(bare, shape.types):
+            if isinstance(node, NODES.get(type(member), ())):
+                return self._value(node, member, path)
+        words = " or ".join(WORDS[type(bare(member))] for member in shape.types if type(bare(member)) in WORDS)
+        return self._wrong(node, shape, path, words)
+
+    def _struct(self, node: Node, shape: Any, path: Path) -> Any:
+        if not isinstance(node, Mapping):
+            return self._wrong(node, shape, path, "keys and values")
+        fields = fields_of(shape.cls)
+        values: dict[str, Any] = {}
+        for key, key_node, value in members(node, path, _with_underscores, self._notes):
+            field = fields.get(key)
+            if field is None:
+                sentence = f"There is no key {quoted(key_node.text)} here. {suggestion(key, fields)}"
+                self._notes.add("unknown-key", key_node.position, (*path, key[:80]), sentence)
+            elif isinstance(value, Scalar) and value.is_nothing() and not isinstance(bare(field.type), inspect.AnyType):
+                values[field.name] = self._nothing(value, field, (*path, key))
+            else:
+                values[field.name] = self._value(value, field.type, (*path, key))
+        for field in fields.values():
+            if field.required and field.name not in values:
+                sentence = f'The key "{field.encode_name}" is missing.'
+                self._notes.add("missing-key", node.position, (*path, field.encode_name), sentence)
+                values[field.name] = stand_in(bare(field.type))
+        return shape.cls(**values)
+
+    def _nothing(self, node: Scalar, field: inspect.Field, path: Path) -> Any:
+        if field.required:
+            self._notes.add("missing-value", node.position, path, "It has no value.")
+            return stand_in(bare(field.type))
+        self._notes.add("no-value", node.position, path, "It has no value, so its default holds; leave the key out.")
+        return default_of(field)
+
+    def _scalar(self, node: Node, shape: Any, path: Path, wanted: str) -> str | None:
+        if not isinstance(node, Scalar):
+            self._wrong(node, shape, path, wanted)
+            return None
+        return self._notes.clean(node, path)
+
+    def _wrong(self, node: Node, shape: Any, path: Path, wanted: str) -> Any:
+        self._notes.add("wrong-type", node.position, path, f"It is {shown_node(node)}; it takes {wanted}.")
+        return stand_in(shape)
+
+
+def _as_it_is(key: str) -> str:
+    return key
+
+
+def _with_underscores(key: str) -> str:
+    return key.replace("-", "_")

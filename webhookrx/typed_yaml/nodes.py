@@ -1,0 +1,245 @@
+"""
+The text of a file to a tree of nodes, each with its place, within bounds that hold for hostile files too.
+
+The tree is made from the parser's events, not by its own composer, which goes down by recursion and through aliases
+without end.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+import yaml
+
+from webhookrx.findings import Position, quoted
+
+LARGEST: Final = 4 * 1024 * 1024
+"""Bytes of a file."""
+
+DEEPEST: Final = 64
+MOST_VALUES: Final = 200_000
+"""Nodes of a file, and nodes that are visited when its aliases are followed; a long text counts as several."""
+
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+#: What no text may hold: control characters, and halves of surrogate pairs, which have no bytes.
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+class Broken(Exception):
+    """
+    The file, or what is left of it, can't be read.
+
+    @ivar code: of L{webhookrx.typed_yaml.codes}.
+    """
+
+    def __init__(self, code: str, position: Position, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.position = position
+        self.sentence = sentence
+
+
+class Scalar:
+    """
+    A text as YAML gives it.
+
+    @ivar style: C{'"'}, C{"'"}, C{"|"} or C{">"}; empty for plain text.
+    @ivar end: where it ends, in the file.
+    """
+
+    __slots__ = ("end", "position", "style", "tagged", "text")
+
+    def __init__(self, event: Any) -> None:
+        self.text: str = event.value
+        self.style: str = event.style or ""
+        self.position = _position(event.start_mark)
+        self.end = _position(event.end_mark)
+        self.tagged = event.tag is not None
+
+    @property
+    def weight(self) -> int:
+        return 1 + len(self.text) // 64
+
+    def is_nothing(self) -> bool:
+        """Tell whether it is nothing, or YAML's null."""
+        return not self.style and self.text in ("", "~", "null", "Null", "NULL")
+
+
+class Sequence:
+    """A list."""
+
+    __slots__ = ("items", "position", "tagged")
+    weight = 1
+
+    def __init__(self, event: Any) -> None:
+        self.items: list[Node] = []
+        self.position = _position(event.start_mark)
+        self.tagged = event.tag is not None
+
+
+class Mapping:
+    """
+    Keys and values.
+
+    @ivar pairs: as they are written.
+    @ivar members: key as it is meant to key node and value; those that C{<<} brings in are there too. It is filled when
+        the mapping is read.
+    """
+
+    __slots__ = ("members", "pairs", "position", "tagged")
+    weight = 1
+
+    def __init__(self, event: Any) -> None:
+        self.pairs: list[tuple[Node, Node]] = []
+        self.members: dict[str, tuple[Scalar, Node]] = {}
+        self.position = _position(event.start_mark)
+        self.tagged = event.tag is not None
+
+
+Node: TypeAlias = "Scalar | Sequence | Mapping"
+
+
+def decode(data: bytes) -> str:
+    """
+    Return the text of a file.
+
+    @raise Broken: it is too large, is not UTF-8 or holds control characters.
+    """
+    if len(data) > LARGEST:
+        raise Broken("file-too-large", Position(), f"The file is larger than {LARGEST // 1024**2} MiB.")
+    try:
+        text = data.removeprefix(codecs.BOM_UTF8).decode()
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start].decode()
+        raise Broken("not-utf8", _position_behind(before), "The file is not UTF-8 text.") from None
+    found = _CONTROL.search(text.replace("\r\n", "\n") if "\r" in text else text)
+    if found is not None:
+        raise Broken("control-character", _position_behind(found.string[: found.start()]), unwanted(found[0]))
+    return text
+
+
+def control_character(text: str) -> str | None:
+    """Return the first character of a text that is not allowed."""
+    found = None if text.isprintable() else _CONTROL.search(text)
+    return None if found is None else found[0]
+
+
+def unwanted(character: str) -> str:
+    """Return the sentence on a control character."""
+    return f"The control character U+{ord(character):04X} is not allowed."
+
+
+def compose(text: str) -> Node:
+    """
+    Return the root of the tree.
+
+    @raise Broken: it is not YAML, holds nothing or several documents, or too much.
+    """
+    tree = _Tree()
+    for event in _events(text):
+        tree.take(event)
+    if tree.root is None or (isinstance(tree.root, Scalar) and tree.root.is_nothing()):
+        raise Broken("empty-file", Position(), "The file holds nothing.")
+    return tree.root
+
+
+def _events(text: str) -> Iterator[Any]:
+    try:
+        yield from yaml.parse(text, Loader=_LOADER)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        said = ", ".join(filter(None, (getattr(error, "context", None), getattr(error, "problem", None))))
+        raise Broken("yaml-syntax", _position(mark) if mark else Position(), f"This is not YAML: {said}.") from None
+
+
+class _Tree:
+    """Takes events in order, and makes nodes of them."""
+
+    def __init__(self) -> None:
+        self.root: Node | None = None
+        self._open: list[Sequence | Mapping] = []
+        self._keys: list[Node | None] = []
+        self._anchors: dict[str, Node] = {}
+        self._count = 0
+
+    def take(self, event: Any) -> None:
+        kind = type(event)
+        if kind is yaml.ScalarEvent:
+            self._add(Scalar(event), event)
+        elif kind is yaml.MappingStartEvent:
+            self._begin(Mapping(event), event)
+        elif kind is yaml.SequenceStartEvent:
+            self._begin(Sequence(event), event)
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            self._open.pop()
+            self._keys.pop()
+        elif kind is yaml.AliasEvent:
+            self._alias(event)
+        elif kind is yaml.DocumentStartEvent and self.root is not None:
+            raise Broken("several-documents", _position(event.start_mark), "The file holds more than one document.")
+
+    def _begin(self, node: Sequence | Mapping, event: Any) -> None:
+        self._add(node, event)
+        if len(self._open) >= DEEPEST:
+            raise Broken("too-deep", node.position, f"Lists and mappings are nested deeper than {DEEPEST}.")
+        self._open.append(node)
+        self._keys.append(None)
+
+    def _alias(self, event: Any) -> None:
+        position = _position(event.start_mark)
+        node = self._anchors.get(event.anchor)
+        if node is None:
+            raise Broken(
+                "bad-alias",
+                position,
+                "Nothing before it has this name; a text that begins with * is written in quotes.",
+            )
+        if node in self._open:
+            raise Broken("bad-alias", position, f"*{event.anchor[:40]} stands inside of what it stands for.")
+        self._hang(node, position)
+
+    def _add(self, node: Node, event: Any) -> None:
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        self._hang(node, node.position)
+
+    def _hang(self, node: Node, position: Position) -> None:
+        self._count += 1
+        if self._count > MOST_VALUES:
+            raise too_many(position)
+        if not self._open:
+            self.root = node
+            return
+        parent = self._open[-1]
+        if isinstance(parent, Sequence):
+            parent.items.append(node)
+        elif self._keys[-1] is None:
+            self._keys[-1] = node
+        else:
+            parent.pairs.append((self._keys[-1], node))
+            self._keys[-1] = None
+
+
+def too_many(position: Position) -> Broken:
+    """Return what is raised when a file, its aliases followed, holds too much."""
+    sentence = f"The file holds more than {MOST_VALUES:,} values, once its aliases are followed."
+    return Broken("too-many-values", position, sentence)
+
+
+def shown_node(node: Node) -> str:
+    """Return what a node is, for people."""
+    if isinstance(node, Scalar):
+        return quoted(node.text)
+    return "a list" if isinstance(node, Sequence) else "a mapping"
+
+
+def _position(mark: Any) -> Position:
+    return Position(mark.line + 1, mark.column + 1)
+
+
+def _position_behind(text: str) -> Position:
+    return Position(text.count("\n") + 1, len(text) - text.rfind("\n"))
