@@ -1,0 +1,25 @@
+"""
+The query language of selectors, step conditions and filters.
+"""
+
+from webhookrx.query.errors import QueryError, line_and_column
+from webhookrx.query.explanation import Deciding, Explanation, explain
+from webhookrx.query.fleet import Fleet
+from webhookrx.query.query import FieldUse, Query, parse
+from webhookrx.query.thorough import QueryTooCostly
+from webhookrx.query.tree import format_tree, plain_tree
+
+__all__ = [
+    "Deciding",
+    "Explanation",
+    "FieldUse",
+    "Fleet",
+    "Query",
+    "QueryError",
+    "QueryTooCostly",
+    "explain",
+    "format_tree",
+    "line_and_column",
+    "parse",
+    "plain_tree",
+]

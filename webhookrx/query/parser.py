@@ -1,0 +1,208 @@
+"""
+The grammar of queries::
+
+    query       = [ disjunction ]
+    disjunction = conjunction { OR conjunction }
+    conjunction = negation { ( AND | "," ) negation }
+    negation    = { NOT } ( "(" disjunction ")" | term )
+    term        = field ( operator value | [ NOT ] EXISTS )
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from webhookrx.message.fields import Path, split_path
+from webhookrx.query.errors import QueryError
+from webhookrx.query.predicates import OPERATORS, predicate
+from webhookrx.query.tokens import KEYWORDS, MAX_LENGTH, Token, shortened, tokens
+from webhookrx.query.tree import ANY, And, Everything, Exists, Node, Not, Or, Term
+
+MAX_LEVELS: Final = 64
+"""Parentheses and C{NOT} inside each other."""
+
+MAX_TERMS: Final = 1_000
+
+MAX_EXPRESSIONS: Final = 100
+"""Regular expressions of a query: each may take a megabyte."""
+
+_UNUSUAL: Final = re.compile(r"[^\w@.:/-]")
+"""What a field may hold in quotes only; values may hold more."""
+
+_WANTS_QUOTES: Final = "a value that holds blanks, commas or operators needs quotes."
+
+
+def parse_tree(query: str) -> Node:
+    """
+    Read a query.
+
+    @raise QueryError: it is none, or larger than the limits above and L{MAX_LENGTH}.
+    """
+    if len(query) > MAX_LENGTH:
+        raise QueryError(f"The query is longer than {MAX_LENGTH:,} characters.", MAX_LENGTH + 1)
+    return _Parser(query).tree()
+
+
+class _Parser:
+    """One reading of one text. Each method takes what it is named after, and leaves the token that follows."""
+
+    def __init__(self, query: str) -> None:
+        self._query = query
+        self._tokens = tokens(query)
+        self._token = self._previous = next(self._tokens)
+        self._levels = self._terms = self._expressions = 0
+
+    def tree(self) -> Node:
+        if self._token.kind == "end":
+            return Everything()
+        tree = self._disjunction()
+        if self._token.kind == ")":
+            raise self._error('There is no "(" for this ")".')
+        if self._token.kind != "end":
+            raise self._error(f"AND or OR is missing before {_shown(self._token)}; {_WANTS_QUOTES}")
+        return tree
+
+    def _disjunction(self) -> Node:
+        operands = self._chain(self._conjunction, "OR")
+        return operands[0] if len(operands) == 1 else Or(_flat(Or, operands))
+
+    def _conjunction(self) -> Node:
+        operands = self._chain(self._negation, "AND", ",")
+        return operands[0] if len(operands) == 1 else And(_flat(And, operands))
+
+    def _chain(self, operand: Callable[[], Node], *between: str) -> list[Node]:
+        operands = [operand()]
+        while self._token.kind in between:
+            self._take()
+            operands.append(operand())
+        return operands
+
+    def _negation(self) -> Node:
+        negations = 0
+        while self._token.kind == "NOT":
+            negations += 1
+            self._go_in()
+        node = self._group() if self._token.kind == "(" else self._term()
+        for _ in range(negations):
+            node = Not(node)
+        self._levels -= negations
+        return node
+
+    def _group(self) -> Node:
+        opening = self._token
+        self._go_in()
+        node = self._disjunction()
+        if self._token.kind == "end":
+            raise QueryError('This "(" is never closed: a ")" is missing.', opening.column)
+        if self._token.kind != ")":
+            raise self._error(f'AND, OR or ")" is missing before {_shown(self._token)}; {_WANTS_QUOTES}')
+        self._take()
+        self._levels -= 1
+        return node
+
+    def _term(self) -> Node:
+        field = self._token
+        if field.kind not in ("word", "text"):
+            raise self._error(self._no_field())
+        self._terms += 1
+        if self._terms > MAX_TERMS:
+            raise self._error(f"The query has more than {MAX_TERMS:,} terms.")
+        path = _path(field)
+        self._take()
+        operator = self._token
+        if operator.kind == "operator":
+            self._take()
+            return self._comparison(field, path, operator)
+        if operator.kind == "NOT":
+            self._take()
+            if self._token.kind != "EXISTS":
+                raise QueryError("NOT stands before the field; only EXISTS may follow it here.", operator.column)
+            return Not(self._exists(field, path))
+        if operator.kind == "EXISTS":
+            return self._exists(field, path)
+        raise self._error(
+            f"An operator is expected after {_shown(field)}, not {_shown(operator)}: "
+            f"{' '.join(OPERATORS)} and a value, or EXISTS; {_WANTS_QUOTES}"
+        )
+
+    def _exists(self, field: Token, path: Path | None) -> Node:
+        if path is None:
+            raise QueryError("@ANY needs an operator and a value.", field.column)
+        exists = self._take()
+        source = f"{self._query[field.start : field.end]} {exists.text}"
+        return Exists(field.text, path, source, field.column)
+
+    def _comparison(self, field: Token, path: Path | None, operator: Token) -> Node:
+        value = self._token
+        if value.kind not in ("word", "text"):
+            raise self._error(_no_value(operator, value))
+        meaning = OPERATORS[operator.text]
+        if meaning.kind == "matches":
+            self._expressions += 1
+            if self._expressions > MAX_EXPRESSIONS:
+                raise self._error(f"The query has more than {MAX_EXPRESSIONS} regular expressions.")
+        try:
+            asked = predicate(meaning, value.text)
+        except ValueError as error:
+            raise self._error(str(error)) from None
+        self._take()
+        source = self._query[field.start : value.end]
+        name = ANY if path is None else field.text
+        return Term(name, path, operator.text, value.text, asked, source, field.column)
+
+    def _go_in(self) -> None:
+        self._levels += 1
+        if self._levels > MAX_LEVELS:
+            raise self._error(f"The query has parentheses and NOT more than {MAX_LEVELS} levels deep.")
+        self._take()
+
+    def _take(self) -> Token:
+        taken = self._previous = self._token
+        self._token = next(self._tokens)
+        return taken
+
+    def _error(self, problem: str) -> QueryError:
+        return QueryError(problem, self._token.column)
+
+    def _no_field(self) -> str:
+        problem = f"A field is expected here, such as name or label.site, not {_shown(self._token)}."
+        if self._token.kind in KEYWORDS or (self._token.kind == "operator" and self._previous.kind in KEYWORDS):
+            problem += " A field that is called like a keyword needs quotes."
+        return problem
+
+
+def _no_value(operator: Token, found: Token) -> str:
+    problem = f'A value is expected after "{operator.text}", not {_shown(found)}'
+    if found.kind in KEYWORDS:
+        return f"{problem}, which is a keyword: as a value it needs quotes."
+    if found.kind == "end":
+        return f"{problem}; the empty value is written ''."
+    return f"{problem}; a value that begins so needs quotes."
+
+
+def _path(field: Token) -> Path | None:
+    """Return None for all fields."""
+    if field.kind == "word":
+        if field.text.upper() == ANY:
+            return None
+        if unusual := _UNUSUAL.search(field.text):
+            column = field.column + unusual.start()
+            raise QueryError(f"A field that holds the character {unusual[0]} needs quotes around it.", column)
+    try:
+        return split_path(field.text)
+    except ValueError as error:
+        hint = " Quotes go around the whole field." if field.text.endswith(".") else ""
+        raise QueryError(f"{error}{hint}", field.column) from None
+
+
+def _shown(token: Token) -> str:
+    return "the end of the query" if token.kind == "end" else f'"{shortened(token.text)}"'
+
+
+def _flat(kind: type[And] | type[Or], operands: list[Node]) -> tuple[Node, ...]:
+    flat: list[Node] = []
+    for operand in operands:
+        flat.extend(operand.operands if isinstance(operand, kind) else (operand,))
+    return tuple(flat)

@@ -1,0 +1,139 @@
+"""
+A query as tokens: words, quoted texts, operators and signs, each with its column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from webhookrx.message.escapes import TEXT_ESCAPES, escape
+from webhookrx.query.errors import QueryError
+from webhookrx.query.predicates import OPERATORS
+
+MAX_LENGTH: Final = 16 * 1024
+"""Characters of a query."""
+
+KEYWORDS: Final = frozenset({"AND", "OR", "NOT", "EXISTS"})
+
+_TOKEN: Final = re.compile(
+    r"""
+    (?P<blank> \s+ )
+    | (?P<word> [\w@.:/+%?$^#-] [\w@.:/+%?$^#*-]* )
+    | (?P<operator> [=!~<>*]+ )
+    | (?P<sign> [(),] )
+    | (?P<quote> ['"`] )
+    """,
+    re.VERBOSE,
+)
+_PLAIN: Final = re.compile(r"[A-Za-z0-9@._:/-]+")
+"""What never needs quotes. A word may hold more, where nothing else could be meant."""
+
+_NOT_IN_QUOTES: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL: Final = (
+    "Line ends and control characters can't stand in quotes; a regular expression may say them, such as =~ 'a\\nb'."
+)
+_SLIPS: Final = {"&": "AND", "|": "OR"}
+_QUOTED: Final = 60
+_ALL_OPERATORS: Final = " ".join(OPERATORS)
+
+
+class Token(NamedTuple):
+    """
+    A piece of a query.
+
+    @ivar kind: C{word}, C{text} (it was in quotes), C{operator}, C{end}, a sign such as C{(}, or a keyword such as
+        C{AND}, in upper case.
+    @ivar text: what it says, without quotes and escapes.
+    @ivar start: the index of its first character.
+    @ivar end: the index after its last one.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def column(self) -> int:
+        """Where it is, from 1."""
+        return self.start + 1
+
+
+def tokens(query: str) -> Iterator[Token]:
+    """
+    Yield all tokens, the last of which is C{end}, as far as the text is well-formed.
+
+    @raise QueryError: when it comes to what is no token.
+    """
+    at = end = 0
+    while at < len(query):
+        found = _TOKEN.match(query, at)
+        if found is None:
+            raise QueryError(_no_token(query[at]), at + 1)
+        kind, text = str(found.lastgroup), found[0]
+        at = found.end()
+        if kind == "blank":
+            continue
+        if kind == "quote":
+            token = _quoted(query, found.start())
+        elif kind == "operator" and text not in OPERATORS:
+            raise QueryError(_no_operator(text), found.start() + 1)
+        else:
+            if kind == "sign" or text.upper() in KEYWORDS:
+                kind = text.upper()
+            token = Token(kind, text, found.start(), at)
+        at = end = token.end
+        yield token
+    yield Token("end", "", end, end)
+
+
+def written(text: str) -> str:
+    """Return a name or a value as it is written in a query: as it is where that is possible, else in quotes."""
+    if _PLAIN.fullmatch(text) and text.upper() not in KEYWORDS and text.upper() != "@ANY":
+        return text
+    quote = next((quote for quote in "'\"`" if quote not in text), "'")
+    return quote + re.sub(rf"{quote}|\\(?=[\\{quote}]|\Z)", r"\\\g<0>", text) + quote
+
+
+def shortened(text: str) -> str:
+    """Return what an error quotes of a text: not too much, and nothing that misleads who reads it."""
+    return escape(text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…", TEXT_ESCAPES)
+
+
+def _quoted(query: str, start: int) -> Token:
+    quote, text, at = query[start], [], start + 1
+    stop = re.compile(rf"[\\{quote}]")
+    while found := stop.search(query, at):
+        text.append(query[at : found.start()])
+        at = found.end()
+        if found[0] == quote:
+            if bad := _NOT_IN_QUOTES.search(query, start, at):
+                raise QueryError(_CONTROL, bad.start() + 1)
+            return Token("text", "".join(text), start, at)
+        if query[at : at + 1] in ("\\", quote):
+            text.append(query[at])
+            at += 1
+        else:
+            text.append("\\")
+    raise QueryError(f"This quote is never closed: a second {quote} is missing.", start + 1)
+
+
+def _no_token(char: str) -> str:
+    if char in _SLIPS:
+        return f'There is no operator "{char}": write {_SLIPS[char]}, or put a value that holds it in quotes.'
+    if not char.isprintable():
+        return f"The character U+{ord(char):04X} can't stand in a query."
+    return f"The character {char} needs quotes around the name or value that holds it; quotes are ' \" and `."
+
+
+def _no_operator(run: str) -> str:
+    if run == "!":
+        return 'There is no operator "!" alone: write NOT, or one of ' + _ALL_OPERATORS + "."
+    if run.startswith("*"):
+        return 'A value that begins with "*" needs quotes; "contains" is written =* value.'
+    return (
+        f'There is no operator "{shortened(run)}", only {_ALL_OPERATORS}; '
+        "a value that begins with a character of these needs quotes."
+    )

@@ -1,0 +1,129 @@
+"""
+What a query says, as a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from webhookrx.message.fields import Path
+from webhookrx.query.predicates import OPERATORS, Predicate
+from webhookrx.query.tokens import written
+
+ANY: Final = "@ANY"
+
+
+class Term(msgspec.Struct, frozen=True):
+    """
+    A field, an operator and a value.
+
+    @ivar field: the field as its user means it, such as C{label.site}; L{ANY} for all of them.
+    @ivar path: the same, taken apart; None for all of them.
+    @ivar operator: such as C{=*}.
+    @ivar predicate: what it asks of a text.
+    @ivar source: the term as it was written.
+    @ivar column: where its field stands, from 1.
+    """
+
+    field: str
+    path: Path | None
+    operator: str
+    value: str
+    predicate: Predicate
+    source: str
+    column: int
+
+    @property
+    def negated(self) -> bool:
+        """Whether it is true where its predicate does not hold."""
+        return OPERATORS[self.operator].negated
+
+
+class Exists(msgspec.Struct, frozen=True):
+    """A field is there, with whatever value."""
+
+    field: str
+    path: Path
+    source: str
+    column: int
+
+
+class Not(msgspec.Struct, frozen=True):
+    """What is in it does not match."""
+
+    operand: Node
+
+
+class And(msgspec.Struct, frozen=True):
+    """All of it matches; two operands or more, none of which is an C{And}."""
+
+    operands: tuple[Node, ...]
+
+
+class Or(msgspec.Struct, frozen=True):
+    """Any of it matches; two operands or more, none of which is an C{Or}."""
+
+    operands: tuple[Node, ...]
+
+
+class Everything(msgspec.Struct, frozen=True):
+    """The empty query."""
+
+
+Node: TypeAlias = "Term | Exists | Not | And | Or | Everything"
+
+
+def terms_of(node: Node) -> Iterator[Term | Exists]:
+    """Yield the terms of a tree, from left to right."""
+    if isinstance(node, Term | Exists):
+        yield node
+    elif isinstance(node, Not):
+        yield from terms_of(node.operand)
+    elif isinstance(node, And | Or):
+        for operand in node.operands:
+            yield from terms_of(operand)
+
+
+def format_tree(node: Node) -> str:
+    """
+    Return a tree as one line of text, with parentheses wherever C{AND}, C{OR} and C{NOT} meet. The text is a query
+    that says the same, unless it has become too long for one.
+    """
+    match node:
+        case Term():
+            field = ANY if node.path is None else written(node.field)
+            return f"{field} {node.operator} {written(node.value)}"
+        case Exists():
+            return f"{written(node.field)} EXISTS"
+        case Not():
+            return f"NOT {_operand(node.operand)}"
+        case And() | Or():
+            word = " AND " if isinstance(node, And) else " OR "
+            return word.join(map(_operand, node.operands))
+        case Everything():
+            return ""
+
+
+def plain_tree(node: Node) -> dict[str, Any]:
+    """Return a tree as what JSON can say; C{{}} for the empty query."""
+    match node:
+        case Term():
+            return {"field": node.field, "operator": node.operator, "value": node.value, "column": node.column}
+        case Exists():
+            return {"field": node.field, "operator": "EXISTS", "column": node.column}
+        case Not():
+            return {"not": plain_tree(node.operand)}
+        case And():
+            return {"and": [plain_tree(operand) for operand in node.operands]}
+        case Or():
+            return {"or": [plain_tree(operand) for operand in node.operands]}
+        case Everything():
+            return {}
+
+
+def _operand(node: Node) -> str:
+    text = format_tree(node)
+    return f"({text})" if isinstance(node, And | Or) else text
