@@ -1,0 +1,1 @@
+"""Tests for the language of expression steps."""
