@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from webhookrx.message.escapes import encode_json
 from webhookrx.message.json_lines import encode_line, encode_object
 from webhookrx.message.macros import isodate
 from webhookrx.message.message import Message, Value
@@ -50,6 +51,11 @@ class EncodeLineTests(SynchronousTestCase):
     def test_date_once(self) -> None:
         """A date among the pairs is not written a second time."""
         self.assertEqual('{"a":1,"ISODATE":"x"}\n', self.encoded({"a": 1, "ISODATE": "x"}))
+
+    def test_like_the_router_form(self) -> None:
+        """Pairs that are called as the two objects of the router form are pairs all the same."""
+        for values in ({"log": "x"}, {"log": {}, "a": 1}, {"log": {}, "meta": 1}, {"log": {}, "meta": {}, "a": 1}):
+            self.assertTrue(self.encoded(values).startswith("{" + DATE + ","), values)
 
     def test_values(self) -> None:
         """Each kind of value is written exactly; numbers keep their text at any depth."""
@@ -111,3 +117,9 @@ class EncodeLineTests(SynchronousTestCase):
         line = encode_line(Message(values, MOMENT))
         self.assertEqual(1, len(line.decode().splitlines()))
         self.assertEqual({"ISODATE": isodate(MOMENT), **values}, json.loads(line))
+
+    def test_values_alone(self) -> None:
+        """A value alone is escaped in the same way as in a line."""
+        for text in ("plain", "\x7f", "\u2028", "a\x7f\u202eb", "žluť", "\x00\n"):
+            line = encode_line(Message({"ISODATE": text}, MOMENT))
+            self.assertEqual(line, b'{"ISODATE":' + encode_json(text) + b"}\n")

@@ -6,6 +6,8 @@ receiver saw, and what follows from it. It is read-only. Names are case-sensitiv
 
 The names and their meaning are the collector's; so are the defaults of a message that did not come as syslog:
 facility C{user}, severity C{notice}.
+
+In a message of the router form the same names stand for what L{webhookrx.message.router_form} has in their place.
 """
 
 from __future__ import annotations
@@ -14,13 +16,16 @@ import re
 import socket
 import time
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
 
+from webhookrx.message.escapes import encode_json
+from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message, Value
+from webhookrx.message.router_form import field_value, is_router_form, own_time, path_group, placed, syslog_severity
 
 NANOSECONDS: Final = 1_000_000_000
 """In a second."""
@@ -66,6 +71,12 @@ RESERVED: Final = frozenset({"webhook.headers", "webhook.parse_error", "webhook.
 """Names of pairs that only the receiver sets, besides those that begin with one of L{RESERVED_PREFIXES}."""
 
 RESERVED_PREFIXES: Final = ("webhook.query.", "webhook.headers.")
+
+
+LEVELS: Final = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
+"""Names of severities (levels) by number, from the worst; RFC 5424 section 6.2.1."""
+
+_NOTICE: Final = LEVELS.index("notice")
 
 
 def is_hard_macro(name: str) -> bool:
@@ -127,7 +138,7 @@ def value_text(value: Value) -> str:
             return text.decode()
     if isinstance(value, list) and all(isinstance(element, str) for element in value):
         return ",".join([_element_text(element) for element in value if isinstance(element, str)])
-    return msgspec.json.encode(value).decode()
+    return encode_json(value).decode()
 
 
 class _Second(NamedTuple):
@@ -223,19 +234,24 @@ def _peer_port(message: Message) -> Value:
 
 def _ip_version(message: Message) -> Value:
     """Return the version of the Internet Protocol that the request came by."""
-    peer = _peer_ip(message)
+    peer = macro_value("PEERIP", message)
     return None if not isinstance(peer, str) else 6 if ":" in peer else 4
 
 
-def _header(message: Message) -> Value:
-    """Return what syslog writes before the text: C{PROGRAM[PID]: }."""
-    legacy = message.values.get("LEGACY_MSGHDR")
+def _header(read: Callable[[str], Value]) -> Value:
+    """
+    Return what syslog writes before the text: C{PROGRAM[PID]: }.
+
+    @param read: returns a soft macro.
+    """
+    legacy = read("LEGACY_MSGHDR")
     if legacy and value_text(legacy):
         return legacy
-    program, pid = message.values.get("PROGRAM"), message.values.get("PID")
+    program = read("PROGRAM")
     if not program or not value_text(program):
         return None
-    return f"{value_text(program)}[{value_text(pid)}]: " if value_text(pid) else f"{value_text(program)}: "
+    pid = value_text(read("PID"))
+    return f"{value_text(program)}[{pid}]: " if pid else f"{value_text(program)}: "
 
 
 @cache
@@ -243,7 +259,8 @@ def _host_name() -> str:
     return socket.gethostname()
 
 
-# R_, S_ and C_ are one moment here: a webhook says nothing of when it was sent, and a message is written as it comes.
+# R_, S_ and C_ are one moment in the source form: a webhook says nothing of when it was sent, and a message is written
+# as it comes.
 _DERIVED: Final[Mapping[str, Callable[[Message], Value]]] = {
     **{moment + name: value for moment in ("", *MOMENTS) for name, value in _BY_MOMENT.items()},
     "BSDTAG": lambda message: "5B",
@@ -255,7 +272,7 @@ _DERIVED: Final[Mapping[str, Callable[[Message], Value]]] = {
     "LEVEL": lambda message: "notice",
     "LEVEL_NUM": lambda message: 5,
     "LOGHOST": lambda message: _host_name(),
-    "MSGHDR": _header,
+    "MSGHDR": lambda message: _header(message.values.get),
     "PEERIP": _peer_ip,
     "PEERPORT": _peer_port,
     "PRI": lambda message: 13,
@@ -264,16 +281,62 @@ _DERIVED: Final[Mapping[str, Callable[[Message], Value]]] = {
 }
 
 
+def _at_own_time(value: Callable[[Message], Value]) -> Callable[[Message], Value]:
+    def at_own_time(message: Message) -> Value:
+        own = own_time(message.values)
+        return value(Message(message.values, own) if own else message)
+
+    return at_own_time
+
+
+def _severity(message: Message) -> int:
+    severity = syslog_severity(message.values)
+    return _NOTICE if severity is None else severity
+
+
+def _level(message: Message) -> Value:
+    return LEVELS[_severity(message)]
+
+
+_DERIVED_OF_ROUTER: Final[Mapping[str, Callable[[Message], Value]]] = {
+    **_DERIVED,
+    **{moment + name: _at_own_time(value) for moment in ("", "S_") for name, value in _BY_MOMENT.items()},
+    "BSDTAG": lambda message: f"{_severity(message)}B",
+    "LEVEL": _level,
+    "LEVEL_NUM": _severity,
+    "MSGHDR": lambda message: _header(partial(_of_router, message=message)),
+    "PRI": lambda message: 8 + _severity(message),
+    "PRIORITY": _level,
+    "TAG": lambda message: f"{8 + _severity(message):02x}",
+}
+
+
+def _of_router(name: str, message: Message) -> Value:
+    if name not in HARD_MACROS and (group := path_group(name, message.values)) is not None:
+        return group
+    value = placed(name, message.values)
+    if value is not MISSING:
+        return encode_json(value).decode() if name == "MESSAGE" and isinstance(value, (dict, list)) else value
+    derive = _DERIVED_OF_ROUTER.get(name)
+    return field_value(name, message.values) if derive is None else derive(message)
+
+
 def macro_value(name: str, message: Message) -> Value:
     """
     Return what a macro stands for in a template: a pair of the message, else what follows from the message.
 
     C{PEERIP} and C{PEERPORT} are the source's when no proxy is between. Hard macros that a webhook can't know, such as
     C{DESTIP}, C{SEQNUM} or C{TAGS}, are None, and so is a name that no pair has.
+
+    In the router form it is a named group of the path, else what stands for the macro there, else a field by its path
+    such as C{log.body.user}, else an attribute by its name. Dates without a prefix and those with C{S_} are of the
+    message's own time when it has one.
     """
     name = canonical(name)
     values = message.values
     if name in values:
         return values[name]
+    if is_router_form(values):
+        return _of_router(name, message)
     derive = _DERIVED.get(name)
     return None if derive is None else derive(message)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from webhookrx.message.json_lines import TEXT_ESCAPES, escape
-from webhookrx.message.macros import NANOSECONDS, macro_value, value_text
+from webhookrx.message.escapes import TEXT_ESCAPES, escape
+from webhookrx.message.macros import LEVELS, NANOSECONDS, macro_value, value_text
 from webhookrx.message.message import Message
+from webhookrx.message.router_form import is_router_form, own_time, pairs, syslog_severity
 from webhookrx.message.template import Template
 
 FACILITIES: Final = tuple(
@@ -23,7 +24,7 @@ FACILITIES: Final = tuple(
 )
 """Names by number, RFC 5424 section 6.2.1; the RFC describes them only, so the names are those in use."""
 
-SEVERITIES: Final = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
+SEVERITIES: Final = LEVELS
 """Names by number, from the worst."""
 
 # What a message has that did not come as syslog; the macros FACILITY and LEVEL say the same.
@@ -71,10 +72,11 @@ class SyslogFormat:
     How messages become RFC 5424.
 
     @ivar facility: 0 to 23.
-    @ivar severity: 0 to 7.
+    @ivar severity: 0 to 7; of messages that do not say theirs.
     @ivar app_name: makes APP-NAME.
     @ivar text: makes MSG.
-    @ivar sd_id: the SD-ID of the element that holds all pairs but C{MESSAGE}; None for no structured data.
+    @ivar sd_id: the SD-ID of the element that holds all pairs but C{MESSAGE}, or the pairs of
+        L{webhookrx.message.router_form.pairs}; None for no structured data.
     @ivar bom: text that is not ASCII begins with a byte order mark, as section 6.4 asks for.
     @ivar one_line: control characters, line separators and bidi controls that a sender wrote come out as escapes, for
         a framing that a line feed would break.
@@ -93,12 +95,16 @@ class SyslogFormat:
         Return a message as SYSLOG-MSG. Its header is always as the grammar has it, whatever a sender chose.
 
         HOSTNAME is C{HOST} if it can be, else C{SOURCEIP}: a name with characters changed would be another machine's.
-        In APP-NAME, PROCID and MSGID what is not printable ASCII becomes C{_}, and what is too long is cut.
+        In APP-NAME, PROCID and MSGID what is not printable ASCII becomes C{_}, and what is too long is cut. Severity
+        and TIMESTAMP are the message's own when it is of the router form and knows them.
         """
+        severity, moment, values = None, 0, message.values
+        if is_router_form(values):
+            severity, moment = syslog_severity(values), own_time(values)
         header = b" ".join(
             (
-                b"<%d>1" % (self.facility * 8 + self.severity),
-                timestamp(message.received).encode("ascii"),
+                b"<%d>1" % (self.facility * 8 + (self.severity if severity is None else severity)),
+                timestamp(moment or message.received).encode("ascii"),
                 _hostname(message),
                 _field(self.app_name.render(message), LONGEST_APP_NAME),
                 _field(value_text(macro_value("PID", message)), LONGEST_PROCID),
@@ -118,7 +124,9 @@ class SyslogFormat:
         if self.sd_id is None:
             return NIL
         parts = [f"[{self.sd_id}"]
-        for name, value in message.values.items():
+        values = message.values
+        named = pairs(values, LONGEST_SD_NAME) if is_router_form(values) else values.items()
+        for name, value in named:
             if name != "MESSAGE":
                 parts.append(f' {_param_name(name)}="{self._param_value(value_text(value))}"')
         parts.append("]")

@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from webhookrx.message.json_lines import TEXT_ESCAPES, encode_object, escape
+from webhookrx.message.escapes import TEXT_ESCAPES, escape
+from webhookrx.message.json_lines import encode_object
 from webhookrx.message.macros import macro_value, value_text
 from webhookrx.message.message import Message
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from twisted.logger import Logger
 
-from webhookrx.message.json_lines import TEXT_ESCAPES, escape
+from webhookrx.message.escapes import TEXT_ESCAPES, escape
 from webhookrx.quantities import format_duration
 
 if TYPE_CHECKING:

@@ -1,0 +1,99 @@
+"""
+Messages of the router form, whose values are the two objects C{log} and C{meta}: where in them things are that the
+source form has as macros.
+
+Steps may have changed anything in them, so that nothing here counts on a field to be there, or to be of its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from webhookrx.message.fields import MISSING, Path, get_field
+from webhookrx.message.message import Value
+
+_PLACES: Final[Mapping[str, Path]] = MappingProxyType(
+    {
+        "HOST": ("meta", "host", "name"),
+        "HOST_FROM": ("meta", "connection", "src_ip"),
+        "MESSAGE": ("log", "body"),
+        "PEERIP": ("meta", "connection", "src_ip"),
+        "PEERPORT": ("meta", "connection", "src_port"),
+        "PROGRAM": ("meta", "product"),
+        "RAWMSG_SIZE": ("meta", "connection", "bytes"),
+        "RCPTID": ("meta", "id"),
+        "SOURCE": ("meta", "connector", "name"),
+        "SOURCEIP": ("meta", "connection", "src_ip"),
+        "SOURCEPORT": ("meta", "connection", "src_port"),
+        "TRANSPORT": ("meta", "connection", "transport"),
+    }
+)
+
+_TIME: Final = ("log", "time_unix_nano")
+_SEVERITY: Final = ("log", "severity_number")
+
+_LARGEST_TIME: Final = (1 << 63) - 1
+
+_SEVERITY_ENDS: Final = ((8, 7), (9, 6), (12, 5), (16, 4), (20, 3), (21, 2), (23, 1), (24, 0))
+"""Where a severity of syslog ends among those of the OpenTelemetry log data model, and its number there."""
+
+
+def is_router_form(values: Mapping[str, Value]) -> bool:
+    """Tell whether these are the values of a message of the router form."""
+    return len(values) == 2 and type(values.get("log")) is dict and type(values.get("meta")) is dict
+
+
+def path_group(name: str, values: Mapping[str, Value]) -> Value:
+    """Return what a named group of the path pattern has captured; None when there is none of that name."""
+    return _or_none(get_field(values, ("log", "attributes", "webhook.path." + name)))
+
+
+def placed(name: str, values: Mapping[str, Value]) -> Any:
+    """Return what a macro stands for by its place in a message; L{MISSING} when it has none, or nothing is there."""
+    path = _PLACES.get(name)
+    return MISSING if path is None else get_field(values, path)
+
+
+def field_value(name: str, values: Mapping[str, Value]) -> Value:
+    """Return a field by its path, such as C{log.body.user}, or an attribute by its name; None when it is not there."""
+    first, *rest = name.split(".")
+    path = (first, *rest) if first in values else ("log", "attributes", name)
+    return _or_none(get_field(values, path))
+
+
+def own_time(values: Mapping[str, Value]) -> int:
+    """Return when it happened, as the message says, in nanoseconds since the epoch; 0 when that is not known."""
+    found = get_field(values, _TIME)
+    return found if type(found) is int and 0 < found <= _LARGEST_TIME else 0
+
+
+def syslog_severity(values: Mapping[str, Value]) -> int | None:
+    """Return the severity as a number of syslog, RFC 5424 section 6.2.1; None when it is not known."""
+    number = get_field(values, _SEVERITY)
+    if type(number) is not int or number < 1:
+        return None
+    return next((severity for end, severity in _SEVERITY_ENDS if number <= end), None)
+
+
+def pairs(values: Mapping[str, Value], longest: int) -> Iterator[tuple[str, Value]]:
+    """
+    Yield all of a message but its body, time and severity as flat pairs: attributes by their names, then what is below
+    C{meta} by its path there, such as C{connector.labels.team}.
+
+    @param longest: most characters of a name that count; only those at its end are sure to be right. So deep objects
+        with long names cost no more than their members.
+    """
+    pending: list[tuple[str, Any]] = [("", values["meta"]), ("", get_field(values, ("log", "attributes")))]
+    while pending:
+        name, value = pending.pop()
+        if isinstance(value, dict):
+            inner = [(f"{name}.{member}" if name else member, content) for member, content in value.items()]
+            pending += [(long[-longest:], content) for long, content in reversed(inner)]
+        elif value is not MISSING:
+            yield name, value
+
+
+def _or_none(found: Any) -> Value:
+    return None if found is MISSING else found
