@@ -1,0 +1,359 @@
+"""
+Tests for L{webhookrx.senders.classifier} and L{webhookrx.senders.index}.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.senders.requests import compiled, entry_of, evidence_of, known_of
+from webhookrx.request.received import Head, HeaderLines
+from webhookrx.senders.builtin import builtin_entries
+from webhookrx.senders.classifier import HIGH, MAX_NAME, MEDIUM, Classifier
+from webhookrx.senders.compiled import BadEntry
+from webhookrx.senders.entry import Entry, When
+from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.extraction import extract
+from webhookrx.senders.index import Index
+
+QUERY = {"token": "v1-secret", "tag": ["x", "y"]}
+FORM = "application/x-www-form-urlencoded"
+
+
+def holds(when: Any, evidence: Evidence) -> bool:
+    """Tell whether conditions hold, as the classifier sees it."""
+    return Classifier([entry_of(when=when)]).classify(evidence) is not None
+
+
+def one(name: str, when: Any, **members: Any) -> Entry:
+    """Return an entry."""
+    return entry_of(id=name, when=when, **members)
+
+
+class ConditionTests(SynchronousTestCase):
+    """When an entry matches."""
+
+    def test_table(self) -> None:
+        """All conditions must hold."""
+        body = {"a": {"b": "x"}, "c": None}
+        headers = {
+            "X-Event": "push it",
+            "X-Empty": "",
+            "User-Agent": "Acme-Hook/1.0",
+            "Content-Type": "Application/JSON; x=y",
+        }
+        for when, expected in (
+            ({"headers": {"X-EVENT": "*"}}, True),
+            ({"headers": {"x-event": "^push"}}, True),
+            ({"headers": {"x-event": "it$"}}, True),
+            ({"headers": {"x-event": "^it"}}, False),
+            ({"headers": {"x-empty": "*"}}, True),
+            ({"headers": {"x-empty": "^$"}}, True),
+            ({"headers": {"x-event": "*", "x-other": "*"}}, False),
+            ({"headers": {"x-event": "*", "user-agent": "^Acme"}}, True),
+            ({"headers": {"user-agent": "(?i)^acme"}}, True),
+            ({"any_header": ["x-other", "X-Event"]}, True),
+            ({"any_header": ["x-other"]}, False),
+            ({"headers": {"x-event": "*"}, "any_header": ["x-other"]}, False),
+            ({"body_keys": ["a", "c"]}, True),
+            ({"body_keys": ["a", "d"]}, False),
+            ({"body": "a.b = x"}, True),
+            ({"body": "a.b = y"}, False),
+            ({"body": "NOT a.b = y"}, True),
+            ({"body": "@ANY = x"}, True),
+            ({"body": "a.b = y OR d != z"}, True),
+            ({"body": "a.b = y OR d = z"}, False),
+            ({"body_keys": ["a"], "content_type": "application/JSON"}, True),
+            ({"body_keys": ["a"], "content_type": "text/plain"}, False),
+            ({"body_keys": ["a"], "content_type": "application/j"}, False),
+            ({"body_keys": ["a"], "path": "^/events/[a-z]+$"}, True),
+            ({"body_keys": ["a"], "path": "^/hooks"}, False),
+            ({"headers": {"x-event": "*"}, "body_keys": ["a"], "body": "c EXISTS"}, True),
+            ({"headers": {"x-event": "*"}, "body_keys": ["a"], "body": "d EXISTS"}, False),
+            ({"query": {"token": "*"}}, True),
+            ({"query": {"Token": "*"}}, False),
+            ({"query": {"token": "^v1-", "tag": "^x"}}, True),
+            ({"query": {"token": "^v2-"}}, False),
+            ({"query": {"tag": "y"}}, False),
+            ([{"headers": {"x-other": "*"}}, {"body_keys": ["a"]}], True),
+            ([{"headers": {"x-other": "*"}}, {"body_keys": ["d"]}], False),
+        ):
+            self.assertEqual(holds(when, evidence_of(body, headers, path=b"/events/acme", query=QUERY)), expected, when)
+
+    def test_no_object(self) -> None:
+        """Conditions on the body do not hold when there is no object in it."""
+        for body in (b"plain", b"", [1, 2], 7):
+            for when in (
+                {"body_keys": ["a"]},
+                {"body": "NOT a EXISTS"},
+                {"headers": {"x": "*"}, "body": "NOT a EXISTS"},
+            ):
+                self.assertFalse(holds(when, evidence_of(body, {"x": "1"})))
+        self.assertTrue(holds({"headers": {"x": "*"}}, evidence_of(b"plain", {"x": ""})))
+
+    def test_several_objects(self) -> None:
+        """The first object counts, and so do the fields of a form."""
+        for body in ([{"a": 1}, {"b": 2}], b'{"a": 1}\n{"b": 2}', b'{"a": 1}{"b": 2}'):
+            self.assertTrue(holds({"body_keys": ["a"]}, evidence_of(body)))
+            self.assertFalse(holds({"body_keys": ["b"]}, evidence_of(body)))
+        self.assertTrue(holds({"body": "a = x"}, evidence_of(b"a=x", {"Content-Type": FORM})))
+
+
+class RankTests(SynchronousTestCase):
+    """Which of several entries that match is the one."""
+
+    def winner(self, *entries: Entry) -> str:
+        """Return the id of the entry of a request, in whatever order there are entries."""
+        evidence = evidence_of({"a": 1, "b": 2}, {"X-A": "1", "X-B": "2"}, query=QUERY)
+        found = set()
+        for seed in range(4):
+            shuffled = list(entries)
+            random.Random(seed).shuffle(shuffled)
+            match = Classifier(shuffled).classify(evidence)
+            found.add(match.entry.id if match else "")
+        self.assertEqual(len(found), 1)
+        return found.pop()
+
+    def test_header_first(self) -> None:
+        """A header outranks the body, whatever the priority."""
+        header, body = one("z", {"headers": {"x-a": "*"}}), one("a", {"body_keys": ["a", "b"]}, priority=100)
+        self.assertEqual(self.winner(header, body), "z")
+        self.assertEqual(self.winner(one("z", {"any_header": ["x-a"]}), body), "z")
+
+    def test_priority(self) -> None:
+        """The higher priority wins over more conditions."""
+        low, high = one("a", {"body_keys": ["a", "b"]}), one("z", {"body_keys": ["a"]}, priority=1)
+        self.assertEqual(self.winner(low, high), "z")
+
+    def test_conditions(self) -> None:
+        """More conditions win over the name."""
+        for more in (
+            {"body_keys": ["a", "b"]},
+            {"body_keys": ["a"], "body": "b EXISTS"},
+            {"body_keys": ["a"], "path": "/events"},
+            {"body_keys": ["a"], "body": "@ANY = 1"},
+            {"body_keys": ["a"], "query": {"token": "*"}},
+        ):
+            self.assertEqual(self.winner(one("a", {"body_keys": ["a"]}), one("z", more)), "z", more)
+
+    def test_id(self) -> None:
+        """At last the first by id wins."""
+        self.assertEqual(self.winner(one("b", {"body_keys": ["a"]}), one("a", {"body_keys": ["b"]})), "a")
+
+    def test_best_way(self) -> None:
+        """Of an entry with several ways, the best that holds is compared with others."""
+        both = one("z", [{"headers": {"x-a": "*"}}, {"body_keys": ["a"]}])
+        body = one("a", {"body_keys": ["a", "b"]}, priority=100)
+        self.assertEqual(self.winner(both, body), "z")
+        only_body = one("z", [{"headers": {"x-missing": "*"}}, {"body_keys": ["a"]}])
+        self.assertEqual(self.winner(only_body, body), "a")
+
+    def test_header_beside_body(self) -> None:
+        """A header that all requests have leads to nothing, and wins all the same."""
+        common = one("z", {"headers": {"user-agent": "^Acme"}})
+        evidence = evidence_of({"a": 1}, {"User-Agent": "Acme", "X-A": "1"})
+        for others, expected in (
+            ([one("a", {"body_keys": ["a"]})], "z"),
+            ([one("a", {"headers": {"host": "*"}, "body_keys": ["c"]}, priority=9)], "z"),
+            ([one("a", {"headers": {"user-agent": "*"}, "body_keys": ["a"]}, priority=9)], "a"),
+            ([one("a", {"headers": {"user-agent": "*"}, "body_keys": ["a"]}, priority=-9)], "z"),
+        ):
+            match = Classifier([common, *others]).classify(evidence)
+            self.assertEqual(match and match.entry.id, expected)
+
+    def test_none(self) -> None:
+        """No entry may match."""
+        self.assertEqual(self.winner(one("b", {"body_keys": ["c"]})), "")
+        self.assertIsNone(Classifier([]).classify(evidence_of({"a": 1})))
+
+    def test_bad_entries(self) -> None:
+        """Entries that can't be used, or share an id, are a mistake."""
+        self.assertRaises(BadEntry, Classifier, [one("a", {"path": "/"})])
+        self.assertRaises(ValueError, Classifier, [one("a", {"body_keys": ["a"]}), one("a", {"body_keys": ["b"]})])
+
+    def test_matching(self) -> None:
+        """All entries that match can be asked for, the winner first."""
+        entries = [one("c", {"body_keys": ["a"]}), one("a", {"body_keys": ["x"]}), one("b", {"headers": {"x": "*"}})]
+        found = Classifier(entries).matching(evidence_of({"a": 1}, {"X": ""}))
+        self.assertEqual([entry.id for entry in found], ["b", "c"])
+
+    def test_holding(self) -> None:
+        """Of each entry the best way that holds is told."""
+        entry = one("a", [{"body_keys": ["a"]}, {"body_keys": ["a", "b"]}, {"headers": {"x": "*"}}])
+        for headers, way in (({"X": ""}, 2), ({}, 1)):
+            classifier = Classifier([entry])
+            (found,) = classifier.holding(evidence_of({"a": 1, "b": 2}, headers))
+            self.assertEqual(found.conditions, found.entry.ways[way])
+
+
+class MatchTests(SynchronousTestCase):
+    """What is said of a sender."""
+
+    def test_why(self) -> None:
+        """What was matched is named, and nothing that the sender chose."""
+        headers = {"X-A": "secret-1", "X-C": "secret-2", "Content-Type": "application/json"}
+        evidence = evidence_of(
+            {"b": "secret-3", "a": {"c": "secret-4"}}, headers, path=b"/events/secret-5", query=QUERY
+        )
+        for when, confidence, why in (
+            ({"headers": {"X-A": "*"}}, HIGH, "header x-a"),
+            ({"headers": {"x-c": "^secret", "x-a": "*"}}, HIGH, "headers x-a, x-c"),
+            ({"any_header": ["x-a", "x-b", "x-c"]}, HIGH, "headers x-a, x-c"),
+            ({"headers": {"x-c": "*"}, "any_header": ["x-a", "x-b"]}, HIGH, "headers x-c, x-a"),
+            ({"body_keys": ["b", "a"]}, MEDIUM, "body keys a, b"),
+            ({"query": {"token": "*"}}, MEDIUM, "query parameter token"),
+            ({"query": {"token": "secret", "tag": "*"}}, MEDIUM, "query parameters tag, token"),
+            ([{"headers": {"X-B": "*"}}, {"body_keys": ["a"]}], MEDIUM, "body key a"),
+            ([{"body_keys": ["a"]}, {"any_header": ["X-A"]}], HIGH, "header x-a"),
+            ({"body_keys": ["a"], "body": "a.c EXISTS"}, MEDIUM, "body key a; query a.c EXISTS"),
+            (
+                {"body_keys": ["a"], "content_type": "application/json", "path": "^/events"},
+                MEDIUM,
+                "content type application/json; path ^/events; body key a",
+            ),
+        ):
+            match = Classifier([entry_of(when=when)]).classify(evidence)
+            assert match is not None
+            self.assertEqual((match.confidence, match.why), (confidence, why))
+
+    def test_service(self) -> None:
+        """The service is a text with places, of the event."""
+        body = {"type": "outer", "events": [{"type": "inner"}], "more": '{"type": "decoded"}'}
+        for members, service in (
+            ({}, ""),
+            ({"service": "fixed"}, "fixed"),
+            ({"service": "{header:x-a}.{/type}"}, "A.outer"),
+            ({"service": "{/missing}"}, ""),
+            ({"service": "/type", "events": "/events"}, "inner"),
+            ({"service": "/more/type", "decode": [{"at": "/more"}]}, "decoded"),
+            ({"service": "/type", "decode": [{"at": "/more"}]}, "outer"),
+            ({"service": ["header:x-b", "/missing", "/more/type", "/type"], "decode": [{"at": "/more"}]}, "decoded"),
+            ({"service": ["header:x-a", "/type"], "events": "/events"}, "A"),
+            ({"service": []}, ""),
+        ):
+            entry = entry_of(when={"body_keys": ["events"]}, **members)  # type: ignore[arg-type]
+            match = Classifier([entry]).classify(evidence_of(body, {"X-A": "A"}))
+            self.assertEqual(match and match.service, service)
+
+    def test_long_service(self) -> None:
+        """A service is cut off."""
+        match = Classifier([entry_of(service="/a")]).classify(evidence_of({"a": "x" * 1000}))
+        self.assertEqual(match and match.service, "x" * MAX_NAME)
+        cut_at_blank = "x" * (MAX_NAME - 1)
+        match = Classifier([entry_of(service="/a")]).classify(evidence_of({"a": f"{cut_at_blank} y"}))
+        self.assertEqual(match and match.service, cut_at_blank)
+
+
+class IndexTests(SynchronousTestCase):
+    """Which entries are looked at."""
+
+    def candidates(self, body: Any, headers: dict[str, str], *whens: dict[str, Any]) -> list[int]:
+        """Return the places of the ways that are looked at."""
+        index = Index([compiled(when=when).ways[0] for when in whens])
+        evidence = evidence_of(body, headers, query=QUERY)
+        return [*index.by_headers(evidence.header_names()), *index.by_body(evidence.object, evidence.query)]
+
+    def test_rarest(self) -> None:
+        """An entry is found by what fewest others have, and not by what everybody has."""
+        body, headers = {"id": 1, "a": 2, "b": 3}, {"User-Agent": "x", "X-A": "1"}
+        for whens, expected in (
+            (({"body_keys": ["id", "zz"]}, {"body_keys": ["id"]}), [1]),
+            (({"body_keys": ["a", "b"]}, {"body_keys": ["a", "c"]}, {"body_keys": ["a", "d"]}), [0]),
+            (({"headers": {"user-agent": "*"}, "body_keys": ["c"]},), []),
+            (({"headers": {"user-agent": "*"}, "body_keys": ["a"]},), [0]),
+            (({"headers": {"x-a": "*", "x-b": "*"}}, {"headers": {"x-a": "*"}}), [1]),
+            (({"any_header": ["x-a", "x-b"]},), [0]),
+            (({"any_header": ["x-b"]},), []),
+            (({"headers": {"x-a": "*"}, "body_keys": ["zz"]},), [0]),
+            (({"query": {"token": "*"}}, {"query": {"other": "*"}}), [0]),
+            (({"query": {"token": "*"}, "body_keys": ["zz"]}, {"query": {"other": "*"}, "body_keys": ["a"]}), [1]),
+        ):
+            self.assertEqual(self.candidates(body, headers, *whens), expected, whens)
+
+    def test_queries(self) -> None:
+        """Queries lead to members that must be there, if there are such."""
+        for query, expected in {
+            "a EXISTS": [0],
+            "c EXISTS": [],
+            "a.x = 1 AND id = 2": [0],
+            "a.x = 1 AND c = 2": [],
+            "c = 1 OR a.x = 2": [0],
+            "c = 1 OR d.x = 2": [],
+            "(c = 1 OR d = 2) AND id = 1": [],
+            "c != 1": [0],
+            "NOT c EXISTS": [0],
+            "@ANY = 1": [0],
+            "c = 1 OR d != 2": [0],
+        }.items():
+            self.assertEqual(sorted(set(self.candidates({"a": 1, "id": 2}, {}, {"body": query}))), expected, query)
+
+    def test_dotted_names(self) -> None:
+        """A member whose name has dots is found too."""
+        self.assertTrue(holds({"body": "a.b.c = x"}, evidence_of({"a.b.c": "x"})))
+        self.assertTrue(holds({"body": "a.b.c = x"}, evidence_of({"a": {"b.c": "x"}})))
+
+    def test_few(self) -> None:
+        """Of the entries of the package, few are looked at, and none without a lead."""
+        index = Index([way.conditions for way in Classifier(builtin_entries()).ways])
+        self.assertEqual((index.by_headers([]), index.by_body({}, {}), index.by_body(None, {})), ([], [], []))
+        names = [b"content-type", b"user-agent", b"authorization", b"content-length", b"host", b"accept"]
+        keys = ["id", "type", "data", "time", "message", "event", "name", "source", "timestamp", "action", "text"]
+        self.assertLessEqual(len({*index.by_headers(names), *index.by_body(dict.fromkeys(keys), {})}), 9)
+
+
+class EverythingTests(SynchronousTestCase):
+    """Whatever senders send."""
+
+    classifier = Classifier(builtin_entries())
+    ways = tuple(way for entry in builtin_entries() for way in entry.ways)
+    names = sorted({key for way in ways for key in way.body_keys} | {"message", "a"})
+    header_names = sorted({name for way in ways for name in (*way.headers, *way.any_header)} | {"content-type"})
+
+    @given(st.data())
+    @settings(max_examples=150, deadline=None, derandomize=True)
+    def test_anything(self, data: st.DataObject) -> None:
+        """Classify and Parse raise nothing, for any head and any body; the short way finds what the long way does."""
+        values = st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(self.names), inner, max_size=4),
+            max_leaves=12,
+        )
+        body = data.draw(st.binary(max_size=40) | values)
+        headers = data.draw(
+            st.dictionaries(st.sampled_from(self.header_names), st.text("az019:/.+-T ", max_size=20), max_size=4)
+        )
+        query = data.draw(st.dictionaries(st.just("validationToken"), st.text(max_size=3)))
+        evidence = evidence_of(body, headers, query=query)
+        match = self.classifier.classify(evidence)
+        holding = self.classifier.holding(evidence)
+        self.assertEqual(match and match.entry, holding[0].entry if holding else None)
+        if match is not None:
+            self.assertEqual(match.confidence, HIGH if holding[0].conditions.by_header else MEDIUM)
+        for way in self.classifier.ways:
+            extract(way.entry, evidence)
+
+    @given(st.binary(max_size=60), st.lists(st.tuples(st.binary(max_size=8), st.binary(max_size=8)), max_size=4))
+    @settings(max_examples=100, deadline=None, derandomize=True)
+    def test_any_bytes(self, block: bytes, pairs: list[tuple[bytes, bytes]]) -> None:
+        """Heads may be any bytes."""
+        for headers in (HeaderLines(block), pairs):
+            evidence = known_of(Head(b"POST", b"/", b"", headers, "", None, False), {}, b"")
+            match = self.classifier.classify(evidence)
+            self.assertEqual(match and match.entry, next(iter(self.classifier.matching(evidence)), None))
+
+    def test_order(self) -> None:
+        """The order of the entries makes no difference."""
+        reversed_order = Classifier(reversed(builtin_entries()))
+        self.assertEqual(
+            [(way.entry.id, way.conditions.why([])) for way in reversed_order.ways],
+            [(way.entry.id, way.conditions.why([])) for way in self.classifier.ways],
+        )
+
+    def test_type(self) -> None:
+        """An entry without anything in C{when} is refused."""
+        self.assertRaises(BadEntry, Classifier, [Entry(id="a", vendor="a", product="a", when=When())])

@@ -1,0 +1,78 @@
+"""
+Tests for C{docs/classification.md}: what it shows is so.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import yaml
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.documents import blocks, read
+from tests.senders.requests import known_of, scope_of
+from webhookrx.senders.builtin import builtin_entries
+from webhookrx.senders.classifier import HIGH, MEDIUM, Classifier
+from webhookrx.senders.entries import all_entries
+from webhookrx.senders.entry import Entry
+from webhookrx.senders.extraction import extract
+from webhookrx.senders.recorded import read_recorded
+from webhookrx.senders.texts import Text
+
+PAGE = read("docs/classification.md")
+
+
+def block(language: str, beginning: str) -> str:
+    """Return the one block of the page in a language that begins in some way."""
+    (text,) = (each.text for each in blocks(PAGE) if each.language == language and each.text.startswith(beginning))
+    return text
+
+
+class ExampleTests(SynchronousTestCase):
+    """The example of a sender of one's own."""
+
+    def test_outcome(self) -> None:
+        """The data file makes of the recorded request what the page shows."""
+        entries, findings = all_entries(builtin_entries(), [("acme.yaml", block("yaml", "id:").encode())])
+        self.assertEqual(findings, [])
+        evidence = known_of(*read_recorded(block("http", "POST").encode()))
+        match = Classifier(entries).classify(evidence)
+        assert match is not None
+        found = extract(match.entry, evidence)
+        assert found.severity is not None
+        shown = [" ".join(line.split()) for line in block("console", "$ webhookrx classify press.http").splitlines()]
+        for line in (
+            f"{match.entry.id}: {match.entry.vendor}/{match.entry.product}",
+            f"service {match.service}",
+            f"confidence {match.confidence}",
+            f"why {match.why}",
+            f"time 2026-03-02T08:15:00.123000000Z ({found.time_unix_nano} ns)",
+            f"message {found.message}",
+            f"severity {found.severity[1]} ({found.severity[0]})",
+            f"host {found.host}",
+            *(f"from {found.taken[name]}" for name in ("time", "message", "severity", "host")),
+        ):
+            self.assertIn(line, shown)
+
+    def test_ways(self) -> None:
+        """With the list of ways that the page shows, the request is told without its header, too."""
+        entry = msgspec.convert(yaml.safe_load(block("yaml", "id:")) | yaml.safe_load(block("yaml", "when:")), Entry)
+        head, query, body = read_recorded(block("http", "POST").encode())
+        for headers, confidence, why in (
+            (head.headers, HIGH, "header x-press-serial"),
+            ([], MEDIUM, "body keys at, kind, sensor"),
+        ):
+            evidence = known_of(msgspec.structs.replace(head, headers=headers), query, body)
+            match = Classifier([entry]).classify(evidence)
+            self.assertEqual(match and (match.confidence, match.why), (confidence, why))
+
+    def test_texts(self) -> None:
+        """A piece that yields nothing is left out as the page says."""
+        text = Text("{/kind}: {/text} ({/sensor})")
+        self.assertIn(f"`{text.text}`", PAGE)
+        for members, expected in (
+            ({"kind": "pressure", "text": "above 300 bar"}, "pressure: above 300 bar"),
+            ({"kind": "pressure", "sensor": "P7"}, "pressure (P7)"),
+        ):
+            rendered = text.render(scope_of(members))
+            self.assertEqual(rendered and rendered[0], expected)
+            self.assertIn(f"`{expected}`", PAGE)

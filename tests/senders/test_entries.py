@@ -1,0 +1,239 @@
+"""
+Tests for L{webhookrx.senders.entries}, L{webhookrx.senders.compiled} and L{webhookrx.senders.builtin}.
+"""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.senders.requests import compiled
+from webhookrx.senders import builtin
+from webhookrx.senders.builtin import builtin_entries
+from webhookrx.senders.compiled import CODES, BadEntry
+from webhookrx.senders.entries import all_entries, read_entry
+from webhookrx.senders.entry import Decode, Entry, Severity, Time, When
+
+GOOD = b"""\
+id: acme
+vendor: acme
+product: anvil
+when:
+  headers: {X-Acme: '*'}
+time:
+  - at: /at
+severity:
+  - at: /level
+    map: {404: warn, yes: info}
+decode:
+  - {at: /more, what: base64+json}
+"""
+
+BAD = b"""\
+id: a b
+vendor: ''
+product: anvil
+format: xml
+when:
+  headers: {X-A: '(', 'x y': '*'}
+  any_header: ['']
+  path: '[a'
+  body: "a = 1 AND"
+service: "{/a} {b}"
+events: items
+decode:
+  - {at: more, what: gzip}
+time:
+  - {at: cookie, format: soon}
+message: ["ok", "{"]
+severity:
+  - at: /a/~
+    map: {high: loud}
+default_severity: loud
+host: ["header:"]
+"""
+
+
+class ReadTests(SynchronousTestCase):
+    """A data file."""
+
+    def test_good(self) -> None:
+        """A data file becomes an entry; keys of a map are text, whatever YAML makes of them."""
+        entry, findings = read_entry(GOOD, "acme.yaml")
+        self.assertEqual(findings, [])
+        self.assertEqual(
+            entry,
+            Entry(
+                id="acme",
+                vendor="acme",
+                product="anvil",
+                when=When(headers={"X-Acme": "*"}),
+                time=(Time("/at"),),
+                severity=(Severity("/level", {"404": "warn", "yes": "info"}),),
+                decode=(Decode("/more", "base64+json"),),
+            ),
+        )
+
+    def test_bad(self) -> None:
+        """Everything that is wrong is found at once, each in its place."""
+        entry, findings = read_entry(BAD, "bad.yaml")
+        self.assertIsNone(entry)
+        found = {(finding.code, finding.field, finding.line, finding.column) for finding in findings}
+        self.assertEqual(
+            found,
+            {
+                ("entry-id", "id", 1, 5),
+                ("entry-empty", "vendor", 2, 9),
+                ("entry-format", "format", 4, 9),
+                ("entry-regex", "when.headers.X-A", 6, 18),
+                ("entry-header", 'when.headers["x y"]', 6, 23),
+                ("entry-header", "when.any_header[0]", 7, 16),
+                ("entry-regex", "when.path", 8, 9),
+                ("entry-query", "when.body", 9, 19),
+                ("entry-place", "service", 10, 17),
+                ("entry-place", "events", 11, 9),
+                ("entry-place", "decode[0].at", 13, 10),
+                ("entry-format", "decode[0].what", 13, 22),
+                ("entry-place", "time[0].at", 15, 10),
+                ("entry-format", "time[0].format", 15, 26),
+                ("entry-place", "message[1]", 16, 18),
+                ("entry-place", "severity[0].at", 18, 12),
+                ("entry-severity", "severity[0].map.high", 19, 17),
+                ("entry-severity", "default_severity", 20, 19),
+                ("entry-place", "host[0]", 21, 16),
+            },
+        )
+        self.assertLessEqual({finding.code for finding in findings}, {code.word for code in CODES})
+
+    def test_types(self) -> None:
+        """What the types do not allow is found by them."""
+        for data, code in (
+            (b"", "empty-file"),
+            (b"id: a\nvendor: a\nproduct: a\nwhen: {}\nwhere: x\n", "unknown-key"),
+            (b"id: a\n", "missing-key"),
+            (b"\xff", "not-utf8"),
+        ):
+            entry, findings = read_entry(data, "bad.yaml")
+            self.assertIsNone(entry)
+            self.assertIn(code, [finding.code for finding in findings])
+
+    def test_ids(self) -> None:
+        """An id has up to 100 characters that need no quotes anywhere."""
+        for name, good in (("a", True), ("A-1._x", True), ("x" * 100, True), ("x" * 101, False), ("-a", False)):
+            entry, findings = read_entry(f"id: {name}\nvendor: a\nproduct: a\nwhen: {{body_keys: [a]}}\n".encode(), "f")
+            self.assertEqual(
+                (good, [] if good else ["entry-id"]), (entry is not None, [each.code for each in findings])
+            )
+
+    def test_nothing_to_tell_by(self) -> None:
+        """An entry must say how its requests are told."""
+        for when in ("{}", "[]", "{path: /}", "{content_type: a/b}"):
+            _, findings = read_entry(f"id: a\nvendor: a\nproduct: a\nwhen: {when}\n".encode(), "bad.yaml")
+            self.assertEqual([finding.code for finding in findings], ["entry-evidence"])
+
+    def test_several_ways(self) -> None:
+        """There may be several ways to tell requests, and several texts for the service; each has its place."""
+        data = b"""\
+id: acme
+vendor: acme
+product: anvil
+service: [header:x-a, '{/b}']
+when:
+  - headers: {X-A: '*'}
+  - query: {token: '^v1'}
+    body_keys: [a]
+"""
+        entry, findings = read_entry(data, "acme.yaml")
+        self.assertEqual(findings, [])
+        assert entry is not None
+        self.assertEqual(entry.ways, (When(headers={"X-A": "*"}), When(query={"token": "^v1"}, body_keys=("a",))))
+        self.assertEqual(entry.service, ("header:x-a", "{/b}"))
+        data = b"""\
+id: acme
+vendor: acme
+product: anvil
+service: [header:x-a, '{']
+when:
+  - body_keys: [a]
+  - path: /
+  - {headers: {X-A: '('}, any_header: [''], query: {t: '['}, path: '[', body: a =}
+"""
+        _, findings = read_entry(data, "bad.yaml")
+        self.assertEqual(
+            [(finding.code, finding.field, finding.line) for finding in findings],
+            [
+                ("entry-evidence", "when[1]", 7),
+                ("entry-regex", "when[2].headers.X-A", 8),
+                ("entry-header", "when[2].any_header[0]", 8),
+                ("entry-regex", "when[2].query.t", 8),
+                ("entry-regex", "when[2].path", 8),
+                ("entry-query", "when[2].body", 8),
+                ("entry-place", "service[1]", 4),
+            ],
+        )
+
+    def test_lines_of_a_query(self) -> None:
+        """A query may go over several lines."""
+        data = b"id: a\nvendor: a\nproduct: a\nwhen:\n  body: |\n    a = 1\n    AND =\n"
+        _, findings = read_entry(data, "bad.yaml")
+        self.assertEqual([(finding.line, finding.column) for finding in findings], [(7, 9)])
+
+    def test_compile_alone(self) -> None:
+        """Without a file, all that is wrong is in the exception."""
+        with self.assertRaises(BadEntry) as caught:
+            compiled(format="xml", events="x")
+        self.assertEqual([problem.path for problem in caught.exception.problems], [("format",), ("events",)])
+        self.assertIn("'xml' is none of json,", str(caught.exception))
+
+
+class JoinTests(SynchronousTestCase):
+    """An operator's entries beside those of the package."""
+
+    def named(self, name: str, vendor: str) -> bytes:
+        """Return a data file."""
+        return f"id: {name}\nvendor: {vendor}\nproduct: x\nwhen: {{body_keys: [a]}}\n".encode()
+
+    def entry(self, name: str, vendor: str) -> Entry:
+        """Return an entry."""
+        entry, _ = read_entry(self.named(name, vendor), "x")
+        assert entry is not None
+        return entry
+
+    def test_replace(self) -> None:
+        """One with the same id takes the place of the package's; all come by id."""
+        builtins = [self.entry("b", "theirs"), self.entry("a", "theirs")]
+        entries, findings = all_entries(
+            builtins, [("2.yaml", self.named("c", "own")), ("1.yaml", self.named("a", "own"))]
+        )
+        self.assertEqual([(entry.id, entry.vendor) for entry in entries], [("a", "own"), ("b", "theirs"), ("c", "own")])
+        self.assertEqual(findings, [])
+
+    def test_twice(self) -> None:
+        """Two of the operator's files with one id are an error of the second."""
+        entries, findings = all_entries([], [("b.yaml", self.named("a", "two")), ("a.yaml", self.named("a", "one"))])
+        self.assertEqual([entry.vendor for entry in entries], ["one"])
+        self.assertEqual(
+            [(each.code, each.file, each.line, each.column) for each in findings], [("entry-twice", "b.yaml", 1, 5)]
+        )
+
+    def test_bad_file(self) -> None:
+        """A file that can't be used is left out, with what is wrong."""
+        entries, findings = all_entries([self.entry("a", "theirs")], [("b.yaml", b"id: 7\n")])
+        self.assertEqual([entry.id for entry in entries], ["a"])
+        self.assertEqual({finding.file for finding in findings}, {"b.yaml"})
+
+
+class BuiltinTests(SynchronousTestCase):
+    """The package's own files."""
+
+    def test_read_once(self) -> None:
+        """They are all sound, and read once."""
+        self.assertIs(builtin_entries(), builtin_entries())
+        self.assertEqual(len(builtin_entries()), len(builtin.builtin_files()))
+        self.assertGreaterEqual(len(builtin_entries()), 30)
+
+    def test_bad_file(self) -> None:
+        """One that can't be used is a mistake in the package."""
+        self.patch(builtin, "builtin_files", lambda: [("x.yaml", b"id: 7")])
+        builtin_entries.cache_clear()
+        self.addCleanup(builtin_entries.cache_clear)
+        self.assertRaises(ValueError, builtin_entries)

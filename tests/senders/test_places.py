@@ -1,0 +1,139 @@
+"""
+Tests for L{webhookrx.senders.places}.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.senders.requests import evidence_of, scope_of
+from webhookrx.senders.places import MAX_TRIES, Place, PlaceError, Scope, parse_pointer, text_of
+
+EVENT: dict[str, Any] = {
+    "a": {
+        "b": [{"c": "first"}, {"c": "second", "d": None, "": "empty"}],
+        "e": 5,
+        "f": True,
+        "/": "slash",
+        "~": "tilde",
+    },
+    "g": "",
+    "h": None,
+    "*": "star",
+    "n": 1.25,
+    "blank": " \n",
+    "wide": " a b\n",
+}
+
+
+class PlaceTests(SynchronousTestCase):
+    """Where to look."""
+
+    def test_table(self) -> None:
+        """A place yields the text that is there, or nothing."""
+        scope = scope_of(
+            EVENT, {"X-Event": " push ", "X-Empty": ""}, path=b"/events/a%20b", query={"team": "red", "tag": ["x", "y"]}
+        )
+        for text, expected in {
+            "/a/b/0/c": "first",
+            "/a/b/1/c": "second",
+            "/a/b/1/": "empty",
+            "/a/b/2/c": None,
+            "/a/b/00/c": None,
+            "/a/b/-1/c": None,
+            "/a/b/-/c": None,
+            "/a/b/9999999999999999999999/c": None,
+            "/a/b/\u0661/c": None,
+            "/a/b/*/c": "first",
+            "/a/b/*/d": None,
+            "/a/e": "5",
+            "/a/f": "true",
+            "/n": "1.25",
+            "/blank": None,
+            "/wide": "a b",
+            "/a/~1": "slash",
+            "/a/~0": "tilde",
+            "/*": "star",
+            "/a": None,
+            "/a/b": None,
+            "/g": None,
+            "/h": None,
+            "/h/i": None,
+            "/g/i": None,
+            "/missing": None,
+            "/": None,
+            "header:X-EVENT": "push",
+            "header:x-empty": None,
+            "header:x-missing": None,
+            "query:team": "red",
+            "query:tag": "x",
+            "query:missing": None,
+            "path": "/events/a%20b",
+        }.items():
+            self.assertEqual(Place(text).first(scope, text_of), expected, text)
+
+    def test_bad(self) -> None:
+        """What is no place is a mistake with its column."""
+        for text, column in {
+            "": 1,
+            "a": 1,
+            "paths": 1,
+            "header:": 8,
+            "header:a b": 8,
+            "header:\u00e9": 8,
+            "query:": 7,
+            "/a/~2": 4,
+            "/~": 2,
+            "cookie:a": 1,
+        }.items():
+            with self.assertRaises(PlaceError, msg=text) as caught:
+                Place(text)
+            self.assertEqual(caught.exception.column, column, text)
+        self.assertRaises(PlaceError, parse_pointer, "a")
+        self.assertEqual(parse_pointer("/a~1b//*"), ("a/b", "", "*"))
+        # RFC 6901 section 4: ~1 is replaced first.
+        self.assertEqual(parse_pointer("/~01/~0~1"), ("~1", "~/"))
+
+    def test_whole_body(self) -> None:
+        """What the event does not say, what is around it may."""
+        scope = Scope(evidence_of(), {"a": 1}, {"a": 2, "b": 3, "events": [{"a": 1}]})
+        self.assertEqual(Place("/a").first(scope, text_of), "1")
+        self.assertEqual(Place("/b").first(scope, text_of), "3")
+        self.assertEqual(Place("/events/0/a").first(scope, text_of), "1")
+
+    def test_first_that_counts(self) -> None:
+        """Of several values the first counts that what asks for it can use."""
+        scope = scope_of({"a": [{"b": [None, "x"]}, {"b": ["y", 7]}, {"b": [8]}]})
+        self.assertEqual(Place("/a/*/b/*").first(scope, lambda value: value if type(value) is int else None), 7)
+
+    def test_all(self) -> None:
+        """All values that count can be asked for; those around the event when there are none in it."""
+        body = {"a": [{"b": 1}, {"b": "x"}, {"b": 2}], "c": [3]}
+        scope = Scope(evidence_of(), {"a": [], "c": [4]}, body)
+        self.assertEqual(Place("/a/*/b").all(scope, lambda value: value if type(value) is int else None), [1, 2])
+        self.assertEqual(Place("/c/*").all(scope, text_of), ["4"])
+        self.assertEqual(Place("/d/*").all(scope, text_of), [])
+
+    def test_long_arrays(self) -> None:
+        """Only so many elements are looked at, however they nest."""
+        seen: list[Any] = []
+        scope = scope_of({"a": [{"b": list(range(100))} for _ in range(100)]})
+        self.assertIsNone(Place("/a/*/b/*").first(scope, seen.append))
+        self.assertLessEqual(len(seen), MAX_TRIES)
+        self.assertGreater(len(seen), MAX_TRIES // 2)
+
+    def test_text_of(self) -> None:
+        """Arrays, objects and integers of hundreds of digits are no text."""
+        for value, expected in (
+            (10**400, None),
+            (-5, "-5"),
+            (False, "false"),
+            ([], None),
+            ({"a": 1}, None),
+            ("x", "x"),
+        ):
+            self.assertEqual(text_of(value), expected)  # type: ignore[arg-type]  # dict is invariant
+        self.assertEqual(text_of(msgspec.Raw(b"1e5")), "1e5")

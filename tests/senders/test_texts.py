@@ -1,0 +1,113 @@
+"""
+Tests for L{webhookrx.senders.texts}.
+"""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.senders.requests import scope_of
+from webhookrx.senders.places import PlaceError
+from webhookrx.senders.texts import Text, first_text
+
+
+class TextTests(SynchronousTestCase):
+    """Texts with places."""
+
+    def test_table(self) -> None:
+        """A piece that yields nothing goes with what separates it from the one before."""
+        scope = scope_of({"a": "A", "b": "B", "c": "C"}, {"x": "X"})
+        for text, expected in {
+            "/a": "A",
+            "/x": None,
+            "header:x": "X",
+            "path": "/events",
+            "plain": "plain",
+            "": None,
+            "{/a}": "A",
+            "{/x}": None,
+            "x {/x}": None,
+            "{/a} {/b}": "A B",
+            "{header:x}.{/a} {/b}": "X.A B",
+            "{header:x}.{/x} {/b}": "X B",
+            "{/x}.{/a}": "A",
+            "{/x}.{/x} {/a}: {/b}": "A: B",
+            "{/a}.{/x}": "A",
+            "{/a}, {/x}, {/b}": "A, B",
+            "{/a} by {/b}": "A by B",
+            "{/a} by {/x}": "A by",
+            "{/a} ({/b})": "A (B)",
+            "{/a} ({/x})": "A",
+            "{/a} ({/x}) {/b}": "A B",
+            "{/a} ({/b}: {/c})": "A (B: C)",
+            "{/a} ({/b}: {/x})": "A (B)",
+            "{/a} ({/x}: {/c})": "A (C)",
+            "{/a} ({/x}: {/x})": "A",
+            "{/a} ({/x}: {/x}) {/b}": "A B",
+            "[{/a}] {/b}": "[A] B",
+            "[{/x}] {/b}": "B",
+            "[{/x} {/a}] {/b}": "[A] B",
+            '{/a} "{/b}"': 'A "B"',
+            '{/a} "{/x}" {/b}': "A B",
+            "{/a} [({/x})] {/b}": "A B",
+            "{/a} ({/x}": "A",
+            "({/x}) {/a}": "A",
+            "New: {/a}": "New: A",
+            "New: {/x}{/a}": "New: A",
+            "{/a}: {/x}{/b} ({/x}{/x})": "A: B",
+            "{/a}!": "A!",
+            "{/a}{/x}!": "A!",
+            "{{{/a}}}": "{A}",
+            "{{/a}}": "{/a}",
+            "{/a}{/x}{/b}": "AB",
+            "{/x}{/b}": "B",
+            "#{/a}": "#A",
+            "#{/x} {/b}": "B",
+        }.items():
+            rendered = Text(text).render(scope)
+            self.assertEqual(rendered and rendered[0], expected, text)
+
+    def test_taken(self) -> None:
+        """What a text was taken from is named as in the entry."""
+        scope = scope_of({"a": "A", "b": "B"}, {"x": "X"})
+        for text, taken in {
+            "/a": "/a",
+            "{/a} {/x} {header:X}": "/a, header:X",
+            "{/a}": "/a",
+            "plain": "text",
+        }.items():
+            rendered = Text(text).render(scope)
+            self.assertEqual(rendered and rendered[1], taken)
+
+    def test_first_text(self) -> None:
+        """The first of several texts that yields something counts."""
+        scope = scope_of({"a": "A", "b": "B"})
+        self.assertEqual(first_text((Text("{/x}"), Text("{/b}!"), Text("/a")), scope), ("B!", "/b"))
+        self.assertIsNone(first_text((Text("/x"),), scope))
+        self.assertIsNone(first_text((), scope))
+
+    def test_bad(self) -> None:
+        """What is no text with places is a mistake with its column."""
+        for text, column in {"{": 1, "a }": 3, "a {b}": 4, "{/a} {/~}": 8, "{header:}": 9, "{{{": 3, "{}": 2}.items():
+            with self.assertRaises(PlaceError, msg=text) as caught:
+                Text(text)
+            self.assertEqual(caught.exception.column, column, text)
+
+    @given(
+        st.lists(
+            st.sampled_from(["{/a}", "{/x}", " ", ", ", ": ", " (", ")", "[", "] ", '"', "word", "-> "]), max_size=9
+        )
+    )
+    @settings(max_examples=300, deadline=None, derandomize=True)
+    def test_nothing_lost(self, parts: list[str]) -> None:
+        """Whatever is left out, values and words stay, in their order."""
+        rendered = Text("".join(parts)).render(scope_of({"a": "VALUE"}))
+        if "{/a}" in parts:
+            assert rendered is not None
+            wanted = [{"{/a}": "VALUE"}.get(part, part) for part in parts if part in ("{/a}", "word")]
+            found = "".join(each for each in rendered[0] if each.isalpha())
+            self.assertEqual(found, "".join(wanted))
+        elif "{/x}" in parts:
+            self.assertIsNone(rendered)

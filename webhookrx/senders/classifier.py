@@ -1,0 +1,144 @@
+"""
+Who sent a request: the one entry, of those that match it, that says most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from webhookrx.senders.compiled import CompiledEntry, compile_entry
+from webhookrx.senders.conditions import Conditions
+from webhookrx.senders.entry import Entry
+from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.header_search import header_search
+from webhookrx.senders.index import Index
+from webhookrx.senders.places import Scope
+from webhookrx.senders.unpacking import unpack
+
+HIGH: Final = "high"
+MEDIUM: Final = "medium"
+
+MAX_NAME: Final = 255
+"""Characters of a service or a host; what is longer is cut off."""
+
+
+class Match(msgspec.Struct, frozen=True, gc=False):
+    """
+    Who sent a request.
+
+    @ivar service: as the entry's C{service} says, at most L{MAX_NAME} characters.
+    @ivar confidence: L{HIGH} when a header told, L{MEDIUM} when only the body or the query did.
+    @ivar why: what told, without anything that the sender chose.
+    """
+
+    entry: CompiledEntry
+    service: str
+    confidence: str
+    why: str
+
+
+class Way(msgspec.Struct, frozen=True, gc=False):
+    """
+    One way in which requests of an entry are told.
+
+    @ivar fixed_why: what is said of it; None when it depends on the request.
+    """
+
+    entry: CompiledEntry
+    conditions: Conditions
+    fixed_why: str | None
+
+
+class Classifier:
+    """
+    Finds the entry of a request.
+
+    Of several ways that hold, one that goes by a header wins over one that only goes by the body; then the one whose
+    entry has the higher C{priority}; then the one with more conditions; then the first by id, and in the file. So the
+    order of entries makes no difference.
+
+    A way is looked at when its rarest name is there, see L{Index}. However long a request is, no more is done than to
+    go through the names of its headers, and to look up names of entries among the members; the latter only when no
+    header has told.
+
+    @param entries: with unique ids.
+    @raise BadEntry: one of them can't be used.
+    @raise ValueError: two have one id.
+    """
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        compiled = list(map(compile_entry, entries))
+        if len({entry.id for entry in compiled}) < len(compiled):
+            raise ValueError("Two entries have one id.")
+        ways = [Way(entry, way, None if way.any_header else way.why([])) for entry in compiled for way in entry.ways]
+        self.ways: tuple[Way, ...] = tuple(sorted(ways, key=_rank))
+        """All of all entries, those first that win over others."""
+        self._index = Index([way.conditions for way in self.ways])
+        self._search = header_search(name for way in self.ways for name in way.conditions.header_names)
+
+    def classify(self, evidence: Evidence) -> Match | None:
+        """Return who sent a request; None when no entry matches."""
+        names = evidence.header_names(self._search)
+        way = self._winner(evidence, names)
+        if way is None:
+            return None
+        entry, told = way.entry, way.conditions
+        why = told.why(names) if way.fixed_why is None else way.fixed_why
+        return Match(entry, _service(entry, evidence), HIGH if told.by_header else MEDIUM, why)
+
+    def _winner(self, evidence: Evidence, names: list[bytes]) -> Way | None:
+        ways, first_by_body = self.ways, self._index.first_by_body
+        late = []
+        for rank in self._index.by_headers(names):
+            if rank > first_by_body:
+                late.append(rank)
+            elif ways[rank].conditions.hold(evidence, names):
+                return ways[rank]
+        ranks = self._index.by_body(evidence.object, evidence.query)
+        if late:
+            ranks = sorted(late + ranks)
+        for rank in ranks:
+            if ways[rank].conditions.hold(evidence, names):
+                return ways[rank]
+        return None
+
+    def holding(self, evidence: Evidence) -> list[Way]:
+        """Return the ways that hold, the winner first, of each entry the best. It looks at every one."""
+        names = evidence.header_names()
+        best: dict[str, Way] = {}
+        for way in self.ways:
+            if way.entry.id not in best and way.conditions.hold(evidence, names):
+                best[way.entry.id] = way
+        return list(best.values())
+
+    def matching(self, evidence: Evidence) -> list[CompiledEntry]:
+        """Return all entries that match, the winner first. It looks at every one."""
+        return [way.entry for way in self.holding(evidence)]
+
+
+def _rank(way: Way) -> tuple[bool, int, int, str]:
+    return not way.conditions.by_header, -way.entry.entry.priority, -way.conditions.count, way.entry.id
+
+
+def _service(entry: CompiledEntry, evidence: Evidence) -> str:
+    scope = None
+    for text in entry.services:
+        if not text.roots:
+            rendered = text.render(Scope(evidence, None, None))
+        else:
+            scope = scope or _scope(entry, evidence)
+            rendered = text.render(scope)
+        if rendered is not None:
+            return rendered[0][:MAX_NAME].rstrip()
+    return ""
+
+
+def _scope(entry: CompiledEntry, evidence: Evidence) -> Scope:
+    """Return where a service is looked up. To take a body apart costs more than all else, and few need it."""
+    if entry.service_is_inside:
+        return unpack(entry, evidence).scope(evidence)
+    members = evidence.object
+    return Scope(evidence, members, members)

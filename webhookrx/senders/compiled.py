@@ -1,0 +1,264 @@
+"""
+An entry made ready: places, expressions and queries read once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from webhookrx.findings import ERROR, Code
+from webhookrx.linear_regex import LinearRegex
+from webhookrx.query import Query, QueryError, line_and_column, parse
+from webhookrx.senders.conditions import Conditions
+from webhookrx.senders.entry import BODY_FORMATS, DECODINGS, SEVERITIES, TIME_FORMATS, Entry, When
+from webhookrx.senders.places import HEADER_NAME, Place, PlaceError, parse_pointer
+from webhookrx.senders.severities import Known, SeverityMap
+from webhookrx.senders.texts import Text
+from webhookrx.senders.times import READERS
+from webhookrx.typed_yaml import Path
+
+T = TypeVar("T")
+
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_NO_HEADER: Final = "This can't be the name of a header."
+
+CODES: Final = (
+    Code("entry-id", ERROR, "The id of an entry is not made of letters, digits, dots, dashes and underscores."),
+    Code("entry-empty", ERROR, "An entry has no vendor or no product."),
+    Code("entry-evidence", ERROR, "An entry says nothing by which its requests could be told."),
+    Code("entry-header", ERROR, "What should be the name of a header can't be one."),
+    Code("entry-regex", ERROR, "A regular expression of an entry does not compile."),
+    Code("entry-query", ERROR, "A query of an entry can't be read."),
+    Code("entry-place", ERROR, "A place, a text with places or a JSON pointer can't be read."),
+    Code("entry-format", ERROR, "There is no such format of a body, a time or a decoded part."),
+    Code("entry-severity", ERROR, "There is no severity of that name."),
+    Code("entry-twice", ERROR, "Two files have entries with one id."),
+)
+"""What can be wrong with an entry, besides what L{webhookrx.typed_yaml} finds."""
+
+
+class Problem(NamedTuple):
+    """
+    One thing that is wrong with an entry.
+
+    @ivar path: of the member, such as C{("time", 0, "at")}.
+    @ivar line: where in its text, from 1; 0 for the member as a whole.
+    @ivar column: in that line, from 1.
+    @ivar about_name: whether it is the name of the member that is wrong.
+    """
+
+    code: str
+    path: Path
+    sentence: str
+    line: int = 0
+    column: int = 0
+    about_name: bool = False
+
+
+class CompiledEntry(msgspec.Struct, frozen=True, gc=False):
+    """
+    An entry made ready.
+
+    @ivar entry: what it was made of; C{id}, C{vendor} and C{product} are its own.
+    @ivar ways: in which its requests are told, in the order of the file; there is at least one.
+    @ivar service_is_inside: whether the service may be in one of several events, or in what is decoded.
+    @ivar times: a place, and what reads the time there.
+    @ivar severities: a place, and what reads the severity there.
+    @ivar decodes: the steps of a JSON pointer, and how what is there is decoded.
+    @ivar events: the steps of a JSON pointer; empty when there is none.
+    """
+
+    entry: Entry
+    id: str
+    vendor: str
+    product: str
+    ways: tuple[Conditions, ...]
+    services: tuple[Text, ...]
+    service_is_inside: bool
+    times: tuple[tuple[Place, Callable[[Any], int | None]], ...]
+    messages: tuple[Text, ...]
+    severities: tuple[tuple[Place, SeverityMap], ...]
+    default_severity: Known | None
+    hosts: tuple[Text, ...]
+    decodes: tuple[tuple[tuple[str, ...], str], ...]
+    events: tuple[str, ...]
+
+
+class BadEntry(ValueError):
+    """
+    An entry can't be used.
+
+    @ivar problems: all that is wrong with it.
+    """
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__(" ".join(problem.sentence for problem in problems))
+        self.problems = problems
+
+
+def compile_entry(entry: Entry) -> CompiledEntry:
+    """
+    Make an entry ready.
+
+    @raise BadEntry: it can't be used; all that is wrong is in it.
+    """
+    return _Compilation(entry).result()
+
+
+class _Compilation:
+    """Goes through an entry and gathers what is wrong."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.problems: list[Problem] = []
+
+    def result(self) -> CompiledEntry:
+        """@raise BadEntry: something is wrong."""
+        entry = self.entry
+        self._check_words()
+        ways = self._ways()
+        services = self._services()
+        messages = self._texts(entry.message, "message")
+        hosts = self._texts(entry.host, "host")
+        times = [
+            (self._place(time.at, ("time", number, "at")), READERS.get(time.format))
+            for number, time in enumerate(entry.time)
+        ]
+        severities = [
+            (self._place(severity.at, ("severity", number, "at")), self._severity_map(severity.map, number))
+            for number, severity in enumerate(entry.severity)
+        ]
+        decodes = [
+            (self._pointer(decode.at, ("decode", number, "at")), decode.what)
+            for number, decode in enumerate(entry.decode)
+        ]
+        events = self._pointer(entry.events, ("events",)) if entry.events else ()
+        if self.problems:
+            raise BadEntry(self.problems)
+        return CompiledEntry(
+            entry=entry,
+            id=entry.id,
+            vendor=entry.vendor,
+            product=entry.product,
+            ways=ways,
+            services=services,
+            service_is_inside=bool(events) or any(steps[0] in text.roots for steps, _ in decodes for text in services),
+            times=tuple(times),  # type: ignore[arg-type]  # nothing is None now
+            messages=messages,
+            severities=tuple(severities),  # type: ignore[arg-type]  # the same
+            default_severity=SEVERITIES.get(entry.default_severity),
+            hosts=hosts,
+            decodes=tuple(decodes),
+            events=events,
+        )
+
+    def _blame(self, code: str, path: Path, sentence: str) -> None:
+        self.problems.append(Problem(code, path, sentence))
+
+    def _check_words(self) -> None:
+        entry = self.entry
+        if not _ID.fullmatch(entry.id):
+            self._blame("entry-id", ("id",), "An id is made of letters, digits, dots, dashes and underscores.")
+        for name in ("vendor", "product"):
+            if not getattr(entry, name):
+                self._blame("entry-empty", (name,), f"There must be a {name}.")
+        if entry.default_severity:
+            self._check_choice("entry-severity", ("default_severity",), entry.default_severity, SEVERITIES)
+        self._check_choice("entry-format", ("format",), entry.format, BODY_FORMATS)
+        for number, time in enumerate(entry.time):
+            self._check_choice("entry-format", ("time", number, "format"), time.format, TIME_FORMATS)
+        for number, decode in enumerate(entry.decode):
+            self._check_choice("entry-format", ("decode", number, "what"), decode.what, DECODINGS)
+
+    def _check_choice(self, code: str, path: Path, word: str, choices: Any) -> bool:
+        if word in choices:
+            return True
+        self._blame(code, path, f"{word!r} is none of {', '.join(choices)}.")
+        return False
+
+    def _ways(self) -> tuple[Conditions, ...]:
+        when = self.entry.when
+        if isinstance(when, When):
+            return (self._conditions(when, ("when",)),)
+        if not when:
+            self._blame("entry-evidence", ("when",), "It must say how requests are told.")
+        return tuple(self._conditions(way, ("when", number)) for number, way in enumerate(when))
+
+    def _conditions(self, when: When, home: Path) -> Conditions:
+        if not (when.headers or when.any_header or when.query or when.body_keys or when.body):
+            self._blame("entry-evidence", home, "One of headers, any_header, query, body_keys and body is needed.")
+        headers = []
+        for name, pattern in when.headers.items():
+            path = (*home, "headers", name)
+            if not HEADER_NAME.fullmatch(name):
+                self.problems.append(Problem("entry-header", path, _NO_HEADER, about_name=True))
+                continue
+            headers.append((name.lower().encode(), self._value(pattern, path)))
+        for number, name in enumerate(when.any_header):
+            if not HEADER_NAME.fullmatch(name):
+                self._blame("entry-header", (*home, "any_header", number), _NO_HEADER)
+        return Conditions(
+            headers=tuple(sorted(headers, key=lambda header: header[0])),
+            any_header=frozenset(name.lower().encode() for name in when.any_header),
+            parameters=tuple(
+                (name, self._value(pattern, (*home, "query", name))) for name, pattern in sorted(when.query.items())
+            ),
+            content_type=when.content_type.lower(),
+            path=self._regex(when.path, (*home, "path")) if when.path else None,
+            body_keys=frozenset(when.body_keys),
+            query=self._query(when.body, (*home, "body")) if when.body else None,
+        )
+
+    def _value(self, pattern: str, path: Path) -> LinearRegex | None:
+        return None if pattern == "*" else self._regex(pattern, path)
+
+    def _regex(self, pattern: str, path: Path) -> LinearRegex | None:
+        try:
+            return LinearRegex(pattern)
+        except ValueError as error:
+            self._blame("entry-regex", path, str(error))
+            return None
+
+    def _query(self, text: str, path: Path) -> Query | None:
+        try:
+            return parse(text)
+        except QueryError as error:
+            where = line_and_column(text, error.column)
+            self.problems.append(Problem("entry-query", path, error.problem, *where))
+            return None
+
+    def _place(self, text: str, path: Path) -> Place | None:
+        return self._read(Place, text, path)
+
+    def _text(self, text: str, path: Path) -> Text | None:
+        return self._read(Text, text, path)
+
+    def _services(self) -> tuple[Text, ...]:
+        service = self.entry.service
+        if isinstance(service, tuple):
+            return self._texts(service, "service")
+        text = self._text(service, ("service",)) if service else None
+        return () if text is None else (text,)
+
+    def _texts(self, texts: tuple[str, ...], name: str) -> tuple[Text, ...]:
+        read = (self._text(text, (name, number)) for number, text in enumerate(texts))
+        return tuple(text for text in read if text is not None)
+
+    def _pointer(self, text: str, path: Path) -> tuple[str, ...]:
+        return self._read(parse_pointer, text, path) or ()
+
+    def _read(self, reader: Callable[[str], T], text: str, path: Path) -> T | None:
+        try:
+            return reader(text)
+        except PlaceError as error:
+            self.problems.append(Problem("entry-place", path, str(error), *line_and_column(text, error.column)))
+            return None
+
+    def _severity_map(self, words: dict[str, str], number: int) -> SeverityMap | None:
+        paths = [(("severity", number, "map", word), name) for word, name in words.items()]
+        known = [self._check_choice("entry-severity", path, name, SEVERITIES) for path, name in paths]
+        return SeverityMap(words) if all(known) else None

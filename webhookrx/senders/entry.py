@@ -1,0 +1,140 @@
+"""
+What the data file of a kind of sender holds, as types: how its requests are told, and where in them things are.
+
+The I{object} of a request is what requests are told by: the body when that is one JSON object; its first object when it
+holds several (an array, lines of JSON, JSON documents one after another); the fields of a form; the first frame.
+
+The I{event} is the same, except that with C{events} it is the first object of the array that C{events} points to.
+
+A I{place} is text that says where to look:
+
+  - C{/a/0/b}: a JSON pointer (RFC 6901) into the event, and when that yields nothing, into the whole body; C{*} stands
+    for every element of an array; the first that yields something counts, of severities the highest
+  - C{header:NAME}: the first value of a request header
+  - C{query:NAME}: the first value of a query parameter
+  - C{path}: the path of the request
+
+Text, numbers and C{true}/C{false} yield something; blank text, C{null}, arrays and objects do not. White space around
+a text is taken off.
+
+A I{text} is a place, or plain text with places in braces: C{{header:x-github-event}.{/action} {/repository/full_name}}.
+A piece that yields nothing is left out, with the white space and punctuation before it. A text with places yields
+something when one of them does. C{{{} and C{}}} stand for braces.
+
+The fields of a form are text, or arrays of text where a name is repeated. A frame of logplex has the members
+C{priority}, C{facility} (numbers), C{severity} (a severity name), C{timestamp}, C{hostname}, C{app_name}, C{procid},
+C{msgid} and C{message}, as far as they are not C{-}.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+BODY_FORMATS: Final = ("json", "ndjson", "json-stream", "form", "logplex", "text")
+TIME_FORMATS: Final = ("rfc3339", "unix", "unix-ms", "unix-us", "unix-ns", "rfc2822", "auto")
+DECODINGS: Final = ("json", "base64", "base64+json")
+SEVERITIES: Final = {
+    "trace": (1, "TRACE"),
+    "debug": (5, "DEBUG"),
+    "info": (9, "INFO"),
+    "notice": (10, "INFO2"),
+    "warn": (13, "WARN"),
+    "error": (17, "ERROR"),
+    "critical": (21, "FATAL"),
+    "alert": (22, "FATAL2"),
+    "emergency": (24, "FATAL4"),
+}
+"""Name in data files to C{severity_number} and the short name of the OpenTelemetry log data model."""
+
+
+class _Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """All types of the file: nothing in it is ignored."""
+
+
+class When(_Base, frozen=True):
+    """How requests of the sender are told: all that is named must hold. At least one of C{headers}, C{any_header},
+    C{query}, C{body_keys} and C{body} is needed."""
+
+    headers: Annotated[
+        dict[str, str],
+        Meta(description="Header name to `*` (it is there) or a regular expression that its value must contain."),
+    ] = {}
+    any_header: Annotated[
+        tuple[str, ...], Meta(description="Names of headers of which at least one must be there.")
+    ] = ()
+    query: Annotated[
+        dict[str, str],
+        Meta(description="Name of a query parameter to `*` (it is there) or a regular expression for its value."),
+    ] = {}
+    content_type: Annotated[str, Meta(description="The media type without parameters, such as `text/plain`.")] = ""
+    path: Annotated[str, Meta(description="A regular expression that the path must contain.")] = ""
+    body_keys: Annotated[tuple[str, ...], Meta(description="Members that the object must have.")] = ()
+    body: Annotated[
+        str, Meta(description="A query on the members of the object, such as `cloudEventsVersion EXISTS`.")
+    ] = ""
+
+
+class Decode(_Base, frozen=True):
+    """A text inside the body that holds something structured, to be put in its place."""
+
+    at: Annotated[str, Meta(description="Where: a JSON pointer into the body, `*` for all elements.")]
+    what: Annotated[str, Meta(description="`json`, `base64` (text), or `base64+json`.")] = "json"
+
+
+class Time(_Base, frozen=True):
+    """Where a time is."""
+
+    at: Annotated[str, Meta(description="A place.")]
+    format: Annotated[str, Meta(description="One of `" + "`, `".join(TIME_FORMATS) + "`.")] = "auto"
+
+
+class Severity(_Base, frozen=True):
+    """Where a severity is, and what its words mean."""
+
+    at: Annotated[str, Meta(description="A place.")]
+    map: Annotated[
+        dict[str, str],
+        Meta(
+            description="Value, or glob such as `f*`, to a severity name; case makes no difference; first match wins. "
+            "What it does not name is read as words usually are: `error`, `warning`, `crit`, …."
+        ),
+    ] = {}
+
+
+class Entry(_Base, frozen=True):
+    """One kind of sender."""
+
+    id: Annotated[str, Meta(description="Its name, unique among all entries: `vendor-product`.")]
+    vendor: Annotated[str, Meta(description="Becomes `meta.vendor`.")]
+    product: Annotated[str, Meta(description="Becomes `meta.product`.")]
+    when: Annotated[
+        When | tuple[When, ...],
+        Meta(description="How its requests are told; of several ways, one is enough."),
+    ]
+    service: Annotated[
+        str | tuple[str, ...],
+        Meta(description="Becomes `meta.service`: a text; of several, the first that yields something."),
+    ] = ""
+    description: Annotated[str, Meta(description="One line for people.")] = ""
+    source: Annotated[str, Meta(description="Where the facts come from: the address of a public page.")] = ""
+    priority: Annotated[int, Meta(description="Of several entries that match, the highest wins.")] = 0
+    format: Annotated[str, Meta(description="What the body is: one of `" + "`, `".join(BODY_FORMATS) + "`.")] = "json"
+    decode: Annotated[tuple[Decode, ...], Meta(description="Texts in the body that are structured themselves.")] = ()
+    events: Annotated[str, Meta(description="A JSON pointer to the array of events in the body.")] = ""
+    time: Annotated[tuple[Time, ...], Meta(description="Where the time is; the first that can be read counts.")] = ()
+    message: Annotated[tuple[str, ...], Meta(description="Texts; the first that yields something counts.")] = ()
+    severity: Annotated[tuple[Severity, ...], Meta(description="Where the severity is; the first that is known.")] = ()
+    default_severity: Annotated[str, Meta(description="The severity when nothing above says one.")] = ""
+    host: Annotated[tuple[str, ...], Meta(description="Texts; where the host is, if no path group has set it.")] = ()
+    samples: Annotated[
+        tuple[str, ...],
+        Meta(description="Files with recorded requests, relative to this one; each must hit this entry."),
+    ] = ()
+
+    @property
+    def ways(self) -> tuple[When, ...]:
+        """The ways in which its requests are told, in the order of the file."""
+        return self.when if isinstance(self.when, tuple) else (self.when,)

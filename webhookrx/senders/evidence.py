@@ -1,0 +1,118 @@
+"""
+What is known of a request when it is asked who sent it. Whatever costs something is looked at when it is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from webhookrx.message.message import Value
+from webhookrx.request.received import Head, HeaderLines
+from webhookrx.senders.bodies import MAX_FIRST, first_element, first_object, form_fields
+
+_NAMES: Final = re.compile(rb"\r\n([^:\r\n]+):")
+_LINE_ENDS: Final = re.compile(rb"[\r\n]")
+
+_UNSEEN: Final = object()
+
+
+class Evidence:
+    """
+    A request, as the classifier and the data files of senders look at it.
+
+    @ivar query: as L{webhookrx.request.query.parse_query} returns it.
+    @ivar body: unpacked.
+    @ivar text: the body as text.
+    @ivar decoded: what the body is as strict JSON; L{webhookrx.message.fields.MISSING} when it is none. Single values
+        make no difference, so that it may be C{MISSING} for one as well.
+    """
+
+    __slots__ = ("_block", "_form", "_lower", "_object", "body", "decoded", "head", "query", "text", "unpacked")
+
+    def __init__(
+        self, head: Head, query: Mapping[str, str | list[str]], body: bytes, text: str, decoded: Value | Any
+    ) -> None:
+        self.head = head
+        self.query = query
+        self.body = body
+        self.text = text
+        self.decoded = decoded
+        self._form: Any = _UNSEEN
+        self._lower: bytes | None = None
+        self._object: Any = decoded if type(decoded) is dict else _UNSEEN
+        self.unpacked: tuple[object, object] | None = None
+        """What L{webhookrx.senders.unpacking} has made of the body last, and for whom."""
+
+    @property
+    def object(self) -> dict[str, Value] | None:
+        """The object that requests are told by, see C{entry}; None when there is none. It is not to be changed."""
+        found: dict[str, Value] | None = self._object
+        if found is _UNSEEN:
+            found = self._object = self._find_object()
+        return found
+
+    @property
+    def form(self) -> dict[str, Value] | None:
+        """The fields of a form; None when the body is none. It is not to be changed."""
+        found: dict[str, Value] | None = self._form
+        if found is _UNSEEN:
+            found = self._form = form_fields(self.body, self.media_type)
+        return found
+
+    def header_names(self, search: Callable[[bytes], list[bytes]] = _NAMES.findall) -> list[bytes]:
+        """
+        Return the names of header lines, in lower case, in order.
+
+        @param search: finds those that are wanted, see L{webhookrx.senders.header_search}; all of them without it.
+        """
+        return search(self._lower or self._lower_block())
+
+    def header_value(self, name: bytes) -> bytes | None:
+        """
+        Return the first value of a header, without white space around it; None when there is none.
+
+        @param name: in lower case.
+        """
+        lower = self._lower or self._lower_block()
+        start = lower.find(b"\r\n" + name + b":")
+        if start < 0:
+            return None
+        start += len(name) + 3
+        end = lower.find(b"\r\n", start)
+        return self._block[start : end if end >= 0 else None].strip()
+
+    def header(self, name: bytes) -> str | None:
+        """Return the same as text: UTF-8 as senders mean it, else each byte for itself (RFC 9110 section 5.5)."""
+        value = self.header_value(name)
+        if value is None:
+            return None
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value.decode("latin-1")
+
+    @property
+    def media_type(self) -> str:
+        """The media type, in lower case and without parameters; empty when none is given."""
+        value = self.header_value(b"content-type")
+        return "" if value is None else value.partition(b";")[0].strip().lower().decode("latin-1")
+
+    def _lower_block(self) -> bytes:
+        lines = self.head.headers
+        if isinstance(lines, HeaderLines):
+            block = lines.block
+        else:
+            # Whoever made these lines may have put anything into them.
+            pairs = (_LINE_ENDS.sub(b" ", name) + b":" + _LINE_ENDS.sub(b" ", value) for name, value in lines)
+            block = b"\r\n" + b"\r\n".join(pairs) + b"\r\n"
+        self._block = block
+        self._lower = block.lower()
+        return self._lower
+
+    def _find_object(self) -> dict[str, Value] | None:
+        if type(self.decoded) is list:
+            return first_element(self.decoded)
+        first = first_object(self.body, self.text, self.media_type)
+        return self.form if first is None and len(self.body) <= MAX_FIRST else first

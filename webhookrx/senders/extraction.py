@@ -1,0 +1,115 @@
+"""
+What a known sender's entry takes from its requests: time, message, severity, host, and a structured body.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from webhookrx.message.message import Value
+from webhookrx.senders.classifier import MAX_NAME
+from webhookrx.senders.compiled import CompiledEntry
+from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.places import Scope
+from webhookrx.senders.severities import Known
+from webhookrx.senders.texts import first_text
+from webhookrx.senders.unpacking import Unpacked, unpack
+
+
+class Extracted(msgspec.Struct, frozen=True, gc=False):
+    """
+    What was taken from a request.
+
+    @ivar body: the new C{log.body}, see L{extract}.
+    @ivar time_unix_nano: None when there is none that could be read.
+    @ivar severity: C{severity_number} and C{severity_text}.
+    @ivar host: at most L{MAX_NAME} characters.
+    @ivar taken: C{time}, C{message}, C{severity} and C{host}, each to where it came from, in the words of
+        the entry, such as C{/event/occurred_at}; C{default_severity} and C{text} for what is in the entry itself. What
+        was not found is not in it.
+    """
+
+    body: dict[str, Value]
+    time_unix_nano: int | None
+    severity: Known | None
+    message: str | None
+    host: str | None
+    taken: dict[str, str]
+
+
+def extract(entry: CompiledEntry, evidence: Evidence) -> Extracted:
+    """
+    Take from a request what its sender's entry says. It raises nothing, whatever the body is; what can't be read is
+    left out.
+
+    C{body} is
+
+      - for one object, or a form: the object, its decoded parts in their places, and C{message} unless it has a member
+        of that name
+      - for several events: C{events}, C{message}, and C{rest}, the text behind the events that is not one of them, if
+        any
+      - for anything else: C{message}, the text; with a message by the entry, that one, and C{text}
+
+    Where there is no message, there is no C{message} in it. The result shares parts with the evidence.
+    """
+    unpacked = unpack(entry, evidence)
+    scope = unpacked.scope(evidence)
+    taken: dict[str, str] = {}
+    moment = _time(entry, scope, taken)
+    severity = _severity(entry, scope, taken)
+    message = None
+    if (found := first_text(entry.messages, scope)) is not None:
+        message, taken["message"] = found
+    host = None
+    if (found := first_text(entry.hosts, scope)) is not None:
+        host, taken["host"] = found[0][:MAX_NAME].rstrip(), found[1]
+    return Extracted(_body(unpacked, message), moment, severity, message, host, taken)
+
+
+def _time(entry: CompiledEntry, scope: Scope, taken: dict[str, str]) -> int | None:
+    members = scope.members
+    for place, reader in entry.times:
+        if place.root is not None and place.root not in members:
+            continue
+        moment = place.first(scope, reader)
+        if moment is not None:
+            taken["time"] = place.text
+            return moment
+    return None
+
+
+def _severity(entry: CompiledEntry, scope: Scope, taken: dict[str, str]) -> Known | None:
+    members = scope.members
+    for place, meaning in entry.severities:
+        if place.root is not None and place.root not in members:
+            continue
+        # The first of several is as good as any, but the highest is what there is to know.
+        known = max(place.all(scope, meaning), default=None) if place.has_star else place.first(scope, meaning)
+        if known is not None:
+            taken["severity"] = place.text
+            return known
+    if entry.default_severity is not None:
+        taken["severity"] = "default_severity"
+    return entry.default_severity
+
+
+def _body(unpacked: Unpacked, message: str | None) -> dict[str, Value]:
+    whole: Any = unpacked.whole
+    if type(whole) is dict:
+        if message is None or isinstance(whole.get("message"), str):
+            return whole
+        # A member of that name that is no text is the sender's, and stays.
+        name = "message" if "message" not in whole else "message_text"
+        return whole if name in whole else {**whole, name: message}
+    if type(whole) is list:
+        body: dict[str, Value] = {"events": whole}
+        if unpacked.rest:
+            body["rest"] = unpacked.rest
+        if message is not None:
+            body["message"] = message
+        return body
+    if message is None or message == whole:
+        return {"message": whole}
+    return {"text": whole, "message": message}

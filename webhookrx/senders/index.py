@@ -1,0 +1,136 @@
+"""
+Which ways to tell a sender may hold for a request, found by the names of its headers, of its query parameters and of
+the members of its object.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from webhookrx.query.tree import And, Exists, Node, Or, Term
+from webhookrx.senders.conditions import Conditions
+
+_COMMON: Final = 1_000
+"""How many would have to have a name for it to be as bad a lead as those that requests of all kinds have."""
+
+_COMMON_HEADERS: Final = frozenset(
+    (b"accept", b"authorization", b"content-encoding", b"content-length", b"content-type", b"host", b"user-agent")
+)
+_COMMON_KEYS: Final = frozenset(("action", "data", "event", "id", "message", "name", "status", "time", "type")) | {
+    *("created", "created_at", "host", "labels", "level", "object", "payload", "project", "sender", "severity"),
+    *("source", "state", "subject", "text", "timestamp", "title", "updated_at", "url", "user", "version"),
+}
+
+Names: TypeAlias = frozenset[Any]
+"""Names of which one must be there."""
+
+
+class Index:
+    """
+    For each way, a header, parameter or member that must be there for it to hold, or a few of which one must. A header
+    is best, since a body may have to be taken apart; of several names the one that fewest ways have.
+
+    @param ways: those first that win over others. Their ranks are their places in it.
+    @ivar first_by_body: the lowest rank that is not found by a header.
+    """
+
+    def __init__(self, ways: Sequence[Conditions]) -> None:
+        self._by_header: dict[bytes, list[int]] = {}
+        self._by_parameter: dict[str, list[int]] = {}
+        self._by_key: dict[str, list[int]] = {}
+        self._others: list[int] = []
+        headers = _Costs(_COMMON_HEADERS, (name for way in ways for name in way.header_names))
+        keys = _Costs(_COMMON_KEYS, (name for way in ways for name in way.body_keys))
+        by_body = []
+        for rank, way in enumerate(ways):
+            header, key = headers.cheapest(_header_choices(way)), keys.cheapest(_key_choices(way, keys))
+            if header is not None and (key is None or headers.of(header) < _COMMON):
+                _add(self._by_header, header, rank)
+                continue
+            by_body.append(rank)
+            if key is not None:
+                _add(self._by_key, key, rank)
+            elif way.parameters:
+                _add(self._by_parameter, [way.parameters[0][0]], rank)
+            else:
+                self._others.append(rank)
+        self.first_by_body = by_body[0] if by_body else len(ways)
+
+    def by_headers(self, names: Iterable[bytes]) -> list[int]:
+        """Return the ranks of all that are found by the names of headers, lowest first; some may be in it twice."""
+        ranks: list[int] = []
+        for header in self._by_header.keys() & names:
+            ranks += self._by_header[header]
+        ranks.sort()
+        return ranks
+
+    def by_body(self, members: Mapping[str, Any] | None, query: Mapping[str, Any]) -> list[int]:
+        """
+        Return the ranks of all others that may hold, lowest first; some may be in it twice.
+
+        @param members: of the object; None when there is none. However many there are, no more are looked up than
+            there are names here.
+        @param query: the parameters.
+        """
+        ranks: list[int] = []
+        if members is not None:
+            for key in self._by_key.keys() & members.keys():
+                ranks += self._by_key[key]
+            ranks += self._others
+        for name in self._by_parameter.keys() & query.keys() if query else ():
+            ranks += self._by_parameter[name]
+        ranks.sort()
+        return ranks
+
+
+class _Costs:
+    """How many ways a name leads to."""
+
+    def __init__(self, common: Iterable[Any], used: Iterable[Any]) -> None:
+        self._uses = Counter(used)
+        self._uses.update(dict.fromkeys(common, _COMMON))
+
+    def of(self, names: Names) -> int:
+        """Return what it costs to go by a few names of which one must be there."""
+        return sum(self._uses[name] or 1 for name in names)
+
+    def cheapest(self, choices: Iterable[Names]) -> Names | None:
+        """Return the names that cost least; None when there is no choice."""
+        return min(choices, key=lambda names: (self.of(names), sorted(names)), default=None)
+
+
+def _add(found: dict[Any, list[int]], names: Iterable[Any], rank: int) -> None:
+    for name in names:
+        found.setdefault(name, []).append(rank)
+
+
+def _header_choices(way: Conditions) -> list[Names]:
+    choices = [frozenset({name}) for name, _ in way.headers]
+    return [*choices, way.any_header] if way.any_header else choices
+
+
+def _key_choices(way: Conditions, costs: _Costs) -> list[Names]:
+    choices: list[Names] = [frozenset({name}) for name in way.body_keys]
+    needed = None if way.query is None else _needed(way.query.tree, costs)
+    return choices if needed is None else [*choices, needed]
+
+
+def _needed(node: Node, costs: _Costs) -> Names | None:
+    """Return names of members of which an object must have one for a query to match it; None when there are none."""
+    match node:
+        case Term() if node.negated or node.path is None:
+            return None
+        case Term(path=path) | Exists(path=path) if path is not None:
+            # A name with dots is looked up as one, too.
+            return frozenset((path[0], ".".join(path)))
+        case And():
+            needed = [_needed(operand, costs) for operand in node.operands]
+            return costs.cheapest([names for names in needed if names is not None])
+        case Or():
+            alternatives = [_needed(operand, costs) for operand in node.operands]
+            if any(names is None for names in alternatives):
+                return None
+            return frozenset().union(*(names for names in alternatives if names is not None))
+    return None

@@ -1,0 +1,68 @@
+"""
+A request that was written to a file, as people record one: its head, a blank line, its body.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from webhookrx.errors import RequestRefused, WebhookrxError
+from webhookrx.request.query import parse_query
+from webhookrx.request.received import Head
+
+_REQUEST_LINE: Final = re.compile(rb"([A-Z]+) ([\x21-\x7e]+)(?: HTTP/[0-9.]+)?")
+_HEADER_LINE: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)")
+_BOM: Final = b"\xef\xbb\xbf"
+
+#: What a recording says of how its body came, while it holds the body itself.
+_OF_THE_WIRE: Final = frozenset((b"content-encoding", b"transfer-encoding", b"content-length"))
+
+
+class RecordingError(WebhookrxError, ValueError):
+    """What should be a recorded request is none; the text is one sentence."""
+
+
+def read_recorded(data: bytes) -> tuple[Head, dict[str, str | list[str]], bytes]:
+    """
+    Read a recorded request: a request line, which may be missing, header lines, a blank line, and the body to the end
+    of the file. Lines of the head end with LF or CRLF. What begins with C{{} or C{[} is a body alone.
+
+    The body is taken as it is: headers that say how it was packed for its way are left out.
+
+    @return: head, query and body.
+    @raise RecordingError: it is none.
+    """
+    if data.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
+        return _head(b"POST", b"/", []), {}, data
+    data = data.removeprefix(_BOM)
+    method, target = b"POST", b"/"
+    headers: list[tuple[bytes, bytes]] = []
+    position = number = 0
+    while True:
+        end = data.find(b"\n", position)
+        line = data[position : end if end >= 0 else None].removesuffix(b"\r")
+        position = end + 1 if end >= 0 else len(data)
+        number += 1
+        if not line:
+            break
+        if number == 1 and (request := _REQUEST_LINE.fullmatch(line)):
+            method, target = request.groups()
+        elif header := _HEADER_LINE.fullmatch(line):
+            headers.append((header[1].lower(), header[2].strip()))
+        else:
+            raise RecordingError(
+                f"Line {number} is no header such as 'Content-Type: application/json'. A recorded request is a request "
+                "line, headers, a blank line and the body; or a JSON body alone."
+            )
+    path, _, raw_query = target.partition(b"?")
+    try:
+        query = parse_query(raw_query)
+    except RequestRefused as refused:
+        raise RecordingError(f"The query in line 1 can't be read: {refused.detail}") from None
+    kept = [header for header in headers if header[0] not in _OF_THE_WIRE]
+    return _head(method, path, kept, raw_query), query, data[position:]
+
+
+def _head(method: bytes, path: bytes, headers: list[tuple[bytes, bytes]], query: bytes = b"") -> Head:
+    return Head(method, path, query, headers, "127.0.0.1", None, False)

@@ -1,0 +1,120 @@
+"""
+The known senders, and the format of their data files, as Markdown tables: C{python -m webhookrx.senders.tables}.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import inspect
+
+from webhookrx.markdown import table
+from webhookrx.senders.builtin import builtin_entries
+from webhookrx.senders.compiled import CODES, compile_entry
+from webhookrx.senders.conditions import Conditions
+from webhookrx.senders.entry import SEVERITIES, Decode, Entry, Severity, Time, When
+from webhookrx.senders.severities import USUAL_WORDS
+
+_PARTS: Final = (
+    (Entry, "A data file"),
+    (When, "`when`, and an element of it when it is a list"),
+    (Decode, "An element of `decode`"),
+    (Time, "An element of `time`"),
+    (Severity, "An element of `severity`"),
+)
+
+
+def sender_table() -> str:
+    """Return the table of the senders that come with the package, by id."""
+    rows = (
+        (
+            f"`{entry.id}`",
+            _linked(entry),
+            f"`{entry.vendor}`",
+            f"`{entry.product}`",
+            "; *or* ".join(map(_told_by, compile_entry(entry).ways)),
+        )
+        for entry in builtin_entries()
+    )
+    return table(("id", "requests", "`meta.vendor`", "`meta.product`", "told by"), rows)
+
+
+def entry_table() -> str:
+    """Return a table for each type of a data file, in the order of the file."""
+    return "\n".join(f"{title}:\n\n{_type_table(part)}" for part, title in _PARTS)
+
+
+def severity_table() -> str:
+    """Return the table of severities, lowest first, with the words that mean them without being in a map."""
+    rows = []
+    for name, known in SEVERITIES.items():
+        words = sorted(word for word, meaning in USUAL_WORDS.items() if meaning == known and word != name)
+        rows.append((f"`{name}`", str(known[0]), f"`{known[1]}`", ", ".join(f"`{word}`" for word in words)))
+    return table(("name", "`log.severity_number`", "`log.severity_text`", "also written as"), rows)
+
+
+def entry_code_table() -> str:
+    """Return the table of what can be wrong with a data file, besides what can be wrong with any file."""
+    return table(("code", "meaning"), ((f"`{code.word}`", code.meaning) for code in CODES))
+
+
+def _linked(entry: Entry) -> str:
+    return f"[{entry.description}]({entry.source})" if entry.source else entry.description
+
+
+def _told_by(when: Conditions) -> str:
+    parts = [
+        f"`{name.decode('ascii')}`" + (f" with `{value.pattern}`" if value else "") for name, value in when.headers
+    ]
+    if when.any_header:
+        parts.append(" or ".join(f"`{name.decode('ascii')}`" for name in sorted(when.any_header)))
+    parts += [
+        f"query parameter `{name}`" + (f" with `{value.pattern}`" if value else "") for name, value in when.parameters
+    ]
+    if when.content_type:
+        parts.append(f"`{when.content_type}`")
+    if when.path is not None:
+        parts.append(f"path `{when.path.pattern}`")
+    if when.body_keys:
+        parts.append(", ".join(f"`{name}`" for name in sorted(when.body_keys)))
+    if when.query is not None:
+        parts.append(f"`{when.query.text}`")
+    return "; ".join(parts)
+
+
+def _type_table(part: type[msgspec.Struct]) -> str:
+    info = inspect.type_info(part)
+    assert isinstance(info, inspect.StructType)
+    rows = []
+    for field in info.fields:
+        kind, description = field.type, ""
+        if isinstance(kind, inspect.Metadata):
+            description = (kind.extra_json_schema or {}).get("description", "")
+            kind = kind.type
+        rows.append((f"`{field.name}`", _kind(kind), "yes" if field.required else "", _default(field), description))
+    return table(("member", "what it is", "needed", "default", "meaning"), rows)
+
+
+def _kind(kind: Any) -> str:
+    if isinstance(kind, inspect.Metadata):
+        return _kind(kind.type)
+    if isinstance(kind, inspect.UnionType):
+        one, several = map(_kind, kind.types)
+        return f"{one.removesuffix(', see below')} or {several}"
+    if isinstance(kind, inspect.VarTupleType):
+        listed = _kind(kind.item_type)
+        return f"list of {listed}s" if listed == "text" else "list, see below"
+    if isinstance(kind, inspect.DictType):
+        return "texts by name"
+    if isinstance(kind, inspect.StructType):
+        return "mapping, see below"
+    return "number" if isinstance(kind, inspect.IntType) else "text"
+
+
+def _default(field: inspect.Field) -> str:
+    return f"`{field.default}`" if isinstance(field.default, str | int) and field.default != "" else ""
+
+
+if __name__ == "__main__":
+    print("\n".join((sender_table(), entry_table(), severity_table(), entry_code_table())), end="")

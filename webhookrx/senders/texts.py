@@ -1,0 +1,139 @@
+"""
+Texts made of what is in a request; C{entry} says how they are written.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import Final
+
+from webhookrx.senders.places import Place, PlaceError, Scope, text_of
+
+_PIECES: Final = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<place>[^{}]*)\}|(?P<plain>[^{}]+)|(?P<lone>[{}])")
+
+#: White space and punctuation, all of it, what opens something, and the rest.
+_BETWEEN: Final = string.whitespace + string.punctuation + "\u2013\u2014\u2026\u00b7\u00ab\u00bb\u201c\u201d"
+_OPENING: Final = "([{<\"'\u00ab\u201c"
+_CLOSINGS: Final = str.maketrans(_OPENING, ")]}>\"'\u00bb\u201d")
+_SEPARATING: Final = "".join(each for each in _BETWEEN if each not in _OPENING)
+
+
+class Text:
+    """
+    A text with places.
+
+    @ivar text: as it is written in the entry.
+    @ivar roots: the first steps of its places in the body.
+    """
+
+    __slots__ = ("_begin", "_pieces", "roots", "text")
+
+    def __init__(self, text: str) -> None:
+        """@raise PlaceError: braces or a place in it are not written as they should be."""
+        self.text = text
+        if text == "path" or text.startswith(("/", "header:", "query:")):
+            places, plain = [Place(text)], ["", ""]
+        else:
+            places, plain = _split(text)
+        self._begin = plain[0]
+        self._pieces = tuple(map(_Piece, places, plain, plain[1:]))
+        self.roots = frozenset(place.root for place in places if place.root is not None)
+
+    def render(self, scope: Scope) -> tuple[str, str] | None:
+        """
+        Return the text with everything in its place, and what it was taken from, such as C{/action, /repository/name};
+        None when it yields nothing.
+        """
+        pieces = self._pieces
+        if len(pieces) == 1 and not self._begin and not pieces[0].behind:
+            place = pieces[0].place
+            if place.root is not None and place.root not in scope.members:
+                return None
+            value = place.first(scope, text_of)
+            return None if value is None else (value, place.text)
+        if not pieces:
+            return (self._begin, "text") if self._begin else None
+        return self._join(scope)
+
+    def _join(self, scope: Scope) -> tuple[str, str] | None:
+        parts: list[str] = []
+        taken: list[str] = []
+        members, between, gap = scope.members, self._begin, False
+        last = self._pieces[-1]
+        for piece in self._pieces:
+            place = piece.place
+            value = None
+            if place.root is None or place.root in members:
+                value = place.first(scope, text_of)
+            if value is not None:
+                parts += (between.lstrip(_SEPARATING) if gap and not parts else between, value)
+                taken.append(place.text)
+                between, gap = piece.behind, False
+            elif piece.behind or piece is last:
+                words, between = piece.gap if between is piece.before else _without(between, piece.behind)
+                if words:
+                    parts.append(words)
+                gap = True
+        if not taken:
+            return None
+        parts.append(between.rstrip(_OPENING + string.whitespace) if gap else between)
+        return "".join(parts).strip(), ", ".join(taken)
+
+
+class _Piece:
+    """
+    A place in a text, with the plain texts before and behind it.
+
+    @ivar gap: what they come to when the place yields nothing.
+    """
+
+    __slots__ = ("before", "behind", "gap", "place")
+
+    def __init__(self, place: Place, before: str, behind: str) -> None:
+        self.place = place
+        self.before = before
+        self.behind = behind
+        self.gap = _without(before, behind)
+
+
+def _split(text: str) -> tuple[list[Place], list[str]]:
+    """Return the places in a text, and the plain texts before, between and behind them."""
+    places: list[Place] = []
+    plain = [""]
+    for found in _PIECES.finditer(text):
+        if found["lone"]:
+            raise PlaceError("A brace that stands for itself is written twice.", found.start() + 1)
+        if found["place"] is None:
+            plain[-1] += found["plain"] or found["brace"][0]
+            continue
+        try:
+            places.append(Place(found["place"]))
+        except PlaceError as error:
+            raise PlaceError(str(error), found.start() + 1 + error.column) from None
+        plain.append("")
+    return places, plain
+
+
+def _without(before: str, behind: str) -> tuple[str, str]:
+    """
+    Leave out a piece between two plain texts.
+
+    @return: what stays before it; and what comes before the next piece. A bracket that opens right before the piece
+        goes with the one that closes right behind it, or else stays for what comes next.
+    """
+    words = before.rstrip(_BETWEEN)
+    opening = before[len(before.rstrip(_OPENING)) :]
+    closing = opening[::-1].translate(_CLOSINGS)
+    if behind.startswith(closing):
+        return words, behind[len(closing) :]
+    return words, before[len(words) :] + behind.lstrip(_BETWEEN)
+
+
+def first_text(texts: tuple[Text, ...], scope: Scope) -> tuple[str, str] | None:
+    """Return the first of some texts that yields something, and what it was taken from."""
+    for text in texts:
+        rendered = text.render(scope)
+        if rendered is not None:
+            return rendered
+    return None
