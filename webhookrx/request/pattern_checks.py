@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import re2  # type: ignore[import-untyped]
 
@@ -25,17 +25,33 @@ _GROUP: Final = re.compile(
 )
 
 
+SYNTAX: Final = "syntax"
+REPEATED_GROUP: Final = "repeated-group"
+HARD_MACRO: Final = "hard-macro"
+NOT_LINEAR: Final = "not-linear"
+NO_SLASH: Final = "no-slash"
+INVISIBLE: Final = "invisible"
+HIDDEN: Final = "hidden"
+"""Kinds of problems."""
+
+
 @dataclass(frozen=True, slots=True)
 class PatternProblem:
     """
     One finding.
 
     @ivar index: of the pattern, from 0.
+    @ivar kind: L{SYNTAX} and so on.
     @ivar text: one sentence that quotes the pattern. It counts other patterns from 1, as people do.
     """
 
     index: int
+    kind: str
     text: str
+
+
+_Said: TypeAlias = tuple[str, str]
+"""The kind of a problem, and its sentence."""
 
 
 class PatternCheck(NamedTuple):
@@ -62,37 +78,41 @@ def check_patterns(patterns: Sequence[str]) -> PatternCheck:
         try:
             compiled = compile_pattern(pattern)
         except ValueError as error:
-            problems = [_repeated_group(pattern) or f"{_quoted(pattern)} does not compile: {error}."]
+            problems = [_repeated_group(pattern) or (SYNTAX, f"{_quoted(pattern)} does not compile: {error}.")]
         else:
             problems = _group_problems(pattern, compiled)
-        errors.extend(PatternProblem(index, text) for text in problems)
+        errors.extend(PatternProblem(index, *problem) for problem in problems)
         if not problems:
             usable[index] = compiled
-    warnings = [PatternProblem(index, text) for index, text in _Warnings(patterns, usable).in_order()]
+    warnings = [PatternProblem(index, *said) for index, said in _Warnings(patterns, usable).in_order()]
     return PatternCheck(tuple(errors), tuple(warnings))
 
 
-def _repeated_group(pattern: str) -> str | None:
+def _repeated_group(pattern: str) -> _Said | None:
     names = [found["name"] for found in _GROUP.finditer(pattern) if found["name"]]
     for name in names:
         if names.count(name) > 1:
-            return f"{_quoted(pattern)} has more than one group {_quoted(name)}; each group needs a name of its own."
+            text = f"{_quoted(pattern)} has more than one group {_quoted(name)}; each group needs a name of its own."
+            return REPEATED_GROUP, text
     return None
 
 
-def _group_problems(pattern: str, compiled: PathPattern) -> list[str]:
+def _group_problems(pattern: str, compiled: PathPattern) -> list[_Said]:
     # C{re} refuses a repeated name itself, and knows better what is a group.
     repeated = _repeated_group(pattern) if compiled.linear is not None else None
     problems = [] if repeated is None else [repeated]
     problems.extend(
-        f"{_quoted(pattern)} has a group {_quoted(name)}, which is a hard macro; only the receiver sets it."
+        (
+            HARD_MACRO,
+            f"{_quoted(pattern)} has a group {_quoted(name)}, which is a hard macro; only the receiver sets it.",
+        )
         for name, _ in compiled.groups
         if is_hard_macro(name)
     )
     names = [name for name, _ in compiled.groups]
     if repeated is None and len(set(names)) < len(names):
         name = next(name for name in names if names.count(name) > 1)
-        problems.append(f"{_quoted(pattern)} has more than one group that sets {_quoted(name)}.")
+        problems.append((REPEATED_GROUP, f"{_quoted(pattern)} has more than one group that sets {_quoted(name)}."))
     return problems
 
 
@@ -106,8 +126,8 @@ class _Warnings:
         self._index_of: dict[str, int] = {}
         self._universal: int | None = None
 
-    def in_order(self) -> list[tuple[int, str]]:
-        warnings: list[tuple[int, str]] = []
+    def in_order(self) -> list[tuple[int, _Said]]:
+        warnings: list[tuple[int, _Said]] = []
         for index, compiled in self._usable.items():
             pattern = self._patterns[index]
             parsed = _parsed(pattern)
@@ -115,25 +135,30 @@ class _Warnings:
                 self._runs_on_re(compiled),
                 self._never_matches(compiled, parsed) or self._hidden(index, compiled, parsed),
             )
-            warnings.extend((index, f"{_quoted(pattern)} {text}") for text in found if text)
+            warnings.extend((index, (said[0], f"{_quoted(pattern)} {said[1]}")) for said in found if said)
             self._index_of.setdefault(pattern, index)
             if self._universal is None and parsed is not None and parsed.is_universal():
                 self._universal = index
         return warnings
 
-    def _runs_on_re(self, compiled: PathPattern) -> str | None:
+    def _runs_on_re(self, compiled: PathPattern) -> _Said | None:
         if compiled.linear is not None:
             return None
-        return "can't run on RE2; it runs on the slower re, where a hostile path may take very long."
+        return NOT_LINEAR, "can't run on RE2; it runs on the slower re, where a hostile path may take very long."
 
-    def _never_matches(self, compiled: PathPattern, parsed: ParsedPattern | None) -> str | None:
+    def _never_matches(self, compiled: PathPattern, parsed: ParsedPattern | None) -> _Said | None:
         if compiled.linear is not None and not _may_begin_with_slash(compiled):
-            return "can never match: every path begins with '/'."
+            return NO_SLASH, "can never match: every path begins with '/'."
         if parsed is not None and parsed.asks_for_invisible():
-            return "can never match: a path holds visible ASCII characters only, the others come percent-encoded."
+            text = "can never match: a path holds visible ASCII characters only, the others come percent-encoded."
+            return INVISIBLE, text
         return None
 
-    def _hidden(self, index: int, compiled: PathPattern, parsed: ParsedPattern | None) -> str | None:
+    def _hidden(self, index: int, compiled: PathPattern, parsed: ParsedPattern | None) -> _Said | None:
+        text = self._hiding(index, compiled, parsed)
+        return None if text is None else (HIDDEN, text)
+
+    def _hiding(self, index: int, compiled: PathPattern, parsed: ParsedPattern | None) -> str | None:
         same = self._index_of.get(self._patterns[index])
         if same is not None:
             return f"is hidden by pattern {same + 1}, which is the same."

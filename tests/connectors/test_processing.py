@@ -1,0 +1,364 @@
+"""Tests for L{webhookrx.connectors.processing}."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.expressions.programs import ticking
+from webhookrx.connectors.passage import CLASSIFIED, DROPPED, PROBE, STEP_ERROR, UNKNOWN_SENDER
+from webhookrx.connectors.processing import Outcome, Processing
+from webhookrx.connectors.rule import Preprocessing, Regex, SetField, Step
+from webhookrx.connectors.step_problem import StepProblem
+from webhookrx.message.fields import MISSING
+from webhookrx.message.json_lines import encode_line
+from webhookrx.message.message import Message
+from webhookrx.request.payload import PayloadError, parse_strict_json
+from webhookrx.request.received import Head, HeaderLines
+from webhookrx.senders.classifier import Classifier
+from webhookrx.senders.entry import Entry, Severity, Time, When
+from webhookrx.senders.evidence import Evidence
+
+ACME = Entry(
+    id="acme-doors",
+    vendor="acme",
+    product="doors",
+    when=When(headers={"x-acme": "*"}),
+    service="{/kind}",
+    time=(Time("/at", "unix"),),
+    message=("{/kind} {/door}",),
+    severity=(Severity("/level"),),
+    host=("/door",),
+)
+BODIES = Entry(id="other-bodies", vendor="other", product="bodies", when=When(body_keys=("inner_key",)))
+
+OPENED = b'{"kind":"opened","door":"d1","at":1700000000,"level":"error"}'
+
+
+def make(*steps: Step, classify: bool = False, parse: bool = False) -> Processing:
+    """Return steps made ready, with a clock that stands still."""
+    preprocessing = Preprocessing(classify=classify, parse=parse, steps=steps)
+    return Processing(preprocessing, Classifier([ACME, BODIES]), clock=lambda: 0.0)
+
+
+def a_request(body: bytes = OPENED, *, acme: bool = True) -> tuple[dict[str, Any], Evidence]:
+    """Return the message that a request becomes, and what is known of the request."""
+    block = b"POST /events HTTP/1.1\r\nHost: r1\r\n" + (b"X-Acme: 1\r\n" if acme else b"") + b"\r\n"
+    head = Head(b"POST", b"/events", b"", HeaderLines(block), "192.0.2.1", 40000, True)
+    try:
+        decoded: Any = parse_strict_json(body)
+    except PayloadError:
+        decoded = MISSING
+    text = body.decode()
+    record: dict[str, Any] = {
+        "log": {
+            "body": decoded if isinstance(decoded, dict) else text,
+            "attributes": {},
+            "observed_time_unix_nano": 1,
+            "time_unix_nano": 0,
+            "severity_number": 0,
+            "severity_text": "",
+        },
+        "meta": {"host": {"name": "192.0.2.1"}, "id": "0001"},
+    }
+    return record, Evidence(head, {}, body, text, decoded)
+
+
+class RunTests(SynchronousTestCase):
+    """Tests for the way of a message through steps."""
+
+    def test_idle(self) -> None:
+        """Without steps there is nothing to do, and it is known before."""
+        processing = make()
+        self.assertTrue(processing.idle)
+        self.assertEqual(processing.run(*a_request()), Outcome(True))
+        self.assertFalse(make(Step(probe="a")).idle)
+        self.assertFalse(make(classify=True).idle)
+
+    def test_possible_marks(self) -> None:
+        """What its steps may leave is known before, each once."""
+        processing = make(
+            Step(probe="a"),
+            Step(select="log.body.x = 1", label="only"),
+            Step(unset="log.body.x", label="only"),
+            classify=True,
+            parse=True,
+        )
+        self.assertEqual(
+            processing.possible_marks,
+            (
+                *(UNKNOWN_SENDER, (STEP_ERROR, "classify"), (STEP_ERROR, "parse")),
+                *((PROBE, "a"), (STEP_ERROR, "1 probe"), (DROPPED, "only"), (STEP_ERROR, "only")),
+            ),
+        )
+        self.assertEqual(make().possible_marks, ())
+
+    def test_order(self) -> None:
+        """Steps are done in order, each to what those before have made of the message."""
+        processing = make(
+            Step(probe="first"),
+            Step(set=SetField("meta.a", "1")),
+            Step(set=SetField("meta.b", "2"), condition="meta.a = 1"),
+            Step(unset="meta.a"),
+            Step(set=SetField("meta.c", "3"), condition="meta.a = 1"),
+            Step(probe="last", condition="meta.b EXISTS"),
+        )
+        record, evidence = a_request()
+        outcome = processing.run(record, evidence)
+        self.assertEqual(outcome, Outcome(True, ((PROBE, "first"), (PROBE, "last"))))
+        self.assertEqual(record["meta"], {"host": {"name": "192.0.2.1"}, "id": "0001", "b": "2"})
+
+    def test_drop(self) -> None:
+        """A message that is dropped gets no further."""
+        processing = make(
+            Step(probe="before"), Step(select="log.body.kind = closed", label="closed only"), Step(probe="after")
+        )
+        self.assertEqual(processing.run(*a_request()), Outcome(False, ((PROBE, "before"), (DROPPED, "closed only"))))
+
+    def test_select_with_condition(self) -> None:
+        """Messages that the condition does not match are not selected from."""
+        processing = make(Step(select="log.body.door = d2", condition="log.body.kind = closed"))
+        self.assertEqual(processing.run(*a_request()), Outcome(True))
+
+    def test_failure(self) -> None:
+        """A step that fails is counted and named without anything of the message, which goes on as it was."""
+        processing = make(
+            Step(set=(SetField("meta.a", 1), SetField("log.body.kind.x", 1))),
+            Step(set=SetField("log.body.door.x", 1), label="second"),
+            Step(probe="after"),
+        )
+        record, evidence = a_request()
+        outcome = processing.run(record, evidence)
+        self.assertEqual(outcome.marks, ((STEP_ERROR, "1 set"), (STEP_ERROR, "second"), (PROBE, "after")))
+        self.assertTrue(outcome.kept)
+        self.assertEqual(
+            outcome.problem, "Step '1 set' failed: log.body.kind has no place for a field 'x': it is no object."
+        )
+        self.assertEqual(record, a_request()[0])
+
+    def test_very_long(self) -> None:
+        """After a second no other step is begun, the message goes on as it is, and that is counted once."""
+        steps = tuple(Step(probe=f"p{number}") for number in range(30))
+        processing = Processing(Preprocessing(steps=steps), None, clock=ticking(0.1))
+        record, evidence = a_request()
+        outcome = processing.run(record, evidence)
+        self.assertTrue(outcome.kept)
+        self.assertEqual([(PROBE, f"p{number}") for number in range(10)], list(outcome.marks[:-1]))
+        self.assertEqual((STEP_ERROR, "11 probe"), outcome.marks[-1])
+        self.assertIn("'11 probe' was not begun", outcome.problem)
+
+    def test_one_line(self) -> None:
+        """What the log says of a failure is one line that is not too long, whatever the rules quote in it."""
+        forged = "log.body.a\nb\u202e" + "c" * 10_000
+        for step in (
+            Step(set=SetField(forged + ".x.y", 1)),
+            Step(regex=Regex("(?P<a>.)", into=forged)),
+            Step(expression='log.body["a\nb"] = log.body["no\nline"];'),
+        ):
+            record, evidence = a_request()
+            record["log"]["body"] = {forged.removeprefix("log.body."): ""}
+            problem = make(step).run(record, evidence).problem
+            self.assertTrue(problem.isprintable(), problem)
+            self.assertLess(len(problem), 600)
+            self.assertIn("\\n", problem)
+
+    def test_failure_before_drop(self) -> None:
+        """The failure of a message that is dropped later is told too."""
+        processing = make(Step(set=SetField("log.body.kind.x", 1)), Step(select="log.body.no EXISTS"))
+        outcome = processing.run(*a_request())
+        self.assertEqual(outcome.marks, ((STEP_ERROR, "1 set"), (DROPPED, "2 select")))
+        self.assertIn("'1 set'", outcome.problem)
+
+    def test_expression_failure(self) -> None:
+        """Where an expression failed is told by line and column."""
+        processing = make(Step(expression="log.body.a = 1;\nlog.body.b = log.body.nothing;"))
+        record, evidence = a_request()
+        outcome = processing.run(record, evidence)
+        self.assertEqual(outcome.marks, ((STEP_ERROR, "1 expression"),))
+        self.assertRegex(outcome.problem, r"^Step '1 expression' failed at 2:\d+: .*\.$")
+        self.assertEqual(record, a_request()[0])
+
+    def test_unforeseen(self) -> None:
+        """Whatever goes wrong, nothing is raised, and only its kind is told."""
+
+        class Broken:
+            def classify(self, evidence: Evidence) -> None:
+                raise RuntimeError(evidence.text)
+
+        preprocessing = Preprocessing(classify=True, steps=(Step(probe="after"),))
+        outcome = Processing(preprocessing, Broken()).run(*a_request())  # type: ignore[arg-type]
+        self.assertEqual(outcome.marks, ((STEP_ERROR, "classify"), (PROBE, "after")))
+        self.assertEqual(outcome.problem, "Step 'classify' failed: RuntimeError.")
+
+    def test_bad_step(self) -> None:
+        """Steps that are wrong are refused when they are made ready."""
+        self.assertEqual(self.assertRaises(StepProblem, make, Step(select="=")).code, "bad-query")
+
+
+class ClassifyTests(SynchronousTestCase):
+    """Tests for Classify."""
+
+    def test_known(self) -> None:
+        """The message says who sent it, and why that is known; its body and host stay."""
+        record, evidence = a_request()
+        before = a_request()[0]
+        outcome = make(classify=True).run(record, evidence)
+        self.assertEqual(outcome, Outcome(True, ((CLASSIFIED, "acme-doors"),)))
+        meta = record["meta"]
+        self.assertEqual((meta["vendor"], meta["product"], meta["service"]), ("acme", "doors", "opened"))
+        self.assertEqual((meta["classify"]["rule"], meta["classify"]["confidence"]), ("acme-doors", "high"))
+        self.assertTrue(meta["classify"]["why"])
+        self.assertEqual(record["log"], before["log"])
+        self.assertEqual(meta["host"], before["meta"]["host"])
+
+    def test_unknown(self) -> None:
+        """What nobody is known to send stays as it is, and is counted; Parse leaves it alone."""
+        record, evidence = a_request(acme=False)
+        outcome = make(classify=True, parse=True).run(record, evidence)
+        self.assertEqual(outcome, Outcome(True, (UNKNOWN_SENDER,)))
+        self.assertEqual(record, a_request(acme=False)[0])
+
+    def test_step(self) -> None:
+        """As a step it goes by what steps before have made of the body, text that is JSON included."""
+        for before in (
+            Step(expression="log.body = log.body.payload;"),
+            Step(set=SetField("log.body", {"inner_key": 1})),
+            Step(regex=Regex("(?P<inner_key>a)", field="meta.host.name", into="log.body")),
+        ):
+            body = b'{"payload":"{\\"inner_key\\": [1]}"}'
+            processing = make(Step(set=SetField("meta.host.name", "a")), before, Step(classify=True), classify=True)
+            outcome = processing.run(*a_request(body, acme=False))
+            self.assertEqual(outcome.marks, (UNKNOWN_SENDER, (CLASSIFIED, "other-bodies")), before)
+
+    def test_same_text(self) -> None:
+        """A text that no step has changed is still the request's body, also when it is an array."""
+        processing = make(Step(set=SetField("meta.a", 1)), Step(classify=True))
+        outcome = processing.run(*a_request(b'[{"inner_key":1}]', acme=False))
+        self.assertEqual(outcome.marks, ((CLASSIFIED, "other-bodies"),))
+
+    def test_plain_text(self) -> None:
+        """A body that a step has made plain text is none that holds members."""
+        processing = make(Step(set=SetField("log.body", "inner_key")), Step(classify=True))
+        outcome = processing.run(*a_request(acme=False))
+        self.assertEqual(outcome, Outcome(True, (UNKNOWN_SENDER,)))
+
+    def test_second(self) -> None:
+        """A second Classify that finds nobody leaves what the first has found."""
+        processing = make(Step(unset="log.body"), Step(classify=True), Step(classify=True), classify=True)
+        record, evidence = a_request(b'{"inner_key":1}', acme=False)
+        outcome = processing.run(record, evidence)
+        self.assertEqual(outcome.marks, ((CLASSIFIED, "other-bodies"), UNKNOWN_SENDER, UNKNOWN_SENDER))
+        self.assertEqual(record["meta"]["vendor"], "other")
+
+
+class ParseTests(SynchronousTestCase):
+    """Tests for Parse."""
+
+    def test_takes(self) -> None:
+        """Time, severity, host and the structured body come from where the sender's entry says."""
+        record, evidence = a_request()
+        outcome = make(classify=True, parse=True).run(record, evidence)
+        self.assertEqual(outcome, Outcome(True, ((CLASSIFIED, "acme-doors"),)))
+        log = record["log"]
+        self.assertEqual(log["time_unix_nano"], 1_700_000_000 * 10**9)
+        self.assertEqual((log["severity_number"], log["severity_text"]), (17, "ERROR"))
+        self.assertEqual(log["body"], {**msgspec.json.decode(OPENED), "message": "opened d1"})
+        self.assertEqual(record["meta"]["host"], {"name": "d1"})
+        self.assertEqual(log["observed_time_unix_nano"], 1)
+
+    def test_host_of_path(self) -> None:
+        """The host that the path has set stays."""
+        record, evidence = a_request()
+        make(classify=True, parse=True).run(record, evidence, host_is_set=True)
+        self.assertEqual(record["meta"]["host"], {"name": "192.0.2.1"})
+
+    def test_nothing_there(self) -> None:
+        """What the entry finds nowhere stays as it was."""
+        record, evidence = a_request(b'{"x":1}')
+        make(classify=True, parse=True).run(record, evidence)
+        before = a_request()[0]
+        before["log"]["body"] = {"x": 1}
+        record["meta"] = before["meta"]
+        self.assertEqual(record, before)
+
+    def test_changed_body(self) -> None:
+        """As a step it goes by what the body is by then."""
+        processing = make(Step(set=SetField("log.body.level", "debug")), Step(parse=True), classify=True)
+        record, evidence = a_request()
+        processing.run(record, evidence)
+        self.assertEqual(record["log"]["severity_number"], 5)
+
+    def test_twice(self) -> None:
+        """Done twice it finds the same."""
+        record, evidence = a_request()
+        make(Step(parse=True), classify=True, parse=True).run(record, evidence)
+        again, evidence = a_request()
+        make(classify=True, parse=True).run(again, evidence)
+        self.assertEqual(record, again)
+
+    def test_failure(self) -> None:
+        """A message that steps have bent out of shape stays as it is, and is counted."""
+        processing = make(Step(set=SetField("meta.host", "x")), Step(parse=True), classify=True)
+        record, evidence = a_request()
+        outcome = processing.run(record, evidence)
+        self.assertEqual(outcome.marks, ((CLASSIFIED, "acme-doors"), (STEP_ERROR, "2 parse")))
+        self.assertEqual(record["log"], a_request()[0]["log"])
+
+
+#: One of each kind, several of them bound to fail on some bodies.
+ALL_KINDS = (
+    Step(probe="start", condition="@ANY =~ ^a"),
+    Step(set=(SetField("log.body.a", {"b": [1]}), SetField("log.body.a.b.0", 2), SetField("log.body.kind.x", 1))),
+    Step(regex=Regex("(?P<first>.)(?P<rest>.*)", into="log.body.found")),
+    Step(expression="log.body.kind = lower(log.body.kind); log.attributes.n = log.body.n + 1;"),
+    Step(unset=("log.body.a.b", "log.body.0")),
+    Step(classify=True),
+    Step(parse=True),
+    Step(set=SetField("log.attributes.host", "x"), condition="NOT log.body.door EXISTS"),
+    Step(select="log.body.door !~ z", condition="log.body.door EXISTS"),
+)
+
+_NAMES = st.sampled_from(["kind", "door", "at", "level", "inner_key", "a", "b", "n", "0", "found"])
+_BODIES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=6),
+    max_leaves=12,
+).map(json.dumps) | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+class OutcomeTests(SynchronousTestCase):
+    """Tests for what becomes of messages in the end."""
+
+    @settings(deadline=None, derandomize=True, max_examples=300)
+    @given(_BODIES, st.booleans())
+    def test_any_body(self, body: str, acme: bool) -> None:
+        """Whatever is sent, nothing is raised, what is counted was foreseen, and the message can be written."""
+        processing = make(*ALL_KINDS, classify=True, parse=True)
+        record, evidence = a_request(body.encode(), acme=acme)
+        outcome = processing.run(record, evidence)
+        foreseen = {*processing.possible_marks, (CLASSIFIED, "acme-doors"), (CLASSIFIED, "other-bodies")}
+        self.assertEqual(set(outcome.marks) - foreseen, set())
+        failed = any(kind == STEP_ERROR for kind, _ in outcome.marks)
+        self.assertEqual(bool(outcome.problem), failed)
+        self.assertNotRegex(outcome.problem, r"failed: [A-Z]\w+\.$", "a failure that nobody foresaw")
+        self.assertEqual(record["meta"]["id"], "0001")
+        self.assertEqual(len(encode_line(Message(record, 1)).splitlines()), 1)
+
+    def test_line(self) -> None:
+        """What steps leave behind can be written as a line of JSON."""
+        processing = make(
+            Step(set=(SetField("log.severity_number", 13), SetField("meta.openobserve", {"stream": [1.5, None]}))),
+            classify=True,
+            parse=True,
+        )
+        record, evidence = a_request()
+        processing.run(record, evidence)
+        line = encode_line(Message(record, 1))
+        decoded = msgspec.json.decode(line)
+        self.assertEqual(list(decoded), ["log", "meta"])
+        self.assertEqual(decoded["meta"]["openobserve"], {"stream": [1.5, None]})

@@ -1,0 +1,1 @@
+"""The router form: connectors from connector rules."""

@@ -1,0 +1,133 @@
+"""
+What the preprocessing of a connector does to each message.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from webhookrx.connectors.passage import DROPPED, STEP_ERROR, UNKNOWN_SENDER, Mark, Passage
+from webhookrx.connectors.rule import Preprocessing
+from webhookrx.connectors.sender_steps import classify, parse
+from webhookrx.connectors.steps import Clock, CompiledStep, compile_step
+from webhookrx.expressions import ExpressionError
+from webhookrx.linear_regex import RegexTooCostly
+from webhookrx.message.escapes import TEXT_ESCAPES, escape
+from webhookrx.message.fields import FieldError
+from webhookrx.query import QueryTooCostly
+
+if TYPE_CHECKING:
+    from webhookrx.senders.classifier import Classifier
+    from webhookrx.senders.evidence import Evidence
+
+__all__ = ["Mark", "Outcome", "Processing"]
+
+
+class Outcome(msgspec.Struct, frozen=True, gc=False):
+    """
+    How it went with one message.
+
+    @ivar kept: False when a step has dropped it.
+    @ivar marks: what is to be counted, in order: a kind and a name. The kinds are those of
+        L{webhookrx.connectors.passage}.
+    @ivar problem: the first step that failed, and why, in one sentence without anything of the message; empty when
+        none has.
+    """
+
+    kept: bool
+    marks: tuple[Mark, ...] = ()
+    problem: str = ""
+
+
+_UNTOUCHED: Final = Outcome(True)
+
+_LONGEST: Final = 1.0
+"""Seconds after which no other step is begun: with very many of them nobody else would be served."""
+
+
+_LONGEST_PROBLEM: Final = 500
+"""Characters."""
+
+
+class Processing:
+    """
+    The steps of one connector, ready to run: Classify, Parse, then the others in their order.
+
+    @ivar idle: there are none, so that nobody needs to call L{run}.
+    @ivar possible_marks: all marks that its steps may leave, but for those of senders that are known, in order.
+    @raise webhookrx.connectors.step_problem.StepProblem: a step is wrong.
+    """
+
+    __slots__ = ("_classifier", "_clock", "_steps", "idle", "possible_marks")
+
+    def __init__(
+        self, preprocessing: Preprocessing, classifier: Classifier | None, clock: Clock = time.perf_counter
+    ) -> None:
+        """
+        @param classifier: knows the senders; None is enough when C{preprocessing.classifies} is false.
+        @param clock: what bounds the time of expressions, and of all steps together.
+        """
+        steps = []
+        if preprocessing.classify:
+            steps.append(CompiledStep("classify", "classify", UNKNOWN_SENDER, None, classify))
+        if preprocessing.parse:
+            steps.append(CompiledStep("parse", "parse", None, None, parse))
+        steps += [compile_step(step, number, clock) for number, step in enumerate(preprocessing.steps, start=1)]
+        self._steps = tuple((step.name, step.matches, step.act) for step in steps)
+        self._classifier = classifier
+        self._clock = clock
+        self.idle = not steps
+        marks = [mark for step in steps for mark in (step.mark, (STEP_ERROR, step.name)) if mark is not None]
+        self.possible_marks: tuple[Mark, ...] = tuple(dict.fromkeys(marks))
+
+    def run(self, record: dict[str, Any], evidence: Evidence, host_is_set: bool = False) -> Outcome:
+        """
+        Do all steps to a message. A step that fails leaves it as it was, and it goes on to the next. After a second it
+        goes on without the steps that are left; the first of those counts as failed. It never raises.
+
+        @param record: the message; it is changed in place, with all objects and arrays in it.
+        @param host_is_set: C{meta.host.name} is from the path, and no sender's entry changes it.
+        """
+        if not self._steps:
+            return _UNTOUCHED
+        passage = Passage(record, evidence, host_is_set, self._classifier)
+        marks: list[Mark] = []
+        problem = ""
+        clock = self._clock
+        end = clock() + _LONGEST
+        for name, matches, act in self._steps:
+            if clock() > end:
+                marks.append((STEP_ERROR, name))
+                problem = problem or f"Step {name!r} was not begun, since those before it took longer than a second."
+                break
+            try:
+                if matches is not None and not matches(record):
+                    continue
+                mark = act(passage)
+            except Exception as error:  # whatever a sender writes, its message goes on
+                marks.append((STEP_ERROR, name))
+                problem = problem or _one_line(_problem(name, error))
+                continue
+            if mark is not None:
+                marks.append(mark)
+                if mark[0] == DROPPED:
+                    return Outcome(False, tuple(marks), problem)
+        return Outcome(True, tuple(marks), problem) if marks else _UNTOUCHED
+
+
+def _one_line(problem: str) -> str:
+    """Return a sentence as one line of the log: it may quote the rules, whose author is not always the log's reader."""
+    shown = problem if len(problem) <= _LONGEST_PROBLEM else problem[: _LONGEST_PROBLEM - 1] + "…"
+    return escape(shown, TEXT_ESCAPES)
+
+
+def _problem(name: str, error: Exception) -> str:
+    """Say which step failed and why. Only errors of ours are known to quote nothing of a message."""
+    if isinstance(error, ExpressionError):
+        return f"Step {name!r} failed at {error.line}:{error.column}: {error.problem}"
+    if isinstance(error, (FieldError, QueryTooCostly, RegexTooCostly)):
+        return f"Step {name!r} failed: {error}"
+    return f"Step {name!r} failed: {type(error).__name__}."
