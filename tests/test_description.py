@@ -8,9 +8,15 @@ from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.interfaces import IAddress
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.operations.facts import make_facts
 from webhookrx import description
-from webhookrx.config.settings import TLS, Limits, Listener, Observer, Settings, Source
-from webhookrx.description import describe, too_few_files
+from webhookrx.config.settings import TLS, Connector, Limits, Listener, Observer, Settings, Source
+from webhookrx.connectors.rule import Preprocessing
+from webhookrx.description import cannot_listen, describe, difference, summary, too_few_files
+from webhookrx.errors import BAD_TOKEN
+from webhookrx.listening.listener_service import CannotListen
+from webhookrx.operations.counters import Counters
+from webhookrx.operations.facts import Level
 
 FIRST = Listener("8181", "tcp:8181")
 SECOND = Listener("unix:/run/x", "unix:/run/x", proxy_protocol=True)
@@ -57,6 +63,73 @@ class DescribeTests(SynchronousTestCase):
         for address, shown in addresses:
             (line,) = describe(make_settings(Source(listeners=(FIRST,))), {FIRST.inner: address})
             self.assertIn(f"Listening on {shown}", line)
+
+    def test_connector(self) -> None:
+        """A connector is called one; that no token is asked for goes without saying."""
+        connector = Connector("hooks", 8181, {}, Preprocessing())
+        (line,) = describe(
+            make_settings(Source("edge-1-hooks-in", "connector", ("/a",), listeners=(FIRST,), connector=connector)), {}
+        )
+        self.assertIn("for connector 'edge-1-hooks-in' at /a; observers", line)
+
+
+class DifferenceTests(SynchronousTestCase):
+    """What a reload says."""
+
+    def test_table(self) -> None:
+        """It says how many sources there are, and what has become of how many."""
+        a, b, c = (Source(name) for name in "abc")
+        other_b = Source("b", paths=("/b",))
+        for before, after, text in (
+            ((), (), "0 sources"),
+            ((a,), (a,), "1 sources (1 unchanged)"),
+            ((), (a,), "1 sources (1 added)"),
+            ((a,), (), "0 sources (1 removed)"),
+            ((a, b), (b, a), "2 sources (2 unchanged)"),
+            ((a,), (Source("a"),), "1 sources (1 unchanged)"),
+            ((a, b), (other_b, c), "2 sources (1 changed, 1 added, 1 removed)"),
+            ((a, b), (a, other_b, c), "3 sources (1 unchanged, 1 changed, 1 added)"),
+        ):
+            self.assertEqual(text, difference(make_settings(*before), make_settings(*after)))
+
+
+class CannotListenTests(SynchronousTestCase):
+    """What is said of a port that can't be opened."""
+
+    def test_rule(self) -> None:
+        """The rule that wants the port is named, with a code when somebody else has it; of a source it is as it was."""
+        connector = Connector("hooks", 8443, {}, Preprocessing())
+        ours = Source("edge-hooks", "connector", listeners=(Listener("8443", "tcp:8443"),), connector=connector)
+        settings = Settings((Source(listeners=(Listener("80", "tcp:80"),)), ours), ())
+        taken = CannotListen("Address already in use", "8443")
+        self.assertEqual(
+            'Address already in use: can\'t listen on 8443, which the rule "hooks" wants. [port-in-use]',
+            str(cannot_listen(taken, settings)),
+        )
+        refused = cannot_listen(CannotListen("Permission denied", "8443"), settings)
+        self.assertNotIn("[", str(refused))
+        of_source = CannotListen("Address already in use", "80")
+        self.assertIs(of_source, cannot_listen(of_source, settings))
+
+
+class SummaryTests(SynchronousTestCase):
+    """One line on how the service does."""
+
+    def test_counts(self) -> None:
+        """It has messages, refusals and what waits; and why a router is blocked."""
+        counters = Counters()
+        counters.sources["github"].messages = 3
+        counters.add("refused", BAD_TOKEN.word, "github")
+        facts = make_facts(queue_messages=Level(2, 100))
+        self.assertEqual("3 messages, 1 refused, 2 waiting", summary(counters, facts))
+        for blocked, text in (
+            (("f:1: error: a.",), "f:1: error: a."),
+            (("f:1: error: a.", "f:2: error: b.", "f:3: error: c."), "f:1: error: a. And 2 more."),
+        ):
+            self.assertEqual(
+                f"3 messages, 1 refused, 2 waiting; the router is blocked: {text}",
+                summary(counters, facts._replace(blocked=blocked)),
+            )
 
 
 class OpenFilesTests(SynchronousTestCase):

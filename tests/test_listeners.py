@@ -5,11 +5,17 @@ Tests for L{webhookrx.listeners}.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis.strategies import dictionaries, integers, lists, sampled_from
 from twisted.internet.address import IPv4Address
 from twisted.internet.error import CannotListenError
 from twisted.internet.testing import MemoryReactorClock, StringTransport
+from twisted.logger import formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Sender, Traffic, Transport, post
@@ -78,15 +84,15 @@ class ListenersTests(SynchronousTestCase):
         self.consumer = RecordingConsumer(self.reactor)
         self.listeners = Listeners(self.reactor, self.consumer, self.traffic, Limits())
 
-    def plan(self, *sources: Source, limits: Limits | None = None) -> Change:
+    def plan(self, *sources: Source, limits: Limits | None = None, held: Sequence[Listener] = ()) -> Change:
         """Prepare for these sources."""
         settings = Settings(sources, (), limits=limits or Limits())
         roots = build_roots(settings, self.consumer, self.traffic, lambda: Receipt(RECEIVED, "id"))
-        return self.listeners.plan([listener for listener, _ in by_listener(sources)], roots, settings.limits)
+        return self.listeners.plan([listener for listener, _ in by_listener(sources)], roots, settings.limits, held)
 
-    def change(self, *sources: Source, limits: Limits | None = None) -> None:
+    def change(self, *sources: Source, limits: Limits | None = None, held: Sequence[Listener] = ()) -> None:
         """Go by these sources."""
-        change = self.plan(*sources, limits=limits)
+        change = self.plan(*sources, limits=limits, held=held)
         change.open()
         self.listeners.commit(change)
 
@@ -139,6 +145,23 @@ class ListenersTests(SynchronousTestCase):
         self.assertEqual((403, "keep"), self.ask(sender, headers=b"Authorization: Bearer old\r\n"))
         sender.send(post(b"long", headers=b"Authorization: Bearer new\r\n"))
         self.assertEqual([413], sender.statuses())
+
+    @given(lists(dictionaries(integers(1, 4), sampled_from(("/a", "/b")), max_size=4), min_size=1, max_size=6))
+    @hypothesis_settings(deadline=None, derandomize=True, max_examples=60)
+    def test_any_changes(self, states: list[dict[int, str]]) -> None:
+        """After any changes the ports are open that are wanted; those that stayed kept sockets and connections."""
+        self.setUp()
+        senders: dict[int, Sender] = {}
+        for state in states:
+            before = dict(self.reactor.ports)
+            self.change(*(Source(f"s{port}", paths=(path,), listeners=(tcp(port),)) for port, path in state.items()))
+            self.assertEqual(set(state), set(self.reactor.ports))
+            senders = {port: senders.get(port) or self.connect(port) for port in state}
+            for port, path in state.items():
+                self.assertIs(before.get(port, self.reactor.ports[port]), self.reactor.ports[port])
+                other = "/a" if path == "/b" else "/b"
+                self.assertEqual((200, "keep"), self.ask(senders[port], path.encode()))
+                self.assertEqual((404, "keep"), self.ask(senders[port], other.encode()))
 
     def test_request_under_way(self) -> None:
         """A request goes on under the rules that it was admitted by."""
@@ -260,6 +283,65 @@ class ListenersTests(SynchronousTestCase):
         self.change(Source(listeners=(tcp(1),)))
         error = self.assertRaises(ConfigError, self.plan, Source(listeners=(tcp(1, TLS("/no/key", "/no/cert")),)))
         self.assertIn("/no/key", str(error))
+
+    def test_held(self) -> None:
+        """Certificates that are held stay in use when their files go or change; those of others are read anew."""
+        directory = self.mktemp()
+        os.makedirs(directory)
+        authority = Authority("Root")
+        tls = server_settings(directory, authority.issue("one"))
+        connector, source = tcp(1, tls), tcp(2, tls)
+        sources = (Source("c", listeners=(connector,)), Source("s", listeners=(source,)))
+        self.change(*sources)
+        creators = [each.creator for each in self.listeners]
+        self.assertIs(*creators)
+        authority.issue("renewed", not_after=datetime(2097, 1, 1, tzinfo=UTC)).write(directory, "server")
+        self.change(*sources, held=[connector])
+        first, second = (each.creator for each in self.listeners)
+        assert first is not None and second is not None
+        self.assertIs(creators[0], first)
+        self.assertGreater(first.ends, second.ends)
+        # The earliest of those in use, whichever listener has it.
+        for order in (sources, sources[::-1]):
+            self.change(*order, held=[connector])
+            self.assertEqual({tls.cert_file: second.ends}, self.listeners.certificates)
+        os.remove(tls.key_file)
+        self.change(sources[0], held=[connector])
+        self.assertIs(first, next(iter(self.listeners)).creator)
+        self.assertEqual({tls.cert_file: first.ends}, self.listeners.certificates)
+        self.assertRaises(ConfigError, self.plan, sources[0])
+
+    def test_held_and_not_open(self) -> None:
+        """One that is held, not open yet, and can't be without its files, is left out, and said; it opens with them."""
+        directory = self.mktemp()
+        os.makedirs(directory)
+        tls = server_settings(directory, Authority("Root").issue("one"))
+        os.rename(tls.key_file, f"{tls.key_file}.away")
+        events: list[Any] = []
+        globalLogPublisher.addObserver(events.append)
+        self.addCleanup(globalLogPublisher.removeObserver, events.append)
+        held, plain = tcp(1, tls), tcp(2)
+        source = Source(listeners=(held, plain))
+        self.change(source, held=[held, plain])
+        self.assertEqual([2], list(self.reactor.ports))
+        (line,) = map(formatEvent, events)
+        self.assertRegex(line, "Endpoint 1 stays closed: .*server-key.pem. does not exist")
+        os.rename(f"{tls.key_file}.away", tls.key_file)
+        self.change(source, held=[held, plain])
+        self.assertEqual([1, 2], sorted(self.reactor.ports))
+
+    def test_held_by_other_terms(self) -> None:
+        """What was open for plain HTTP, or with other files, has no certificate that could be held."""
+        directory = self.mktemp()
+        os.makedirs(directory)
+        authority = Authority("Root")
+        end = datetime(2097, 1, 1, tzinfo=UTC)
+        one = server_settings(directory, authority.issue("one"), "one")
+        two = server_settings(directory, authority.issue("two", not_after=end), "two")
+        for before in (None, one):
+            self.change(Source(listeners=(tcp(1, before),)))
+            self.change(Source(listeners=(tcp(1, two),)), held=[tcp(1, two)])
+            self.assertEqual({two.cert_file: end.timestamp()}, self.listeners.certificates)
 
     def test_limits_over_all(self) -> None:
         """The limits that count over all endpoints change too; connections that are too many now stay."""

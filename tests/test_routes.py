@@ -4,10 +4,29 @@ Tests for L{webhookrx.routes}.
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.config.settings import Listener, Observer, Settings, Source
-from webhookrx.routes import by_listener, rules_of
+from tests.http.wire import Traffic, Wire
+from webhookrx.config.settings import Connector, Limits, Listener, Observer, Router, Settings, Source
+from webhookrx.connector_intake import ConnectorRules, Kept, judge_connector
+from webhookrx.connectors.rule import Preprocessing, Step
+from webhookrx.http.connector_resource import ConnectorResource
+from webhookrx.http.webhook_resource import WebhookResource
+from webhookrx.intake import Admission, Receipt, admit
+from webhookrx.request.received import Head
+from webhookrx.routes import (
+    build_roots,
+    by_listener,
+    classifier_for,
+    connector_labels,
+    connector_rules,
+    held_by,
+    rules_of,
+)
+from webhookrx.senders.entry import Entry, When
+from webhookrx.testing import RECEIVED
 
 FIRST = Listener("8181", "tcp:8181")
 SECOND = Listener("unix:/run/x", "unix:/run/x", proxy_protocol=True)
@@ -48,3 +67,90 @@ class RoutesTests(SynchronousTestCase):
         )
         self.assertTrue(rules.tokens.accepts([b"Bearer t"]))
         self.assertFalse(rules.tokens.accepts([]))
+
+
+def connector(name: str, port: int = 8181, preprocessing: Preprocessing | None = None) -> Source:
+    """Return a connector."""
+    labels = {"product": "webhook", "vendor": "acme", "team": "a", "b.c/d": ""}
+    details = Connector(name, port, labels, preprocessing or Preprocessing())
+    listener = Listener(str(port), f"tcp:{port}")
+    return Source(f"edge-1-{name}-in", "connector", ("/in",), listeners=(listener,), connector=details)
+
+
+class ConnectorTests(SynchronousTestCase):
+    """What connectors become."""
+
+    def settings(self, *sources: Source, **router: Any) -> Settings:
+        """Return the settings of a router."""
+        return Settings(sources, (), limits=Limits(body=7), router=Router("edge-1", {"site": "fra"}, **router))
+
+    def test_rules(self) -> None:
+        """A connector's details and those of its router become its rules."""
+        source = connector("hooks", preprocessing=Preprocessing(steps=(Step(probe="p"),)))
+        assert source.connector is not None
+        rules = connector_rules(source, source.connector, self.settings(source), None)
+        self.assertEqual(("edge-1-hooks-in", 7), (rules.name, rules.body_limit))
+        self.assertEqual(
+            {"type": "webhook", "name": "edge-1-hooks-in", "port": 8181, "labels": dict(source.connector.labels)},
+            rules.connector,
+        )
+        self.assertEqual({"name": "edge-1", "labels": {"site": "fra"}}, rules.router)
+        self.assertEqual((("probe", "p"), ("step_error", "1 probe")), rules.processing.possible_marks)
+
+    def test_roots(self) -> None:
+        """Connectors and sources get resources of their kinds, and what steps may count is there from the start."""
+        traffic, wire = Traffic(), Wire()
+        steps = Preprocessing(classify=True, steps=(Step(select="log.body EXISTS", label="x"),))
+        settings = self.settings(Source("s", listeners=(FIRST,)), connector("c", 8182), connector("d", 8183, steps))
+        roots = build_roots(settings, wire.consumer, traffic, lambda: Receipt(RECEIVED, "id"))
+        self.assertEqual(["tcp:8181", "tcp:8182", "tcp:8183"], list(roots))
+        kinds = [type(target) for root in roots.values() for target in root._resources]
+        self.assertEqual([WebhookResource, ConnectorResource, ConnectorResource], kinds)
+        first, (source, marks) = traffic.expected
+        self.assertEqual(("edge-1-c-in", ()), first)
+        self.assertEqual("edge-1-d-in", source)
+        self.assertEqual(
+            {("classified", ""), ("step_error", "classify"), ("dropped", "x"), ("step_error", "x")}, set(marks)
+        )
+
+    def test_classifier(self) -> None:
+        """There is one classifier when anybody classifies, which knows the operator's kinds of senders, too."""
+        self.assertIsNone(classifier_for(self.settings(Source("s"), connector("c"))))
+        own = (Entry("github", "mine", "own", When(headers={"x-mine": "*"})),)
+        for preprocessing in (Preprocessing(classify=True), Preprocessing(steps=(Step(classify=True),))):
+            source = connector("c", preprocessing=preprocessing)
+            assert source.connector is not None
+            settings = self.settings(source, senders=own)
+            rules = connector_rules(source, source.connector, settings, classifier_for(settings))
+            self.assertIsInstance(rules, ConnectorRules)
+            for headers, vendor in (
+                (((b"x-mine", b"1"),), "mine"),
+                # Theirs stands in for ours of that id.
+                (((b"x-github-event", b"push"), (b"x-github-delivery", b"1")), None),
+                (((b"x-gitlab-event", b"Push Hook"),), "gitlab"),
+            ):
+                self.assertEqual(vendor, _vendor(rules, headers), headers)
+
+    def test_labels(self) -> None:
+        """Each connector has its labels for metrics; sources have none."""
+        self.assertEqual(
+            (("edge-1-c-in", "c", "webhook", "8181", "webhook", "acme", "b.c/d=,product=webhook,team=a,vendor=acme"),),
+            connector_labels(self.settings(Source("s"), connector("c"))),
+        )
+
+    def test_held(self) -> None:
+        """While the router is blocked the endpoints of its connectors are held, and no others."""
+        sources = (Source("s", listeners=(FIRST,)), connector("c", 8182))
+        self.assertEqual([], held_by(Settings(sources, ())))
+        self.assertEqual([], held_by(self.settings(*sources)))
+        self.assertEqual(list(sources[1].listeners), held_by(self.settings(*sources, blocked=("why",))))
+
+
+def _vendor(rules: ConnectorRules, headers: tuple[tuple[bytes, bytes], ...]) -> object:
+    head = Head(b"POST", b"/in", b"", headers, "192.0.2.1", 40000, False)
+    admission = admit(head, rules, {})
+    assert isinstance(admission, Admission)
+    verdict = judge_connector(head, admission, b"{}", Receipt(RECEIVED, "id"))
+    assert isinstance(verdict, Kept)
+    meta: Any = verdict.message.values["meta"]
+    return meta.get("vendor")

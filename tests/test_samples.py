@@ -102,20 +102,23 @@ class CompletionTests(SynchronousTestCase):
                 self.assertIn(f'--{option.name}) COMPREPLY=($(compgen -W "{" ".join(option.choices)}"', text)
 
     def test_command(self) -> None:
-        """It knows every command and option of C{webhookrx}, and no others."""
+        """It knows every subject, verb and option of C{webhookrx}, and no others."""
         text = read("etc/completion/webhookrx.bash")
-        (subjects,) = re.findall(r'1\) COMPREPLY=\(\$\(compgen -W "(.*?)"', text)
-        (verbs,) = re.findall(r'2\) COMPREPLY=\(\$\(compgen -W "(.*?)"', text)
-        offered = dict(re.findall(r'^ +(\w+)\) options="(.*?)" ;;', text, re.MULTILINE))
-        self.assertEqual(self.options() | {"spool"}, set(subjects.split()))
-        self.assertEqual(self.options("spool") | offered.keys(), set(verbs.split()))
-        self.assertEqual(re.findall(r"^ {4}(\w+) ", self.help("spool"), re.MULTILINE), list(offered))
-        for verb, options in offered.items():
-            self.assertEqual(self.options("spool", verb), set(options.split()), verb)
+        (subjects,) = re.findall(r'COMP_CWORD == 1\)\).*?compgen -W "(.*?)"', text, re.DOTALL)
+        self.assertEqual(self.options() | command.SUBJECTS.keys(), set(subjects.split()))
+        verbs = dict(re.findall(r'^ +(\w+)\) verbs="(.*?)"', text, re.MULTILINE))
+        offered = dict(re.findall(r'^ +"([\w ]+)"\) options="(.*?)" ;;', text, re.MULTILINE))
+        commands = set(command.SUBJECTS) - verbs.keys()
+        for subject, words in verbs.items():
+            self.assertEqual(re.findall(r"^ {4}(\w+) ", self.help(subject), re.MULTILINE), words.split())
+            commands |= {f"{subject} {verb}" for verb in words.split()}
+        self.assertEqual(commands, offered.keys())
+        for words, options in offered.items():
+            self.assertEqual(self.options(*words.split()), set(options.split()), words)
 
     def options(self, *words: str) -> set[str]:
         """Return the long options that a command has."""
-        return set(re.findall(r"--\w+", self.help(*words)))
+        return set(re.findall(r"--[a-z][a-z-]*", self.help(*words)))
 
     def help(self, *words: str) -> str:
         """Return what a command says of itself."""

@@ -4,15 +4,25 @@ Tests for L{webhookrx.service}: what can be told before anything is opened. The 
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 from twisted.application.service import IService
+from twisted.internet.defer import Deferred
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from webhookrx.config.settings import Listener, Observer, Settings, Source
+from webhookrx.config.file_signatures import signature_of
+from webhookrx.config.settings import TLS, Connector, Listener, Observer, Router, Settings, Source
+from webhookrx.connectors.rule import Preprocessing
 from webhookrx.errors import ConfigError
+from webhookrx.intake import Receipt
 from webhookrx.operations.facts import Phase
 from webhookrx.service import ReceiverService, build
+from webhookrx.testing import RECEIVED
 
 
 class BuildTests(SynchronousTestCase):
@@ -44,6 +54,72 @@ class BuildTests(SynchronousTestCase):
         """A socket that systemd did not pass is found when it is built."""
         listener = Listener("systemd", "systemd:domain=INET:index=7")
         self.assertRaises(ConfigError, self.build, Source(listeners=(listener,)))
+
+    def test_router(self) -> None:
+        """Connectors and the state of the gate are seen, and its files are watched: a change is reason for a reload."""
+        path = self.mktemp()
+        connector = Connector("a", 8181, {"product": "webhook", "vendor": "generic"}, Preprocessing())
+        listener = Listener("8181", "tcp:8181")
+        source = Source("edge-1-a-b", "connector", listeners=(listener,), connector=connector)
+        router = Router("edge-1", watched={path: signature_of(path)}, blocked=("f:1: error: why",))
+        service: Any = build(Settings((source,), (Observer("stdout", "stdout"),), router=router), MemoryReactorClock())
+        facts = service.receiver.facts
+        self.assertEqual(
+            (["edge-1-a-b"], ("f:1: error: why",)), ([labels[0] for labels in facts.connectors], facts.blocked)
+        )
+        asked: list[str] = []
+        service._reloads = SimpleNamespace(request=lambda: asked.append("reload"), tick=lambda: None)
+        service._notifier = SimpleNamespace(tick=lambda alive: None)
+        Path(path).touch()
+        for expected in ([], ["reload"], ["reload"]):
+            service._tick()
+            self.assertEqual(expected, asked)
+
+    def test_reread(self) -> None:
+        """
+        What a reload has read is no reason for another one, be it good or not; then what the new settings name is
+        watched. Whoever reads them is given those in use.
+        """
+        path, other = self.mktemp(), self.mktemp()
+        settings = Settings((), (Observer("stdout", "stdout"),), router=Router("a", watched={path: signature_of(path)}))
+        after = replace(settings, router=Router("b", watched={other: signature_of(other)}))
+        given: list[Settings] = []
+        found: list[Settings | ConfigError] = [ConfigError("Something is wrong."), after]
+
+        def reread(running: Settings) -> Settings:
+            given.append(running)
+            result = found.pop(0)
+            if isinstance(result, ConfigError):
+                raise result
+            return result
+
+        service: Any = build(settings, MemoryReactorClock(), reread)
+        service.receiver._receipts = lambda: Receipt(RECEIVED, "id")
+        Path(path).touch()
+        self.failureResultOf(Deferred.fromCoroutine(service._change()), ConfigError)
+        self.assertEqual([False] * 3, [service._watch.tick() for _ in range(3)])
+        self.successResultOf(Deferred.fromCoroutine(service._change()))
+        Path(path).unlink()
+        self.assertEqual([False] * 3, [service._watch.tick() for _ in range(3)])
+        Path(other).touch()
+        self.assertEqual([False, True, False], [service._watch.tick() for _ in range(3)])
+        self.assertEqual([settings, settings], given)
+
+    def test_blocked(self) -> None:
+        """A connector whose files are missing keeps neither a start nor a reload from going on, which says so."""
+        tls = TLS("/no/key", "/no/cert")
+        connector = Connector("a", 8443, {"product": "webhook", "vendor": "generic"}, Preprocessing())
+        source = Source("a", "connector", listeners=(Listener("8443", "tcp:8443", tls=tls),), connector=connector)
+        settings = Settings((source,), (Observer("stdout", "stdout"),), router=Router("edge-1", blocked=("why",)))
+        service: Any = build(settings, MemoryReactorClock())
+        service.receiver._receipts = lambda: Receipt(RECEIVED, "id")
+        self.assertEqual([], list(service.listeners))
+        for change, said in (
+            (settings, "the settings are the same; files were read and opened anew; the router is blocked"),
+            (replace(settings, drain_timeout=7.0), "1 sources (1 unchanged); 1 endpoints, 1 observers; the router is"),
+        ):
+            self.assertIn(said, self.successResultOf(Deferred.fromCoroutine(service.receiver.change(change))))
+        self.assertRaises(ConfigError, build, replace(settings, router=Router("edge-1")), MemoryReactorClock())
 
     def test_stop_before_the_start(self) -> None:
         """What was not started has nothing to stop."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from twisted.application.service import IService
@@ -20,7 +21,9 @@ from zope.interface.verify import verifyObject
 from tests.listening.test_held_ports import FakeEndpoint
 from tests.operations.facts import make_facts
 from webhookrx import supervisor as supervisor_module
-from webhookrx.config.settings import Listener, Observer, Settings, Source
+from webhookrx.config.file_signatures import signature_of
+from webhookrx.config.settings import Connector, Listener, Observer, Router, Settings, Source
+from webhookrx.connectors.rule import Preprocessing
 from webhookrx.crew.messages import (
     Begin,
     Change,
@@ -141,6 +144,7 @@ class SupervisorTests(SynchronousTestCase):
         self.statuses: list[int] = []
         self.clock = Clock()
         self.reread: Settings | Exception = SETTINGS
+        self.given: list[Settings] = []
         self.patch(supervisor_module, "Ticker", _Ticker)
         self.patch(supervisor_module, "Signals", _Signals)
         self.patch(supervisor_module, "Notifier", _Notifier)
@@ -156,7 +160,8 @@ class SupervisorTests(SynchronousTestCase):
 
     # -- what is around it
 
-    def _reread(self) -> Settings:
+    def _reread(self, running: Settings) -> Settings:
+        self.given.append(running)
         if isinstance(self.reread, Exception):
             raise self.reread
         return self.reread
@@ -350,6 +355,70 @@ class SupervisorTests(SynchronousTestCase):
         for worker in self.launched:
             worker.owner.heard(Ready())
         self.assertIsInstance(self.launched[0].told[-1], Change)
+
+    def watch(self, path: str) -> Settings:
+        """Have the service built anew, for a router that watches a file; return its settings."""
+        router = Router("edge-1", watched={path: signature_of(path)}, blocked=("f:1: error: why",))
+        connector = Connector("a", 80, {"product": "webhook", "vendor": "generic"}, Preprocessing())
+        source = Source("edge-1-a-b", "connector", listeners=(LOGGED,), connector=connector)
+        settings = replace(SETTINGS, sources=(source,), router=router)
+        self.service = SupervisorService(settings, self, self._reread, self._launch)
+        return settings
+
+    def test_changed_file(self) -> None:
+        """A file that has changed and stays so is reason for a reload; then those of the new settings are watched."""
+        path, other = self.mktemp(), self.mktemp()
+        settings = self.watch(path)
+        one, worker = self.be_up()
+        Path(path).touch()
+        self.service._ticker.tick()
+        self.assertIsInstance(one.told[-1], Begin)
+        self.reread = replace(settings, router=Router("edge-2", watched={other: signature_of(other)}))
+        self.service._ticker.tick()
+        one.answer(True, "1 sources")
+        worker.answer(True, "1 sources")
+        self.assertIn("The rules have changed, or what they name", self.log())
+        self.assertIn("Reloaded: 1 sources", self.log())
+        for change, times in ((Path(path).unlink, 1), (Path(other).touch, 2)):
+            change()
+            for _ in range(3):
+                self.service._ticker.tick()
+            self.assertEqual(times, self.log().count("The rules have changed, or what they name"))
+
+    def test_changed_file_that_was_read(self) -> None:
+        """What a reload has read is no reason for another one, even if it was no good; the settings in use are told."""
+        path = self.mktemp()
+        settings = self.watch(path)
+        self.be_up()
+        Path(path).touch()
+        self.reread = ConfigError("Something is wrong.")
+        self.service.hang_up()
+        for _ in range(3):
+            self.service._ticker.tick()
+        self.assertEqual(0, self.log().count("The rules have changed, or what they name"))
+        self.assertEqual([settings], self.given)
+
+    def test_changed_while_it_starts(self) -> None:
+        """A file that changes before all workers are up is looked at when they are."""
+        path = self.mktemp()
+        self.watch(path)
+        self.start()
+        Path(path).touch()
+        for _ in range(3):
+            self.service._ticker.tick()
+        self.assertIsInstance(self.launched[0].told[-1], Begin)
+        for worker in self.launched:
+            worker.owner.heard(Ready())
+        self.assertIsInstance(self.launched[0].told[-1], Change)
+
+    def test_router(self) -> None:
+        """Connectors and the state of the gate are those of the settings, whether or not a worker lives."""
+        self.watch(self.mktemp())
+        self.be_up()
+        facts = self.service._facts()
+        labels = ("edge-1-a-b", "a", "webhook", "80", "webhook", "generic", "product=webhook,vendor=generic")
+        self.assertEqual(((labels,), ("f:1: error: why",)), (facts.connectors, facts.blocked))
+        self.assertIn("; the router is blocked: f:1: error: why", self.service.status())
 
     def test_no_text(self) -> None:
         """The name of a file that is not UTF-8 can't be told to workers."""

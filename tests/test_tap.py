@@ -68,8 +68,8 @@ class OptionsTests(SynchronousTestCase):
         cases = {
             "--paht": 'There is no option --paht. Did you mean "--paths"?',
             "--threads=3": "There is no option --threads.",
-            "--rules": "There is no option --rules.",
-            "--router-name": "There is no option --router-name.",
+            "--regulations": "There is no option --regulations.",
+            "--route-name=x": "There is no option --route-name.",
             f"--auth-token{SECRET}": "There is no option --auth-token…",
             f"--auth_token:{SECRET}": "There is no option --auth_token…",
             f"--tokens={SECRET}": "There is no option --tokens.",
@@ -141,9 +141,9 @@ class RereadTests(SynchronousTestCase):
         """What is read is what the files hold by then; the command line stays."""
         token = write_text(self.mktemp(), "token", "one\n")
         options = parsed("--port", LOOPBACK, "--auth-token-file", token)
-        self.assertEqual(options.settings, options.reread())
+        self.assertEqual(options.settings, options.reread(options.settings))
         write_text(os.path.dirname(token), "token", "two\n")
-        (source,) = options.reread().sources
+        (source,) = options.reread(options.settings).sources
         self.assertEqual((b"two",), source.auth_tokens)
         self.assertEqual([LOOPBACK], [listener.text for listener in source.listeners])
 
@@ -152,7 +152,7 @@ class RereadTests(SynchronousTestCase):
         path = write_text(self.mktemp(), "x.yaml", "ack: durable\n")
         options = parsed("--port", LOOPBACK, "--config", path)
         write_text(os.path.dirname(path), "x.yaml", "ack: nonsense\n")
-        error = self.assertRaises(ConfigError, options.reread)
+        error = self.assertRaises(ConfigError, options.reread, options.settings)
         self.assertIn(f"{path}:1: ", str(error))
         self.assertEqual("durable", options.settings.ack)
 
@@ -166,10 +166,10 @@ class RereadTests(SynchronousTestCase):
         options = parsed("--port", LOOPBACK, "--config", "x.yaml")
         os.chdir("/")
         write_text(directory, "tokens", "two")
-        self.assertEqual((b"two",), options.reread().sources[0].auth_tokens)
+        self.assertEqual((b"two",), options.reread(options.settings).sources[0].auth_tokens)
         self.assertEqual("/", os.getcwd())
         shutil.rmtree(directory)
-        self.assertIn(directory, str(self.assertRaises(ConfigError, options.reread)))
+        self.assertIn(directory, str(self.assertRaises(ConfigError, options.reread, options.settings)))
 
     def test_standard_output(self) -> None:
         """Messages can't go to standard output when they did not at the start: the log, or nothing, may be there."""
@@ -183,9 +183,9 @@ class RereadTests(SynchronousTestCase):
             options = parsed("--port", LOOPBACK, "--config", path)
             write_text(os.path.dirname(path), "x.yaml", f"observers: ['{after}']\n")
             if allowed:
-                self.assertEqual([after], [observer.text for observer in options.reread().observers])
+                self.assertEqual([after], [observer.text for observer in options.reread(options.settings).observers])
             else:
-                self.assertIn("restart", str(self.assertRaises(ConfigError, options.reread)))
+                self.assertIn("restart", str(self.assertRaises(ConfigError, options.reread, options.settings)))
 
     def test_standard_output_behind_another(self) -> None:
         """An observer behind another one counts as well."""

@@ -4,6 +4,7 @@ What the service says of itself in its log: where it listens, for whom, and what
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from collections.abc import Mapping
@@ -11,8 +12,10 @@ from collections.abc import Mapping
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.interfaces import IAddress
 
+from webhookrx.config.problems import quoted
 from webhookrx.config.settings import Listener, Settings, Source
-from webhookrx.errors import REASONS
+from webhookrx.errors import REASONS, CannotStart, ConfigError
+from webhookrx.listening.listener_service import CannotListen
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Facts
 from webhookrx.routes import by_listener
@@ -32,12 +35,39 @@ def describe(settings: Settings, addresses: Mapping[str, IAddress | None]) -> li
     ]
 
 
+def difference(before: Settings, after: Settings) -> str:
+    """Return in a few words what has become of the sources, connectors among them."""
+    old = {source.name: source for source in before.sources}
+    new = {source.name: source for source in after.sources}
+    counts = {
+        "unchanged": sum(old.get(name) == source for name, source in new.items()),
+        "changed": sum(name in old and old[name] != source for name, source in new.items()),
+        "added": len(new.keys() - old.keys()),
+        "removed": len(old.keys() - new.keys()),
+    }
+    shown = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return f"{len(new)} sources{f' ({shown})' if shown else ''}"
+
+
+def cannot_listen(error: CannotListen, settings: Settings) -> CannotStart | ConfigError:
+    """Return an error about a port that can't be opened, with the rule that wants it, if one does."""
+    for source in settings.sources:
+        if source.connector is not None and error.text == source.listeners[0].text:
+            code = " [port-in-use]" if error.reason == os.strerror(errno.EADDRINUSE) else ""
+            return ConfigError(f"{error}, which the rule {quoted(source.connector.rule)} wants.{code}")
+    return error
+
+
 def summary(counters: Counters, facts: Facts) -> str:
     """Return one line on how the service does."""
     messages = sum(counts.messages for counts in counters.sources.values())
     sources = {"", *counters.sources, *facts.sources}
     refused = sum(counters.get("refused", reason.word, source) for reason in REASONS for source in sources)
-    return f"{messages} messages, {refused} refused, {facts.queue_messages.now} waiting"
+    counts = f"{messages} messages, {refused} refused, {facts.queue_messages.now} waiting"
+    if not facts.blocked:
+        return counts
+    first, *others = facts.blocked
+    return f"{counts}; the router is blocked: {first}{f' And {len(others)} more.' if others else ''}"
 
 
 def too_few_files(settings: Settings) -> list[str]:
@@ -78,5 +108,7 @@ def _transport(listener: Listener) -> str:
 
 def _source(source: Source) -> str:
     shown = ", ".join(source.paths[:5]) + (f" and {len(source.paths) - 5} more" if len(source.paths) > 5 else "")
+    if source.connector is not None:
+        return f"connector {source.name!r} at {shown}"
     token = "token required" if source.auth_tokens else "no token"
     return f"{source.source} {source.name!r} at {shown} ({token})"

@@ -4,7 +4,7 @@ All endpoints that are open, and how they are changed for others without a conne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -17,7 +17,7 @@ from twisted.web.resource import IResource, Resource
 from zope.interface import implementer
 
 from webhookrx.config.settings import TLS, Limits, Listener
-from webhookrx.errors import BAD_REQUEST, WebhookrxError
+from webhookrx.errors import BAD_REQUEST, ConfigError, WebhookrxError
 from webhookrx.http.site import Connections, Site
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.listening.door import Door
@@ -38,12 +38,14 @@ class OpenListener:
     An endpoint, from the first settings that name it to the last.
 
     @ivar listener: what the settings say of it.
+    @ivar creator: gives its connections their TLS; None for plain HTTP.
     @ivar door: its socket.
     @ivar site: its connections.
     @ivar service: opens and closes it.
     """
 
     listener: Listener
+    creator: ServerConnectionCreator | None
     door: Door
     site: Site
     service: ListenerService
@@ -55,7 +57,8 @@ class Change:
     What other settings make of the endpoints. Nothing is open or different yet.
 
     @ivar added: those that are to be opened.
-    @ivar kept: those that stay open: each with the listener it becomes, its site, and what goes around its door.
+    @ivar kept: those that stay open: each with the listener it becomes, its TLS, its site, and what goes around its
+        door.
     @ivar removed: those that are to be closed.
     @ivar roots: the root of each endpoint, by C{Listener.inner}.
     @ivar limits: for all of them.
@@ -63,7 +66,7 @@ class Change:
     """
 
     added: list[OpenListener]
-    kept: list[tuple[OpenListener, Listener, Site, IStreamServerEndpoint]]
+    kept: list[tuple[OpenListener, Listener, ServerConnectionCreator | None, Site, IStreamServerEndpoint]]
     removed: list[OpenListener]
     roots: Mapping[str, IResource]
     limits: Limits
@@ -144,41 +147,73 @@ class Listeners:
 
     # -- changing ------------------------------------------------------------------------------------------------
 
-    def plan(self, listeners: Iterable[Listener], roots: Mapping[str, IResource], limits: Limits) -> Change:
+    def plan(
+        self,
+        listeners: Iterable[Listener],
+        roots: Mapping[str, IResource],
+        limits: Limits,
+        held: Collection[Listener] = (),
+    ) -> Change:
         """
         Prepare for these endpoints in place of those that are there. All certificates are read anew.
 
         @param roots: the root of each endpoint, by C{Listener.inner}; one that has none yet answers 404.
+        @param held: those of them whose certificates stay as they are, since their files can't be used just now. One
+            that is not open yet, and can't be without them, is left out.
         @raise webhookrx.errors.ConfigError: a file can't be used, or there is no such endpoint.
         """
         wanted = {listener.inner: listener for listener in listeners}
-        tls_of_all = {listener.tls for listener in wanted.values() if listener.tls is not None}
-        creators = {tls: ServerConnectionCreator(tls) for tls in tls_of_all}
-        certificates = {tls.cert_file: creator.ends for tls, creator in creators.items()}
+        creators = self._creators(wanted, held)
+        certificates: dict[str, float] = {}
         removed = [each for each in self if each.listener.inner not in wanted]
         change = Change([], [], removed, roots, limits, certificates)
         for inner, listener in wanted.items():
             known = self._open.get(inner)
             door = Door(self._open_socket(listener), self._poll) if known is None else known.door
-            creator = creators[listener.tls] if listener.tls is not None else None
+            creator = creators.get(inner)
+            if listener.tls is not None and creator is not None:
+                cert_file = listener.tls.cert_file
+                certificates[cert_file] = min(creator.ends, certificates.get(cert_file, creator.ends))
             endpoint = build_endpoint(self._reactor, listener, creator, self._bad_proxy_header, door)
             if known is None:
                 site = self._make_site(listener, change)
                 service = ListenerService(endpoint, site, listener.text)
-                change.added.append(OpenListener(listener, door, site, service))
+                change.added.append(OpenListener(listener, creator, door, site, service))
             else:
                 stays = _same_terms(known.listener, listener)
                 site = known.site if stays else self._make_site(listener, change)
-                change.kept.append((known, listener, site, endpoint))
+                change.kept.append((known, listener, creator, site, endpoint))
         return change
+
+    def _creators(self, wanted: dict[str, Listener], held: Collection[Listener]) -> dict[str, ServerConnectionCreator]:
+        """Return the TLS of all that are wanted, by C{Listener.inner}; those that have to be left out are removed."""
+        creators: dict[str, ServerConnectionCreator] = {}
+        read: dict[TLS, ServerConnectionCreator] = {}
+        for inner, listener in list(wanted.items()):
+            tls = listener.tls
+            if tls is None:
+                continue
+            known = self._open.get(inner)
+            if known is not None and known.creator is not None and listener in held and known.listener.tls == tls:
+                creators[inner] = known.creator
+                continue
+            try:
+                creators[inner] = read[tls] = read.get(tls) or ServerConnectionCreator(tls)
+            except ConfigError as error:
+                if listener not in held:
+                    raise
+                _log.error("Endpoint {listener} stays closed: {problem}", listener=listener.text, problem=str(error))
+                del wanted[inner]
+        return creators
 
     def commit(self, change: Change) -> None:
         """Go by a change from now on. It can't fail."""
-        for known, listener, site, endpoint in change.kept:
+        for known, listener, creator, site, endpoint in change.kept:
             if site is not known.site:
                 self._let_go(known.site)
                 known.site = site
             known.listener = listener
+            known.creator = creator
             known.service.use(endpoint, site)
         for each in change.removed:
             close_port(each.service)
@@ -194,11 +229,11 @@ class Listeners:
     def use(self, roots: Mapping[str, IResource], limits: Limits) -> None:
         """Go by these roots and limits from now on, on open connections too."""
         self.connections.use(limits)
-        for inner, root in roots.items():
-            site = self._open[inner].site
-            site.use(root, limits)
-            if self._paused:
-                site.pauseProducing()
+        for inner, each in self._open.items():
+            if inner in roots:
+                each.site.use(roots[inner], limits)
+                if self._paused:
+                    each.site.pauseProducing()
 
     def _make_site(self, listener: Listener, change: Change) -> Site:
         return Site(

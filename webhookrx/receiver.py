@@ -15,7 +15,7 @@ from twisted.logger import Logger
 
 from webhookrx import known_observers
 from webhookrx.config.settings import ALONE, Group, Observer, Settings
-from webhookrx.description import describe
+from webhookrx.description import describe, difference
 from webhookrx.drain import LAST_WORDS, Drain
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.interfaces import IMessageObserver
@@ -28,7 +28,7 @@ from webhookrx.operations.receipts import Receipts
 from webhookrx.operations.traffic_log import TrafficLog
 from webhookrx.pipeline.chain import Chain
 from webhookrx.pipeline.observer_thread import RealThread
-from webhookrx.routes import build_roots, by_listener
+from webhookrx.routes import build_roots, by_listener, connector_labels, held_by
 from webhookrx.tls.handshake import describe_failure
 
 #: Ticks, of half a second each, between two reports of lines held back.
@@ -76,7 +76,7 @@ class Receiver:
         )
         self._endpoints = Listeners(reactor, self.chain, self._traffic, settings.limits, open_socket)
         listeners = [listener for listener, _ in by_listener(settings.sources)]
-        self._endpoints.commit(self._endpoints.plan(listeners, {}, settings.limits))
+        self._endpoints.commit(self._endpoints.plan(listeners, {}, settings.limits, held_by(settings)))
         self._ticks = 0
         self._loaded = 0.0
         self._drain: Drain | None = None
@@ -141,6 +141,8 @@ class Receiver:
             certificates=endpoints.certificates,
             reload_succeeded=True,
             loaded=self._loaded,
+            connectors=connector_labels(self.settings),
+            blocked=self.settings.blocked,
         )
 
     def tick(self) -> None:
@@ -164,7 +166,7 @@ class Receiver:
         """
         observers = self._build_observers(settings, self._observers if settings.ack == self.settings.ack else {})
         listeners = [listener for listener, _ in by_listener(settings.sources)]
-        change = self._endpoints.plan(listeners, self._build_roots(settings), settings.limits)
+        change = self._endpoints.plan(listeners, self._build_roots(settings), settings.limits, held_by(settings))
         try:
             change.open()
             if observers != self._observers:
@@ -174,7 +176,8 @@ class Receiver:
         except BaseException:
             change.abandon()
             raise
-        same, self.settings, self._observers = settings == self.settings, settings, observers
+        before, self.settings, self._observers = self.settings, settings, observers
+        same = before == settings
         limits = settings.limits
         self.chain.set_limits(
             max_bytes=limits.queue,
@@ -184,9 +187,10 @@ class Receiver:
         )
         self._endpoints.commit(change)
         self._loaded = time.time()
+        blocked = "; the router is blocked" if settings.blocked else ""
         if same:
-            return "the settings are the same; files were read and opened anew"
-        return f"{len(settings.sources)} sources, {len(listeners)} endpoints, {len(observers)} observers"
+            return f"the settings are the same; files were read and opened anew{blocked}"
+        return f"{difference(before, settings)}; {len(listeners)} endpoints, {len(observers)} observers{blocked}"
 
     def reopen(self) -> None:
         """Open the files of messages anew by name: logrotate relies on it."""

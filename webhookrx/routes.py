@@ -4,13 +4,20 @@ From sources to what answers on each endpoint.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-from webhookrx.config.settings import Listener, Settings, Source
+from webhookrx.config.settings import Connector, Listener, Settings, Source
+from webhookrx.connectors.rule import CONNECTOR_TYPE
 from webhookrx.http.root_resource import RootResource
 from webhookrx.http.webhook_resource import WebhookResource
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import IMessageConsumer, ITraffic
+
+if TYPE_CHECKING:
+    from webhookrx.connector_intake import ConnectorRules
+    from webhookrx.senders.classifier import Classifier
 
 
 def rules_of(source: Source, settings: Settings) -> SourceRules:
@@ -25,6 +32,69 @@ def rules_of(source: Source, settings: Settings) -> SourceRules:
         keep_unparsed=source.on_parse_error == "keep",
         body_limit=settings.limits.body,
     )
+
+
+def connector_rules(
+    source: Source, connector: Connector, settings: Settings, classifier: Classifier | None
+) -> ConnectorRules:
+    """
+    Return how a connector decides.
+
+    @param classifier: for those that classify.
+    """
+    # Megabytes of memory that nobody needs who has no connectors.
+    from webhookrx.connector_intake import ConnectorRules
+    from webhookrx.connectors.processing import Processing
+
+    router = settings.router
+    assert router is not None, "connectors are a router's"
+    assert not source.auth_tokens, "connectors ask for no token"
+    return ConnectorRules(
+        source.name,
+        port=connector.port,
+        labels=connector.labels,
+        router=router.name,
+        router_labels=router.labels,
+        processing=Processing(connector.preprocessing, classifier, time.perf_counter),
+        body_limit=settings.limits.body,
+    )
+
+
+def classifier_for(settings: Settings) -> Classifier | None:
+    """Return what knows all senders; None when no connector asks for it."""
+    if not any(source.connector and source.connector.preprocessing.classifies for source in settings.sources):
+        return None
+    # Data files of all known senders, which nobody needs who does not classify.
+    from webhookrx.senders.builtin import builtin_entries
+    from webhookrx.senders.classifier import Classifier
+
+    own = settings.router.senders if settings.router else ()
+    # An operator's entry stands in for ours of the same id.
+    return Classifier({entry.id: entry for entry in (*builtin_entries(), *own)}.values())
+
+
+def connector_labels(settings: Settings) -> tuple[tuple[str, ...], ...]:
+    """Return the labels of each connector, as L{webhookrx.operations.facts.Facts.connectors} has them."""
+    return tuple(
+        (
+            source.name,
+            connector.rule,
+            CONNECTOR_TYPE,
+            str(connector.port),
+            connector.labels["product"],
+            connector.labels["vendor"],
+            ",".join(f"{name}={value}" for name, value in sorted(connector.labels.items())),
+        )
+        for source in settings.sources
+        if (connector := source.connector) is not None
+    )
+
+
+def held_by(settings: Settings) -> list[Listener]:
+    """Return the endpoints whose certificates stay as they are, since their router is blocked."""
+    if not settings.blocked:
+        return []
+    return [listener for source in settings.sources if source.connector for listener in source.listeners]
 
 
 def by_listener(sources: Iterable[Source]) -> list[tuple[Listener, list[Source]]]:
@@ -45,10 +115,18 @@ def build_roots(
 
     @param receipts: gives each message its L{Receipt}.
     """
-    resources = {
-        source.name: WebhookResource(rules_of(source, settings), consumer, traffic, receipts)
-        for source in settings.sources
-    }
+    classifier = classifier_for(settings)
+    resources: dict[str, WebhookResource] = {}
+    for source in settings.sources:
+        if source.connector is None:
+            resources[source.name] = WebhookResource(rules_of(source, settings), consumer, traffic, receipts)
+        else:
+            rules = connector_rules(source, source.connector, settings, classifier)
+            traffic.expects(source.name, rules.processing.possible_marks)
+            # The same megabytes.
+            from webhookrx.http.connector_resource import ConnectorResource
+
+            resources[source.name] = ConnectorResource(rules, consumer, traffic, receipts)
     return {
         listener.inner: RootResource(
             [(pattern, resources[source.name]) for source in sources for pattern in source.paths], traffic

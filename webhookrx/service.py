@@ -16,10 +16,11 @@ from twisted.logger import Logger
 
 from webhookrx.admin import Admin
 from webhookrx.config.settings import Settings
-from webhookrx.description import summary, too_few_files, where
+from webhookrx.description import cannot_listen, summary, too_few_files, where
 from webhookrx.errors import ConfigError
-from webhookrx.listening.listener_service import ListenerService
+from webhookrx.listening.listener_service import CannotListen, ListenerService
 from webhookrx.operations.facts import Facts, Phase
+from webhookrx.operations.file_watch import FileWatch
 from webhookrx.operations.notify import Notifier
 from webhookrx.operations.signals import CUT_OFF, GRACE, Signals, end_with
 from webhookrx.operations.ticker import Ticker
@@ -41,10 +42,10 @@ class ReceiverService(Service):
 
     Nothing is opened before it starts, so that it can be built before C{twistd} goes to the background.
 
-    @param reread: reads all settings anew; what it raises is why they can't be used.
+    @param reread: reads all settings anew, given those in use; what it raises is why they can't be used.
     """
 
-    def __init__(self, settings: Settings, reactor: Any, reread: Callable[[], Settings]) -> None:
+    def __init__(self, settings: Settings, reactor: Any, reread: Callable[[Settings], Settings]) -> None:
         self.receiver = Receiver(settings, reactor)
         self._reactor = reactor
         self._reread = reread
@@ -52,6 +53,8 @@ class ReceiverService(Service):
         self._admin.listeners.commit(self._admin.plan(settings))
         self._ticker = Ticker(reactor, self._tick)
         self._ticks = 0
+        self._watch = FileWatch()
+        self._watch.use(settings.watched)
         self._signals = Signals(
             reactor,
             hang_up=self.hang_up,
@@ -130,6 +133,9 @@ class ReceiverService(Service):
         self._ticks += 1
         if self._ticks % _TICKS_TO_REPORT == 0:
             self._admin.traffic.report_held_back()
+        if self._watch.tick():
+            _log.info("The rules have changed, or what they name")
+            self._reloads.request()
         self._reloads.tick()
         self._notifier.tick(alive=not self.receiver.chain.is_stuck)
         if self._ticks % _TICKS_TO_STATUS == 0 and self.receiver.phase is not Phase.DRAINING:
@@ -155,17 +161,22 @@ class ReceiverService(Service):
         @return: what has changed.
         @raise webhookrx.errors.WebhookrxError: why everything stays as it was.
         """
-        settings, before = self._reread(), self.settings
+        before = self.settings
+        self._watch.read()
+        settings = self._reread(before)
         if settings.workers > 1:
             raise ConfigError("One process can't become several by a reload, restart for it.", option="workers")
         admin_change = self._admin.plan(settings)
         try:
             admin_change.open()
             text = await self.receiver.change(settings)
-        except BaseException:
+        except BaseException as error:
             admin_change.abandon()
+            if isinstance(error, CannotListen):
+                raise cannot_listen(error, settings) from None
             raise
         self._admin.listeners.commit(admin_change)
+        self._watch.use(settings.watched)
         if settings != before:
             self._say_how_it_is()
         return text
@@ -198,14 +209,16 @@ class ReceiverService(Service):
             end_with(CUT_OFF)
 
 
-def build(settings: Settings, reactor: Any = None, reread: Callable[[], Settings] | None = None) -> ReceiverService:
+def build(
+    settings: Settings, reactor: Any = None, reread: Callable[[Settings], Settings] | None = None
+) -> ReceiverService:
     """
     Make the service of these settings; nothing is opened yet.
 
     @param reactor: the global one when None.
-    @param reread: reads all settings anew for a reload; with None these are used again.
+    @param reread: reads all settings anew for a reload, given those in use; with None these are used again.
     @raise ConfigError: a file that was there at validation has gone, or a socket of systemd was not passed.
     """
     if reactor is None:
         from twisted.internet import reactor
-    return ReceiverService(settings, reactor, (lambda: settings) if reread is None else reread)
+    return ReceiverService(settings, reactor, (lambda _: settings) if reread is None else reread)

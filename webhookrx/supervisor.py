@@ -24,17 +24,19 @@ from webhookrx.config.settings import Settings
 from webhookrx.crew.crew import LAST_MOMENT, Crew, Sockets
 from webhookrx.crew.messages import check
 from webhookrx.crew.process import Launch, Launcher
-from webhookrx.description import describe, summary, too_few_files, where
+from webhookrx.description import cannot_listen, describe, summary, too_few_files, where
 from webhookrx.listening.endpoints import socket_endpoint
 from webhookrx.listening.held_ports import HeldPorts
+from webhookrx.listening.listener_service import CannotListen
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Facts, Level, Phase, total
+from webhookrx.operations.file_watch import FileWatch
 from webhookrx.operations.notify import Notifier
 from webhookrx.operations.signals import CUT_OFF, GRACE, Signals, end_with
 from webhookrx.operations.ticker import Ticker
 from webhookrx.quantities import format_duration
 from webhookrx.reload import Reloads
-from webhookrx.routes import by_listener
+from webhookrx.routes import by_listener, connector_labels
 
 #: Ticks, of half a second each, between two reports of lines held back, and of status.
 _TICKS_TO_REPORT = 10
@@ -48,12 +50,12 @@ class SupervisorService(Service):
     The parent of the workers. It opens the ports and never accepts, so that a worker which ends takes nothing along
     that waits in them; it is who signals, service manager and operators speak to.
 
-    @param reread: reads all settings anew; what it raises is why they can't be used.
+    @param reread: reads all settings anew, given those in use; what it raises is why they can't be used.
     @param launch: starts a worker.
     """
 
     def __init__(
-        self, settings: Settings, reactor: Any, reread: Callable[[], Settings], launch: Launch | None = None
+        self, settings: Settings, reactor: Any, reread: Callable[[Settings], Settings], launch: Launch | None = None
     ) -> None:
         check(settings)
         self.phase = Phase.STARTING
@@ -76,6 +78,8 @@ class SupervisorService(Service):
         self._admin.listeners.commit(self._admin.plan(settings))
         self._ticker = Ticker(reactor, self._tick)
         self._ticks = 0
+        self._watch = FileWatch()
+        self._watch.use(settings.watched)
         self._hung_up = False
         self._hurried = False
         self._stops = False
@@ -178,6 +182,8 @@ class SupervisorService(Service):
             phase=self.phase,
             endpoints={each.text: addresses.get(each.inner) is not None for each in listeners},
             sources=[source.name for source in self.settings.sources],
+            connectors=connector_labels(self.settings),
+            blocked=self.settings.blocked,
             reload_succeeded=self._reloads.succeeded,
             loaded=self._loaded,
         )
@@ -189,6 +195,9 @@ class SupervisorService(Service):
         if self._ticks % _TICKS_TO_REPORT == 0:
             self._admin.traffic.report_held_back()
             self._crew.report_held_back()
+        if self._watch.tick():
+            _log.info("The rules have changed, or what they name")
+            self.hang_up()
         self._reloads.tick()
         self._notifier.tick(alive=not self._crew.stuck)
         if self._ticks % _TICKS_TO_STATUS == 0 and self.phase is Phase.RUNNING:
@@ -217,7 +226,9 @@ class SupervisorService(Service):
         @return: what has changed.
         @raise webhookrx.errors.WebhookrxError: why everything stays as it was.
         """
-        settings, before = self._reread(), self.settings
+        before = self.settings
+        self._watch.read()
+        settings = self._reread(before)
         check(settings)
         change = self._ports.plan(listener for listener, _ in by_listener(settings.sources))
         admin_change = self._admin.plan(settings)
@@ -225,12 +236,15 @@ class SupervisorService(Service):
             change.open()
             admin_change.open()
             text = await self._crew.change(settings, change.descriptors)
-        except BaseException:
+        except BaseException as error:
             change.abandon()
             admin_change.abandon()
+            if isinstance(error, CannotListen):
+                raise cannot_listen(error, settings) from None
             raise
         self._ports.commit(change)
         self._admin.listeners.commit(admin_change)
+        self._watch.use(settings.watched)
         self._loaded = time.time()
         if settings != before:
             self._say_how_it_is()
@@ -290,14 +304,16 @@ def _nothing() -> Facts:
     return Facts(Phase.STARTING, {}, (), (), Level(0, 0), Level(0, 0), Level(0, 0), 0, False, {}, True, 0.0)
 
 
-def build(settings: Settings, reactor: Any = None, reread: Callable[[], Settings] | None = None) -> SupervisorService:
+def build(
+    settings: Settings, reactor: Any = None, reread: Callable[[Settings], Settings] | None = None
+) -> SupervisorService:
     """
     Make the service of these settings; nothing is opened yet.
 
     @param reactor: the global one when None.
-    @param reread: reads all settings anew for a reload; with None these are used again.
+    @param reread: reads all settings anew for a reload, given those in use; with None these are used again.
     @raise webhookrx.errors.ConfigError: a socket of systemd was not passed, or a file has a name that is no text.
     """
     if reactor is None:
         from twisted.internet import reactor
-    return SupervisorService(settings, reactor, (lambda: settings) if reread is None else reread)
+    return SupervisorService(settings, reactor, (lambda _: settings) if reread is None else reread)

@@ -165,16 +165,18 @@ class Options(_TableOptions):
             _keep_log_off_stdout(self.parent)
         self.settings = resolved.settings
 
-    def reread(self) -> Settings:
+    def reread(self, running: Settings) -> Settings:
         """
         Read files and validate everything again, for a reload.
+
+        @param running: the settings in use.
 
         @raise ConfigError: something is wrong, or can't be had without a restart.
         """
         try:
             # twistd may have changed its directory (--rundir) since.
             with chdir(self._started_in):
-                settings = self._resolve().settings
+                settings = self._resolve(running).settings
         except OSError as error:
             raise ConfigError(f"Relative names start from {error.filename!r}: {error.strerror}.") from None
         if _writes_to_stdout(settings) and not _writes_to_stdout(self.settings):
@@ -182,8 +184,8 @@ class Options(_TableOptions):
             raise ConfigError("The stdout observer can't be added by a reload, restart for it.", option="observers")
         return settings
 
-    def _resolve(self) -> Resolved:
-        return resolve(self.given(), _surroundings())
+    def _resolve(self, running: Settings | None = None) -> Resolved:
+        return resolve(self.given(), _surroundings(), running)
 
 
 def makeService(options: Options) -> IService:

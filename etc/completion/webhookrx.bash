@@ -13,38 +13,52 @@ _webhookrx() {
         --ack) COMPREPLY=($(compgen -W "durable written queued" -- "$word")) ;;
         --on-parse-error) COMPREPLY=($(compgen -W "keep reject" -- "$word")) ;;
         --limit) COMPREPLY=($(compgen -S = -W "$limits" -- "$word")) ;;
-        --tls-ca-dir) COMPREPLY=($(compgen -d -- "$word")) ;;
-        --config | --auth-token-file | --tls-*-file) COMPREPLY=($(compgen -f -- "$word")) ;;
-        --port | -p | --paths | --prefix | --auth-token | --proxy-header | --observer | -o | --admin | --drain-timeout | --workers) ;;
+        --tls-ca-dir | --senders) COMPREPLY=($(compgen -d -- "$word")) ;;
+        --config | --rules | --auth-token-file | --tls-*-file) COMPREPLY=($(compgen -f -- "$word")) ;;
+        --port | -p | --paths | --prefix | --auth-token | --proxy-header | --observer | -o | --admin | --drain-timeout | --workers | --router-name | --router-label) ;;
         *)
             COMPREPLY=($(compgen -W "--port --source --paths --prefix --on-parse-error --auth-token --auth-token-file
                 --include-request-headers --proxy-header --tls-key-file --tls-cert-file --tls-peer-verify --tls-ca-file
                 --tls-ca-dir --tls-use-system-cert-store --allow-plaintext-token --observer --ack --limit --drain-timeout
-                --admin --workers --config --check --help --version" -- "$word"))
+                --admin --workers --rules --router-name --router-label --senders --config --check --help --version" -- "$word"))
             ;;
     esac
 }
 
 _webhookrx_command() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options=
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} verbs= options= files=-f
     COMPREPLY=()
-    case ${COMP_WORDS[2]-} in
-        list) options="--help --json --waiting --limit" ;;
-        show) options="--help --json" ;;
-        replay) options="--help --json --all" ;;
-        drop) options="--help --json --all --waiting" ;;
+    case ${COMP_WORDS[1]-} in
+        spool) verbs="list show replay drop" files=-d ;;
+        rules) verbs="check preview explain" ;;
+        query) verbs="check" files= ;;
     esac
-    case $COMP_CWORD in
-        1) COMPREPLY=($(compgen -W "spool --help --version" -- "$word")) ;;
-        2) COMPREPLY=($(compgen -W "list show replay drop --help" -- "$word")) ;;
-        *)
-            if [[ $word == -* ]]; then
-                COMPREPLY=($(compgen -W "$options" -- "$word"))
-            elif ((COMP_CWORD == 3)) || [[ $before == -* && $before != --limit ]]; then
-                COMPREPLY=($(compgen -d -- "$word"))
-            fi
-            ;;
+    case ${COMP_WORDS[1]-}${verbs:+ ${COMP_WORDS[2]-}} in
+        "spool list") options="--help --json --waiting --limit" ;;
+        "spool show") options="--help --json" ;;
+        "spool replay") options="--help --json --all" ;;
+        "spool drop") options="--help --json --all --waiting" ;;
+        "rules check") options="--help --json --files --strict --router --router-label" ;;
+        "rules preview") options="--help --json --selector --rule --all" ;;
+        "rules explain") options="--help --json --router --router-label" ;;
+        "query check") options="--help --json" ;;
+        "classify") options="--help --json --senders --list --check" ;;
     esac
+    if ((COMP_CWORD == 1)); then
+        COMPREPLY=($(compgen -W "spool rules query classify --help --version" -- "$word"))
+    elif ((COMP_CWORD == 2)) && [[ $verbs ]]; then
+        COMPREPLY=($(compgen -W "$verbs --help" -- "$word"))
+    elif [[ $word == -* ]]; then
+        COMPREPLY=($(compgen -W "$options" -- "$word"))
+    else
+        case $before in
+            --limit | --router | --router-label | --selector | --rule) ;;
+            --senders | --check) COMPREPLY=($(compgen -d -- "$word")) ;;
+            -*) [[ $files ]] && COMPREPLY=($(compgen $files -- "$word")) ;;
+            *) ((COMP_CWORD == (${#verbs} ? 3 : 2))) && [[ $files ]] && COMPREPLY=($(compgen $files -- "$word")) ;;
+        esac
+    fi
+    return 0
 }
 
 complete -o default -F _webhookrx twistd twist

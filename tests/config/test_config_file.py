@@ -126,7 +126,7 @@ class ReadConfigFileTests(SynchronousTestCase):
             "config: x.yaml": 'There is no key "config".',
             "check: yes": 'There is no key "check".',
             "threads: 2": 'There is no key "threads".',
-            "rules: x": 'There is no key "rules".',
+            "regulations: x": 'There is no key "regulations".',
             "sources:\n - prot: 1": 'F:2: sources[0]: There is no key "prot". Did you mean "port"?',
             "sources:\n - port: 1\n   ack: queued": "F:3: sources[0].ack: It holds for the whole service",
             "sources: []": "F:1: sources: It takes a list with at least one source",

@@ -180,7 +180,7 @@ IN_THE_FILE = [
     FileMistake("observers:\n - fil:x", 2, "observers", 'Did you mean "file"?'),
     FileMistake("port: [1\nack: queued", 2, "--config", "This is not YAML"),
     FileMistake("threads: 4", 1, "", 'There is no key "threads"'),
-    FileMistake("rules: x.yaml", 1, "", 'There is no key "rules"'),
+    FileMistake("regulations: x.yaml", 1, "", 'There is no key "regulations"'),
 ]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 
-from cryptography.hazmat.primitives.asymmetric import ec, rsa, x25519
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -24,7 +24,9 @@ from tests.system.certificates import (
 )
 from webhookrx.config.settings import TLS
 from webhookrx.config.tls_files import Finding, check_tls_files, check_trust, load_key_and_chain
+from webhookrx.connectors.catalogue import CATALOGUE
 from webhookrx.errors import ConfigError
+from webhookrx.findings import ERROR
 
 ROOT = Authority("root")
 INTERMEDIATE = Authority("intermediate", ROOT)
@@ -52,7 +54,11 @@ class CheckTLSFilesTests(SynchronousTestCase):
     def findings(self, **changes: object) -> list[Finding]:
         """Check the good pair with some fields changed."""
         files = {"key_file": self.key_file, "cert_file": self.cert_file, **changes}
-        return check_tls_files(TLS(**files), NOW)  # type: ignore[arg-type]
+        findings = check_tls_files(TLS(**files), NOW)  # type: ignore[arg-type]
+        for finding in findings:
+            if finding.role in ("key_file", "cert_file"):  # what connector rules have
+                self.assertEqual(finding.fatal, CATALOGUE[finding.code].severity == ERROR, finding)
+        return findings
 
     def assert_error(self, fragment: str, role: str, **changes: object) -> None:
         """One error of one line, which blames that role."""
@@ -66,6 +72,11 @@ class CheckTLSFilesTests(SynchronousTestCase):
         (finding,) = self.findings(**changes)
         self.assertEqual((role, False), (finding.role, finding.fatal))
         self.assertIn(fragment, finding.problem)
+
+    def test_both_missing(self) -> None:
+        """A key and a certificate that are both missing are both said."""
+        problems = [str(each.problem) for each in self.findings(key_file="/no/key", cert_file="/no/cert")]
+        self.assertEqual(['"/no/key" does not exist.', '"/no/cert" does not exist.'], problems)
 
     def test_good(self) -> None:
         """A key with its chain, in two files or three, with trust of any kind, gives no finding."""
@@ -102,6 +113,61 @@ class CheckTLSFilesTests(SynchronousTestCase):
             self.assert_error(f'{empty}" is empty', role, **{role: empty})
             self.assert_error("in PEM format", role, **{role: text})
 
+    def test_codes(self) -> None:
+        """Each mistake has its code."""
+        encrypted = self.path("encrypted", key_pem(HOST.key, b"pass phrase"))
+        reversed_chain = self.path("reversed", certificates_pem(INTERMEDIATE.certificate, HOST.certificate))
+        other = self.path("other", key_pem(OTHER.key))
+        short = rsa.generate_private_key(65537, 1024)
+        pem = short.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        for changes, code in (
+            ({"key_file": "/no/key"}, "tls-file-missing"),
+            ({"cert_file": "/no/cert"}, "tls-file-missing"),
+            ({"key_file": self.directory}, "tls-file-unreadable"),
+            ({"key_file": f"{self.key_file}/below"}, "tls-file-missing"),
+            ({"key_file": self.path("empty", b"")}, "tls-file-not-pem"),
+            ({"cert_file": self.key_file}, "tls-file-not-pem"),
+            ({"key_file": encrypted}, "key-encrypted"),
+            ({"key_file": other}, "key-mismatch"),
+            ({"key_file": self.path("short", pem)}, "key-unusable"),
+            ({"cert_file": reversed_chain}, "chain-order"),
+            ({"ca_dir": self.cert_file}, "tls-file-unreadable"),
+            ({"ca_dir": self.mktemp()}, "tls-file-missing"),
+            ({"key_file": "a\0b"}, "tls-file-missing"),
+            ({"key_file": "k" * 5000}, "tls-file-unreadable"),
+        ):
+            self.assertEqual([code], [finding.code for finding in self.findings(**changes)], changes)
+        os.mkdir(empty := self.mktemp())
+        self.assertEqual(["bad-ca-directory"], [finding.code for finding in self.findings(ca_dir=empty)])
+        os.chmod(self.key_file, 0o644)
+        self.assertEqual(["key-file-open"], [finding.code for finding in self.findings()])
+
+    def test_der(self) -> None:
+        """What looks like DER can be converted, and the error says by which command."""
+        der = HOST.certificate.public_bytes(Encoding.DER)
+        cert_file = self.path("cert.der", der)
+        self.assert_error(
+            f"it looks like DER, convert it: openssl x509 -inform DER -in {cert_file} -out", "cert_file",
+            cert_file=cert_file,
+        )  # fmt: skip
+        for key, kind in (
+            (HOST.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()), "EC"),
+            (HOST.key.private_bytes(Encoding.DER, PrivateFormat.TraditionalOpenSSL, NoEncryption()), "EC, as of old"),
+            (
+                ed25519.Ed25519PrivateKey.generate().private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()),
+                "Ed25519, which is short",
+            ),
+            (
+                rsa.generate_private_key(65537, 2048).private_bytes(
+                    Encoding.DER, PrivateFormat.TraditionalOpenSSL, NoEncryption()
+                ),
+                "RSA",
+            ),
+        ):
+            key_file = self.path("key.der", key)
+            self.assertIn(f"openssl pkey -inform DER -in {key_file}", self.findings(key_file=key_file)[0].problem, kind)
+        self.assertNotIn("DER", self.findings(cert_file=self.path("text", b"0 is no DER"))[0].problem)
+
     def test_swapped(self) -> None:
         """A key where the certificate belongs, and the other way round, holds not what is needed."""
         self.assert_error("holds no private key", "key_file", key_file=self.cert_file)
@@ -126,13 +192,17 @@ class CheckTLSFilesTests(SynchronousTestCase):
         self.assert_error("is encrypted", "key_file", key_file=self.path("old", head + headers + rest))
 
     def test_keys_that_tls_refuses(self) -> None:
-        """A kind of key that can't sign, and an RSA key that OpenSSL finds too short, are errors."""
+        """A kind of key that can't sign is an error, and so is an RSA key that OpenSSL finds too short."""
         exchange = x25519.X25519PrivateKey.generate()
         pem = exchange.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         self.assert_error("of a kind that TLS can't use", "key_file", key_file=self.path("x", pem))
-        short = rsa.generate_private_key(65537, 1024)
-        pem = short.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        self.assert_error("1024 bits; TLS needs 2048", "key_file", key_file=self.path("short", pem))
+        for bits, problem, role in (
+            (1024, "1024 bits; TLS needs 2048", "key_file"),
+            (2048, "does not fit the certificate", "cert_file"),
+        ):
+            key = rsa.generate_private_key(65537, bits)
+            pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+            self.assert_error(problem, role, key_file=self.path("rsa", pem))
 
     def test_key_does_not_fit(self) -> None:
         """A key of another certificate is an error that names both files."""

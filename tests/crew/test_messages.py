@@ -4,11 +4,14 @@ Tests for L{webhookrx.crew.messages}.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.operations.facts import make_facts
-from webhookrx.config.settings import TLS, Listener, Observer, Settings, Source
+from webhookrx.config.settings import TLS, Connector, Listener, Observer, Router, Settings, Source
+from webhookrx.connectors.rule import Preprocessing, Probe, Regex, SetField, Step
 from webhookrx.crew.messages import (
     Begin,
     Change,
@@ -25,9 +28,36 @@ from webhookrx.crew.messages import (
     for_parent,
     for_worker,
 )
+from webhookrx.crew.portable_settings import portable
 from webhookrx.errors import ConfigError
+from webhookrx.operations import facts as facts_module
 from webhookrx.operations.counters import Counters
-from webhookrx.operations.facts import portable
+from webhookrx.senders.entry import Decode, Entry, Severity, Time, When
+
+STEPS = (
+    Step(select="log.body EXISTS", condition="meta.host.name = a", label="some"),
+    Step(set=SetField(field="meta.a", value="text")),
+    Step(set=(SetField(field="meta.a", value=None), SetField(field="meta.b", value=[True, {"c": [1.5, 2]}]))),
+    Step(unset="log.body.a"),
+    Step(unset=("log.body.a", "log.body.b")),
+    Step(regex=Regex(pattern="(?P<a>b)", ignore_case=True)),
+    Step(probe="p"),
+    Step(probe=Probe(name="q")),
+    Step(classify=True),
+    Step(parse=True),
+    Step(expression="drop();"),
+)
+
+OWN = Entry(
+    "acme",
+    "acme",
+    "widget",
+    When(headers={"x-acme": "*"}, any_header=("a", "b"), body_keys=("c",)),
+    decode=(Decode("/a"),),
+    time=(Time("/t"),),
+    severity=(Severity("/s", {"f*": "error"}),),
+    message=("{/m}",),
+)
 
 SETTINGS = Settings(
     (
@@ -41,6 +71,15 @@ SETTINGS = Settings(
     admin=Listener("9090", "tcp:9090"),
     workers=3,
 )
+
+
+def with_connector(*steps: Step) -> Settings:
+    """Return the settings of a router, too."""
+    labels = {"product": "webhook", "vendor": "generic"}
+    connector = Connector("hooks", 8181, labels, Preprocessing(classify=True, steps=steps))
+    source = Source("edge-1-hooks-in", "connector", listeners=(Listener("8181", "tcp:8181"),), connector=connector)
+    router = Router("edge-1", {"site": "fra"}, {"/rules.yaml": (1, -2, 1 << 63), "/senders": ()}, ("why",), (OWN,))
+    return replace(SETTINGS, sources=(*SETTINGS.sources, source), router=router)
 
 
 class MessagesTests(SynchronousTestCase):
@@ -61,6 +100,40 @@ class MessagesTests(SynchronousTestCase):
             self.assertEqual(message, for_worker(msgspec.msgpack.encode(message)))
             self.assertEqual(descriptors, message.descriptors)
 
+    def test_connectors(self) -> None:
+        """Connectors with steps of all kinds, and the operator's own senders, come out as they went in."""
+        for steps in ((), STEPS):
+            settings = with_connector(*steps)
+            begin = for_worker(msgspec.msgpack.encode(Begin(portable(settings), 0, 1, ())))
+            assert isinstance(begin, Begin)
+            self.assertEqual(settings, begin.settings)
+            assert settings.router is not None and begin.settings.router is not None
+            self.assertEqual(settings.router.watched, begin.settings.router.watched)
+            again = for_worker(msgspec.msgpack.encode(Change(1, portable(settings), ())))
+            assert isinstance(again, Change)
+            self.assertEqual(begin.settings, again.settings)
+
+    def test_numbers(self) -> None:
+        """Numbers of steps come out exactly, whatever MessagePack has for them."""
+        for value in (
+            msgspec.Raw(b"1.10"),
+            msgspec.Raw(b"1e400"),
+            10**30,
+            -(10**30),
+            16**5000,
+            (1 << 64) - 1,
+            1 << 64,
+            -(1 << 63),
+            -(1 << 63) - 1,
+            [1, {"a": msgspec.Raw(b"0.0"), "b": [1 << 70]}],
+        ):
+            for fields in (SetField(field="meta.x", value=value), (SetField(field="meta.x", value=value),)):
+                settings = with_connector(Step(set=fields), Step(probe="p"))
+                check(settings)
+                begin = for_worker(msgspec.msgpack.encode(Begin(portable(settings), 0, 1, ())))
+                assert isinstance(begin, Begin)
+                self.assertEqual(settings, begin.settings)
+
     def test_to_parent(self) -> None:
         """Everything for the parent comes out as it went in."""
         counters = Counters()
@@ -74,7 +147,7 @@ class MessagesTests(SynchronousTestCase):
             Line("warn", "webhookrx.traffic", "text"),
         ):
             self.assertEqual(message, for_parent(msgspec.msgpack.encode(message)))
-        state = for_parent(msgspec.msgpack.encode(State(counters.plain(), portable(make_facts()), True)))
+        state = for_parent(msgspec.msgpack.encode(State(counters.plain(), facts_module.portable(make_facts()), True)))
         assert isinstance(state, State)
         facts = make_facts()
         self.assertEqual(facts._replace(lanes=list(facts.lanes), sources=list(facts.sources)), state.facts)
@@ -102,7 +175,7 @@ class MessagesTests(SynchronousTestCase):
             {**good, "observers": {"stdout": [1, None, [[], 4.0]]}},
             {},
         ):
-            said = msgspec.msgpack.encode(State(bad, portable(make_facts()), False))  # type: ignore[arg-type]
+            said = msgspec.msgpack.encode(State(bad, facts_module.portable(make_facts()), False))  # type: ignore[arg-type]
             self.assertRaises(msgspec.DecodeError, for_parent, said)
 
     def test_no_text(self) -> None:

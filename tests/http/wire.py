@@ -154,6 +154,8 @@ class Traffic:
         self.answers: list[tuple[str, float]] = []
         self.sizes: list[int] = []
         self.acceptances: list[tuple[str, tuple[str, ...], int]] = []
+        self.expected: list[tuple[str, tuple[tuple[str, str], ...]]] = []
+        self.processings: list[tuple[str, tuple[tuple[str, str], ...], str]] = []
         self.handshakes: list[str] = []
         self.failures: list[str] = []
 
@@ -173,6 +175,12 @@ class Traffic:
     def accepted(self, source: str, notes: Any, left_out: int, size: int = 0) -> None:
         self.acceptances.append((source, tuple(notes), left_out))
         self.sizes.append(size)
+
+    def expects(self, source: str, marks: Any) -> None:
+        self.expected.append((source, tuple(marks)))
+
+    def processed(self, source: str, marks: Any, problem: str) -> None:
+        self.processings.append((source, tuple(marks), problem))
 
     def handshake_failed(self, peer: str, failure: Failure) -> None:
         self.handshakes.append(peer)

@@ -26,6 +26,8 @@ class PortableTests(SynchronousTestCase):
             ],
             sources=["github"],
             queue_bytes=Level(5, 64),
+            connectors=(("edge-1-a-b", "a", "webhook", "8181", "webhook", "generic", "x=y"),),
+            blocked=("why",),
         )
         for codec in (msgspec.msgpack, msgspec.json):
             self.assertEqual(facts, codec.decode(codec.encode(portable(facts)), type=Facts))
@@ -37,6 +39,7 @@ class PortableTests(SynchronousTestCase):
             lanes=[LaneState("file:/\udce9"), LaneState("spool:/é", backlog=EMPTY._replace(away="/\udce9: gone"))],
             sources=["\udce9", "é"],
             certificates={"/\udce9": 1.0},
+            blocked=("/\udce9",),
         )
         arrived = msgspec.msgpack.decode(msgspec.msgpack.encode(portable(facts)), type=Facts)
 
@@ -44,6 +47,7 @@ class PortableTests(SynchronousTestCase):
         self.assertEqual(["file:/\\udce9", "spool:/é"], [lane.spec for lane in arrived.lanes])
         self.assertEqual("/\\udce9: gone", arrived.lanes[1].backlog.away if arrived.lanes[1].backlog else None)
         self.assertEqual((["\\udce9", "é"], {"/\\udce9": 1.0}), (arrived.sources, arrived.certificates))
+        self.assertEqual(("/\\udce9",), arrived.blocked)
 
 
 class TotalTests(SynchronousTestCase):
@@ -103,6 +107,15 @@ class TotalTests(SynchronousTestCase):
         facts = total([make_facts(sources=["a", "b"]), make_facts(sources=["b", "c"])])
 
         self.assertEqual(["a", "b", "c"], facts.sources)
+
+    def test_router(self) -> None:
+        """Each connector, and each reason for which the router is blocked, is there once."""
+        one, two = (("edge-1-a-b", "a"),), (("edge-1-c-d", "c"),)
+        facts = total(
+            [make_facts(connectors=one, blocked=("x", "y")), make_facts(connectors=one + two, blocked=("y", "z"))]
+        )
+
+        self.assertEqual((one + two, ("x", "y", "z")), (facts.connectors, facts.blocked))
 
     def test_lanes(self) -> None:
         """There is one lane for each observer; the last failure of any tells, and so does one that hangs."""

@@ -70,6 +70,17 @@ class HealthTests(SynchronousTestCase):
             health_of(make_facts(phase=Phase.DRAINING, lanes=lanes)).reasons,
         )
 
+    def test_blocked(self) -> None:
+        """A router that is blocked is degraded and says why; with nothing that receives it is not ready."""
+        blocked = ("rules.yaml:3:1: error: x", "rules.yaml:9:1: error: y")
+        reasons = tuple(f"The router is blocked: {reason}" for reason in blocked)
+        self.assertEqual(("degraded", reasons), health_of(make_facts(blocked=blocked)))
+        self.assertEqual(
+            ("not_ready", ("The router is blocked, so it has no connectors.", *reasons)),
+            health_of(make_facts(blocked=blocked, sources=[])),
+        )
+        self.assertEqual("ready", health_of(make_facts(sources=[])).state)
+
     def test_quiet(self) -> None:
         """What other machines say is not repeated."""
         self.assertNotIn("CANARY", str(health_of(make_facts(lanes=[LaneState("spool:/y", backlog=AWAY)]))))

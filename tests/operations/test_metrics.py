@@ -248,6 +248,54 @@ class ValueTests(MetricsTestCase):
             self.assertEqual((ready, degraded), (self.value("ready"), self.value("degraded")))
 
 
+class RouterTests(MetricsTestCase):
+    """What there is of a router."""
+
+    def test_connectors(self) -> None:
+        """Each connector is there with what its rule says of it, until it goes."""
+        labels = ("edge-1-a-b", "a", "webhook", "8181", "webhook", "acme", "team=x,vendor=acme")
+        names = ("source", "rule", "type", "port", "product", "vendor", "labels")
+        self.assertEqual([], [name for name in self.values() if name.startswith("connector")])
+        self.facts = make_facts(connectors=(labels,))
+        self.assertEqual(1, self.value("connector", **dict(zip(names, labels, strict=True))))
+
+    def test_blocked(self) -> None:
+        """Whether the router is blocked is a number, also where there is no router."""
+        self.assertEqual(0, self.value("router_blocked"))
+        self.facts = make_facts(blocked=("why",))
+        self.assertEqual((1, 1), (self.value("router_blocked"), self.value("degraded")))
+
+    def test_text_bodies(self) -> None:
+        """Bodies that became text are counted by source, from 0."""
+        self.traffic.accepted("github", ("text_body",), 0, 1)
+        self.assertEqual([1, 0], [self.value("text_bodies_total", source=name) for name in ("github", "gitlab")])
+
+    def test_steps(self) -> None:
+        """What steps may count is there with 0, and rises with what they count; of sources that are gone it is not."""
+        marks = (("classified", ""), ("probe", "p"), ("dropped", "s"), ("step_error", "s"))
+        for source in ("github", "gone"):
+            self.traffic.expects(source, marks)
+        before = self.values()
+        shown = (
+            ("classified_messages_total", "sender", ""),
+            ("probe_messages_total", "probe", "p"),
+            ("dropped_messages_total", "step", "s"),
+            ("step_errors_total", "step", "s"),
+        )
+        for name, label, value in shown:
+            self.assertEqual(0, self.value(name, source="github", **{label: value}))
+        for problem in ("", "Step 's' failed."):
+            self.traffic.processed("github", marks, problem)
+        for name, label, value in shown:
+            self.assertEqual(2, self.value(name, source="github", **{label: value}))
+        self.assertEqual(set(before), set(self.values()))
+        self.assertEqual([], [name for name in before if "gone" in name])
+        self.traffic.processed("github", [("classified", "grafana")], "")
+        self.assertEqual(1, self.value("classified_messages_total", source="github", sender="grafana"))
+        self.traffic.expects("github", marks)
+        self.assertEqual(2, self.value("probe_messages_total", source="github", probe="p"))
+
+
 class TextTests(MetricsTestCase):
     """Which text, for whom."""
 

@@ -124,6 +124,25 @@ class TrafficLogTests(SynchronousTestCase):
         self.assertEqual("why", self.events[0]["log_failure"].getErrorMessage())
         self.assertEqual("A resource raised.", self.lines[0])
 
+    def test_step_failed(self) -> None:
+        """What steps count is counted every time; why one has failed is logged a few times a second."""
+        marks = [("step_error", "number"), ("probe", "end")]
+        for _ in range(3):
+            self.traffic.processed("edge-1-a-b", marks, "Step 'number' failed at 1:5: no number")
+        self.traffic.processed("edge-1-a-b", marks[1:], "")
+        line = "A step of edge-1-a-b failed, the message stays as it was: Step 'number' failed at 1:5: no number"
+        self.assertEqual([line] * 2, self.lines)
+        counts = [self.counters.get(word, "edge-1-a-b", label) for word, label in marks]
+        self.assertEqual([3, 4], counts)
+        self.traffic.report_held_back()
+        self.assertEqual("1 more lines like the last one of step", self.lines[-1])
+
+    def test_expected(self) -> None:
+        """What may be counted is there with 0, and what was counted stays."""
+        self.traffic.processed("a", [("probe", "p")], "")
+        self.traffic.expects("a", [("probe", "p"), ("probe", "q")])
+        self.assertEqual([(("a", "p"), 1), (("a", "q"), 0)], self.counters.labelled("probe"))
+
     def test_observer_failed(self) -> None:
         """Messages that are not safe are counted by observer, and the error is shown."""
         self.traffic.observer_failed("file:/x", OSError("no\nspace"), 3)

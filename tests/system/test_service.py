@@ -143,13 +143,14 @@ class ServiceTests(ServiceCase):
                 limits=Limits(body=1, queue_messages=7),
                 drain_timeout=7.0,
             )
-            service._reread = lambda: settings
+            service._reread = lambda _: settings
             await self.hang_up()
             self.assertEqual(413, await self.post(service, b"22"))
             self.assertEqual(200, await self.post(service, b"3"))
             self.assertEqual((settings, 1), (service.settings, service.receiver.counters.get("reloads", "ok")))
             self.assertNotIn("reload", service.status())
-            self.assertTrue(any("1 sources, 1 endpoints, 2 observers" in str(e.get("text")) for e in self.events))
+            said = "1 sources (1 changed); 1 endpoints, 2 observers"
+            self.assertTrue(any(said in str(event.get("text")) for event in self.events))
             await service.stopService()
             self.assertEqual(["1", "3"], self.lines())
             with open(other) as stream:
@@ -165,14 +166,14 @@ class ServiceTests(ServiceCase):
             (source,), before = service.settings.sources, service.settings
             elsewhere = replace(source, listeners=(Listener("tcp:0", "tcp:0:backlog=9:interface=127.0.0.1"),))
             bad = Observer("memory", "memory")
-            service._reread = lambda: replace(before, sources=(elsewhere,), observers=(bad,))
+            service._reread = lambda _: replace(before, sources=(elsewhere,), observers=(bad,))
             self.patch(known_observers, "build", self._build_unopenable)
             await self.hang_up()
             self.assertIs(before, service.settings)
             self.assertEqual(200, await self.post(service, b"1"))
             self.assertIn("0 waiting; the last reload failed: It can't be opened.", service.status())
             self.assertEqual(1, len(service.listeners))
-            service._reread = lambda: before
+            service._reread = lambda _: before
             await self.hang_up()
             self.assertNotIn("failed", service.status())
             await service.stopService()
@@ -194,7 +195,7 @@ class ServiceTests(ServiceCase):
             (source,), before = service.settings.sources, service.settings
             other = self.path + ".other"
             elsewhere = replace(source, listeners=(Listener("tcp:0", "tcp:0:backlog=9:interface=127.0.0.1"),))
-            service._reread = lambda: replace(
+            service._reread = lambda _: replace(
                 before, sources=(elsewhere,), observers=(Observer(f"file:{other}", "file", (other,)),)
             )
             replaced: Deferred[None] = Deferred()
@@ -313,7 +314,7 @@ class AdminTests(ServiceCase):
         async def run() -> None:
             service = self.start()
             without = service.settings
-            service._reread = lambda: replace(without, admin=ADMIN)
+            service._reread = lambda _: replace(without, admin=ADMIN)
             await self.hang_up()
             self.assertTrue(any("Health and metrics on" in str(event.get("log_format")) for event in self.events))
             self.assertEqual(200, await self.post(service, b"1"))
@@ -326,7 +327,7 @@ class AdminTests(ServiceCase):
                 f'webhookrx_build_info{{python="{platform.python_version()}"',
             ):
                 self.assertIn(f"\n{line}", text)
-            service._reread = lambda: without
+            service._reread = lambda _: without
             await self.hang_up()
             self.assertEqual(1, len(service.listeners))
             await service.stopService()

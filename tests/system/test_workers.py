@@ -255,7 +255,7 @@ class ReloadTests(WorkersCase):
         receiver = self.start(config=self.sources(ANY_PORT), port=None)
         connections = self.connect_to_each(receiver)
         said = reload(receiver, self.sources(ANY_PORT, "unix:other"))
-        self.assertIn("Reloaded: 2 sources, 2 endpoints, 1 observers", said)
+        self.assertIn("Reloaded: 2 sources (1 unchanged, 1 added); 2 endpoints, 1 observers", said)
         self.assertEqual(200, self.ask(receiver.path("other"), post(b"other")).status)
         for connection in connections.values():
             answer = connection.send(post(b"stayed")).answer()

@@ -23,7 +23,10 @@ def check_report(resolved: Resolved) -> str:
         lines += [f"  listens on {_listener(listener)}" for listener in source.listeners]
         lines.append("")
     lines += [f"warning: {warning}" for warning in resolved.settings.warnings]
-    lines.append("The configuration is good.")
+    if resolved.settings.blocked:
+        lines.append("The configuration is good, but the router is blocked: no connector starts before that is mended.")
+    else:
+        lines.append("The configuration is good.")
     return "\n".join(lines)
 
 

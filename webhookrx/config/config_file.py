@@ -135,8 +135,8 @@ class _Reader:
             values[option.name] = Written(label, texts)
 
     def _texts(self, option: Option, node: yaml.Node, label: str) -> Iterator[Text]:
-        if option.kind is Kind.LIMITS:
-            yield from self._limits(node, label)
+        if option.kind is Kind.LIMITS or (option.kind is Kind.LABELS and isinstance(node, yaml.MappingNode)):
+            yield from self._named_values(option, node, label)
         elif isinstance(node, yaml.SequenceNode) and option.repeat and self._plain(node, label):
             if not node.value:
                 self._error(node, label, "The list is empty; leave the key out for the default.")
@@ -149,11 +149,11 @@ class _Reader:
             if text is not None:
                 yield text
 
-    def _limits(self, node: yaml.Node, label: str) -> Iterator[Text]:
+    def _named_values(self, option: Option, node: yaml.Node, label: str) -> Iterator[Text]:
         if not isinstance(node, yaml.MappingNode):
             self._error(node, label, "It takes names and values, such as {body: 10MiB, connections: 10000}.")
             return
-        for key, _, value in self._pairs(node, label):
+        for key, _, value in self._pairs(node, label, as_written=option.kind is Kind.LABELS):
             text = self._scalar(value, f"{label}.{key}")
             if text is not None:
                 yield Text(f"{key}={text.text}", text.where)
@@ -168,8 +168,10 @@ class _Reader:
             return Text(node.value, self._where(node))
         return None
 
-    def _pairs(self, node: yaml.MappingNode, label: str) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
-        """Yield key with C{_}, key node and value; a key that is there twice is an error."""
+    def _pairs(
+        self, node: yaml.MappingNode, label: str, *, as_written: bool = False
+    ) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
+        """Yield key with C{_}, unless it stays as written, key node and value; a key that is twice is an error."""
         seen: dict[str, yaml.Node] = {}
         merges: list[yaml.Node] = []
         for key_node, value in node.value if self._plain(node, label) else ():
@@ -179,7 +181,7 @@ class _Reader:
             if key_node.tag == f"{_TAG}merge":
                 merges.append(value)
                 continue
-            key = key_node.value.replace("-", "_")
+            key = key_node.value if as_written else key_node.value.replace("-", "_")
             if key in seen:
                 first = self._where(seen[key]).removeprefix(f"{self._path}:")
                 self._error(key_node, label, f'The key "{shown_name(key)}" is there twice, first in line {first}.')

@@ -4,10 +4,9 @@ The options and limits as Markdown tables: C{python -m webhookrx.config.option_t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from webhookrx.config.limits import DEFAULTS, LIMITS, show_limit
 from webhookrx.config.options import OPTIONS, Option
+from webhookrx.markdown import table
 
 
 def option_table() -> str:
@@ -22,7 +21,7 @@ def option_table() -> str:
         )
         for option in OPTIONS
     )
-    return _table(("option", "YAML key", "repeat", "default", "meaning"), rows)
+    return table(("option", "YAML key", "repeat", "default", "meaning"), rows)
 
 
 def limit_table() -> str:
@@ -31,17 +30,12 @@ def limit_table() -> str:
         (f"`{name}`", show_limit(name, DEFAULTS[name]), meaning, f"`{reason}`" if reason else "")
         for name, (_, meaning, reason) in LIMITS.items()
     )
-    return _table(("limit", "default", "bounds", "reason when it is passed"), rows)
+    return table(("limit", "default", "bounds", "reason when it is passed"), rows)
 
 
 def _spelling(option: Option) -> str:
     short = f"-{option.short}, " if option.short else ""
     return f"{short}--{option.name} {option.value}".rstrip()
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
 if __name__ == "__main__":

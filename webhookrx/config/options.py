@@ -27,6 +27,7 @@ class Kind(Enum):
     FILE = "file name"
     DIRECTORY = "directory name"
     LIMITS = "names and values"
+    LABELS = "labels and values"
     TIME = "a time such as 30s"
 
 
@@ -258,6 +259,37 @@ OPTIONS: tuple[Option, ...] = (
         "how many processes receive, on all endpoints together; auto means one for each CPU that may be used",
         value="NUMBER",
         default=str(_SETTINGS.workers),
+    ),
+    Option(
+        "rules",
+        Scope.SERVICE,
+        Kind.FILE,
+        "a YAML file of connector rules: be a router with the connectors that they give it",
+        value="FILE",
+    ),
+    Option(
+        "router-name",
+        Scope.SERVICE,
+        Kind.TEXT,
+        "the name of this router, for the selectors of rules and the names of connectors",
+        value="NAME",
+        default="the host name",
+    ),
+    Option(
+        "router-label",
+        Scope.SERVICE,
+        Kind.LABELS,
+        "a label of this router, for selectors; messages have it in meta.router.labels",
+        value="KEY=VALUE",
+        repeat=True,
+        plural="router_labels",
+    ),
+    Option(
+        "senders",
+        Scope.SERVICE,
+        Kind.DIRECTORY,
+        "a directory of data files (*.yaml) about kinds of senders, for Classify and Parse, besides those built in",
+        value="DIR",
     ),
     Option(
         "config",

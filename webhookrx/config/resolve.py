@@ -17,8 +17,11 @@ from webhookrx.config.all_sources import resolve_sources
 from webhookrx.config.files import read_file
 from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
 from webhookrx.config.observer_strings import default_observer, parse_observer, secret_files
+from webhookrx.config.options import BY_NAME, Scope
 from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, quoted_spec, suggestion
-from webhookrx.config.settings import Limits, Observer, Settings, largest_body
+from webhookrx.config.router_form import join_sources, resolve_router
+from webhookrx.config.settings import Limits, Observer, Settings, Source, largest_body
+from webhookrx.config.this_host import HostFacts, this_host
 from webhookrx.config.tls_files import OTHERS
 from webhookrx.config.values import DEFAULT, Effective, Values, origin
 from webhookrx.config.worker_count import worker_count
@@ -36,6 +39,7 @@ class Surroundings:
     @ivar observer_names: the first words that observer specs may have.
     @ivar check_observer: makes an observer for an acknowledgement level and opens nothing; raises C{ConfigError}.
     @ivar cpus: how many CPUs this process may use.
+    @ivar host: gives the facts of this machine.
     """
 
     environ: Mapping[str, str]
@@ -43,6 +47,7 @@ class Surroundings:
     observer_names: Collection[str]
     check_observer: Callable[[Observer, str], object]
     cpus: int = 1
+    host: Callable[[], HostFacts] = this_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +63,12 @@ class Resolved:
     config_file: str | None
 
 
-def resolve(command_line: Layer, surroundings: Surroundings) -> Resolved:
+def resolve(command_line: Layer, surroundings: Surroundings, running: Settings | None = None) -> Resolved:
     """
     Make settings.
 
     @param command_line: what was given there, by the name of the option.
+    @param running: the settings in use, when these are to replace them.
     @raise webhookrx.config.problems.ConfigProblems: something is wrong; it holds all of it.
     """
     problems = Problems()
@@ -76,13 +82,30 @@ def resolve(command_line: Layer, surroundings: Surroundings) -> Resolved:
     observers = _observers(service, surroundings, ack)
     limits = _limits(service)
     allowed = service.flag("allow-plaintext-token", False)
-    sources, effective = resolve_sources(command_line, file, problems, now=surroundings.now, plaintext_token=allowed)
+    sources: tuple[Source, ...] = ()
+    effective: list[Effective] = []
+    if service.written("rules") is None or _has_sources(command_line, file):
+        sources, effective = resolve_sources(
+            command_line, file, problems, now=surroundings.now, plaintext_token=allowed
+        )
+    form = resolve_router(service, surroundings.host, surroundings.now, running)
+    if form is not None:
+        sources = join_sources(sources, form, problems)
+        effective += form.effective
     drain_timeout = service.duration("drain-timeout", Settings((), ()).drain_timeout)
     admin = admin_listener(service, [each for source in sources for each in source.listeners])
     workers = worker_count(service, surroundings.cpus)
     problems.raise_errors()
-    settings = Settings(sources, observers, ack, limits, drain_timeout, admin, workers, tuple(problems.warnings))
+    router = form.router if form is not None else None
+    warnings = tuple(problems.warnings)
+    settings = Settings(sources, observers, ack, limits, drain_timeout, admin, workers, router, warnings)
     return Resolved(settings, (*service.effective, *effective), path)
+
+
+def _has_sources(command_line: Layer, file: ConfigFile) -> bool:
+    """Tell whether anybody has written of sources: a router needs none."""
+    options = (*command_line, *file.values)
+    return file.entries is not None or any(BY_NAME[name].scope is Scope.SOURCE for name in options)
 
 
 def _check_encoding(command_line: Layer, problems: Problems) -> None:

@@ -6,7 +6,12 @@ Sizes are bytes, times are seconds on the monotonic clock.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from webhookrx.config.file_signatures import Signature
+from webhookrx.connectors.rule import Preprocessing
+from webhookrx.senders.entry import Entry
 
 KiB = 1024
 MiB = 1024 * KiB
@@ -95,12 +100,27 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
+class Connector:
+    """
+    What makes a source one of the router form: a connector, from a connector rule.
+    """
+
+    rule: str
+    """The name of the rule."""
+    port: int
+    """Where it receives data."""
+    labels: Mapping[str, str]
+    """C{product}, C{vendor}, and those of the rule."""
+    preprocessing: Preprocessing
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """One configured receiver of the collector form."""
+    """One configured receiver."""
 
     name: str = "default"
     source: str = "webhook"
-    """C{"webhook"} or C{"webhook-json"}."""
+    """C{"webhook"}, C{"webhook-json"} or C{"connector"}."""
     paths: tuple[str, ...] = ("/.*",)
     prefix: str = ""
     auth_tokens: tuple[bytes, ...] = field(default=(), repr=False)
@@ -111,6 +131,8 @@ class Source:
     on_parse_error: str = "keep"
     """C{"keep"} or C{"reject"}; C{webhook-json} only."""
     listeners: tuple[Listener, ...] = ()
+    connector: Connector | None = None
+    """Of the router form; None for the collector form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +171,26 @@ ALONE = Group()
 
 
 @dataclass(frozen=True, slots=True)
+class Router:
+    """
+    This router, whose connectors come from a rules file.
+
+    A rule on it whose key or certificate can't be used closes its reload gate: its connectors stay as they are until
+    the files are there.
+    """
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    watched: Mapping[str, Signature] = field(default_factory=dict, compare=False)
+    """Absolute paths of files and directories, each with its signature from just before it was read; when one of them
+    changes, the settings are read anew."""
+    blocked: tuple[str, ...] = ()
+    """Why the gate is closed: one sentence for each file. None of them: it is open."""
+    senders: tuple[Entry, ...] = ()
+    """Kinds of senders that the operator knows, besides those that come with webhookrx."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything, validated."""
 
@@ -163,5 +205,17 @@ class Settings:
     """Where health and metrics are asked for; None: nowhere."""
     workers: int = 1
     """Processes that receive; from 2 on one more watches over them."""
+    router: Router | None = None
+    """The router form; None without a rules file."""
     warnings: tuple[str, ...] = ()
     """What is allowed but probably not meant; logged at start, printed by C{--check}."""
+
+    @property
+    def watched(self) -> Mapping[str, Signature]:
+        """Files whose change is reason for a reload, see L{Router}; none without a router."""
+        return self.router.watched if self.router is not None else {}
+
+    @property
+    def blocked(self) -> tuple[str, ...]:
+        """Why the connectors stay as they are, see L{Router}; empty without a router, and while its gate is open."""
+        return self.router.blocked if self.router is not None else ()

@@ -43,11 +43,13 @@ class Finding(NamedTuple):
     What is wrong with a file.
 
     @ivar role: the field of L{TLS} that names it.
+    @ivar code: a stable word for what is wrong.
     @ivar problem: one sentence that names the file.
     @ivar fatal: False for what is allowed but probably not meant.
     """
 
     role: str
+    code: str
     problem: str
     fatal: bool = True
 
@@ -55,9 +57,9 @@ class Finding(NamedTuple):
 class _Stop(Exception):
     """The rest can't be judged."""
 
-    def __init__(self, role: str, problem: str) -> None:
+    def __init__(self, role: str, code: str, problem: str) -> None:
         super().__init__(problem)
-        self.finding = Finding(role, problem)
+        self.finding = Finding(role, code, problem)
 
 
 def check_tls_files(tls: TLS, now: datetime) -> list[Finding]:
@@ -106,23 +108,37 @@ def check_trust(tls: TLS) -> None:
 def _load_pair(tls: TLS) -> tuple[PrivateKey, int, list[_Certificate]]:
     """Return the key, the mode bits of its file, and the chain."""
     key, key_mode = _load_key(tls.key_file)
-    files = [("cert_file", tls.cert_file), ("extra_chain_file", tls.extra_chain_file)]
-    chain = [
-        _Certificate(role, path, number, each)
-        for role, path in files
-        if path is not None
-        for number, each in _load_certificates(role, path)
-    ]
+    chain = _load_chain(tls)
     _check_fit(key, tls.key_file, chain)
     _check_order(chain)
     return key, key_mode, chain
 
 
+def _load_chain(tls: TLS) -> list[_Certificate]:
+    files = [("cert_file", tls.cert_file), ("extra_chain_file", tls.extra_chain_file)]
+    return [
+        _Certificate(role, path, number, each)
+        for role, path in files
+        if path is not None
+        for number, each in _load_certificates(role, path)
+    ]
+
+
 def _check_pair(tls: TLS, now: datetime) -> Iterator[Finding]:
-    _, key_mode, chain = _load_pair(tls)
+    try:
+        _, key_mode, chain = _load_pair(tls)
+    except _Stop as stop:
+        yield stop.finding
+        if stop.finding.role == "key_file":
+            # A certificate that can't be used either is said at once.
+            _load_chain(tls)
+        return
     if key_mode & OTHERS:
         yield Finding(
-            "key_file", f"{quoted(tls.key_file)} can be read or written by every user: chmod 640 or less.", fatal=False
+            "key_file",
+            "key-file-open",
+            f"{quoted(tls.key_file)} can be read or written by every user: chmod 640 or less.",
+            fatal=False,
         )
     for certificate in chain:
         yield from certificate.check_dates(now)
@@ -142,12 +158,20 @@ def _check_ca_dir(tls: TLS, now: datetime) -> Iterator[Finding]:
     try:
         names = list_directory(tls.ca_dir)
     except ConfigError as error:
-        raise _Stop("ca_dir", error.problem) from None
+        raise _Stop("ca_dir", _reading(tls.ca_dir), error.problem) from None
     if not names:
-        raise _Stop("ca_dir", f"{name} is empty, so no client could be trusted; put CA certificates there and {rehash}")
+        raise _Stop(
+            "ca_dir",
+            "bad-ca-directory",
+            f"{name} is empty, so no client could be trusted; put CA certificates there and {rehash}",
+        )
     hashed = [each for each in names if _HASHED_NAME.fullmatch(each)]
     if not hashed:
-        raise _Stop("ca_dir", f"{name} has no hashed names (hhhhhhhh.0), without which OpenSSL finds nothing; {rehash}")
+        raise _Stop(
+            "ca_dir",
+            "bad-ca-directory",
+            f"{name} has no hashed names (hhhhhhhh.0), without which OpenSSL finds nothing; {rehash}",
+        )
     for each in hashed:
         path = os.path.join(tls.ca_dir, each)
         try:
@@ -181,14 +205,16 @@ class _Certificate:
         """Warn of a certificate out of its time: it may be renewed while we run."""
         begin, end = self.value.not_valid_before_utc, self.value.not_valid_after_utc
         if now < begin:
-            yield self._warning(f"is not valid before {begin:%Y-%m-%d %H:%M} UTC")
+            yield self._warning("certificate-not-yet-valid", f"is not valid before {begin:%Y-%m-%d %H:%M} UTC")
         elif end < now:
-            yield self._warning(f"has expired on {end:%Y-%m-%d %H:%M} UTC")
+            yield self._warning("certificate-expired", f"has expired on {end:%Y-%m-%d %H:%M} UTC")
         elif end - now < SOON:
-            yield self._warning(f"expires on {end:%Y-%m-%d %H:%M} UTC, in {(end - now).days} days")
+            yield self._warning(
+                "certificate-expires-soon", f"expires on {end:%Y-%m-%d %H:%M} UTC, in {(end - now).days} days"
+            )
 
-    def _warning(self, text: str) -> Finding:
-        return Finding(self.role, f"{self.name} {text}.", fatal=False)
+    def _warning(self, code: str, text: str) -> Finding:
+        return Finding(self.role, code, f"{self.name} {text}.", fatal=False)
 
 
 def _load_key(path: str) -> tuple[PrivateKey, int]:
@@ -200,14 +226,25 @@ def _load_key(path: str) -> tuple[PrivateKey, int]:
     except TypeError:
         # Never a prompt: a service has nobody to ask.
         raise _Stop(
-            "key_file", f"{name} is encrypted; an unencrypted key is needed (openssl pkey -in … -out …)."
+            "key_file",
+            "key-encrypted",
+            f"{name} is encrypted; an unencrypted key is needed (openssl pkey -in … -out …).",
         ) from None
     except (ValueError, UnsupportedAlgorithm):
-        raise _Stop("key_file", f"{name} holds no private key in PEM format that can be read.") from None
+        hint = _der_hint(data, f"openssl pkey -inform DER -in {path} -out …")
+        raise _Stop(
+            "key_file", "tls-file-not-pem", f"{name} holds no private key in PEM format that can be read{hint}."
+        ) from None
     if not isinstance(key, PrivateKey):
-        raise _Stop("key_file", f"{name} is a key of a kind that TLS can't use; RSA, EC and Ed25519 are usual.")
+        raise _Stop(
+            "key_file", "key-unusable", f"{name} is a key of a kind that TLS can't use; RSA, EC and Ed25519 are usual."
+        )
     if isinstance(key, rsa.RSAPrivateKey) and key.key_size < SHORTEST_RSA_KEY:
-        raise _Stop("key_file", f"{name} is an RSA key of {key.key_size} bits; TLS needs {SHORTEST_RSA_KEY} or more.")
+        raise _Stop(
+            "key_file",
+            "key-unusable",
+            f"{name} is an RSA key of {key.key_size} bits; TLS needs {SHORTEST_RSA_KEY} or more.",
+        )
     return key, mode
 
 
@@ -215,21 +252,40 @@ def _load_certificates(role: str, path: str) -> list[tuple[int, x509.Certificate
     """Return the certificates of a file, each with its number from 1; at least one."""
     data, _ = _read(role, path)
     if not _PEM_CERTIFICATE.search(data):
-        raise _Stop(role, f"{quoted(path)} holds no certificate in PEM format.")
+        hint = _der_hint(data, f"openssl x509 -inform DER -in {path} -out …")
+        raise _Stop(role, "tls-file-not-pem", f"{quoted(path)} holds no certificate in PEM format{hint}.")
     try:
         return list(enumerate(x509.load_pem_x509_certificates(data), 1))
     except ValueError:
-        raise _Stop(role, f"{quoted(path)} holds a certificate that is damaged.") from None
+        raise _Stop(role, "tls-file-not-pem", f"{quoted(path)} holds a certificate that is damaged.") from None
 
 
 def _read(role: str, path: str) -> tuple[bytes, int]:
     try:
         data, mode = read_file(path)
     except ConfigError as error:
-        raise _Stop(role, error.problem) from None
+        raise _Stop(role, _reading(path), error.problem) from None
     if not data.strip():
-        raise _Stop(role, f"{quoted(path)} is empty.")
+        raise _Stop(role, "tls-file-not-pem", f"{quoted(path)} is empty.")
     return data, mode
+
+
+def _der_hint(data: bytes, command: str) -> str:
+    """Return how to convert what looks like DER: a sequence of ASN.1, with a length of one byte or of several."""
+    is_short = 2 <= len(data) < 130 and data[:2] == bytes((0x30, len(data) - 2))
+    is_long = data.startswith((b"0\x81", b"0\x82"))
+    return f"; it looks like DER, convert it: {command}" if is_short or is_long else ""
+
+
+def _reading(path: str) -> str:
+    """Return the code for a file that could not be read. It may be there, behind a directory that hides it."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return "tls-file-missing"
+    except OSError:
+        pass
+    return "tls-file-unreadable"
 
 
 def _check_fit(key: PrivateKey, key_file: str, chain: list[_Certificate]) -> None:
@@ -239,10 +295,15 @@ def _check_fit(key: PrivateKey, key_file: str, chain: list[_Certificate]) -> Non
     ours = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     fitting = next((each for each in chain if each.public_key() == ours), None)
     if fitting is None:
-        raise _Stop("cert_file", f"The key {quoted(key_file)} does not fit the certificate {quoted(chain[0].path)}.")
+        raise _Stop(
+            "cert_file",
+            "key-mismatch",
+            f"The key {quoted(key_file)} does not fit the certificate {quoted(chain[0].path)}.",
+        )
     if fitting is not chain[0]:
         raise _Stop(
             fitting.role,
+            "chain-order",
             f"The chain is in the wrong order: the key {quoted(key_file)} fits {fitting.name}, "
             "but the host certificate must come first.",
         )
@@ -258,6 +319,7 @@ def _check_order(chain: list[_Certificate]) -> None:
         except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
             raise _Stop(
                 signer.role,
+                "chain-order",
                 f"The chain is in the wrong order: {signer.name} did not sign {signed.name}. "
                 "The host certificate comes first, then each one's signer.",
             ) from None

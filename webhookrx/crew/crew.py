@@ -30,6 +30,7 @@ from webhookrx.crew.messages import (
     ToParent,
 )
 from webhookrx.crew.past import Past
+from webhookrx.crew.portable_settings import portable
 from webhookrx.crew.process import Launch
 from webhookrx.crew.restarts import Restarts
 from webhookrx.errors import ConfigError
@@ -197,7 +198,7 @@ class Crew:
         member.occupy(worker, size, self._clock())
         sockets = self._sockets()
         worker.say(
-            Begin(self.settings, member.number, size, tuple(sockets.descriptors)),
+            Begin(portable(self.settings), member.number, size, tuple(sockets.descriptors)),
             [*sockets.descriptors.values(), sockets.turns],
         )
 
@@ -316,7 +317,7 @@ class Crew:
         member.order = self._orders
         member.changed = changed = Deferred[Changed]()
         member.change_until = self._clock() + self.settings.limits.answer_time + self.settings.drain_timeout
-        member.worker.say(Change(member.order, settings, tuple(descriptors)), list(descriptors.values()))
+        member.worker.say(Change(member.order, portable(settings), tuple(descriptors)), list(descriptors.values()))
         return await changed
 
     def _answer(self, member: Member, answer: Changed) -> None:

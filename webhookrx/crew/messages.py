@@ -11,6 +11,7 @@ from msgspec.msgpack import Decoder, encode
 
 from webhookrx.config.problems import quoted
 from webhookrx.config.settings import Settings
+from webhookrx.crew.portable_settings import number, portable
 from webhookrx.errors import ConfigError
 from webhookrx.operations.counters import Histogram
 from webhookrx.operations.facts import Facts
@@ -84,7 +85,7 @@ class Hurry(Message, frozen=True):
 
 ToWorker: TypeAlias = Begin | Change | Reopen | Stop | Hurry
 
-_TO_WORKER: Decoder[Any] = Decoder(ToWorker)
+_TO_WORKER: Decoder[Any] = Decoder(ToWorker, ext_hook=number)
 
 
 def check(settings: Settings) -> None:
@@ -94,7 +95,7 @@ def check(settings: Settings) -> None:
     @raise ConfigError: they hold the name of a file that is not UTF-8.
     """
     try:
-        encode(settings)
+        encode(portable(settings))
     except UnicodeEncodeError as error:
         name = quoted(error.object.encode("utf-8", "backslashreplace").decode())
         raise ConfigError(f"Workers can't be told of {name}, which is not UTF-8 text.", option="workers") from None

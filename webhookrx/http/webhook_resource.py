@@ -48,23 +48,24 @@ class WebhookResource:
         """See L{IReceiver.receive}."""
         verdict = judge(exchange.head, exchange.admission, body, self._receipts())
         if isinstance(verdict, Refused):
-            self._refuse(exchange, verdict.reason, verdict.detail)
+            self.refuse(exchange, verdict.reason, verdict.detail)
             return
         try:
             self._consumer.write(verdict.message, exchange)
         except NoRoom:
-            self._refuse(exchange, NO_ROOM, NO_ROOM.detail)
+            self.refuse(exchange, NO_ROOM, NO_ROOM.detail)
             return
         self._traffic.accepted(self._rules.name, verdict.notes, verdict.left_out, len(body))
 
     def acknowledged(self, exchange: IExchange, error: NotStored | None) -> None:
         """See L{IReceiver.acknowledged}."""
         if error is not None:
-            self._refuse(exchange, NOT_STORED, NOT_STORED.detail)
+            self.refuse(exchange, NOT_STORED, NOT_STORED.detail)
         elif exchange.answer(RECEIVED):
             self._traffic.answered(self._rules.name, self._clock() - exchange.began)
 
-    def _refuse(self, exchange: IExchange, reason: Reason, detail: str) -> None:
+    def refuse(self, exchange: IExchange, reason: Reason, detail: str) -> None:
+        """Refuse a request, and say so."""
         head = exchange.head
         if exchange.answer(refusal_now(reason, detail, self._consumer)):
             self._traffic.refused(reason, detail, head.peer_text, head.method, head.path, self._rules.name)

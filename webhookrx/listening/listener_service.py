@@ -26,10 +26,15 @@ _MOST_READS = 300
 class CannotListen(CannotStart):
     """
     A port can't be opened. The reason comes first, since C{twistd}'s waiting parent gets no more than a hundred bytes.
+
+    @ivar reason: why, such as C{Address already in use}.
+    @ivar text: the endpoint, as its user wrote it.
     """
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(f"{reason}: can't listen on {text}")
+        self.reason = reason
+        self.text = text
 
 
 class ListenerService(Service):

@@ -169,6 +169,10 @@ class Counters:
         """Return a count; 0 when nothing was counted."""
         return self._counts.get((name, *labels), 0)
 
+    def labelled(self, name: str) -> list[tuple[tuple[str, ...], int]]:
+        """Return all labels with which something of that name was counted, 0 included, and the counts."""
+        return [(labels[1:], count) for labels, count in self._counts.items() if labels[0] == name]
+
     def copy(self) -> Counters:
         """Return these counts as they are at this moment; what is counted later is not in them."""
         other = Counters()

@@ -46,6 +46,8 @@ class Facts(NamedTuple):
     @ivar certificates: each certificate file, and when what was read from it ends: seconds since the epoch.
     @ivar reload_succeeded: whether the last reload did; True when there was none.
     @ivar loaded: when the settings in use were loaded, seconds since the epoch.
+    @ivar connectors: the labels of each connector: its name, its rule, type, port, product, vendor, and all labels.
+    @ivar blocked: why the connectors stay as they are, though the rules have others: one sentence for each file.
     """
 
     phase: Phase
@@ -60,6 +62,8 @@ class Facts(NamedTuple):
     certificates: Mapping[str, float]
     reload_succeeded: bool
     loaded: float
+    connectors: tuple[tuple[str, ...], ...] = ()
+    blocked: tuple[str, ...] = ()
 
 
 def portable(facts: Facts) -> Facts:
@@ -69,6 +73,7 @@ def portable(facts: Facts) -> Facts:
         lanes=[_portable_lane(lane) for lane in facts.lanes],
         sources=[encodable(name) for name in facts.sources],
         certificates={encodable(file): ends for file, ends in facts.certificates.items()},
+        blocked=tuple(map(encodable, facts.blocked)),
     )
 
 
@@ -92,6 +97,8 @@ def total(facts: Sequence[Facts]) -> Facts:
         certificates=_merged((each.certificates for each in facts), min),
         reload_succeeded=all(each.reload_succeeded for each in facts),
         loaded=min(each.loaded for each in facts),
+        connectors=tuple(dict.fromkeys(labels for each in facts for labels in each.connectors)),
+        blocked=tuple(dict.fromkeys(reason for each in facts for reason in each.blocked)),
     )
 
 

@@ -68,6 +68,8 @@ def _severe(facts: Facts, workers: Sequence[WorkerState]) -> Iterator[str]:
     for text, is_bound in facts.endpoints.items():
         if not is_bound:
             yield f"Endpoint {text} is not bound."
+    if facts.blocked and not facts.sources:
+        yield "The router is blocked, so it has no connectors."
     for lane in facts.lanes:
         problem = _problem(lane)
         if problem:
@@ -85,6 +87,8 @@ def _problem(lane: LaneState) -> str:
 
 
 def _slight(facts: Facts, workers: Sequence[WorkerState]) -> Iterator[str]:
+    for reason in facts.blocked:
+        yield f"The router is blocked: {reason}"
     for worker in workers:
         if worker.stuck:
             yield f"Worker {worker.number} hangs."

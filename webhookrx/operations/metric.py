@@ -96,6 +96,18 @@ def count_by_source(name: str) -> Callable[[View], Iterable[Sample]]:
     return lambda view: [((source,), view.counters.get(name, source)) for source in view.facts.sources]
 
 
+def counts_of_steps(name: str) -> Callable[[View], Iterable[Sample]]:
+    """Read what the steps of connectors count, by source and label."""
+
+    def read(view: View) -> Iterator[Sample]:
+        sources = set(view.facts.sources)
+        for labels, count in view.counters.labelled(name):
+            if labels[0] in sources:
+                yield labels, count
+
+    return read
+
+
 def by_observer(read: Callable[[ObserverCounts], float | Histogram]) -> Callable[[View], Iterable[Sample]]:
     """Read a count or times of each observer."""
     return lambda view: [((lane.spec,), read(view.counters.observers[lane.spec])) for lane in view.facts.lanes]

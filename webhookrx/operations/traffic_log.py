@@ -78,6 +78,20 @@ class TrafficLog:
         if left_out:
             self._counters.add("names_left_out", source, amount=left_out)
 
+    def expects(self, source: str, marks: Sequence[tuple[str, str]]) -> None:
+        """See L{ITraffic.expects}."""
+        for word, label in marks:
+            self._counters.add(word, source, label, amount=0)
+
+    def processed(self, source: str, marks: Sequence[tuple[str, str]], problem: str) -> None:
+        """See L{ITraffic.processed}."""
+        for word, label in marks:
+            self._counters.add(word, source, label)
+        if problem and self._limit.passes("step"):
+            self._log.warn(
+                "A step of {source} failed, the message stays as it was: {problem}", source=source, problem=problem
+            )
+
     def handshake_failed(self, peer: str, failure: Failure) -> None:
         """See L{ITraffic.handshake_failed}."""
         why = "it took too long" if failure.check(TimeoutError) else self._describe_handshake(failure)
