@@ -2,6 +2,9 @@
 The command C{webhookrx}: what people do beside a receiver.
 
   - C{webhookrx spool list|show|replay|drop DIR}: what waits in a spool, and what was refused for good
+  - C{webhookrx rules check|preview|explain FILE}: connector rules, and what they come to on which routers
+  - C{webhookrx query check TEXT}: whether a query is one
+  - C{webhookrx classify FILE}: who has sent a recorded request
   - C{webhookrx --version}
 """
 
@@ -9,33 +12,23 @@ from __future__ import annotations
 
 import argparse
 import os
-import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from itertools import islice
-from typing import Any, Final, TextIO
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
 
-import msgspec
-
+from webhookrx.commands.output import DONE, FAILED, safe
+from webhookrx.commands.verbs import Run
 from webhookrx.errors import WebhookrxError
-from webhookrx.message.json_lines import JSON_ESCAPES, TEXT_ESCAPES, escape
-from webhookrx.message.macros import isodate
-from webhookrx.message.stored import NotAMessage, decode_stored
-from webhookrx.quantities import format_size
-from webhookrx.spool.faults import text_of
-from webhookrx.spool.group_desk import GroupDesk, Place
-from webhookrx.spool.listing import Entry
-from webhookrx.spool.spool_desk import HIGHEST, Outcome
 from webhookrx.version import installed_version
 
-DONE: Final = 0
-FAILED: Final = 1
-
-_LISTED: Final = 100
-"""Messages that C{spool list} shows unless told otherwise."""
-
-_Command = Callable[[GroupDesk, argparse.Namespace, TextIO, TextIO], int]
+SUBJECTS: Final = {
+    "spool": "what waits in a spool, and what was refused for good",
+    "rules": "connector rules, and what they come to on which routers",
+    "query": "whether a query is one",
+    "classify": "who has sent a recorded request",
+}
+"""Each has a module of its name in L{webhookrx.commands}."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,209 +36,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Run the command.
 
     @param arguments: without the name of the program; None for those of the process.
-    @return: the exit status: 0, or 1 when something could not be done; a mistake in the arguments exits with 2.
+    @return: the exit status: 0, or 1 when something is wrong or could not be done; a mistake in the arguments exits
+        with 2.
     """
-    parsed = _parse(arguments)
+    parsed = _parse(sys.argv[1:] if arguments is None else arguments)
+    run: Run = parsed.run
     try:
-        with closing(GroupDesk(parsed.directory)) as desk:
-            for directory, caution in desk.cautions.items():
-                print(f"webhookrx: {_safe(directory)} {caution}", file=sys.stderr)
-            command: _Command = parsed.command
-            status = command(desk, parsed, sys.stdout, sys.stderr)
-            sys.stdout.flush()
-            return status
+        status = run(parsed, sys.stdout, sys.stderr)
+        sys.stdout.flush()
+        return status
     except BrokenPipeError:
         # Who reads has seen enough. What Python flushes at its end must go somewhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except (WebhookrxError, sqlite3.Error, OSError) as error:
-        print(f"webhookrx: {_safe(text_of(error))}", file=sys.stderr)
+    except (WebhookrxError, OSError) as error:
+        print(f"webhookrx: {safe(str(error) or type(error).__name__)}", file=sys.stderr)
         return FAILED
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the arguments. Numbers may stand behind options, too, where argparse itself looks for none."""
-    parsed, more = _parser().parse_known_args(arguments)
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the arguments. A verb with C{take_more} gets what argparse finds no place for, unless that holds options."""
+    parsed, more = _parser(arguments).parse_known_args(arguments)
     if more:
-        if not hasattr(parsed, "ids") or any(text.startswith("-") for text in more):
+        if not hasattr(parsed, "take_more") or any(text.startswith("-") for text in more):
             parsed.parser.error(f"unrecognized arguments: {' '.join(more)}")
-        try:
-            parsed.ids += map(_place, more)
-        except argparse.ArgumentTypeError as error:
-            parsed.parser.error(str(error))
+        parsed.take_more(parsed, more)
     return parsed
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Return what reads these arguments. Only the subject that they name is imported: some stand on a lot."""
     parser = argparse.ArgumentParser(prog="webhookrx", description="Look after a webhookrx receiver.")
     parser.add_argument("--version", action="version", version=f"webhookrx {installed_version()}")
     subjects = parser.add_subparsers(title="subjects", metavar="SUBJECT", required=True)
-    spool = subjects.add_parser(
-        "spool",
-        help="what waits in a spool, and what was refused for good",
-        description="Look into the directory of a spool, with or without a receiver that uses it.",
-    )
-    verbs = spool.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-    listing = _add(verbs, "list", _list, "show how much waits, and which messages were refused for good")
-    listing.add_argument("--waiting", action="store_true", help="show the messages that wait instead")
-    listing.add_argument("--limit", type=_count, default=_LISTED, metavar="N", help=f"at most N ({_LISTED})")
-
-    show = _add(verbs, "show", _show, "show whole messages, as JSON")
-    show.add_argument("ids", nargs="+", type=_place, metavar="ID")
-
-    replay = _add(verbs, "replay", _replay, "put messages that were refused for good back at the end of the queue")
-    _choose(replay)
-
-    drop = _add(verbs, "drop", _drop, "drop messages for ever, without asking")
-    _choose(drop)
-    drop.add_argument("--waiting", action="store_true", help="messages that wait, not those refused for good")
+    named = next((text for text in arguments if not text.startswith("-")), None)
+    for name, text in SUBJECTS.items():
+        subject = subjects.add_parser(name, help=text)
+        if name == named:
+            import_module(f"webhookrx.commands.{name}").add_to(subject)
     return parser
-
-
-def _add(verbs: Any, name: str, command: _Command, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-    parser.set_defaults(command=command, parser=parser)
-    parser.add_argument("directory", metavar="DIR", help="the directory of the spool")
-    parser.add_argument("--json", action="store_true", help="JSON, one object a line")
-    return parser
-
-
-def _choose(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="*", type=_place, metavar="ID", help="a message, as list shows it")
-    parser.add_argument("--all", action="store_true", help="all there are")
-
-
-def _count(text: str) -> int:
-    # Looked at for its length first: Python refuses to read a number of thousands of digits.
-    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(HIGHEST)) else 0
-    if not 0 < number <= HIGHEST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {HIGHEST}")
-    return number
-
-
-def _place(text: str) -> Place:
-    """Read C{42}, or C{worker-1/42} for a message of another worker than the first."""
-    worker, slash, number = text.rpartition("/")
-    if not slash:
-        return Place(0, _count(text))
-    if not worker.startswith("worker-"):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor worker-N/NUMBER")
-    return Place(_count(worker.removeprefix("worker-")), _count(number))
-
-
-# -- commands --------------------------------------------------------------------------------------------------------
-
-
-def _list(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
-    totals = desk.totals()
-    oldest = None if totals.oldest is None else isodate(totals.oldest)
-    if asked.json:
-        _print_json(out, {**totals._asdict(), "oldest": oldest})
-    else:
-        since = "" if oldest is None else f", the oldest received {oldest}"
-        print(f"waiting: {totals.messages} messages, {format_size(totals.bytes)}{since}", file=out)
-        print(f"refused for good: {totals.dead} messages, {format_size(totals.dead_bytes)}", file=out)
-        for worker in desk.workers if len(desk.workers) > 1 else ():
-            part = desk.totals(worker)
-            print(f"  worker {worker}: {part.messages} wait, {part.dead} refused for good", file=out)
-    found = desk.waiting() if asked.waiting else desk.dead()
-    for place, item in islice(found, asked.limit):
-        if asked.json:
-            _print_json(out, _facts(place, item))
-        else:
-            print(_line(place, item), file=out)
-    left = (totals.messages if asked.waiting else totals.dead) - asked.limit
-    if left > 0 and not asked.json:
-        print(f"… and {left} more (--limit)", file=out)
-    return DONE
-
-
-def _show(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
-    status = DONE
-    for place in asked.ids:
-        item = desk.find(place)
-        if item is None:
-            print(f"webhookrx: {place}: there is no message of that number", file=err)
-            status = FAILED
-            continue
-        facts = _facts(place, Entry.of(item))
-        try:
-            facts["values"] = decode_stored(item.data).values
-        except NotAMessage as error:
-            facts["problem"] = str(error)
-            facts["data"] = item.data.hex()
-        _print_json(out, facts, indent=0 if asked.json else 2)
-    return status
-
-
-def _replay(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
-    return _report(desk.replay(_chosen(asked)), "put back", asked.json, out, err)
-
-
-def _drop(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
-    return _report(desk.drop(_chosen(asked), waiting=asked.waiting), "dropped", asked.json, out, err)
-
-
-def _chosen(asked: argparse.Namespace) -> list[Place] | None:
-    """Return the messages that were given; None for all."""
-    if bool(asked.ids) == asked.all:
-        asked.parser.error("give either numbers or --all")
-    return None if asked.all else asked.ids
-
-
-def _report(outcomes: Iterator[tuple[Place, Outcome]], done: str, as_json: bool, out: TextIO, err: TextIO) -> int:
-    status = DONE
-    count = 0
-    for place, outcome in outcomes:
-        if outcome.problem:
-            print(f"webhookrx: {place}: {outcome.problem}", file=err)
-            status = FAILED
-            continue
-        count += 1
-        if as_json:
-            _print_json(out, _of_place(place) | ({"new_id": outcome.new_id} if outcome.new_id else {}))
-        else:
-            new = f" as {place._replace(id=outcome.new_id)}" if outcome.new_id else ""
-            print(f"{done} {place}{new}", file=out)
-    if not as_json:
-        print(f"{done}: {count} messages", file=out)
-    return status
-
-
-# -- text ------------------------------------------------------------------------------------------------------------
-
-
-def _of_place(place: Place) -> dict[str, Any]:
-    return {"id": place.id, **({"worker": place.worker} if place.worker else {})}
-
-
-def _facts(place: Place, entry: Entry) -> dict[str, Any]:
-    """Return what is known of a message besides its pairs."""
-    received = isodate(entry.received) if entry.received else None
-    facts: dict[str, Any] = {**_of_place(place), "received": received, "size": entry.size}
-    if entry.reason is not None:
-        facts |= {"reason": entry.reason, "observer": entry.spec, "refused": isodate(entry.died)}
-    return facts
-
-
-def _line(place: Place, entry: Entry) -> str:
-    facts = _facts(place, entry)
-    line = f"{place!s:>12}  {facts['received'] or 'damaged'}  {entry.size:>9} B"
-    if entry.reason is not None:
-        line += f"  refused {facts['refused']} by {_safe(entry.spec)}: {_safe(entry.reason)}"
-    return line
-
-
-def _safe(text: str) -> str:
-    """Return a text that a terminal shows and does not obey."""
-    return escape(text, TEXT_ESCAPES).encode("utf-8", "backslashreplace").decode()
-
-
-def _print_json(out: TextIO, facts: dict[str, Any], indent: int = 0) -> None:
-    # The encoder escapes C0; what is left stands in strings, where an escape means the same.
-    encoded = msgspec.json.encode(facts)
-    if indent:
-        encoded = msgspec.json.format(encoded, indent=indent)
-    lines = encoded.decode().split("\n")
-    out.write("\n".join(escape(line, JSON_ESCAPES) for line in lines) + "\n")

@@ -1,0 +1,178 @@
+"""
+The subject C{classify}: who has sent a recorded request, and what is taken from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, TextIO
+
+from webhookrx.commands.input import read_input, shown_name
+from webhookrx.commands.near_misses import NearMiss, near_misses
+from webhookrx.commands.output import (
+    DONE,
+    FAILED,
+    counted,
+    findings_facts,
+    print_findings,
+    print_json,
+    print_table,
+    shortened,
+    tally,
+)
+from webhookrx.commands.sender_files import Senders, evidence_of, known_senders, sample_findings
+from webhookrx.commands.verbs import describe
+from webhookrx.errors import WebhookrxError
+from webhookrx.findings import has_errors
+from webhookrx.senders.classifier import Classifier, Match
+from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.extraction import Extracted, extract
+from webhookrx.senders.recorded import RecordingError
+
+_LONGEST: Final = 200
+"""Characters of a message that are shown, unless in JSON."""
+
+_LISTED: Final = ("id", "vendor", "product", "description", "source")
+"""What C{--list} tells of an entry."""
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the subject to its parser; it has no verbs."""
+    describe(
+        parser,
+        _run,
+        "Tell who has sent a recorded request, and what Parse would take from it. The exit status is 1 when nobody\n"
+        "is known who sends such requests.",
+        "webhookrx classify request.http --senders /etc/webhookrx/senders",
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="request line, headers, a blank line and the body; or a JSON body alone; - reads standard input",
+    )
+    what.add_argument("--list", action="store_true", help="list the senders that are known")
+    what.add_argument(
+        "--check", metavar="DIR", help="check the data files of senders in a directory, and their samples"
+    )
+    parser.add_argument("--senders", metavar="DIR", help="a directory of data files of senders, besides those built in")
+    parser.add_argument("--json", action="store_true", help="JSON, one object a line")
+
+
+def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+    if asked.check is not None:
+        if asked.senders is not None:
+            asked.parser.error("argument --senders: not allowed with argument --check")
+        return _check(known_senders(asked.check), asked.json, out)
+    senders = known_senders(asked.senders)
+    print_findings(err, senders.findings)
+    if asked.list:
+        _list(senders, asked.json, out)
+        return FAILED if has_errors(senders.findings) else DONE
+    try:
+        evidence = evidence_of(read_input(asked.file))
+    except RecordingError as error:
+        raise WebhookrxError(f"{shown_name(asked.file)}: {error}") from None
+    return _classify(Classifier(senders.entries), evidence, asked.json, out)
+
+
+# -- a request -------------------------------------------------------------------------------------------------------
+
+
+def _classify(classifier: Classifier, evidence: Evidence, as_json: bool, out: TextIO) -> int:
+    match = classifier.classify(evidence)
+    if match is None:
+        _tell_none(near_misses(classifier, evidence), as_json, out)
+        return FAILED
+    taken = extract(match.entry, evidence)
+    others = [entry.id for entry in classifier.matching(evidence) if entry.id != match.entry.id]
+    if as_json:
+        print_json(out, _facts(match, taken, others))
+    else:
+        print(f"{match.entry.id}: {match.entry.vendor}/{match.entry.product}", file=out)
+        print_table(out, _rows(match, taken, others))
+    return DONE
+
+
+def _tell_none(misses: Sequence[NearMiss], as_json: bool, out: TextIO) -> None:
+    if as_json:
+        print_json(out, {"classified": False, "nearly": [miss._asdict() for miss in misses]})
+        return
+    print("no sender is known who sends such requests", file=out)
+    print_table(
+        out, [["nearly" if not index else "", miss.entry, "; ".join(miss.failed)] for index, miss in enumerate(misses)]
+    )
+
+
+def _facts(match: Match, taken: Extracted, others: Sequence[str]) -> dict[str, Any]:
+    entry, moment, severity = match.entry, taken.time_unix_nano, taken.severity
+    found: dict[str, Any] = {
+        "time": None if moment is None else {"iso": _iso(moment), "unix_nano": moment},
+        "message": None if taken.message is None else {"text": taken.message},
+        "severity": None if severity is None else {"number": severity[0], "text": severity[1]},
+        "host": None if taken.host is None else {"name": taken.host},
+    }
+    return {
+        "classified": True,
+        "entry": entry.id,
+        "vendor": entry.vendor,
+        "product": entry.product,
+        "service": match.service,
+        "confidence": match.confidence,
+        "why": match.why,
+        "also_matching": others,
+        **{name: facts and {**facts, "from": taken.taken.get(name)} for name, facts in found.items()},
+        "body": taken.body,
+    }
+
+
+def _rows(match: Match, taken: Extracted, others: Sequence[str]) -> list[list[str]]:
+    moment, severity = taken.time_unix_nano, taken.severity
+    values = {
+        "time": "" if moment is None else f"{_iso(moment)} ({moment} ns)",
+        "message": shortened(taken.message or "", _LONGEST),
+        "severity": "" if severity is None else f"{severity[1]} ({severity[0]})",
+        "host": taken.host or "",
+    }
+    rows = [["service", match.service]] if match.service else []
+    rows += [["confidence", match.confidence], ["why", match.why]]
+    if others:
+        rows.append(["also matching", ", ".join(others)])
+    for name, value in values.items():
+        rows.append([name, value or "not found"])
+        if value:
+            rows.append(["", f"from {taken.taken.get(name, '')}"])
+    return rows
+
+
+def _iso(moment: int) -> str:
+    """Return a moment as ISO 8601 text in UTC, to the nanosecond."""
+    second, nanoseconds = divmod(moment, 10**9)
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}.{nanoseconds:09}Z"
+
+
+# -- senders ---------------------------------------------------------------------------------------------------------
+
+
+def _list(senders: Senders, as_json: bool, out: TextIO) -> None:
+    if as_json:
+        for entry in senders.entries:
+            print_json(out, {name: getattr(entry, name) for name in _LISTED})
+        return
+    rows = [[entry.id, f"{entry.vendor}/{entry.product}", entry.description] for entry in senders.entries]
+    print_table(out, [["entry", "vendor/product", "description"], *rows], indent="")
+
+
+def _check(senders: Senders, as_json: bool, out: TextIO) -> int:
+    findings = [*senders.findings, *sample_findings(senders)]
+    findings.sort(key=lambda finding: (finding.file, finding.line, finding.column))
+    valid = not has_errors(findings)
+    if as_json:
+        print_json(out, {"valid": valid, "findings": findings_facts(findings), "files": len(senders.own)})
+    else:
+        print_findings(out, findings)
+        print(f"{counted(len(senders.own), 'file')}: {tally(findings)}", file=out)
+    return DONE if valid else FAILED

@@ -1,0 +1,63 @@
+"""
+C{rules check}: everything that is wrong with a rules file.
+"""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from typing import Final, TextIO
+
+from webhookrx.commands.input import shown_name
+from webhookrx.commands.output import DONE, FAILED, counted, findings_facts, print_findings, print_json, tally
+from webhookrx.commands.rules_reading import named_router, read_rules_file
+from webhookrx.config.rule_files import check_rule_files
+from webhookrx.connectors.router import Connector, connector_of, connectors_of
+from webhookrx.connectors.rules_file import RulesReading
+from webhookrx.errors import ConfigError
+from webhookrx.findings import ERROR, Finding, has_errors, in_order
+
+UNREADABLE: Final = "file-unreadable"
+"""The code for a file of which nothing can be read."""
+
+
+def run(asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
+    """Print what is wrong, and how much."""
+    if asked.router_label and asked.router is None:
+        asked.parser.error("argument --router-label: there is no --router that it is of")
+    try:
+        reading = read_rules_file(asked.file)
+    except ConfigError as error:
+        findings = [Finding(UNREADABLE, ERROR, shown_name(asked.file), 0, 0, "", error.problem)]
+        return _report(findings, 0, 0, asked, out)
+    return _report(_findings(reading, asked), len(reading.rules), len(reading.hosts), asked, out)
+
+
+def _findings(reading: RulesReading, asked: argparse.Namespace) -> list[Finding]:
+    findings = list(reading.findings)
+    if asked.router is None:
+        connectors = [connector_of("router", rule) for rule in reading.rules]
+    else:
+        router = named_router(asked.router, dict(asked.router_label), reading.hosts).router
+        connectors, found = connectors_of(router, reading)
+        # What two rules want on all routers is known already, in other words.
+        known = {(finding.code, finding.field) for finding in findings}
+        findings += [finding for finding in found if (finding.code, finding.field) not in known]
+    if asked.files:
+        findings += check_rule_files(reading, list(filter(_names_files, connectors)), datetime.now(UTC))
+    return in_order(findings)
+
+
+def _names_files(connector: Connector) -> bool:
+    """Tell whether both files are named by absolute paths. If they are not, there is a finding already."""
+    return connector.key_file.startswith("/") and connector.cert_file.startswith("/")
+
+
+def _report(findings: list[Finding], rules: int, hosts: int, asked: argparse.Namespace, out: TextIO) -> int:
+    valid = not (findings if asked.strict else has_errors(findings))
+    if asked.json:
+        print_json(out, {"valid": valid, "findings": findings_facts(findings), "rules": rules, "hosts": hosts})
+    else:
+        print_findings(out, findings)
+        print(f"{counted(rules, 'rule')}, {counted(hosts, 'host')}: {tally(findings)}", file=out)
+    return DONE if valid else FAILED

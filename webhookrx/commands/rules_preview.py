@@ -1,0 +1,144 @@
+"""
+C{rules preview}: which hosts of the inventory a selector is for, and which not, by which terms.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple, TextIO
+
+from webhookrx.commands.input import encodable
+from webhookrx.commands.output import DONE, FAILED, print_json, print_table, safe
+from webhookrx.commands.query import problem_facts, problem_lines
+from webhookrx.commands.rules_reading import read_rules_file, tell_errors, terms_facts, terms_text
+from webhookrx.connectors.router import Router, router_of
+from webhookrx.connectors.rule import Rule
+from webhookrx.errors import WebhookrxError
+from webhookrx.findings import quoted, suggestion
+from webhookrx.query import Deciding, Fleet, Query, QueryError, explain, parse
+
+SHOWN: Final = 10
+"""Hosts of either kind that are shown for a selector unless all are asked for."""
+
+
+class Preview(NamedTuple):
+    """
+    What a selector comes to.
+
+    @ivar rule: the rule that it is of; None for one that was given.
+    @ivar matching: the names of the hosts that match.
+    @ivar missing: those that do not, with the terms that decided, as many as were asked for.
+    @ivar hosts: how many there are.
+    """
+
+    rule: str | None
+    selector: str
+    matching: list[str]
+    missing: list[tuple[str, tuple[Deciding, ...]]]
+    hosts: int
+
+
+def run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+    """Print what each selector comes to; it fails when there is a mistake in the file or the selector."""
+    reading = read_rules_file(asked.file)
+    tell_errors(reading, err)
+    routers = [router_of(host) for host in reading.hosts]
+    if not routers:
+        raise WebhookrxError(f"{reading.file}: no hosts can be read; a preview needs an inventory of them.")
+    if asked.selector is None:
+        selectors: list[tuple[str | None, str]] = [
+            (rule.name, rule.selector) for rule in _chosen(reading.rules, asked.rule)
+        ]
+    else:
+        selectors = [(None, encodable(asked.selector))]
+    queries = []
+    for rule, text in selectors:
+        try:
+            queries.append((rule, parse(text)))
+        except QueryError as error:
+            _tell_mistake(rule, text, error, asked.json, out, err)
+    shown = None if asked.all else SHOWN
+    for preview in previews(queries, routers, shown):
+        if asked.json:
+            print_json(out, _facts(preview))
+        else:
+            _describe(preview, shown, out)
+    return DONE if reading.valid and len(queries) == len(selectors) else FAILED
+
+
+def _tell_mistake(rule: str | None, text: str, error: QueryError, as_json: bool, out: TextIO, err: TextIO) -> None:
+    if as_json:
+        print_json(out, {**_of_rule(rule), "selector": text, **problem_facts(text, error)})
+    elif rule is None:
+        print("\n".join(problem_lines(text, error)), file=err)
+    else:
+        # What it is has been told with the other errors of the file.
+        print(f"rule {safe(rule)}: its selector is no query", file=out)
+
+
+def previews(
+    queries: Sequence[tuple[str | None, Query]], routers: Sequence[Router], shown: int | None
+) -> Iterator[Preview]:
+    """
+    Yield what each selector comes to.
+
+    @param queries: the name of a rule and its selector.
+    @param shown: how many hosts that do not match are looked into; None for all.
+    """
+    records = [router.record for router in routers]
+    fleet = Fleet(records)
+    for rule, query in queries:
+        matching = fleet.matching(query)
+        others = set(range(len(routers))).difference(matching)
+        missing = [
+            (routers[index].name, explain(query, records[index]).deciding) for index in islice(sorted(others), shown)
+        ]
+        yield Preview(rule, query.text, [routers[index].name for index in matching], missing, len(routers))
+
+
+def _chosen(rules: Sequence[Rule], name: str | None) -> Sequence[Rule]:
+    if name is None:
+        return rules
+    chosen = [rule for rule in rules if rule.name == name]
+    if not chosen:
+        raise WebhookrxError(
+            f"There is no rule {quoted(name)}. {suggestion(name, [rule.name for rule in rules])}"
+            if rules
+            else "There are no rules."
+        )
+    return chosen
+
+
+def _facts(preview: Preview) -> dict[str, Any]:
+    return {
+        **_of_rule(preview.rule),
+        "selector": preview.selector,
+        "hosts": preview.hosts,
+        "matching": preview.matching,
+        "not_matching": preview.hosts - len(preview.matching),
+        "why_not": [{"host": name, "terms": terms_facts(deciding)} for name, deciding in preview.missing],
+    }
+
+
+def _of_rule(name: str | None) -> dict[str, str]:
+    return {} if name is None else {"rule": name}
+
+
+def _describe(preview: Preview, shown: int | None, out: TextIO) -> None:
+    about = "selector" if preview.rule is None else f"rule {safe(preview.rule)}"
+    hosts = "1 host matches" if preview.hosts == 1 else f"{preview.hosts:,} hosts match"
+    print(f"{about}: {len(preview.matching):,} of {hosts}", file=out)
+    print(f"  {safe(preview.selector.strip()) or 'no selector: every router'}", file=out)
+    matching = preview.matching[:shown]
+    rows = [["yes", name] for name in matching]
+    rows += [["no", name, terms_text(deciding)] for name, deciding in preview.missing]
+    print_table(out, rows, indent="    ")
+    left = {
+        "that match": len(preview.matching) - len(matching),
+        "that do not": preview.hosts - len(preview.matching) - len(preview.missing),
+    }
+    more = [f"{count:,} more {which}" for which, count in left.items() if count]
+    if more:
+        print(f"    … and {', '.join(more)} (--all)", file=out)

@@ -1,0 +1,98 @@
+"""
+A rules file, as C{rules preview} and C{rules explain} look at it: whatever in it can be read, beside its mistakes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TextIO
+
+import msgspec
+
+from webhookrx.commands.input import read_input, shown_name
+from webhookrx.commands.output import print_findings
+from webhookrx.connectors.naming import check_label, check_name
+from webhookrx.connectors.router import Router, router_of
+from webhookrx.connectors.rule import Host
+from webhookrx.connectors.rules_file import RulesReading, read_rules
+from webhookrx.errors import ConfigError
+from webhookrx.findings import ERROR
+from webhookrx.query import Deciding
+
+
+class NamedRouter(NamedTuple):
+    """
+    The router that a command line names.
+
+    @ivar in_inventory: it is one of the C{hosts} of the file, and has its labels and metadata from there.
+    """
+
+    router: Router
+    in_inventory: bool
+
+
+def read_rules_file(path: str) -> RulesReading:
+    """
+    Read a rules file.
+
+    @raise ConfigError: the file itself can't be read.
+    """
+    return read_rules(read_input(path), shown_name(path))
+
+
+def tell_errors(reading: RulesReading, err: TextIO) -> None:
+    """Print the errors of a file; what else there is in it can be looked at all the same."""
+    print_findings(err, (finding for finding in reading.findings if finding.severity == ERROR))
+
+
+def named_router(name: str, labels: Mapping[str, str], hosts: Iterable[Host]) -> NamedRouter:
+    """Return the router of a name. Labels that are given join those of the inventory, and win over them."""
+    host = next((host for host in hosts if host.name == name), None)
+    router = Router(name) if host is None else router_of(host)
+    return NamedRouter(msgspec.structs.replace(router, labels={**router.labels, **labels}), host is not None)
+
+
+def add_router_arguments(parser: argparse.ArgumentParser, what: str, *, required: bool = False) -> None:
+    """Add C{--router} and C{--router-label} to a verb."""
+    parser.add_argument("--router", type=_router_name, metavar="NAME", required=required, help=what)
+    parser.add_argument(
+        "--router-label",
+        type=_label,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a label of that router, besides those that it has in the inventory; may be repeated",
+    )
+
+
+def terms_text(deciding: Sequence[Deciding]) -> str:
+    """Return why a router does not match, for people."""
+    return "; ".join(map(str, deciding))
+
+
+def terms_facts(deciding: Sequence[Deciding]) -> list[dict[str, Any]]:
+    """Return the same for JSON."""
+    return [
+        {"term": term.text, "column": term.column, "field": term.field, "found": term.found and list(term.found)}
+        for term in deciding
+    ]
+
+
+def _router_name(text: str) -> str:
+    try:
+        check_name(text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(error.problem) from None
+    return text
+
+
+def _label(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    try:
+        check_label(key, value)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(error.problem) from None
+    return key, value

@@ -1,0 +1,140 @@
+"""
+An operator's own data files of senders: read from a directory, and held against their samples.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+from webhookrx.commands.input import encodable
+from webhookrx.config.files import list_directory, read_file
+from webhookrx.errors import ConfigError, WebhookrxError
+from webhookrx.findings import ERROR, WARNING, Finding, quoted
+from webhookrx.message.fields import MISSING
+from webhookrx.request.payload import PayloadError, body_text, parse_strict_json
+from webhookrx.senders.builtin import builtin_entries
+from webhookrx.senders.classifier import Classifier
+from webhookrx.senders.entries import all_entries, read_entry
+from webhookrx.senders.entry import Entry
+from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.recorded import read_recorded
+from webhookrx.typed_yaml import Reading, field_text, read_typed
+
+_ENDINGS: Final = (".yaml", ".yml")
+
+SAMPLE_UNREADABLE: Final = "sample-unreadable"
+SAMPLE_MISSED: Final = "sample-missed"
+NO_SAMPLES: Final = "no-samples"
+TAKES_OTHERS: Final = "takes-others"
+
+
+class Senders(NamedTuple):
+    """
+    The senders that are known.
+
+    @ivar entries: those of the package and those of the operator.
+    @ivar own: name and bytes of each data file of the operator.
+    @ivar findings: what is wrong with these.
+    """
+
+    entries: list[Entry]
+    own: list[tuple[str, bytes]]
+    findings: list[Finding]
+
+
+def known_senders(directory: str | None) -> Senders:
+    """
+    Return the senders of the package, and those of a directory of the operator's.
+
+    @raise ConfigError: the directory, or a data file in it, can't be read, or it has none.
+    """
+    own = [] if directory is None else [(encodable(path), read_file(path)[0]) for path in _data_files(directory)]
+    entries, findings = all_entries(builtin_entries(), own)
+    return Senders(entries, own, findings)
+
+
+def evidence_of(recorded: bytes) -> Evidence:
+    """
+    Return what is known of a recorded request.
+
+    @raise webhookrx.senders.recorded.RecordingError: it is none.
+    """
+    head, query, body = read_recorded(recorded)
+    try:
+        decoded = parse_strict_json(body)
+    except PayloadError:
+        return Evidence(head, query, body, body_text(body)[0], MISSING)
+    return Evidence(head, query, body, body_text(body)[0], decoded)
+
+
+def sample_findings(senders: Senders) -> Iterator[Finding]:
+    """Yield what is wrong with the samples of the operator's data files: each must hit its own entry."""
+    classifier = Classifier(senders.entries)
+    for file, data in senders.own:
+        reading = read_typed(data, file, Entry)
+        entry, _ = read_entry(data, file)
+        if entry is None:
+            continue
+        if not entry.samples:
+            sentence = "It has no samples, so nothing shows that it is told from others."
+            yield _finding(reading, file, NO_SAMPLES, WARNING, ("samples",), sentence)
+        for number, sample in enumerate(entry.samples):
+            problem = _problem(classifier, entry, os.path.join(os.path.dirname(file), sample))
+            if problem is not None:
+                yield _finding(reading, file, problem[0], ERROR, ("samples", number), problem[1])
+        taken = _taken(classifier, entry)
+        if taken:
+            sentence = f"It also takes requests of {', '.join(taken)}, which would hit those entries without it."
+            yield _finding(reading, file, TAKES_OTHERS, WARNING, ("when",), sentence)
+
+
+def _data_files(directory: str) -> list[str]:
+    names = [name for name in list_directory(directory) if name.endswith(_ENDINGS)]
+    if not names:
+        raise ConfigError(f"{quoted(directory)} holds no data files (*.yaml, *.yml).")
+    return [os.path.join(directory, name) for name in names]
+
+
+def _problem(classifier: Classifier, entry: Entry, path: str) -> tuple[str, str] | None:
+    """Return code and sentence for what is wrong with a sample."""
+    try:
+        evidence = evidence_of(read_file(path)[0])
+    except ConfigError as error:
+        return SAMPLE_UNREADABLE, error.problem
+    except WebhookrxError as error:
+        return SAMPLE_UNREADABLE, f"{quoted(path)}: {error}"
+    match = classifier.classify(evidence)
+    if match is None:
+        return SAMPLE_MISSED, f"The request in {quoted(path)} hits no entry."
+    if match.entry.id != entry.id:
+        return SAMPLE_MISSED, f"The request in {quoted(path)} hits the entry {quoted(match.entry.id)}: {match.why}."
+    return None
+
+
+def _taken(classifier: Classifier, own: Entry) -> Sequence[str]:
+    """Return the ids of entries of the package with a sample that now hits an operator's entry."""
+    ids = []
+    for entry in builtin_entries():
+        if entry.id != own.id and any(_hits(classifier, own, sample) for sample in _builtin_samples(entry)):
+            ids.append(entry.id)
+    return ids
+
+
+def _builtin_samples(entry: Entry) -> Iterable[bytes]:
+    directory = files("webhookrx.senders").joinpath("data")
+    return (directory.joinpath(sample).read_bytes() for sample in entry.samples)
+
+
+def _hits(classifier: Classifier, entry: Entry, recorded: bytes) -> bool:
+    match = classifier.classify(evidence_of(recorded))
+    return match is not None and match.entry.id == entry.id
+
+
+def _finding(
+    reading: Reading[Entry], file: str, code: str, severity: str, path: tuple[str | int, ...], sentence: str
+) -> Finding:
+    place = reading.position(path)
+    return Finding(code, severity, file, place.line, place.column, field_text(path), sentence)

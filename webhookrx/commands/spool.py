@@ -1,0 +1,202 @@
+"""
+The subject C{spool}: what waits in the directory of a spool, and what was refused for good.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from itertools import islice
+from typing import Any, Final, TextIO
+
+from webhookrx.commands.output import DONE, FAILED, print_json, safe
+from webhookrx.commands.verbs import Verbs
+from webhookrx.errors import WebhookrxError
+from webhookrx.message.macros import isodate
+from webhookrx.message.stored import NotAMessage, decode_stored
+from webhookrx.quantities import format_size
+from webhookrx.spool.faults import text_of
+from webhookrx.spool.group_desk import GroupDesk, Place
+from webhookrx.spool.listing import Entry
+from webhookrx.spool.spool_desk import HIGHEST, Outcome
+
+_LISTED: Final = 100
+"""Messages that C{spool list} shows unless told otherwise."""
+
+_Command = Callable[[GroupDesk, argparse.Namespace, TextIO, TextIO], int]
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs of the subject to its parser."""
+    parser.description = "Look into the directory of a spool, with or without a receiver that uses it."
+    verbs = Verbs(parser)
+
+    listing = _add(verbs, "list", _list, "show how much waits, and which messages were refused for good")
+    listing.add_argument("--waiting", action="store_true", help="show the messages that wait instead")
+    listing.add_argument("--limit", type=_count, default=_LISTED, metavar="N", help=f"at most N ({_LISTED})")
+
+    show = _add(verbs, "show", _show, "show whole messages, as JSON")
+    show.add_argument("ids", nargs="+", type=_place, metavar="ID")
+    show.set_defaults(take_more=_take_more)
+
+    replay = _add(verbs, "replay", _replay, "put messages that were refused for good back at the end of the queue")
+    _choose(replay)
+
+    drop = _add(verbs, "drop", _drop, "drop messages for ever, without asking")
+    _choose(drop)
+    drop.add_argument("--waiting", action="store_true", help="messages that wait, not those refused for good")
+
+
+def _add(verbs: Verbs, name: str, command: _Command, text: str) -> argparse.ArgumentParser:
+    parser = verbs.add(name, partial(_with_desk, command), text)
+    parser.add_argument("directory", metavar="DIR", help="the directory of the spool")
+    parser.add_argument("--json", action="store_true", help="JSON, one object a line")
+    return parser
+
+
+def _choose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("ids", nargs="*", type=_place, metavar="ID", help="a message, as list shows it")
+    parser.add_argument("--all", action="store_true", help="all there are")
+    parser.set_defaults(take_more=_take_more)
+
+
+def _take_more(asked: argparse.Namespace, more: list[str]) -> None:
+    """Take numbers that stand behind options, where argparse itself looks for none."""
+    try:
+        asked.ids += map(_place, more)
+    except argparse.ArgumentTypeError as error:
+        asked.parser.error(str(error))
+
+
+def _with_desk(command: _Command, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+    try:
+        with closing(GroupDesk(asked.directory)) as desk:
+            for directory, caution in desk.cautions.items():
+                print(f"webhookrx: {safe(directory)} {caution}", file=err)
+            return command(desk, asked, out, err)
+    except sqlite3.Error as error:
+        raise WebhookrxError(text_of(error)) from None
+
+
+def _count(text: str) -> int:
+    # Looked at for its length first: Python refuses to read a number of thousands of digits.
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(HIGHEST)) else 0
+    if not 0 < number <= HIGHEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {HIGHEST}")
+    return number
+
+
+def _place(text: str) -> Place:
+    """Read C{42}, or C{worker-1/42} for a message of another worker than the first."""
+    worker, slash, number = text.rpartition("/")
+    if not slash:
+        return Place(0, _count(text))
+    if not worker.startswith("worker-"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor worker-N/NUMBER")
+    return Place(_count(worker.removeprefix("worker-")), _count(number))
+
+
+# -- commands --------------------------------------------------------------------------------------------------------
+
+
+def _list(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
+    totals = desk.totals()
+    oldest = None if totals.oldest is None else isodate(totals.oldest)
+    if asked.json:
+        print_json(out, {**totals._asdict(), "oldest": oldest})
+    else:
+        since = "" if oldest is None else f", the oldest received {oldest}"
+        print(f"waiting: {totals.messages} messages, {format_size(totals.bytes)}{since}", file=out)
+        print(f"refused for good: {totals.dead} messages, {format_size(totals.dead_bytes)}", file=out)
+        for worker in desk.workers if len(desk.workers) > 1 else ():
+            part = desk.totals(worker)
+            print(f"  worker {worker}: {part.messages} wait, {part.dead} refused for good", file=out)
+    found = desk.waiting() if asked.waiting else desk.dead()
+    for place, item in islice(found, asked.limit):
+        if asked.json:
+            print_json(out, _facts(place, item))
+        else:
+            print(_line(place, item), file=out)
+    left = (totals.messages if asked.waiting else totals.dead) - asked.limit
+    if left > 0 and not asked.json:
+        print(f"… and {left} more (--limit)", file=out)
+    return DONE
+
+
+def _show(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+    status = DONE
+    for place in asked.ids:
+        item = desk.find(place)
+        if item is None:
+            print(f"webhookrx: {place}: there is no message of that number", file=err)
+            status = FAILED
+            continue
+        facts = _facts(place, Entry.of(item))
+        try:
+            facts["values"] = decode_stored(item.data).values
+        except NotAMessage as error:
+            facts["problem"] = str(error)
+            facts["data"] = item.data.hex()
+        print_json(out, facts, indent=0 if asked.json else 2)
+    return status
+
+
+def _replay(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+    return _report(desk.replay(_chosen(asked)), "put back", asked.json, out, err)
+
+
+def _drop(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+    return _report(desk.drop(_chosen(asked), waiting=asked.waiting), "dropped", asked.json, out, err)
+
+
+def _chosen(asked: argparse.Namespace) -> list[Place] | None:
+    """Return the messages that were given; None for all."""
+    if bool(asked.ids) == asked.all:
+        asked.parser.error("give either numbers or --all")
+    return None if asked.all else asked.ids
+
+
+def _report(outcomes: Iterator[tuple[Place, Outcome]], done: str, as_json: bool, out: TextIO, err: TextIO) -> int:
+    status = DONE
+    count = 0
+    for place, outcome in outcomes:
+        if outcome.problem:
+            print(f"webhookrx: {place}: {outcome.problem}", file=err)
+            status = FAILED
+            continue
+        count += 1
+        if as_json:
+            print_json(out, _of_place(place) | ({"new_id": outcome.new_id} if outcome.new_id else {}))
+        else:
+            new = f" as {place._replace(id=outcome.new_id)}" if outcome.new_id else ""
+            print(f"{done} {place}{new}", file=out)
+    if not as_json:
+        print(f"{done}: {count} messages", file=out)
+    return status
+
+
+# -- text ------------------------------------------------------------------------------------------------------------
+
+
+def _of_place(place: Place) -> dict[str, Any]:
+    return {"id": place.id, **({"worker": place.worker} if place.worker else {})}
+
+
+def _facts(place: Place, entry: Entry) -> dict[str, Any]:
+    """Return what is known of a message besides its pairs."""
+    received = isodate(entry.received) if entry.received else None
+    facts: dict[str, Any] = {**_of_place(place), "received": received, "size": entry.size}
+    if entry.reason is not None:
+        facts |= {"reason": entry.reason, "observer": entry.spec, "refused": isodate(entry.died)}
+    return facts
+
+
+def _line(place: Place, entry: Entry) -> str:
+    facts = _facts(place, entry)
+    line = f"{place!s:>12}  {facts['received'] or 'damaged'}  {entry.size:>9} B"
+    if entry.reason is not None:
+        line += f"  refused {facts['refused']} by {safe(entry.spec)}: {safe(entry.reason)}"
+    return line
