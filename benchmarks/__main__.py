@@ -23,10 +23,10 @@ from benchmarks.report import report
 from benchmarks.tools import ROOT, Tools
 
 FULL = (5, 3.0, 1_000_000)
-"""Rounds, seconds of each load, and requests of the case C{memory}."""
+"""Rounds, seconds of each load, and requests of the cases C{memory} and C{router}."""
 SHORT = (2, 0.5, REQUESTS)
 SOAK = 5_000_000
-"""Requests of the case C{memory} with C{--soak}."""
+"""Requests of these cases with C{--soak}."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="print the cases and exit")
     parser.add_argument("--rounds", type=int, help=f"how often everything runs ({FULL[0]}; {SHORT[0]} with --short)")
     parser.add_argument("--seconds", type=float, help=f"of each load ({FULL[1]:g}; {SHORT[1]:g} with --short)")
-    parser.add_argument("--soak", action="store_true", help=f"{SOAK:,} requests in the case memory")
+    parser.add_argument("--soak", action="store_true", help=f"{SOAK:,} requests in the cases memory and router")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
     parser.add_argument("--plot", metavar="FILE", help="draw the ratios there, as PNG")
     parser.add_argument("--markdown", action="store_true", help="print tables for a page of Markdown")

@@ -5,8 +5,9 @@ What is run, what is compared, and what it is to come to: data alone.
 from __future__ import annotations
 
 from benchmarks.comparisons import Bound, Case, Goal, Ratio
-from benchmarks.runs import ConstantRate, Handshakes, Loaded, Memory, SystemCalls
-from benchmarks.servers import Nginx, Receiver, aiohttp, granian, tornado, uvicorn
+from benchmarks.lines import Nested
+from benchmarks.runs import ConstantRate, Growth, Handshakes, Loaded, Memory, Steps, SystemCalls
+from benchmarks.servers import Nginx, Receiver, RouterReceiver, aiohttp, granian, tornado, uvicorn
 from benchmarks.traffic import GROUP_PATTERNS, PATTERNS, TOKEN
 
 WRITTEN = Receiver(name="webhookrx")
@@ -30,6 +31,33 @@ FEATURES = (
 WITHOUT_FEATURES = Receiver(name="webhookrx with none of these", paths=("/.*",))
 ONE_WORKER = Receiver(name="webhookrx, 1 worker", quota=0.3)
 TWO_WORKERS = Receiver(name="webhookrx, 2 workers", quota=0.6, options=("--workers=2",))
+ROUTER = RouterReceiver(name="webhookrx, router form")
+ROUTER_CLASSIFY = RouterReceiver(
+    name="webhookrx, router form with Classify",
+    preprocessing="{classify: yes}",
+    lines=Nested(rule="github"),
+)
+ROUTER_PARSE = RouterReceiver(
+    name="webhookrx, router form with Classify and Parse",
+    preprocessing="{classify: yes, parse: yes}",
+    lines=Nested(rule="github", fields=(("log.severity_text", "INFO"),)),
+)
+ROUTER_STEPS = RouterReceiver(
+    name="webhookrx, router form with Classify, Parse and three steps",
+    preprocessing="""
+      classify: yes
+      parse: yes
+      steps:
+        - select: meta.vendor = github AND log.body.service = checkout
+        - set: {field: meta.team, value: payments}
+          condition: meta.service = push
+        - expression: log.attributes.user = lower(log.body.user);""",
+    lines=Nested(
+        rule="github",
+        fields=(("log.severity_text", "INFO"), ("meta.team", "payments")),
+        copies=(("log.attributes.user", "user"),),
+    ),
+)
 NGINX = Nginx(name="nginx")
 NGINX_TLS = {kind: Nginx(name=f"nginx TLS {kind}", tls=kind) for kind in ("ecdsa", "rsa")}
 
@@ -38,7 +66,7 @@ PLAIN = Loaded(WRITTEN)
 PLAIN_512 = Loaded(WRITTEN, connections=512)
 
 REQUESTS = 50_000
-"""How many requests L{Memory} sends in the short mode to see what is kept of them."""
+"""How many requests L{Memory} and L{Growth} send in the short mode to see what is kept of them."""
 
 GROWTH_NOISE = 512
 """KiB by which the memory of a process that keeps nothing may still differ from one look to the next."""
@@ -48,9 +76,10 @@ def all_cases(requests: int = REQUESTS) -> tuple[Case, ...]:
     """
     Return every case, in the order of the table.
 
-    @param requests: how many the case C{memory} sends.
+    @param requests: how many the cases C{memory} and C{router} send to see what is kept of them.
     """
     memory = Memory(WRITTEN, requests=requests)
+    steps = Steps()
     return (
         Case(
             "plain64",
@@ -148,6 +177,39 @@ def all_cases(requests: int = REQUESTS) -> tuple[Case, ...]:
             "what each option costs, beside none",
             tuple(Ratio(Loaded(receiver, "forwarded"), Loaded(WITHOUT_FEATURES, "forwarded")) for receiver in FEATURES),
             "requests carry what the options look at, whether they are on or off",
+        ),
+        Case(
+            "router",
+            "the router form, with more and more of its processing",
+            (
+                Ratio(Loaded(ROUTER), PLAIN),
+                Ratio(Loaded(ROUTER_CLASSIFY), PLAIN, goal=Goal(0.6, 0.75)),
+                Ratio(Loaded(ROUTER_PARSE), PLAIN),
+                Ratio(Loaded(ROUTER_STEPS), PLAIN),
+                Bound(
+                    Growth(ROUTER_STEPS, requests=requests),
+                    "growth",
+                    f"growth over {requests:,} requests with all of these",
+                    "KiB",
+                    Goal(GROWTH_NOISE, 0),
+                ),
+            ),
+            "the steps: Select Messages with two terms, Set Field with a condition, an expression",
+        ),
+        Case(
+            "steps",
+            "what is done to a message of the router form, part by part",
+            (
+                Bound(steps, "classify", "Classify, the sender in the middle", "µs", Goal(20, 6)),
+                Bound(steps, "slowest sender", "Classify, the slowest sender", "µs"),
+                Bound(steps, "unknown", "Classify, a body that no entry knows", "µs", Goal(20, 6)),
+                Bound(steps, "parse", "Parse, the sender in the middle", "µs"),
+                Bound(steps, "expression", "an expression of five statements", "µs", Goal(10, 5)),
+                Bound(steps, "select", "Select Messages with two terms", "µs"),
+                Bound(steps, "fleet", "1,000 routers, the selectors of 200 rules", "ms", Goal(100, 50)),
+            ),
+            "processor time, without a server; samples of all known senders, with the entries of all of them; the "
+            "slowest send forms, or JSON inside of JSON, which nobody has read before",
         ),
         Case(
             "syscalls",

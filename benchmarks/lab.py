@@ -174,8 +174,8 @@ class Lab:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody has; the kernel does not give it out again at once."""
+    """Return a port that nobody has, at any address; the kernel does not give it out again at once."""
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        taken.bind(("", 0))
         port: int = taken.getsockname()[1]
         return port

@@ -4,11 +4,15 @@ What can be measured: each run asks a server for something and returns figures.
 Figures have these names: C{rate} (answers a second), C{cpu} (microseconds of processor time a request, the whole tree
 of processes), C{busy} (cores' worth that it took), C{others} (cores' worth that programs took which have nothing to do
 with this), C{p50}, C{p99}, C{p99.9} (ms from request to answer), C{memory} (MiB resident after the load), and some of
-L{Memory} and L{SystemCalls} alone.
+L{Memory}, L{Growth}, L{SystemCalls} and L{Steps} alone.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -21,6 +25,7 @@ from benchmarks import clients, load, system_calls
 from benchmarks.lab import Lab, Running
 from benchmarks.measure import machine_cpu_seconds, own_cpu_seconds
 from benchmarks.servers import Server
+from benchmarks.tools import ROOT, Unavailable
 from benchmarks.traffic import prepare
 from benchmarks.verify import verify
 
@@ -30,15 +35,8 @@ WARM_UP = 128
 """Requests before each measurement."""
 
 
-@dataclass(frozen=True)
 class Run(ABC):
-    """
-    Something to measure.
-
-    @ivar server: what is asked.
-    """
-
-    server: Server
+    """Something to measure."""
 
     @property
     @abstractmethod
@@ -60,9 +58,20 @@ class Run(ABC):
         """
 
 
+@dataclass(frozen=True)
+class Asking(Run):
+    """
+    What a server does when it is asked.
+
+    @ivar server: what is asked.
+    """
+
+    server: Server
+
+
 def _verify(running: Running, kind: str, answered: int) -> None:
     server = running.server
-    verify(running.output, prepare(kind), answered, flattens=server.flattens, settle=server.settle)
+    verify(running.output, prepare(kind), answered, server.lines, server.settle)
 
 
 @contextmanager
@@ -74,7 +83,7 @@ def _warmed_up(running: Running, count: int) -> Iterator[tuple[list[socket], Seq
 
 
 @dataclass(frozen=True)
-class Loaded(Run):
+class Loaded(Asking):
     """As many requests as it answers, from wrk."""
 
     traffic: str = "plain"
@@ -109,7 +118,7 @@ class Loaded(Run):
 
 
 @dataclass(frozen=True)
-class Laps(Run):
+class Laps(Asking):
     """
     A number of requests from this process, in laps: slower than wrk, and the same everywhere.
 
@@ -136,7 +145,7 @@ class Laps(Run):
 
 
 @dataclass(frozen=True)
-class Handshakes(Run):
+class Handshakes(Asking):
     """New TLS connections with full handshakes and one request each."""
 
     @property
@@ -156,7 +165,7 @@ class Handshakes(Run):
 
 
 @dataclass(frozen=True)
-class ConstantRate(Run):
+class ConstantRate(Asking):
     """Requests that come whether or not earlier ones are answered."""
 
     rate: int = 3200
@@ -184,7 +193,7 @@ class ConstantRate(Run):
 
 
 @dataclass(frozen=True)
-class SystemCalls(Run):
+class SystemCalls(Asking):
     """How often it asks the kernel for something, over connections that stay."""
 
     connections: int = 64
@@ -212,7 +221,7 @@ class SystemCalls(Run):
 
 
 @dataclass(frozen=True)
-class Memory(Run):
+class Memory(Asking):
     """
     Resident memory: at rest, for each idle connection, and what is left of many requests.
 
@@ -243,7 +252,7 @@ class Memory(Run):
         lab.end(tls)
         lab.end(plain)
         figures["rest"] = self._at_rest(lab, plain) / 1024
-        figures["growth"], figures["requests"] = self._growth(lab, plain)
+        figures["growth"], figures["requests"] = _growth(lab, plain, self.requests)
         lab.end(plain)
         return figures
 
@@ -263,17 +272,73 @@ class Memory(Run):
             time.sleep(0.2)
             return (running.resident_kib() - rest) / self.connections
 
-    def _growth(self, lab: Lab, server: Server) -> tuple[float, float]:
-        running = lab.get(server)
-        self._send(lab, running, self.requests // 4)
-        rest = running.resident_kib()
-        sent = self._send(lab, running, self.requests)
-        return running.resident_kib() - rest, sent
 
-    def _send(self, lab: Lab, running: Running, count: int) -> int:
-        sent = 0
-        while sent < count:
-            answered = load.wrk(lab, running, "plain", 64, 1.0).answered
-            _verify(running, "plain", answered)
-            sent += answered
-        return sent
+@dataclass(frozen=True)
+class Growth(Asking):
+    """
+    Resident memory: what is left of many requests.
+
+    @ivar requests: how many are sent to see what it keeps.
+    """
+
+    requests: int
+
+    @property
+    def name(self) -> str:
+        """The server, and what is looked at."""
+        return f"{self.server.name}, growth"
+
+    @property
+    def once(self) -> bool:
+        """Whether one round is enough: it takes long, and hardly differs."""
+        return True
+
+    def measure(self, lab: Lab) -> Figures:
+        """Look at a process of its own: returns C{growth} (KiB) over C{requests}."""
+        alone = replace(self.server, name=f"{self.server.name} for growth")
+        growth, requests = _growth(lab, alone, self.requests)
+        lab.end(alone)
+        return {"growth": growth, "requests": requests}
+
+
+def _growth(lab: Lab, server: Server, requests: int) -> tuple[float, float]:
+    """Return by how many KiB a server has grown over so many requests, once it has had some, and how many they were."""
+    running = lab.get(server)
+    _send(lab, running, requests // 4)
+    rest = running.resident_kib()
+    sent = _send(lab, running, requests)
+    return running.resident_kib() - rest, sent
+
+
+def _send(lab: Lab, running: Running, count: int) -> int:
+    sent = 0
+    while sent < count:
+        answered = load.wrk(lab, running, "plain", 64, 1.0).answered
+        _verify(running, "plain", answered)
+        sent += answered
+    return sent
+
+
+@dataclass(frozen=True)
+class Steps(Run):
+    """What is done to a message of the router form, part by part, without a server: see L{benchmarks.steps}."""
+
+    @property
+    def name(self) -> str:
+        """What is looked at."""
+        return "webhookrx, processing steps"
+
+    def measure(self, lab: Lab) -> Figures:
+        """Let a process of its own do it; returns the figures that L{benchmarks.steps} names."""
+        tools = lab.tools
+        if tools.twistd is not None:
+            raise Unavailable("only the webhookrx of this interpreter can be looked at without a server")
+        done = subprocess.run(
+            (sys.executable, "-m", "benchmarks.steps"),
+            env={**os.environ, "PYTHONPATH": ROOT},
+            stdout=subprocess.PIPE,
+            preexec_fn=lambda: os.sched_setaffinity(0, {tools.cores.server}),
+            check=True,
+        )
+        figures: Figures = json.loads(done.stdout)
+        return figures

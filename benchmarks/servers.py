@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from benchmarks import certificates
+from benchmarks.lines import FLATTENED, NESTED, UNREAD, Lines
 from benchmarks.tools import ECHO_MODULE, ROOT, Tools, Unavailable, program
 
 OUTPUT = "messages.jsonl"
@@ -22,14 +23,14 @@ class Server(ABC):
 
     @ivar name: in tables; also the name of its directory.
     @ivar tls: the certificate that it shows, of L{certificates.KINDS}; None: it speaks plain HTTP.
-    @ivar flattens: its lines have the members of the body as values of their own.
+    @ivar lines: what its lines are to be.
     @ivar settle: when its file has not grown for so many seconds, the last lines are in it.
     @ivar quota: the cores' worth of processor time that it may take in all; None: it has a core of its own.
     """
 
     name: str
     tls: str | None = None
-    flattens: bool = True
+    lines: Lines = FLATTENED
     settle: float = 0.02
     quota: float | None = None
 
@@ -79,9 +80,47 @@ class Receiver(Server):
             endpoint = f"ssl:{port}:interface=127.0.0.1:privateKey={key}:certKey={certificate}"
         return (
             *tools.twistd_command, "--config", config, "--port", endpoint, "--ack", self.ack,
-            "--observer", f"file:{os.path.join(directory, OUTPUT)}",
-            "--limit", "connections_per_peer=10000", *self.options, *tools.options,
+            *_common_options(directory), *self.options, *tools.options,
         )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouterReceiver(Server):
+    """
+    webhookrx with a connector from a rules file.
+
+    @ivar preprocessing: what is done to each message, in YAML.
+    """
+
+    lines: Lines = NESTED
+    preprocessing: str = "{}"
+
+    def command(self, tools: Tools, directory: str, port: int) -> tuple[str, ...]:
+        """Write a file with one rule and return the command line that docs/router.md shows."""
+        if "--rules" not in tools.receiver_help:
+            raise Unavailable("this webhookrx has no --rules")
+        rules = os.path.join(directory, "rules.yaml")
+        with open(rules, "w", encoding="utf-8") as file:
+            file.write(_RULES.format(port=port, preprocessing=self.preprocessing))
+        return (
+            *tools.twistd_command, "--rules", rules, "--router-name", "bench", "--ack", "written",
+            *_common_options(directory), *tools.options,
+        )  # fmt: skip
+
+
+_RULES = """\
+connector_rules:
+  - name: bench
+    protocol: HTTP
+    port: {port}
+    paths: [/events]
+    preprocessing: {preprocessing}
+"""
+
+
+def _common_options(directory: str) -> tuple[str, ...]:
+    output = os.path.join(directory, OUTPUT)
+    return ("--observer", f"file:{output}", "--limit", "connections_per_peer=10000")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +184,7 @@ http {{
 class Nginx(Server):
     """nginx with one worker, which writes the body to its access log."""
 
-    flattens: bool = False
+    lines: Lines = UNREAD
     settle: float = 0.3
 
     def command(self, tools: Tools, directory: str, port: int) -> tuple[str, ...]:
@@ -212,6 +251,6 @@ def tornado() -> PythonPeer:
     return PythonPeer(
         name="tornado",
         module="tornado, orjson",
-        flattens=False,
+        lines=UNREAD,
         arguments=("-m", "benchmarks.peers.tornado_app", "PORT"),
     )

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 
 from benchmarks.lab import Lab
 from benchmarks.runs import Figures, Run
-from benchmarks.servers import Receiver
-
-SERVER = Receiver(name="webhookrx")
 
 
 @dataclass(frozen=True)
@@ -48,9 +45,7 @@ _count: dict[str, int] = {}
 def told(title: str, *says: dict[str, float] | Exception, once: bool = False) -> Told:
     """Make a run that begins with its first figures."""
     _count.pop(title, None)
-    return Told(
-        SERVER, title, tuple(said if isinstance(said, Exception) else tuple(said.items()) for said in says), once
-    )
+    return Told(title, tuple(said if isinstance(said, Exception) else tuple(said.items()) for said in says), once)
 
 
 def rounds_of(**values: Sequence[float | None]) -> dict[str, list[Figures | None]]:

@@ -8,9 +8,10 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from benchmarks.lines import NESTED, Flat
 from benchmarks.tools import Broken
 from benchmarks.traffic import Traffic
-from benchmarks.verify import flattened, verify
+from benchmarks.verify import verify
 
 BODIES = tuple(f'{{"n":{number},"o":{{"p":[1,{{"q":2}}],"r":{{}}}}}}' for number in range(3))
 TRAFFIC = Traffic("plain", (), frozenset(BODIES))
@@ -50,7 +51,7 @@ class VerifyTests(SynchronousTestCase):
         with open(self.path, "w") as file:
             for each in lines:
                 file.write((each if isinstance(each, str) else json.dumps(each)) + "\n")
-        return verify(self.path, TRAFFIC, len(lines) if answered is None else answered, flattens=flattens)
+        return verify(self.path, TRAFFIC, len(lines) if answered is None else answered, Flat(flattens))
 
     def test_good(self) -> None:
         """Good lines are counted, and the file is empty for the next run."""
@@ -72,7 +73,7 @@ class VerifyTests(SynchronousTestCase):
         self.look(line(0))
         with open(self.path, "w") as file:
             file.write(json.dumps(line(1)))
-        self.assertRaises(Broken, verify, self.path, TRAFFIC, 1, flattens=True)
+        self.assertRaises(Broken, verify, self.path, TRAFFIC, 1, Flat())
 
     def test_wrong_lines(self) -> None:
         """A line that is not as it should be is told, by what is wrong with it."""
@@ -104,8 +105,9 @@ class VerifyTests(SynchronousTestCase):
         """Behind a proxy nobody need know the port of the client."""
         self.assertEqual(1, self.look(line(0, SOURCEPORT=None, PEERIP="127.0.0.1", PEERPORT=40000)))
 
-    def test_flattened(self) -> None:
-        """Names are joined by dots; an empty object and a list stay what they are."""
-        self.assertEqual(
-            {"a": 1, "b.c.d": [{"e": 2}], "b.f": {}}, flattened({"a": 1, "b": {"c": {"d": [{"e": 2}]}, "f": {}}})
-        )
+    def test_nested(self) -> None:
+        """Lines of another form are none."""
+        with open(self.path, "w") as file:
+            file.write(json.dumps(line(0)) + "\n")
+        error = self.assertRaises(Broken, verify, self.path, TRAFFIC, 1, NESTED)
+        self.assertIn("line 1", str(error))
