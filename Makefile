@@ -27,7 +27,7 @@ lint: .venv
 	.venv/bin/mypy
 	.venv/bin/lint-imports --config setup.cfg
 
-# The tables in the docs that are made from the code.
+# What in the docs is made from the code.
 docs: .venv
 	$(PYTHON) -m tests.documents
 

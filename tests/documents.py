@@ -12,8 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from webhookrx.config.option_table import limit_table, option_table
+from webhookrx.connectors.rule_table import code_table, host_table, rule_table, step_table
+from webhookrx.connectors.schema import schema_text
 from webhookrx.errors import REASONS
+from webhookrx.expressions import function_table
 from webhookrx.operations.metrics import METRICS
+from webhookrx.senders.tables import entry_code_table, entry_table, sender_table, severity_table
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -51,6 +55,15 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "limits": ("docs/limits.md", limit_table),
     "statuses": ("docs/statuses.md", status_table),
     "metrics": ("docs/metrics.md", metric_table),
+    "connector-rule-fields": ("docs/connector-rules.md", rule_table),
+    "connector-rule-steps": ("docs/connector-rules.md", step_table),
+    "connector-rule-hosts": ("docs/connector-rules.md", host_table),
+    "connector-rule-codes": ("docs/connector-rules.md", code_table),
+    "expression-functions": ("docs/expressions.md", function_table),
+    "known-senders": ("docs/classification.md", sender_table),
+    "severities": ("docs/classification.md", severity_table),
+    "sender-format": ("docs/classification.md", entry_table),
+    "entry-codes": ("docs/classification.md", entry_code_table),
 }
 """Name of a table to the page that has it, and what makes it."""
 
@@ -99,9 +112,10 @@ def with_table(text: str, name: str, table: str) -> str:
 
 
 def main() -> None:
-    """Write every table into its page."""
+    """Write every table into its page, and the JSON Schema of rules files."""
     for name, (page, make) in TABLES.items():
         (ROOT / page).write_text(with_table(read(page), name, make()), encoding="utf-8")
+    (ROOT / "docs" / "connector-rules.schema.json").write_text(schema_text(), encoding="utf-8")
 
 
 if __name__ == "__main__":

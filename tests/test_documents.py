@@ -22,6 +22,7 @@ from webhookrx.config.options import BY_YAML_KEY, OPTIONS
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
 from webhookrx.config.settings import Observer
 from webhookrx.config.written import Text, Written
+from webhookrx.connectors.rules_file import read_rules
 from webhookrx.http import channel
 from webhookrx.http.answers import RECEIVED, refusal
 from webhookrx.intake import Accepted, Admission, Receipt, admit, judge
@@ -36,6 +37,8 @@ from webhookrx.testing import make_message
 
 #: Top-level keys of configurations of other programs.
 OTHERS_KEYS = {"sinks", "receivers", "groups"}
+#: Those of rules files, and of parts of them, which tests of their own read.
+RULE_KEYS = {"connector_rules", "hosts", "preprocessing", "steps", "when"}
 #: Where the examples have their files.
 DIRECTORIES = re.compile(
     "/etc/webhookrx|/etc/hooks|/run/credentials/webhookrx.service|/run/webhookrx|/var/log(/webhookrx)?"
@@ -210,7 +213,12 @@ class YamlExampleTests(SynchronousTestCase):
         loaded = 0
         for page in documents.pages():
             for block in documents.blocks(page.read_text()):
-                if block.language == "yaml" and not OTHERS_KEYS & yaml.safe_load(block.text).keys():
+                if block.language != "yaml":
+                    continue
+                content = yaml.safe_load(block.text)
+                if isinstance(content, dict) and "connector_rules" in content:
+                    self.assertEqual([], [str(found) for found in read_rules(block.text.encode(), page.name).findings])
+                elif isinstance(content, dict) and not (OTHERS_KEYS | RULE_KEYS) & content.keys():
                     text = DIRECTORIES.sub(directory, block.text)
                     settings_of(text, os.path.join(directory, "webhookrx.yaml"))
                     loaded += 1
