@@ -19,8 +19,7 @@ from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
 from webhookrx.config.observer_strings import default_observer, parse_observer, secret_files
 from webhookrx.config.options import BY_NAME, Scope
 from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, quoted_spec, suggestion
-from webhookrx.config.router_form import join_sources, resolve_router
-from webhookrx.config.settings import Limits, Observer, Settings, Source, largest_body
+from webhookrx.config.settings import Limits, Observer, Router, Settings, Source, largest_body
 from webhookrx.config.this_host import HostFacts, this_host
 from webhookrx.config.tls_files import OTHERS
 from webhookrx.config.values import DEFAULT, Effective, Values, origin
@@ -88,15 +87,21 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
         sources, effective = resolve_sources(
             command_line, file, problems, now=surroundings.now, plaintext_token=allowed
         )
-    form = resolve_router(service, surroundings.host, surroundings.now, running)
-    if form is not None:
-        sources = join_sources(sources, form, problems)
-        effective += form.effective
+    router: Router | None = None
+    if service.written("rules") is None:
+        _is_no_router(service)
+    else:
+        # A megabyte of memory that nobody needs who has no rules.
+        from webhookrx.config.router_form import join_sources, resolve_router
+
+        form = resolve_router(service, surroundings.host, surroundings.now, running)
+        if form is not None:
+            router, sources = form.router, join_sources(sources, form, problems)
+            effective += form.effective
     drain_timeout = service.duration("drain-timeout", Settings((), ()).drain_timeout)
     admin = admin_listener(service, [each for source in sources for each in source.listeners])
     workers = worker_count(service, surroundings.cpus)
     problems.raise_errors()
-    router = form.router if form is not None else None
     warnings = tuple(problems.warnings)
     settings = Settings(sources, observers, ack, limits, drain_timeout, admin, workers, router, warnings)
     return Resolved(settings, (*service.effective, *effective), path)
@@ -106,6 +111,14 @@ def _has_sources(command_line: Layer, file: ConfigFile) -> bool:
     """Tell whether anybody has written of sources: a router needs none."""
     options = (*command_line, *file.values)
     return file.entries is not None or any(BY_NAME[name].scope is Scope.SOURCE for name in options)
+
+
+def _is_no_router(service: Values) -> None:
+    """Note options that only a router has use for."""
+    for name in ("rules", "router-name", "router-label", "senders"):
+        if service.written(name) is not None:
+            service.problems.warn("It is not used without --rules.", service.place(name))
+        service.show(name, "none")
 
 
 def _check_encoding(command_line: Layer, problems: Problems) -> None:

@@ -46,7 +46,9 @@ def resolve_router(
     values: Values, host: Callable[[], HostFacts], now: datetime, running: Settings | None
 ) -> RouterForm | None:
     """
-    Return the connectors of this router; None without a rules file, or when it can't be used. What is wrong is noted.
+    Return the connectors of this router; None when its rules file can't be used. What is wrong is noted.
+
+    @param values: with a rules file.
 
     @param host: gives the facts of this machine.
     @param now: the time with its zone, for the dates of certificates.
@@ -56,10 +58,6 @@ def resolve_router(
     directory = values.path("senders")
     labels = _labels(values)
     if path is None:
-        for option in ("router-name", "router-label", "senders"):
-            if values.written(option) is not None:
-                values.problems.warn("It is not used without --rules.", values.place(option))
-        values.show("router-name", "none")
         return None
     facts = host()
     name = _name(values, facts)
