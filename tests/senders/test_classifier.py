@@ -38,6 +38,13 @@ def one(name: str, when: Any, **members: Any) -> Entry:
 class ConditionTests(SynchronousTestCase):
     """When an entry matches."""
 
+    def test_too_costly(self) -> None:
+        """A query that would take too long for a body does not hold, and other entries are looked at all the same."""
+        evidence = evidence_of({"a": "a" * 100_000, "b": 1})
+        costly = one("costly", {"body_keys": ["a"], "body": "a =~ '(a?){1000}b'"}, priority=9)
+        match = Classifier([costly, one("other", {"body_keys": ["b"]})]).classify(evidence)
+        self.assertEqual("other", match and match.entry.id)
+
     def test_table(self) -> None:
         """All conditions must hold."""
         body = {"a": {"b": "x"}, "c": None}
