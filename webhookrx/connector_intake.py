@@ -20,7 +20,7 @@ from webhookrx.intake import Admission, Receipt, Refused, SourceRules
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message
 from webhookrx.request.content_encoding import unpack
-from webhookrx.request.payload import PayloadError, body_text, parse_strict_json
+from webhookrx.request.payload import body_text, json_or_missing
 from webhookrx.request.received import Head
 from webhookrx.senders.evidence import Evidence
 
@@ -163,7 +163,4 @@ def _decoded(body: bytes) -> Any:
         first = body.lstrip(_BLANKS)[:1]
         if first not in (b"{", b"["):
             return MISSING
-    try:
-        return parse_strict_json(body)
-    except PayloadError:
-        return MISSING
+    return json_or_missing(body)

@@ -17,6 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from webhookrx.message.fields import MISSING
 from webhookrx.message.json_lines import encode_line
 from webhookrx.message.message import Message, Value
 from webhookrx.request import payload
@@ -26,6 +27,7 @@ from webhookrx.request.payload import (
     MAX_JSON5,
     PayloadError,
     body_text,
+    json_or_missing,
     parse_json,
     parse_strict_json,
 )
@@ -714,3 +716,14 @@ class PropertyTests(SynchronousTestCase):
                 json.dumps(expected).replace("\\ud800", "\\ufffd").replace("\\udc00", "\\ufffd"),
                 json.dumps(json.loads(shown(parse_strict_json(body)))).replace("\\ud800", "\\ufffd"),
             )
+
+
+class JsonOrMissingTests(SynchronousTestCase):
+    """JSON, or a word for none."""
+
+    def test_table(self) -> None:
+        """What strict JSON refuses is missing, and null is not."""
+        for body, expected in ((b'{"a":1}', {"a": 1}), (b"[1]", [1]), (b"null", None), (b"17", 17)):
+            self.assertEqual(expected, json_or_missing(body))
+        for body in (b"", b"{'a':1}", b'{"a":1} x', b"\xff", b"[" * 200 + b"]" * 200):
+            self.assertIs(MISSING, json_or_missing(body))

@@ -10,11 +10,11 @@ from importlib.resources import files
 from typing import Final, NamedTuple
 
 from webhookrx.commands.input import encodable
+from webhookrx.config.file_signatures import DATA_FILES
 from webhookrx.config.files import list_directory, read_file
 from webhookrx.errors import ConfigError, WebhookrxError
 from webhookrx.findings import ERROR, WARNING, Finding, quoted
-from webhookrx.message.fields import MISSING
-from webhookrx.request.payload import PayloadError, body_text, parse_strict_json
+from webhookrx.request.payload import body_text, json_or_missing
 from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.entries import all_entries, read_entry
@@ -22,8 +22,6 @@ from webhookrx.senders.entry import Entry
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.recorded import read_recorded
 from webhookrx.typed_yaml import Reading, field_text, read_typed
-
-_ENDINGS: Final = (".yaml", ".yml")
 
 SAMPLE_UNREADABLE: Final = "sample-unreadable"
 SAMPLE_MISSED: Final = "sample-missed"
@@ -63,11 +61,7 @@ def evidence_of(recorded: bytes) -> Evidence:
     @raise webhookrx.senders.recorded.RecordingError: it is none.
     """
     head, query, body = read_recorded(recorded)
-    try:
-        decoded = parse_strict_json(body)
-    except PayloadError:
-        return Evidence(head, query, body, body_text(body)[0], MISSING)
-    return Evidence(head, query, body, body_text(body)[0], decoded)
+    return Evidence(head, query, body, body_text(body)[0], json_or_missing(body))
 
 
 def sample_findings(senders: Senders) -> Iterator[Finding]:
@@ -92,7 +86,7 @@ def sample_findings(senders: Senders) -> Iterator[Finding]:
 
 
 def _data_files(directory: str) -> list[str]:
-    names = [name for name in list_directory(directory) if name.endswith(_ENDINGS)]
+    names = [name for name in list_directory(directory) if name.endswith(DATA_FILES)]
     if not names:
         raise ConfigError(f"{quoted(directory)} holds no data files (*.yaml, *.yml).")
     return [os.path.join(directory, name) for name in names]

@@ -83,12 +83,13 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
     allowed = service.flag("allow-plaintext-token", False)
     sources: tuple[Source, ...] = ()
     effective: list[Effective] = []
-    if service.written("rules") is None or _has_sources(command_line, file):
+    is_router = service.written("rules") is not None
+    if not is_router or _has_sources(command_line, file):
         sources, effective = resolve_sources(
             command_line, file, problems, now=surroundings.now, plaintext_token=allowed
         )
     router: Router | None = None
-    if service.written("rules") is None:
+    if not is_router:
         _is_no_router(service)
     else:
         # A megabyte of memory that nobody needs who has no rules.

@@ -49,7 +49,6 @@ def resolve_router(
     Return the connectors of this router; None when its rules file can't be used. What is wrong is noted.
 
     @param values: with a rules file.
-
     @param host: gives the facts of this machine.
     @param now: the time with its zone, for the dates of certificates.
     @param running: the settings in use; None at the start.

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from webhookrx.connectors.passage import CLASSIFIED, UNKNOWN_SENDER, Mark, Passage
-from webhookrx.message.fields import MISSING, set_field
-from webhookrx.request.payload import PayloadError, parse_strict_json
+from webhookrx.message.fields import set_field
+from webhookrx.request.payload import json_or_missing
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.extraction import extract
 
@@ -73,13 +73,6 @@ def _renewed(evidence: Evidence, content: Any) -> Evidence:
         if content is evidence.text:
             return evidence
         raw = content.encode("utf-8", "replace")
-        return Evidence(evidence.head, evidence.query, raw, content, _decoded(raw))
+        return Evidence(evidence.head, evidence.query, raw, content, json_or_missing(raw))
     raw = _encode(content)
     return Evidence(evidence.head, evidence.query, raw, raw.decode(), content)
-
-
-def _decoded(raw: bytes) -> Any:
-    try:
-        return parse_strict_json(raw)
-    except PayloadError:
-        return MISSING

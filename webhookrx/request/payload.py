@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn
 import msgspec
 
 from webhookrx.errors import WebhookrxError
+from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Value
 
 MAX_DEPTH: Final = 128
@@ -127,6 +128,14 @@ def parse_strict_json(body: bytes) -> Value:
     if len(body) > MAX_DEPTH and count_brackets(body) > MAX_DEPTH:
         _check_depth(value)
     return value
+
+
+def json_or_missing(body: bytes) -> Any:
+    """Return what L{parse_strict_json} does; L{MISSING} for a body that it refuses."""
+    try:
+        return parse_strict_json(body)
+    except PayloadError:
+        return MISSING
 
 
 def parse_json(body: bytes) -> Value:
