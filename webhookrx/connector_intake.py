@@ -15,6 +15,7 @@ import msgspec
 from webhookrx.connectors.passage import Mark
 from webhookrx.connectors.processing import Processing
 from webhookrx.connectors.rule import CONNECTOR_TYPE
+from webhookrx.connectors.sender_steps import BODY_BASE64
 from webhookrx.errors import RequestRefused
 from webhookrx.intake import Admission, Receipt, Refused, SourceRules
 from webhookrx.message.fields import MISSING
@@ -105,7 +106,7 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
     if not is_object:
         text, exact = body_text(body)
         if not exact:
-            attributes["webhook.body_base64"] = b64encode(body).decode("ascii")
+            attributes[BODY_BASE64] = b64encode(body).decode("ascii")
     host = admission.groups.get("HOST", "")
     connector, router = rules.fixed()
     record: dict[str, Any] = {
