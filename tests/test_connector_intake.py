@@ -12,7 +12,7 @@ from webhookrx.connector_intake import ConnectorRules, Dropped, Kept, judge_conn
 from webhookrx.connectors.processing import Processing
 from webhookrx.connectors.rule import Preprocessing, SetField, Step
 from webhookrx.errors import BAD_COMPRESSION, BODY_TOO_LARGE
-from webhookrx.intake import Admission, Receipt, Refused, admit
+from webhookrx.intake import Admission, Receipt, Refused, admit, unpacked
 from webhookrx.message.json_lines import encode_line
 from webhookrx.request.received import Head
 from webhookrx.senders.classifier import Classifier
@@ -33,6 +33,7 @@ class JudgeConnectorTests(SynchronousTestCase):
             router_labels={"site": "fra"},
             processing=Processing(Preprocessing(steps=steps, **options), Classifier(())),
             body_limit=1000,
+            unpack_ratio=100,
         )
 
     def judge(
@@ -50,7 +51,10 @@ class JudgeConnectorTests(SynchronousTestCase):
         head = Head(b"POST", path, query, headers, "192.0.2.1", port, secure)
         admission = admit(head, rules or self.rules(), groups or {})
         assert isinstance(admission, Admission)
-        return judge_connector(head, admission, body, Receipt(RECEIVED, "id-1"))
+        plain = unpacked(admission, body)
+        if isinstance(plain, Refused):
+            return plain
+        return judge_connector(head, admission, plain, Receipt(RECEIVED, "id-1"))
 
     def record(self, body: bytes, rules: ConnectorRules | None = None, **request: Any) -> dict[str, Any]:
         verdict = self.judge(body, rules, **request)
@@ -112,7 +116,7 @@ class JudgeConnectorTests(SynchronousTestCase):
             (b"   ", "   "),
             (b"<13>host app: text\n", "<13>host app: text\n"),
             ("žluťoučký".encode(), "žluťoučký"),
-            (b'{"a":"\xff"}', '{"a":"\\xff"}'),
+            (b'{"a":"\xff"}', '{"a":"\ufffd"}'),
         ]:
             with self.subTest(body=body):
                 self.assertEqual(expected, self.record(body)["log"]["body"])
@@ -127,7 +131,7 @@ class JudgeConnectorTests(SynchronousTestCase):
         """Bytes that are no text are kept exactly, beside the text."""
         record = self.record(b"a\xffb")
         self.assertEqual(
-            ("a\\xffb", "Yf9i"), (record["log"]["body"], record["log"]["attributes"]["webhook.body_base64"])
+            ("a\ufffdb", "Yf9i"), (record["log"]["body"], record["log"]["attributes"]["webhook.body_base64"])
         )
 
     def test_notes(self) -> None:
@@ -210,6 +214,7 @@ class KnownSenderTests(SynchronousTestCase):
             router_labels={},
             processing=Processing(Preprocessing(classify=True, parse=True), Classifier([entry])),
             body_limit=1000,
+            unpack_ratio=100,
         )
         head = Head(b"POST", b"/events", query, ((b"x-acme", b"1"),), "192.0.2.1", 40000, True)
         admission = admit(head, rules, groups or {})
@@ -256,10 +261,11 @@ class KnownSenderTests(SynchronousTestCase):
         entry = Entry("acme", "acme", "anvil", When(headers={"x-acme": "*"}), format="text")
         rules = ConnectorRules(
             "in", port=1, labels={}, router="", router_labels={}, body_limit=1000,
+            unpack_ratio=100,
             processing=Processing(Preprocessing(classify=True, parse=True), Classifier([entry])),
         )  # fmt: skip
         head = Head(b"POST", b"/", b"", ((b"x-acme", b"1"),), "192.0.2.1", 1, True)
-        for body, text in [(b'{"a": 1}', '{"a": 1}'), (b"[1]", "[1]"), (b"a\xff", "a\\xff"), (b"", "")]:
+        for body, text in [(b'{"a": 1}', '{"a": 1}'), (b"[1]", "[1]"), (b"a\xff", "a\ufffd"), (b"", "")]:
             admission = admit(head, rules, {})
             assert isinstance(admission, Admission)
             verdict = judge_connector(head, admission, body, Receipt(RECEIVED, "id-1"))

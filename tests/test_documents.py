@@ -28,7 +28,7 @@ from webhookrx.http.answers import RECEIVED, refusal
 from webhookrx.intake import Accepted, Admission, Receipt, admit, judge
 from webhookrx.message.json_lines import encode_line
 from webhookrx.message.macros import ALIASES, DATE_MACROS, HARD_MACROS, SOFT_MACROS
-from webhookrx.request import payload, query
+from webhookrx.request import pairs, payload, query
 from webhookrx.request.path_patterns import PathPatterns
 from webhookrx.request.received import Head
 from webhookrx.routes import rules_of
@@ -122,7 +122,11 @@ class FixedLimitTests(SynchronousTestCase):
             ("query parameters", f"{query.MAX_PARAMETERS:,}"),
             ("depth of JSON", f"{payload.MAX_DEPTH:,}"),
             ("values in a JSON body", f"{payload.MAX_ELEMENTS:,}"),
-            ("body that is looked at as JSON5", f"{payload.MAX_JSON5 // 1024} KiB"),
+            ("body that is read as JSON", f"{payload.MAX_JSON // 1024**2} MiB"),
+            ("body that is looked at as JSON5", f"{payload.MAX_UNUSUAL // 1024} KiB"),
+            ("pairs of one body", f"{pairs.MAX_PAIRS:,}"),
+            ("digits of an integer in a longer body", f"{payload.MAX_DIGITS}"),
+            ("body with halves of characters", f"{payload.MAX_REPAIRED // 1024} KiB"),
             ("refused body that is read to keep the connection", f"{channel.DISCARDED_BODY // 1024} KiB"),
         ):
             self.assertIn(f"| {what} | {number} |", page)

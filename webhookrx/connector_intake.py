@@ -6,7 +6,6 @@ As in L{webhookrx.intake}: plain functions on plain values.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,11 +15,9 @@ from webhookrx.connectors.passage import Mark
 from webhookrx.connectors.processing import Processing
 from webhookrx.connectors.rule import CONNECTOR_TYPE
 from webhookrx.connectors.sender_steps import BODY_BASE64
-from webhookrx.errors import RequestRefused
-from webhookrx.intake import Admission, Receipt, Refused, SourceRules
+from webhookrx.intake import Admission, Receipt, SourceRules, base64_text
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message
-from webhookrx.request.content_encoding import unpack
 from webhookrx.request.payload import body_text, json_or_missing
 from webhookrx.request.received import Head
 from webhookrx.senders.evidence import Evidence
@@ -48,8 +45,9 @@ class ConnectorRules(SourceRules):
         router_labels: Mapping[str, str],
         processing: Processing,
         body_limit: int,
+        unpack_ratio: int,
     ) -> None:
-        super().__init__(name, parse_json=True, body_limit=body_limit)
+        super().__init__(name, parse_json=True, body_limit=body_limit, unpack_ratio=unpack_ratio)
         self.processing = processing
         self.connector: dict[str, Any] = {"type": CONNECTOR_TYPE, "name": name, "port": port, "labels": dict(labels)}
         self.router: dict[str, Any] = {"name": router, "labels": dict(router_labels)}
@@ -84,21 +82,16 @@ class Dropped(msgspec.Struct, frozen=True, gc=False):
     problem: str
 
 
-def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Kept | Dropped | Refused:
+def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Kept | Dropped:
     """
     Make a message of an admitted request, and have it go through the steps of its connector.
 
     A body that is a JSON object becomes C{log.body} as that object; anything else as text.
 
     @param admission: its rules are L{ConnectorRules}.
-    @param body: as it came by the wire, all of it.
+    @param body: as L{webhookrx.intake.unpacked} returned it.
     """
     rules: ConnectorRules = admission.rules  # type: ignore[assignment]  # who made them says so
-    if admission.encodings:
-        try:
-            body = unpack(body, admission.encodings, rules.body_limit)
-        except RequestRefused as refused:
-            return Refused(refused.reason, refused.detail, rules.name)
     decoded = _decoded(body)
     attributes = _attributes(admission)
     is_object = type(decoded) is dict
@@ -106,7 +99,7 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
     if not is_object:
         text, exact = body_text(body)
         if not exact:
-            attributes[BODY_BASE64] = b64encode(body).decode("ascii")
+            attributes[BODY_BASE64] = base64_text(body)
     host = admission.groups.get("HOST", "")
     connector, router = rules.fixed()
     record: dict[str, Any] = {
@@ -132,7 +125,7 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
     if processing.idle:
         return Kept(message, notes)
     # What was read as JSON is UTF-8.
-    evidence = Evidence(head, admission.query, body, body.decode() if is_object else text, decoded)
+    evidence = Evidence(head, admission.query, body, body_text(body)[0] if is_object else text, decoded)
     outcome = processing.run(record, evidence, host_is_set=bool(host))
     if outcome.kept:
         return Kept(message, notes, outcome.marks, outcome.problem)

@@ -36,6 +36,9 @@ BAD_EXPECTATION = Reason("bad_expectation", 417, "The only supported expectation
 BAD_PAYLOAD = Reason("bad_payload", 400, "The body is not a JSON object or array.")
 TIMEOUT = Reason("timeout", 408, "The request took too long to arrive.")
 BODY_TOO_LARGE = Reason("body_too_large", 413, "The body is larger than this receiver accepts.")
+UNPACK_RATIO = Reason(
+    "unpack_ratio", 413, "The body unpacks to more times its size on the wire than this receiver accepts."
+)
 TARGET_TOO_LONG = Reason("target_too_long", 414, "The request target is longer than this receiver accepts.")
 HEADERS_TOO_LARGE = Reason("headers_too_large", 431, "The headers are larger or more than this receiver accepts.")
 UNSUPPORTED_ENCODING = Reason(
@@ -58,6 +61,7 @@ REASONS: tuple[Reason, ...] = (
     BAD_PAYLOAD,
     TIMEOUT,
     BODY_TOO_LARGE,
+    UNPACK_RATIO,
     TARGET_TOO_LONG,
     HEADERS_TOO_LARGE,
     UNSUPPORTED_ENCODING,

@@ -6,6 +6,7 @@ Plain functions on plain values: no Twisted, no clock, no file.
 
 from __future__ import annotations
 
+import io
 import re
 from base64 import b64encode
 from collections.abc import Iterable
@@ -23,12 +24,16 @@ from webhookrx.request.path_patterns import decode_groups
 from webhookrx.request.payload import PayloadError, body_text
 from webhookrx.request.query import parse_query
 from webhookrx.request.received import Head, HeaderLines
+from webhookrx.yield_point import PIECE, yield_point
 
 #: Names of headers that let whoever reads them in; their values are never recorded. Rather one too many.
 _CREDENTIALS = re.compile(
     r"token|secret|passw|api-?key|subscription-key|cookie|session|jwt|credential|(?:^|-)auth(?:$|-|oriz|entic)"
 )
 MASK = "***"
+
+#: Bytes that are encoded at once; what comes of three bytes depends on no other.
+_BASE64_PIECE = PIECE - PIECE % 3
 
 _MAX_NAMES = 1024
 _MAX_NAME = 64
@@ -43,6 +48,7 @@ class SourceRules:
     @param proxy_header: lower-case name of the one trusted header.
     @param keep_unparsed: whether a body that is not JSON still becomes a message.
     @param body_limit: bytes of a body when unpacked.
+    @param unpack_ratio: see L{webhookrx.request.content_encoding.unpack}.
     """
 
     def __init__(
@@ -56,6 +62,7 @@ class SourceRules:
         proxy_header: str | None = None,
         keep_unparsed: bool = True,
         body_limit: int,
+        unpack_ratio: int,
     ) -> None:
         self.name = name
         self.tags = f".source.{name}"
@@ -67,6 +74,7 @@ class SourceRules:
         self.proxy_header = None if proxy_header is None else proxy_header.encode("ascii")
         self.keep_unparsed = keep_unparsed
         self.body_limit = body_limit
+        self.unpack_ratio = unpack_ratio
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
@@ -142,20 +150,30 @@ def admit(head: Head, rules: SourceRules, raw_groups: dict[str, bytes]) -> Admis
     return Admission(rules, groups, query, encodings)
 
 
+def unpacked(admission: Admission, body: bytes) -> bytes | Refused:
+    """
+    Undo the encoding of a body.
+
+    @param body: as it came by the wire, all of it.
+    """
+    if not admission.encodings:
+        return body
+    rules = admission.rules
+    try:
+        return unpack(body, admission.encodings, rules.body_limit, rules.unpack_ratio)
+    except RequestRefused as refused:
+        return Refused(refused.reason, refused.detail, rules.name)
+
+
 def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Accepted | Refused:
     """
     Make a message of an admitted request.
 
     Values are set in this order and a later one wins: payload, query, path groups, headers, what the receiver saw.
 
-    @param body: as it came by the wire, all of it.
+    @param body: as L{unpacked} returned it.
     """
     rules = admission.rules
-    if admission.encodings:
-        try:
-            body = unpack(body, admission.encodings, rules.body_limit)
-        except RequestRefused as refused:
-            return Refused(refused.reason, refused.detail, rules.name)
     text, exact = body_text(body)
     values = _first_values(text, rules, receipt)
     notes: tuple[str, ...] = ()
@@ -170,7 +188,7 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
             values["webhook.parse_error"] = str(error)
             notes = ("unparsed_payload",)
     if not exact:
-        values["webhook.body_base64"] = b64encode(body).decode("ascii")
+        values["webhook.body_base64"] = base64_text(body)
     if admission.query:
         for name, value in admission.query.items():
             values["webhook.query." + name] = value  # type: ignore[assignment]  # dict is invariant
@@ -200,6 +218,17 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
     values["TAGS"] = rules.tags
     values["RCPTID"] = receipt.id
     return Accepted(Message(values, receipt.received), notes, left_out)
+
+
+def base64_text(body: bytes) -> str:
+    """Return a body in Base64 (RFC 4648 section 4), with a yield point after each piece."""
+    if len(body) <= _BASE64_PIECE:
+        return b64encode(body).decode("ascii")
+    encoded = io.BytesIO()
+    for start in range(0, len(body), _BASE64_PIECE):
+        encoded.write(b64encode(body[start : start + _BASE64_PIECE]))
+        yield_point()
+    return encoded.getvalue().decode("ascii")
 
 
 def _first_values(text: str, rules: SourceRules, receipt: Receipt) -> dict[str, Value]:

@@ -191,10 +191,14 @@ class IMessageConsumer(Interface):
     def release(size: int) -> None:
         """Give back what was reserved."""
 
-    def write(message: Message, acknowledge: Acknowledge) -> None:
+    def prepare(message: Message) -> object:
+        """Do the work of L{write} that takes time in proportion to the message; call C{write} with the result soon."""
+
+    def write(message: Message, acknowledge: Acknowledge, prepared: object = None) -> None:
         """
         Hand over a message. C{acknowledge} is called exactly once, never before this method has returned.
 
+        @param prepared: what L{prepare} returned of it; None for a message of modest size.
         @raise webhookrx.errors.NoRoom: the queue is full; C{acknowledge} is not called.
         """
 

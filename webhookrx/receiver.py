@@ -18,6 +18,7 @@ from webhookrx.config.settings import ALONE, Group, Observer, Settings
 from webhookrx.description import describe, difference
 from webhookrx.drain import LAST_WORDS, Drain
 from webhookrx.errors import CannotStart, ConfigError
+from webhookrx.http.time_slices import TimeSlices
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.listeners import Listeners, OpenSocket
 from webhookrx.listening.listener_service import ListenerService
@@ -74,6 +75,7 @@ class Receiver:
             report=self._traffic.observer_failed,
             stored=self._traffic.store_done,
         )
+        self._slices = TimeSlices(lambda call: reactor.callFromThread(call))
         self._endpoints = Listeners(reactor, self.chain, self._traffic, settings.limits, open_socket)
         listeners = [listener for listener, _ in by_listener(settings.sources)]
         self._endpoints.commit(self._endpoints.plan(listeners, {}, settings.limits, held_by(settings)))
@@ -197,7 +199,7 @@ class Receiver:
         self.chain.reopen()
 
     def _build_roots(self, settings: Settings) -> dict[str, Any]:
-        return dict(build_roots(settings, self.chain, self._traffic, self._receipts))
+        return dict(build_roots(settings, self.chain, self._traffic, self._receipts, self._slices.run))
 
     def _build_observers(
         self, settings: Settings, known: Mapping[Observer, IMessageObserver]

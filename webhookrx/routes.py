@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from webhookrx.config.settings import Connector, Listener, Settings, Source
 from webhookrx.connectors.rule import CONNECTOR_TYPE
 from webhookrx.http.root_resource import RootResource
-from webhookrx.http.webhook_resource import WebhookResource
+from webhookrx.http.webhook_resource import InSlices, WebhookResource, at_once
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 
@@ -31,6 +31,7 @@ def rules_of(source: Source, settings: Settings) -> SourceRules:
         proxy_header=source.proxy_header,
         keep_unparsed=source.on_parse_error == "keep",
         body_limit=settings.limits.body,
+        unpack_ratio=settings.limits.unpack_ratio,
     )
 
 
@@ -57,6 +58,7 @@ def connector_rules(
         router_labels=router.labels,
         processing=Processing(connector.preprocessing, classifier, time.perf_counter),
         body_limit=settings.limits.body,
+        unpack_ratio=settings.limits.unpack_ratio,
     )
 
 
@@ -108,25 +110,32 @@ def by_listener(sources: Iterable[Source]) -> list[tuple[Listener, list[Source]]
 
 
 def build_roots(
-    settings: Settings, consumer: IMessageConsumer, traffic: ITraffic, receipts: Callable[[], Receipt]
+    settings: Settings,
+    consumer: IMessageConsumer,
+    traffic: ITraffic,
+    receipts: Callable[[], Receipt],
+    in_slices: InSlices = at_once,
 ) -> dict[str, RootResource]:
     """
     Return the root of each endpoint, by C{Listener.inner}.
 
     @param receipts: gives each message its L{Receipt}.
+    @param in_slices: does what large bodies need.
     """
     classifier = classifier_for(settings)
     resources: dict[str, WebhookResource] = {}
     for source in settings.sources:
         if source.connector is None:
-            resources[source.name] = WebhookResource(rules_of(source, settings), consumer, traffic, receipts)
+            resources[source.name] = WebhookResource(
+                rules_of(source, settings), consumer, traffic, receipts, in_slices=in_slices
+            )
         else:
             rules = connector_rules(source, source.connector, settings, classifier)
             traffic.expects(source.name, rules.processing.possible_marks)
             # The same megabytes.
             from webhookrx.http.connector_resource import ConnectorResource
 
-            resources[source.name] = ConnectorResource(rules, consumer, traffic, receipts)
+            resources[source.name] = ConnectorResource(rules, consumer, traffic, receipts, in_slices=in_slices)
     return {
         listener.inner: RootResource(
             [(pattern, resources[source.name]) for source in sources for pattern in source.paths], traffic

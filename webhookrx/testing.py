@@ -225,7 +225,11 @@ class RecordingConsumer:
         """Give back what was reserved."""
         self.budget.release(size)
 
-    def write(self, message: Message, acknowledge: Acknowledge) -> None:
+    def prepare(self, message: Message) -> Message:
+        """Return what L{write} takes as prepared."""
+        return message
+
+    def write(self, message: Message, acknowledge: Acknowledge, prepared: object = None) -> None:
         """
         Keep a message.
 

@@ -4,7 +4,7 @@
 
 _webhookrx() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-    local limits="body header_block headers target connections connections_per_peer queue queue_messages
+    local limits="body unpack_ratio header_block headers target connections connections_per_peer queue queue_messages
         header_time body_time answer_time idle_time pause_time"
     COMPREPLY=()
     [[ " ${COMP_WORDS[*]:0:COMP_CWORD} " == *" webhookrx "* ]] || return 0

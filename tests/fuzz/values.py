@@ -30,7 +30,9 @@ LIMIT = 64 * 1024
 RECEIPT = Receipt(1_767_323_045_678_901_234, "id-1")
 SEEN = {"SOURCEIP": "192.0.2.7", "SOURCEPORT": 40000, "TRANSPORT": "http", "TAGS": ".source.fuzz", "RCPTID": "id-1"}
 RULES = [
-    SourceRules("fuzz", parse_json=True, prefix=prefix, include_request_headers=True, body_limit=LIMIT)
+    SourceRules(
+        "fuzz", parse_json=True, prefix=prefix, include_request_headers=True, body_limit=LIMIT, unpack_ratio=10**6
+    )
     for prefix in ("", "webhook.", "p.")
 ]
 

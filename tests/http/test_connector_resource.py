@@ -43,6 +43,7 @@ class ConnectorResourceTests(SynchronousTestCase):
             router_labels={},
             processing=Processing(Preprocessing(steps=steps), None),
             body_limit=100,
+            unpack_ratio=100,
         )
         self.resource = ConnectorResource(
             rules, self.consumer, self.traffic, lambda: Receipt(RECEIVED, "id"), self.wire.clock.seconds

@@ -4,12 +4,13 @@ Tests for turns: a sender that has pipelined much does not keep the others waiti
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Sender, Wire, post
-from webhookrx.http.channel import REQUESTS_A_TURN
+from webhookrx.http.channel import REQUESTS_A_TURN, SECONDS_A_TURN
 
 LOST = post(target=b"/out")
 
@@ -59,6 +60,18 @@ class ShareTests(TurnCase):
         self.assertEqual([REQUESTS_A_TURN, REQUESTS_A_TURN, 1], [len(s.statuses()) for s in (first, second, other)])
         self.take_turns()
         self.assertEqual([REQUESTS_A_TURN, REQUESTS_A_TURN, 0], [len(s.statuses()) for s in (first, second, other)])
+
+    def test_time(self) -> None:
+        """A share is bounded in time, too: the first request is not waited for, and those after it have some time."""
+        seconds = itertools.count(0, SECONDS_A_TURN / 4)
+        self.wire.site.clock = lambda: next(seconds)
+        sender = self.sent(20)
+        shares = []
+        while share := len(sender.statuses()):
+            shares.append(share)
+            self.take_turns()
+        self.assertEqual(20, sum(shares))
+        self.assertTrue(all(1 < share < 6 for share in shares[:-1]), shares)
 
     def test_messages(self) -> None:
         """Requests that become messages keep their order among those that don't."""

@@ -5,13 +5,18 @@ Tests for L{webhookrx.http.webhook_resource}: what it tells of its traffic, by s
 from __future__ import annotations
 
 import gzip
+import random
+from collections.abc import Callable
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.http.wire import Wire, post
-from webhookrx.config.settings import Limits
+from tests.http.wire import Sender, Wire, post
+from webhookrx.config.settings import Limits, MiB
 from webhookrx.errors import NotStored
+from webhookrx.http.webhook_resource import DIRECT, at_once
 
+GZIP = b"Content-Encoding: gzip\r\n"
 CHUNKED = b"POST /one HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -132,3 +137,114 @@ class RefusedTests(SynchronousTestCase):
         (response,) = sender.responses()
         self.assertEqual("5", response.headers["retry-after"])
         self.assertEqual([("one", "draining")], site.traffic.refused_by)
+
+
+class LargeBodyTests(SynchronousTestCase):
+    """Bodies that may take long become messages in time slices."""
+
+    def setUp(self) -> None:
+        self.waiting: list[tuple[Callable[[], Any], Callable[[Any], None]]] = []
+        self.wire = Wire(
+            {"/raw": {}, "/strict": {"parse_json": True, "keep_unparsed": False}},
+            Limits(body=MiB, unpack_ratio=100),
+            in_slices=lambda work, done: self.waiting.append((work, done)),
+        )
+        self.budget = self.wire.consumer.budget
+
+    def send(self, body: bytes, target: bytes = b"/raw", headers: bytes = b"") -> Sender:
+        sender = self.wire.connect()
+        sender.send(post(body, target, headers))
+        return sender
+
+    def proceed(self) -> None:
+        """Do what waits."""
+        waiting, self.waiting[:] = list(self.waiting), []
+        for work, done in waiting:
+            at_once(work, done)
+        self.wire.settle()
+
+    def test_which(self) -> None:
+        """A body is judged at once unless it is large, unpacked, or may become so."""
+        noise = random.Random(1).randbytes(60_000)
+        for body, headers, waits in (
+            (b"x" * DIRECT, b"", False),
+            (b"x" * (DIRECT + 1), b"", True),
+            (gzip.compress(b"x" * DIRECT), GZIP, False),
+            (gzip.compress(noise[:2000] * 66), GZIP, True),
+            (gzip.compress(noise), GZIP, True),
+        ):
+            sender = self.send(body, headers=headers)
+            self.wire.settle()
+            self.assertEqual(([] if waits else [200], int(waits)), (sender.statuses(), len(self.waiting)))
+            self.proceed()
+            self.assertEqual([200] if waits else [], sender.statuses())
+        self.assertEqual([DIRECT, DIRECT + 1, DIRECT, 132_000, 60_000], [m["RAWMSG_SIZE"] for m in self.wire.messages])
+        self.assertEqual(0, self.budget.bytes)
+
+    def test_order(self) -> None:
+        """Requests of one connection are answered in their order, however large they are."""
+        sender = self.wire.connect()
+        sender.send(post(b"x" * 2 * DIRECT, b"/raw") + post(b"small", b"/raw"))
+        self.wire.settle()
+        self.assertEqual([], sender.statuses())
+        self.proceed()
+        self.assertEqual(([200, 200], 2), (sender.statuses(), len(self.wire.messages)))
+
+    def test_counted(self) -> None:
+        """The body is counted while it waits, and what it unpacks to from then on until it is a message."""
+        sizes: list[int] = []
+        prepare = self.wire.consumer.prepare
+        self.patch(
+            self.wire.consumer, "prepare", lambda message: (sizes.append(self.budget.bytes), prepare(message))[1]
+        )
+        packed = gzip.compress(random.Random(2).randbytes(60_000) * 3)
+        self.send(packed, headers=GZIP)
+        self.send(b"x" * 2 * DIRECT)
+        self.assertEqual(len(packed) + 2 * DIRECT, self.budget.bytes)
+        self.proceed()
+        self.assertEqual([len(packed) + 2 * DIRECT + 180_000], sizes[:1])
+        self.assertEqual((0, 2), (self.budget.bytes, len(self.wire.messages)))
+
+    def test_no_room(self) -> None:
+        """A body that finds no room, before it is unpacked or after, is refused for a while and forgotten."""
+        packed = gzip.compress(random.Random(3).randbytes(60_000) * 3)
+        self.wire.consumer.is_full = True
+        full = self.send(b"x" * 2 * DIRECT)
+        self.wire.consumer.is_full = False
+        self.budget.resize(400_000, 10)
+        unpacked = self.send(packed, headers=GZIP)
+        self.assertEqual(len(packed), self.budget.bytes)
+        self.budget.resize(300_000, 10)
+        self.proceed()
+        self.assertEqual(([503], [503]), (full.statuses(), unpacked.statuses()))
+        self.assertEqual((0, []), (self.budget.bytes, self.wire.messages))
+
+    def test_refused(self) -> None:
+        """What is refused is refused as at once, and the connection stays, unless too little has become too much."""
+        for body, target, headers, status, ended in (
+            (b"x" * 2 * DIRECT, b"/strict", b"", 400, False),
+            (b"x" * 30_000, b"/raw", GZIP, 400, False),
+            (gzip.compress(random.Random(4).randbytes(30_000) * 40), b"/raw", GZIP, 413, False),
+            (gzip.compress(bytes(MiB)), b"/raw", GZIP, 413, True),
+        ):
+            sender = self.send(body, target, headers)
+            self.proceed()
+            self.assertEqual([status], sender.statuses())
+            self.assertEqual(ended, sender.transport.end is not None, status)
+        self.assertEqual((0, []), (self.budget.bytes, self.wire.messages))
+        self.assertEqual("unpack_ratio", self.wire.traffic.refusals[-1][0])
+
+    def test_failure(self) -> None:
+        """Should the work fail, the sender is told so, and nothing stays counted."""
+        self.patch(self.wire.consumer, "prepare", lambda message: 1 / 0)
+        sender = self.send(b"x" * 2 * DIRECT)
+        self.proceed()
+        self.assertEqual(([500], 0), (sender.statuses(), self.budget.bytes))
+        self.assertEqual(["A request could not be judged."], self.wire.traffic.failures)
+
+    def test_sender_leaves(self) -> None:
+        """A sender that leaves meanwhile changes nothing for the message."""
+        sender = self.send(b"x" * 2 * DIRECT)
+        sender.transport.abortConnection()
+        self.proceed()
+        self.assertEqual((1, 0), (len(self.wire.messages), self.budget.bytes))

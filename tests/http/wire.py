@@ -19,7 +19,7 @@ from webhookrx.errors import Reason
 from webhookrx.http.channel import HTTPChannel
 from webhookrx.http.root_resource import RootResource
 from webhookrx.http.site import Connections, Site
-from webhookrx.http.webhook_resource import WebhookResource
+from webhookrx.http.webhook_resource import InSlices, WebhookResource, at_once
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import ITraffic
 from webhookrx.testing import RecordingConsumer
@@ -249,6 +249,7 @@ class Wire:
         limits: Limits | None = None,
         root: Any = None,
         consumer: Any = None,
+        in_slices: InSlices = at_once,
         **site_options: Any,
     ) -> None:
         self.clock = Clock()
@@ -261,11 +262,20 @@ class Wire:
             (
                 pattern,
                 WebhookResource(
-                    SourceRules(**{"name": "default", "parse_json": False, "body_limit": self.limits.body, **options}),
+                    SourceRules(
+                        **{
+                            "name": "default",
+                            "parse_json": False,
+                            "body_limit": self.limits.body,
+                            "unpack_ratio": self.limits.unpack_ratio,
+                            **options,
+                        }
+                    ),
                     self.consumer,
                     self.traffic,
                     self._receipt,
                     self.clock.seconds,
+                    in_slices,
                 ),
             )
             for pattern, options in (patterns or {"/.*": {}}).items()

@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.contracts.consumer_contract import RecordingProducer
 from tests.pipeline.rig import BufferingObserver, LinesObserver, Rig, WaitingObserver, texts
 from webhookrx.errors import ConfigError, NoRoom, NotStored
+from webhookrx.message.message import Message
 from webhookrx.testing import MemoryObserver, make_message
 
 
@@ -523,3 +524,39 @@ class HangingReplaceTests(SynchronousTestCase):
         self.assertEqual([None] * 3, self.told + self.told_too + self.held)
         self.assertEqual([["1", "2"], ["3"]], [texts(self.old), texts(self.new)])
         self.assertEqual((False, False), (self.old.is_open, self.new.is_open))
+
+
+class PreparedTests(SynchronousTestCase):
+    """Messages that were prepared before they are written."""
+
+    def test_once(self) -> None:
+        """What was prepared is stored as it is."""
+        rendered: list[str] = []
+
+        def render(message: Message) -> bytes:
+            rendered.append(str(message.values["MESSAGE"]))
+            return rendered[-1].encode()
+
+        observer = LinesObserver(render)
+        rig = Rig(observer)
+        message = make_message("one")
+        prepared = rig.chain.prepare(message)
+        self.assertEqual(0, rig.chain.budget.bytes)
+        outcomes: list[NotStored | None] = []
+        rig.chain.write(message, outcomes.append, prepared)
+        self.assertEqual(3, rig.chain.budget.bytes)
+        rig.turns()
+        self.assertEqual((["one"], [b"one"], [None]), (rendered, observer.messages, outcomes))
+
+    def test_other_observers(self) -> None:
+        """When the observers have changed since, it is prepared for the new ones."""
+        old, new = LinesObserver(lambda message: b"old"), LinesObserver(lambda message: b"new!")
+        rig = Rig(old)
+        message = make_message("one")
+        prepared = rig.chain.prepare(message)
+        rig.chain.replace([new], ack="durable")
+        rig.turns()
+        outcomes: list[NotStored | None] = []
+        rig.chain.write(message, outcomes.append, prepared)
+        rig.turns()
+        self.assertEqual(([], [b"new!"], [None]), (old.messages, new.messages, outcomes))

@@ -19,8 +19,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.errors import BAD_COMPRESSION, BODY_TOO_LARGE, UNSUPPORTED_ENCODING, Reason, RequestRefused
-from webhookrx.request.content_encoding import check_encoding, unpack
+from webhookrx.errors import (
+    BAD_COMPRESSION,
+    BODY_TOO_LARGE,
+    UNPACK_RATIO,
+    UNSUPPORTED_ENCODING,
+    Reason,
+    RequestRefused,
+)
+from webhookrx.request import content_encoding
+from webhookrx.request.content_encoding import ALWAYS_UNPACKED, check_encoding
 
 MiB = 1024 * 1024
 LIMIT = 10 * MiB
@@ -38,6 +46,11 @@ def zstd_stream(data: bytes) -> bytes:
     half = len(data) // 2
     first = packer.compress(data[:half]) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
     return first + packer.compress(data[half:]) + packer.flush()
+
+
+def unpack(body: bytes, codings: list[bytes], limit: int) -> bytes:
+    """Unpack whatever its ratio."""
+    return content_encoding.unpack(body, codings, limit, LIMIT)
 
 
 PACKERS: list[tuple[bytes, Callable[[bytes], bytes]]] = [
@@ -271,6 +284,58 @@ class UnpackTests(SynchronousTestCase):
             self.assertLessEqual(len(unpack(body, [coding], limit)), limit)
         except RequestRefused as refused:
             self.assertIn(refused.reason, (BAD_COMPRESSION, BODY_TOO_LARGE))
+
+
+class RatioTests(SynchronousTestCase):
+    """How many times its size a body may unpack to."""
+
+    def refused(self, body: bytes, coding: bytes, limit: int, ratio: int) -> Reason:
+        refusal = self.assertRaises(RequestRefused, content_encoding.unpack, body, [coding], limit, ratio)
+        return refusal.reason  # type: ignore[no-any-return]  # trial does not say what it returns
+
+    def test_always_allowed(self) -> None:
+        """Some size is allowed however small the body is on the wire, and not a byte more."""
+        for coding, pack in PACKERS:
+            self.assertEqual(
+                ALWAYS_UNPACKED, len(content_encoding.unpack(pack(bytes(ALWAYS_UNPACKED)), [coding], LIMIT, 1))
+            )
+            self.assertIs(UNPACK_RATIO, self.refused(pack(bytes(ALWAYS_UNPACKED + 1)), coding, LIMIT, 1), coding)
+
+    def test_ratio(self) -> None:
+        """Beyond that, the ratio decides."""
+        for coding, pack in PACKERS:
+            packed = pack(noise(4000) * 400)
+            needed = -(-1_600_000 // len(packed))
+            self.assertEqual(1_600_000, len(content_encoding.unpack(packed, [coding], LIMIT, needed)))
+            self.assertIs(UNPACK_RATIO, self.refused(packed, coding, LIMIT, needed - 1), coding)
+
+    def test_limit(self) -> None:
+        """A body beyond its limit is too large, whatever its ratio would allow; one beyond both is told the lower."""
+        for coding, pack in PACKERS:
+            self.assertIs(BODY_TOO_LARGE, self.refused(pack(bytes(1000)), coding, 999, 1), coding)
+            self.assertIs(BODY_TOO_LARGE, self.refused(pack(bytes(LIMIT + 1)), coding, LIMIT, LIMIT), coding)
+            self.assertIs(UNPACK_RATIO, self.refused(pack(bytes(LIMIT + 1)), coding, LIMIT, 1), coding)
+
+    def test_found_while_unpacking(self) -> None:
+        """Not much more is unpacked than what is allowed."""
+        for coding in (b"gzip", b"deflate", b"zstd", b"br"):
+            packed = bomb(coding)
+            began = time.process_time()
+            self.assertIs(UNPACK_RATIO, self.refused(packed, coding, 600 * MiB, 1), coding)
+            # All of it would take some tenths of a second.
+            self.assertLess(time.process_time() - began, 0.1, coding)
+
+    def test_pieces(self) -> None:
+        """Others get their turn often while a body is unpacked."""
+        for coding, pack in PACKERS:
+            turns = self.patched_turns()
+            content_encoding.unpack(pack(bytes(MiB)), [coding], LIMIT, LIMIT)
+            self.assertGreaterEqual(len(turns), 8, coding)
+
+    def patched_turns(self) -> list[None]:
+        turns: list[None] = []
+        self.patch(content_encoding, "yield_point", lambda: turns.append(None))
+        return turns
 
 
 class BombTests(SynchronousTestCase):

@@ -6,21 +6,19 @@ Tests by table are in C{test_payload}.
 
 from __future__ import annotations
 
-import json
-import sys
+import contextlib
 from typing import Any
 
-import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.message.json_lines import encode_line
-from webhookrx.message.macros import canonical, is_reserved, value_text
+from webhookrx.message.macros import canonical, is_reserved
 from webhookrx.message.message import Message, Value
-from webhookrx.request import pairs, payload
-from webhookrx.request.pairs import LONG, flatten, set_pairs
-from webhookrx.request.payload import MAX_DEPTH, PayloadError
+from webhookrx.request import pairs
+from webhookrx.request.pairs import flatten, set_pairs
+from webhookrx.request.payload import PayloadError
 
 NAMES = st.sampled_from(
     [
@@ -80,104 +78,83 @@ class NamesTests(SynchronousTestCase):
         )
 
 
-ARRAYS: st.SearchStrategy[Any] = st.lists(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-        max_leaves=12,
-    ),
-    max_size=5,
-)
+class ArrayTests(SynchronousTestCase):
+    """Arrays are values, in short bodies and in long ones."""
 
-
-class ArrayTextTests(SynchronousTestCase):
-    """Arrays of a long body stay text."""
-
-    def pairs(self, body: bytes) -> dict[str, Value]:
+    def pairs(self, body: bytes, prefix: str = "") -> dict[str, Value]:
         into: dict[str, Value] = {}
-        set_pairs(body, "", into)
+        set_pairs(body, prefix, into)
         return into
 
-    def long(self, member: bytes) -> bytes:
-        """Return a long body with one member, C{a}, besides text and an object."""
-        return b'{"text":"%s","a":%s,"o":{"n":1.50,"l":[1]}}' % (b"x" * LONG, member)
+    def test_duplicate_members(self) -> None:
+        """Of equal names in an object within an array the last wins, however long the body is."""
+        for size in (0, 1024, 100_000, 1_000_000):
+            body = b'{"a":[{"x":1,"y":2,"x":3}],"t":"%s"}' % (b"t" * size)
+            self.assertEqual([{"x": 3, "y": 2}], self.pairs(body)["a"], size)
 
-    def test_as_it_was(self) -> None:
-        """Their spelling is the sender's."""
-        for text in (b"[1.50,-0, 1e400]", b'["a", "b"]', '[{"é":[]}]'.encode(), b"[%s]" % (b"9" * 5000)):
-            into = self.pairs(self.long(text))
-            value = into["a"]
-            assert isinstance(value, msgspec.Raw)
-            self.assertEqual((text, [1]), (bytes(value), into["o.l"]))
-            self.assertIn(b'"a":' + text + b',"o.n":1.50', encode_line(Message(into, 0)))
+    def test_numbers(self) -> None:
+        """Numbers in them keep their value and their spelling, also in a line."""
+        for size in (0, 100_000):
+            body = b'{"a":[1.50,-0.0,1e400,12345678901234567890123],"t":"%s"}' % (b"t" * size)
+            line = encode_line(Message(self.pairs(body), 0))
+            self.assertIn(b'"a":[1.50,-0.0,1e400,12345678901234567890123]', line)
 
-    def test_made_values_of(self) -> None:
-        """They are made values of where their text could be no line, or not be what it says."""
-        deep = b"[" * (MAX_DEPTH - 2) + b"]" * (MAX_DEPTH - 2)
-        for text, expected in (
-            (b"[1,\n2]", [1, 2]),
-            (b"[1,\r2]", [1, 2]),
-            (b"[1,\t2]", [1, 2]),
-            (b'["\\ud800"]', ["\ufffd"]),
-            (b'["\\/"]', ["/"]),
-            (deep, msgspec.json.decode(deep)),
-        ):
-            self.assertEqual(expected, self.pairs(self.long(text))["a"], text)
+    def test_elements_are_pairs(self) -> None:
+        """The elements of an array that is the whole body are pairs by their numbers."""
+        self.assertEqual({"p1": "x", "p2": [1], "p3": {"a": 1}}, self.pairs(b'["x",[1],{"a":1}]', "p"))
 
-    def test_own_memory(self) -> None:
-        """A short array keeps no long body in memory."""
-        body = self.long(b"[1]")
-        before = sys.getrefcount(body)
-        into = self.pairs(body)
-        self.assertEqual((b"[1]", before), (bytes(into["a"]), sys.getrefcount(body)))  # type: ignore[arg-type]
 
-    def test_refused(self) -> None:
-        """What is not JSON is refused, wherever it is not."""
-        for text in (b"[01]", b"[tru]", b"[1", b"[1]]", b'["\xff"]', b"[\x00]", b"[1 2]", b'["a"b]', b"[1e]", b"[1.]x"):
-            self.assertRaises(PayloadError, self.pairs, self.long(text))
-        self.assertRaises(PayloadError, self.pairs, self.long(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH))
+class BoundTests(SynchronousTestCase):
+    """How many pairs a body may become, and how long their names."""
 
-    def test_too_many_values(self) -> None:
-        """Values in them count."""
-        self.patch(payload, "MAX_ELEMENTS", 10)
-        self.pairs(self.long(b"[1,2,3]"))
-        self.assertRaises(PayloadError, self.pairs, self.long(b"[1,2,3,4,5]"))
+    def problem(self, body: bytes, prefix: str = "") -> str:
+        return str(self.assertRaises(PayloadError, set_pairs, body, prefix, {}))
 
-    def test_other_texts(self) -> None:
-        """Long bodies that are no objects, or hold what the quick decoder refuses, are read all the same."""
-        self.assertEqual({"1": "x" * LONG, "2": [1]}, self.pairs(b'["%s",[1]]' % (b"x" * LONG)))
-        self.assertEqual([1], self.pairs(b"{a:[1],b:'%s'}" % (b"x" * LONG))["a"])
-        self.assertEqual(msgspec.Raw(b"9" * 5000), self.pairs(self.long(b"9" * 5000))["a"])
+    def test_members(self) -> None:
+        """Each body may become some number of pairs, wherever its members are."""
+        self.patch(pairs, "MAX_PAIRS", 4)
+        set_pairs(b'{"a":1,"b":{"c":{}},"d":[1,2,3,4,5,6]}', "", {})
+        set_pairs(b"[1,2,3,4]", "", {})
+        for body in (b'{"a":1,"b":2,"c":3,"d":4,"e":5}', b'{"a":{"b":{"c":{"d":{"e":1}}}}}', b"[1,2,3,4,5]"):
+            self.assertEqual("The body holds more than 4 members.", self.problem(body))
 
-    @settings(deadline=None, max_examples=300)
-    @given(ARRAYS, st.booleans())
-    def test_same_values(self, array: list[Any], compact: bool) -> None:
-        """The line has the same values either way, and so has the text of a template."""
-        self.patch(pairs, "LONG", 0)
-        separators = (",", ":") if compact else None
-        body = json.dumps({"a": array}, separators=separators, ensure_ascii=False).encode("utf-8", "replace")
-        quick = self.pairs(body)
-        self.patch(pairs, "LONG", 10**9)
-        slow = self.pairs(body)
-        lines = [encode_line(Message(each, 0)) for each in (quick, slow)]
-        self.assertEqual(json.loads(lines[0]), json.loads(lines[1]))
-        self.assertEqual(1, len(lines[0].decode().splitlines()))
-        if all(isinstance(element, str) for element in array):
-            self.assertEqual(value_text(slow["a"]), value_text(quick["a"]))
-        else:
-            self.assertEqual(json.loads(value_text(slow["a"])), json.loads(value_text(quick["a"])))
+    def test_prefix(self) -> None:
+        """A prefix counts once for each pair, and so do the numbers of elements."""
+        self.patch(pairs, "name_budget", lambda body: 30)
+        for body in (b'{"a":1,"b":2,"c":3}', b"[1,2,3]"):
+            set_pairs(body, "123456789", {})
+            self.problem(body, "12345678901")
 
-    @settings(deadline=None, max_examples=500)
-    @given(
-        st.lists(st.sampled_from([*'[]{},:"-+.0129eE x\x00\x7fé', "true", "null", '"a"', '"b":', "[1,2]"]), max_size=14)
-    )
-    def test_nothing_else_is_taken(self, pieces: list[str]) -> None:
-        """An array stays text only if the standard library takes it for JSON."""
-        self.patch(pairs, "LONG", 0)
-        text = "".join(pieces)
-        try:
-            value = self.pairs(f'{{"a":{text}}}'.encode()).get("a")
-        except PayloadError:
-            return
-        if isinstance(value, msgspec.Raw) and bytes(value).startswith(b"["):
-            json.loads(bytes(value))
+    def test_growth(self) -> None:
+        """
+        A message is at most eight times as large as its body, some hundred kibibytes apart, however its names nest and
+        its texts are escaped.
+        """
+        for text in ("x", '\\"', "\x7f", "\x80", "\u061c", "\u2028", "\\n", "\\u0001", "é", "😀"):
+            for key in ("k", "\x7f", "\u2028"):
+                body = _nested(key, text, 300_000)
+                for prefix in ("", "p" * 100):
+                    values: dict[str, Value] = {}
+                    with contextlib.suppress(PayloadError):
+                        set_pairs(body, prefix, values)
+                    values["MESSAGE"] = body.decode()
+                    line = encode_line(Message(values, 0))
+                    self.assertLess(len(line), 8 * len(body) + 150 * 1024, (text, key, prefix))
+
+    def test_full_of_escapes(self) -> None:
+        """A body that grows too much by itself does not become pairs at all."""
+        self.assertIn("too long", self.problem(b'{"a":"%s"}' % (b"\x7f" * 100_000)))
+
+    def test_small(self) -> None:
+        """A small body may have long names around many members."""
+        name = "n" * 200
+        members = ",".join(f'"{number}":0' for number in range(300))
+        set_pairs(f'{{"{name}":{{{members}}}}}'.encode(), "", {})
+
+
+def _nested(key: str, text: str, size: int) -> bytes:
+    """Return an object of objects whose names and texts are made of these."""
+    inner = ",".join(f'"{key * 3}{number}":"{text * 5}"' for number in range(30))
+    outer = f'"{key * 20}NUMBER":{{{inner}}}'
+    count = size // len(outer.encode())
+    return ("{" + ",".join(outer.replace("NUMBER", str(number)) for number in range(count)) + "}").encode()

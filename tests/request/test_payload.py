@@ -24,13 +24,14 @@ from webhookrx.request import payload
 from webhookrx.request.pairs import flatten, name_budget, set_pairs
 from webhookrx.request.payload import (
     MAX_DEPTH,
-    MAX_JSON5,
+    MAX_UNUSUAL,
     PayloadError,
     body_text,
     json_or_missing,
     parse_json,
     parse_strict_json,
 )
+from webhookrx.yield_point import PIECE
 
 
 def shown(value: Value) -> str:
@@ -88,8 +89,8 @@ LEGAL: list[tuple[str | bytes, str]] = [
     ("[123456789012345678901234567890]", "[123456789012345678901234567890]"),
     ("[100000000000000000000000]", "[100000000000000000000000]"),
     (f"[{'9' * 4300}]", f"[{'9' * 4300}]"),
-    (f"[{'9' * 4301}]", f"[{'9' * 4301}]"),
-    (f"[-{'9' * 9000},1.50,7]", f"[-{'9' * 9000},1.50,7]"),
+    (f"[{'9' * 4301}]", f'["{"9" * 4301}"]'),
+    (f"[-{'9' * 9000},1.50,7]", f'["-{"9" * 9000}",1.50,7]'),
     ('["\\u00e9"]', '["é"]'),
     ('["é"]', '["é"]'),
     ('["\\ud83d\\ude00"]', '["😀"]'),
@@ -110,7 +111,7 @@ LEGAL: list[tuple[str | bytes, str]] = [
     ("true", "true"),
     ("null", "null"),
     ('""', '""'),
-    ("9" * 5000, "9" * 5000),
+    ("9" * 5000, f'"{"9" * 5000}"'),
     (json.dumps("[" * 200), json.dumps("[" * 200)),
 ]
 
@@ -156,7 +157,7 @@ LENIENT: list[tuple[str | bytes, str]] = [
     ("[.5,-.5,5.,-5.e3,+1.50]", "[0.5,-0.5,5.0,-5.0e3,1.50]"),
     ("[1e400,1.50,1E5,]", "[1e400,1.50,1E5]"),
     ("[123456789012345678901234567890,]", "[123456789012345678901234567890]"),
-    (f"[{'9' * 9000},]", f"[{'9' * 9000}]"),
+    (f"[{'9' * 9000},]", f'["{"9" * 9000}"]'),
     ("[0x1F,-0Xa,+0x0]", "[31,-10,0]"),
     ("['\\x41\\u00e9\\v\\0\\q']", '["Aé\\u000b\\u0000q"]'),
     ("['a\\\nb']", '["ab"]'),
@@ -294,7 +295,7 @@ TOO_DEEP: list[str] = [
     "[" * 100_000 + "]" * 100_000,
     "[" * 100_000,
     '{"a":' * 100_000,
-    '{"\\ud800":' * 100_000,
+    '{"\\ud800":' * 40_000,
 ]
 
 
@@ -366,25 +367,84 @@ class ParseTests(SynchronousTestCase):
             (b'{"a":"\xff"}', "The body is not UTF-8."),
             (b'{"a":"\\ud800\xff"}', "The body is not UTF-8."),
             (b'{"a":1} x', "The body is not JSON: trailing characters (byte 9)."),
-            (b'{"a":"\\ud800" x', "The body is not JSON: expecting ',' delimiter (character 14)."),
-            (b'["\\ud800",NaN, x', "The body is not JSON: NaN and Infinity are not numbers there."),
+            (b'{"a":"\\ud800" x', "The body is not JSON: expected ',' or '}' (byte 14)."),
+            (b'["\\ud800",NaN, x', "The body is not JSON: invalid character (byte 10)."),
+            (b"[" + b"9" * 5000 + b",NaN, x", "The body is not JSON: NaN and Infinity are not numbers there."),
+            (b"[" + b"9" * 5000 + b" x", "The body is not JSON: expecting ',' delimiter (character 5002)."),
         ):
             with self.subTest(body=body):
                 self.assertEqual(sentence, str(self.assertRaises(PayloadError, parse_json, body)))
 
     def test_lenient_look_has_a_limit(self) -> None:
         """Only bodies up to a size are looked at as JSON5; legal JSON may be longer."""
-        fits = b"['" + b"x" * (MAX_JSON5 - 4) + b"']"
-        self.assertEqual(MAX_JSON5, len(fits))
-        self.assertEqual(["x" * (MAX_JSON5 - 4)], parse_json(fits))
+        fits = b"['" + b"x" * (MAX_UNUSUAL - 4) + b"']"
+        self.assertEqual(MAX_UNUSUAL, len(fits))
+        self.assertEqual(["x" * (MAX_UNUSUAL - 4)], parse_json(fits))
         self.assertRaises(PayloadError, parse_json, fits.replace(b"x'", b"xx'"))
-        self.assertEqual(["x" * MAX_JSON5], parse_json(b'["' + b"x" * MAX_JSON5 + b'"]'))
+        self.assertEqual(["x" * MAX_UNUSUAL], parse_json(b'["' + b"x" * MAX_UNUSUAL + b'"]'))
 
-    def test_long_number(self) -> None:
-        """A number of a million digits is kept to the last of them."""
+    def test_long_fractions(self) -> None:
+        """A number of a million digits that is no integer is kept to the last of them."""
         digits = b"7" * 1_000_000
-        for number in (digits, b"-" + digits, digits + b".5", b"0." + digits, b"1e" + digits):
+        for number in (b"0." + digits, b"-1." + digits, b"1e" + digits):
             self.assertEqual([msgspec.Raw(number)], parse_json(b"[" + number + b"]"))
+
+    def test_long_integers(self) -> None:
+        """Integers are numbers as long as Python reads them, and text beyond that, wherever they are."""
+        for digits in (65, 640, 641, 4300):
+            for sign in (b"", b"-"):
+                number = sign + b"7" * digits
+                for body in (b"[%s]", b'{"a":[%s]}', b'{"a":%s,"b":"' + b"x" * 5000 + b'"}'):
+                    value = parse_json(body % number)
+                    self.assertIn(number, shown(value).replace("'", "").encode())
+                    self.assertNotIn(b'"' + number, shown(value).encode())
+        for digits in (4301, 10_000):
+            for sign in ("", "-"):
+                number = sign + "7" * digits
+                self.assertEqual([[number]], parse_json(f"[[{number}]]".encode()))
+
+    def test_many_long_integers(self) -> None:
+        """In a larger body they would cost too much; those in texts do not count."""
+        for number in (b"7" * 65, b"-" + b"7" * 5000):
+            body = b'{"t":"%s","a":[1, %s]}' % (b"x" * MAX_UNUSUAL, number)
+            error = self.assertRaises(PayloadError, parse_json, body)
+            self.assertEqual("The body holds an integer of more than 64 digits.", str(error))
+        for member in (b'"%s"' % (b"7" * 5000), b"7" * 64, b"1.%s" % (b"7" * 5000)):
+            parse_json(b'{"t":"%s","a":%s}' % (b"x" * MAX_UNUSUAL, member))
+
+    def test_cut_by_pieces(self) -> None:
+        """A long integer is found wherever pieces of the body begin and end."""
+        for size in range(PIECE - 80, PIECE + 8):
+            self.assertRaises(PayloadError, parse_json, b'{"t":"%s","a":%s}' % (b"x" * size, b"7" * 65))
+
+    def test_too_long(self) -> None:
+        """A body may be too long to be read as JSON in one go."""
+        self.patch(payload, "MAX_JSON", 20)
+        parse_strict_json(b'["%s"]' % (b"x" * 16))
+        error = self.assertRaises(PayloadError, parse_strict_json, b'["%s"]' % (b"x" * 17))
+        self.assertEqual("The body is longer than 20 bytes, too long to be read as JSON.", str(error))
+
+    def test_lone_surrogates(self) -> None:
+        """Escapes of half a character become U+FFFD; whole characters, and backslashes before a u, stay."""
+        for text, expected in (
+            (r"\ud800", "\ufffd"),
+            (r"\udc00", "\ufffd"),
+            (r"a\uD83D\uDE00b", "a😀b"),
+            (r"\ud83d\ude00\ude00", "😀\ufffd"),
+            (r"\ud83d\ud83d\ude00", "\ufffd😀"),
+            (r"\ude00\ud83d", "\ufffd\ufffd"),
+            (r"\ud800x\udc00", "\ufffdx\ufffd"),
+            (r"\\ud800\ud800", "\\ud800\ufffd"),
+            (r"\\\ud800", "\\\ufffd"),
+            (r"\\\\ud800\udfff", "\\\\ud800\ufffd"),
+        ):
+            for before in ("", "x" * 100_000):
+                body = f'{{"a":["{before}{text}"],"{text}":1}}'.encode()
+                self.assertEqual({"a": [before + expected], expected: 1}, parse_strict_json(body), text)
+
+    def test_lone_surrogates_in_a_long_body(self) -> None:
+        """In a very long body they are not looked for."""
+        self.assertRaises(PayloadError, parse_strict_json, b'["%s\\ud800"]' % (b"x" * payload.MAX_REPAIRED))
 
 
 class ForgedNumberTests(SynchronousTestCase):
@@ -450,7 +510,7 @@ class HostileTests(SynchronousTestCase):
 
     def test_linear(self) -> None:
         """No pattern of text makes the look as JSON, or as JSON5, take more than linear time."""
-        for name, body in self.bodies(MAX_JSON5 - 2):
+        for name, body in self.bodies(MAX_UNUSUAL - 2):
             began = time.process_time()
             with contextlib.suppress(PayloadError):
                 parse_json(body)
@@ -581,30 +641,39 @@ class FlattenTests(SynchronousTestCase):
     def test_name_budget_counts_every_object(self) -> None:
         """The budget is for all nested objects together, exact to the character."""
         value: dict[str, Value] = {"aa": {"x": 1, "y": 2}, "bb": {"z": {"q": 1}}}
-        # 2 members below "aa", 1 below "bb", 1 below "bb.z".
-        self.assertEqual(0, flatten(value, "", {}, 2 * 2 + 2 + 4))
-        self.assertRaises(PayloadError, flatten, value, "", {}, 2 * 2 + 2 + 4 - 1)
+        # 2 members below "aa.", 1 below "bb.", 1 below "bb.z.".
+        self.assertEqual(0, flatten(value, "", {}, 2 * 3 + 3 + 5))
+        self.assertRaises(PayloadError, flatten, value, "", {}, 2 * 3 + 3 + 5 - 1)
 
     def test_name_budget_grows(self) -> None:
-        """Larger bodies may have more and longer names."""
-        self.assertEqual(262144, name_budget(0))
-        self.assertEqual(262144 + 4 * 1000, name_budget(1000))
+        """Larger bodies may have more and longer names, as far as they do not grow by themselves."""
+        self.assertEqual(64 * 1024, name_budget(b""))
+        self.assertEqual(64 * 1024 + 4 * 1000, name_budget(bytes(1000)))
+        size = 100_000
+        for body, names in (
+            (b"x" * size, 4 * size),
+            (b'"' * size, 4 * size),
+            (b"\x7f" * size, (8 - 6 - 6) * size),
+            (b"\xc2\x80" * (size // 2), (8 - 3 - 3) * size),
+            (b"\xe2\x80\xa8" * (size // 3), 4 * (size // 3 * 3)),
+        ):
+            self.assertEqual(64 * 1024 + names, name_budget(body), body[:3])
 
     def test_many_members(self) -> None:
-        """Members by the ten thousand all become pairs."""
-        members = {f"key{number}": number for number in range(20_000)}
+        """Members by the thousand all become pairs."""
+        members = {f"key{number}": number for number in range(10_000)}
         self.assertEqual((members, 0), pairs_from_json(json.dumps(members).encode(), ""))
 
     def test_many_elements(self) -> None:
         """A body of more values than the limit, wherever they are, is refused before any is made."""
         self.patch(payload, "MAX_ELEMENTS", 3)
+        self.patch(payload, "MAX_UNUSUAL", 0)  # no other look either
         for body in (b"[1,2,3]", b'{"a":[1,2]}', b'["[[[[,,,,{{{{\\",,,"]', b'["' + b'\\",' * 50 + b'"]'):
             pairs_from_json(body, "")
         for body in (
             b"[1,2,3,4]",
             b"[[[[]]]]",
             b'{"a":{"b":{"c":{"d":1}}}}',
-            b"['a','b','c','d']",
             b'["' + b'\\",' * 50,
         ):
             self.assertRaises(PayloadError, pairs_from_json, body, "")
@@ -613,7 +682,7 @@ class FlattenTests(SynchronousTestCase):
 
     def test_names_that_are_escaped(self) -> None:
         """A name of characters that come out as escapes counts for what comes out."""
-        for name, cost in (("ab", 2), ("a\x7f", 12), ("aé", 12)):
+        for name, cost in (("ab", 3), ("a\x7f", 8), ("aé", 4), ('"', 3)):
             value: dict[str, Value] = {name: {"x": 1}}
             self.assertEqual(0, flatten(value, "", {}, cost))
             self.assertRaises(PayloadError, flatten, value, "", {}, cost - 1)
@@ -632,18 +701,28 @@ class BodyTextTests(SynchronousTestCase):
     """Tests for L{body_text}."""
 
     def test_text(self) -> None:
-        """UTF-8 is itself; other bytes are escapes, and the second value says so."""
+        """UTF-8 is itself; U+FFFD stands for what is not, and the second value says so."""
         for body, expected in (
             (b"", ("", True)),
             ("é😀\x00\n".encode(), ("é😀\x00\n", True)),
             (b"\\xff", ("\\xff", True)),
-            (b"a\xffb\xc3", ("a\\xffb\\xc3", False)),
-            (b"\xc3\xa9\xff", ("é\\xff", False)),
-            (b"\xed\xa0\x80", ("\\xed\\xa0\\x80", False)),
+            (b"a\xffb\xc3", ("a\ufffdb\ufffd", False)),
+            (b"\xc3\xa9\xff", ("é\ufffd", False)),
+            (b"\xed\xa0\x80", ("\ufffd" * 3, False)),
+            (b"\xf0\x9f\x98", ("\ufffd", False)),
             (b"\xef\xbb\xbfa", ("\ufeffa", True)),
         ):
             with self.subTest(body=body):
                 self.assertEqual(expected, body_text(body))
+
+    def test_pieces(self) -> None:
+        """A long body is the same text, wherever it is cut."""
+        for unit in ("é", "😀", "aé😀"):
+            for before in range(5):
+                body = b"x" * (PIECE - before) + unit.encode() * 30_000
+                self.assertEqual((body.decode(), True), body_text(body))
+                self.assertEqual((body.decode() + "\ufffd", False), body_text(body + b"\xf0\x9f"))
+                self.assertEqual(((b"\xff" + body).decode("utf-8", "replace"), False), body_text(b"\xff" + body))
 
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]))

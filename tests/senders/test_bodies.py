@@ -51,7 +51,7 @@ class LineTests(SynchronousTestCase):
         """Each line is an event; blank ones are left out, others stay text."""
         self.assertEqual(
             split_lines(b'\xef\xbb\xbf{"a": 1}\r\n\n  \n[2]\n{"b":\nplain \xff\n7\n {"c": 3}'),
-            Events([{"a": 1}, [2], '{"b":', "plain \\xff", "7", {"c": 3}]),
+            Events([{"a": 1}, [2], '{"b":', "plain \ufffd", "7", {"c": 3}]),
         )
 
     def test_none(self) -> None:
@@ -110,7 +110,7 @@ class DocumentTests(SynchronousTestCase):
         self.assertIsNone(documents(b"[" + b"1," * MAX_ELEMENTS + b"1]{}"))
         third = b"[" + b"1," * (MAX_ELEMENTS // 3) + b"1]"
         self.assertEqual([2, None], [found and len(found.events) for found in map(documents, (third * 2, third * 3))])
-        self.assertEqual(documents(b'{"a":' + b"1" * 5000 + b"}"), Events([{"a": msgspec.Raw(b"1" * 5000)}]))
+        self.assertEqual(documents(b'{"a":' + b"1" * 5000 + b"}"), Events([{"a": "1" * 5000}]))
 
 
 class FirstElementTests(SynchronousTestCase):
@@ -197,7 +197,7 @@ class FrameTests(SynchronousTestCase):
             read_frames(framed(b"plain \xff", b"<192>1 - - - - - x", b"<13>1 - - - - - a\nb\n")),
             Events(
                 [
-                    {"message": "plain \\xff"},
+                    {"message": "plain \ufffd"},
                     {"message": "<192>1 - - - - - x"},
                     {"priority": 13, "facility": 1, "severity": "notice", "message": "a\nb"},
                 ]

@@ -130,4 +130,4 @@ class CurlTests(ReceiverCase):
         with open(receiver.path("bytes"), "wb") as file:
             file.write(b"\x00\xff\xfe\r\n")
         message = self.curl(receiver, "/raw", "--data-binary", f"@{receiver.path('bytes')}")
-        self.assertEqual(("\x00\\xff\\xfe\r\n", "AP/+DQo="), (message["MESSAGE"], message["webhook.body_base64"]))
+        self.assertEqual(("\x00\ufffd\ufffd\r\n", "AP/+DQo="), (message["MESSAGE"], message["webhook.body_base64"]))

@@ -12,7 +12,7 @@ from typing import Any, Final, TextIO
 import msgspec
 
 from webhookrx.findings import ERROR, Finding
-from webhookrx.message.escapes import JSON_ESCAPES, TEXT_ESCAPES, escape
+from webhookrx.message.escapes import escape, without_misleading
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -23,7 +23,7 @@ _BESIDE: Final = 60
 
 def safe(text: str) -> str:
     """Return a text that a terminal shows and does not obey."""
-    return escape(text, TEXT_ESCAPES).encode("utf-8", "backslashreplace").decode()
+    return escape(text).encode("utf-8", "backslashreplace").decode()
 
 
 def print_json(out: TextIO, facts: Any, indent: int = 0) -> None:
@@ -32,8 +32,7 @@ def print_json(out: TextIO, facts: Any, indent: int = 0) -> None:
     encoded = msgspec.json.encode(facts)
     if indent:
         encoded = msgspec.json.format(encoded, indent=indent)
-    lines = encoded.decode().split("\n")
-    out.write("\n".join(escape(line, JSON_ESCAPES) for line in lines) + "\n")
+    out.write(without_misleading(encoded).decode() + "\n")
 
 
 def print_table(out: TextIO, rows: Sequence[Sequence[str]], indent: str = "  ") -> None:

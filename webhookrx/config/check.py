@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from webhookrx.config.options import OPTIONS
 from webhookrx.config.resolve import Resolved
-from webhookrx.config.settings import TLS, Listener
+from webhookrx.config.settings import PROMPT_BODY, PROMPT_TEXT, TLS, Listener
 from webhookrx.config.values import Effective
 from webhookrx.errors import ConfigError
+from webhookrx.quantities import format_size
 
 _ORDER = {option.name: number for number, option in enumerate(OPTIONS)}
 
@@ -22,12 +23,22 @@ def check_report(resolved: Resolved) -> str:
         lines += [f"source {source.name}", *_columns(resolved.effective, source.name)]
         lines += [f"  listens on {_listener(listener)}" for listener in source.listeners]
         lines.append("")
+    lines.append(_delay(resolved.settings.limits.body))
     lines += [f"warning: {warning}" for warning in resolved.settings.warnings]
     if resolved.settings.blocked:
         lines.append("The configuration is good, but the router is blocked: no connector starts before that is mended.")
     else:
         lines.append("The configuration is good.")
     return "\n".join(lines)
+
+
+def _delay(body: int) -> str:
+    """Say for how long one body may hold up other senders."""
+    if body <= PROMPT_TEXT:
+        return f"No body of up to {format_size(body)} holds up other senders for more than 50 ms."
+    prompt = format_size(min(body, PROMPT_BODY))
+    line = f"No body of up to {prompt} ({format_size(PROMPT_TEXT)} for templates and syslog) holds up other senders"
+    return f"{line} for more than 50 ms{'.' if body <= PROMPT_BODY else '; larger ones may.'}"
 
 
 def error_report(error: ConfigError) -> str:

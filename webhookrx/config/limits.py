@@ -37,6 +37,7 @@ COUNT = Unit(_parse_count, str, "a whole number such as 1000")
 #: The field of L{Limits}, its unit, what it bounds, and the reason word of a request that goes past it.
 LIMITS: dict[str, tuple[Unit, str, str]] = {
     "body": (SIZE, "one body, on the wire and unpacked", "body_too_large"),
+    "unpack_ratio": (COUNT, "how many times its size on the wire a body may unpack to, beyond 128 KiB", "unpack_ratio"),
     "header_block": (SIZE, "request line and headers together", "headers_too_large"),
     "headers": (COUNT, "header lines in one request", "headers_too_large"),
     "target": (SIZE, "the request target: path and query", "target_too_long"),

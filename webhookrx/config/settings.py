@@ -22,6 +22,10 @@ TLS_PORT = 443
 """TCP port of a source that names no endpoint and has a key."""
 BACKLOG = 4096
 """Connections that the kernel may hold until we accept them; it cuts this to C{net.core.somaxconn}."""
+PROMPT_BODY = 25 * MiB
+"""Bytes of a body that holds up other senders for at most 50 ms, as C{benchmarks/hostile_bodies.py} measures it."""
+PROMPT_TEXT = 10 * MiB
+"""The same for observers that write templates or syslog."""
 MESSAGE_FILE = "messages.jsonl"
 """What the observer writes when none is named: in C{$STATE_DIRECTORY} under systemd, else the working directory."""
 
@@ -44,6 +48,8 @@ class Limits:
 
     body: int = 10 * MiB
     """Bytes of one body, on the wire and unpacked."""
+    unpack_ratio: int = 100
+    """How many times its size on the wire a body may unpack to; 128 KiB are always allowed."""
     header_block: int = 16 * KiB
     """Bytes of request line and headers together, with their line ends."""
     headers: int = 100

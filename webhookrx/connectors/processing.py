@@ -15,7 +15,7 @@ from webhookrx.connectors.sender_steps import classify, classify_known, parse
 from webhookrx.connectors.steps import Clock, CompiledStep, compile_step
 from webhookrx.expressions import ExpressionError
 from webhookrx.linear_regex import RegexTooCostly
-from webhookrx.message.escapes import TEXT_ESCAPES, escape
+from webhookrx.message.escapes import escape
 from webhookrx.message.fields import FieldError
 from webhookrx.query import QueryTooCostly
 from webhookrx.senders.otlp import OtlpError
@@ -123,7 +123,7 @@ class Processing:
 def _one_line(problem: str) -> str:
     """Return a sentence as one line of the log: it may quote the rules, whose author is not always the log's reader."""
     shown = problem if len(problem) <= _LONGEST_PROBLEM else problem[: _LONGEST_PROBLEM - 1] + "…"
-    return escape(shown, TEXT_ESCAPES)
+    return escape(shown)
 
 
 def _problem(name: str, error: Exception) -> str:

@@ -39,8 +39,10 @@ from webhookrx.request.received import Head
 if TYPE_CHECKING:
     from webhookrx.http.site import Site
 
-#: So many requests that one sender has pipelined are answered before it is the turn of the others.
+#: So many requests that one sender has pipelined are answered before it is the turn of the others, and for no longer
+#: than so many seconds.
 REQUESTS_A_TURN = 32
+SECONDS_A_TURN = 0.005
 
 _BLANK_LINES = re.compile(rb"\A(?:\r\n)+")
 
@@ -83,6 +85,7 @@ class HTTPChannel(Connection):
         self._advancing = True
         rest: bytes | None = data
         taken = 0
+        turn_ends = 0.0
         try:
             while rest:
                 state = self._state
@@ -90,7 +93,13 @@ class HTTPChannel(Connection):
                     self._pending = rest  # the sender is to take its answers first
                     break
                 if state is HEAD:
-                    if taken == REQUESTS_A_TURN and self.site.later is not None:
+                    if taken == 1:  # the first request alone is nobody's unfair share
+                        turn_ends = self.site.clock() + SECONDS_A_TURN
+                    if (
+                        taken > 1
+                        and (taken == REQUESTS_A_TURN or self.site.clock() > turn_ends)
+                        and self.site.later is not None
+                    ):
                         self._state = ANSWER
                         self.site.later(self.next_turn)
                         continue
@@ -240,11 +249,11 @@ class HTTPChannel(Connection):
             elif self.answer(exchange, FAILED):
                 self._report(INTERNAL_ERROR, INTERNAL_ERROR.detail, exchange.head, exchange.source)
 
-    def answer(self, exchange: Exchange, answer: Answer) -> bool:
+    def answer(self, exchange: Exchange, answer: Answer, close: bool = False) -> bool:
         """Answer the request that is under way; an answer to another one comes too late, is dropped, and is False."""
         if exchange is not self._exchange:
             return False
-        keep = self.keeps_alive
+        keep = self.keeps_alive and not close
         self._send(answer, keep)
         self._request_done(keep)
         return True

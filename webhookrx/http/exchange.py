@@ -42,6 +42,6 @@ class Exchange(msgspec.Struct, eq=False):
         """See L{IExchange.__call__}."""
         self.receiver.acknowledged(self, error)
 
-    def answer(self, answer: Answer) -> bool:
+    def answer(self, answer: Answer, *, close: bool = False) -> bool:
         """See L{IExchange.answer}."""
-        return self.channel.answer(self, answer)
+        return self.channel.answer(self, answer, close)

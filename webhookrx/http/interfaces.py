@@ -27,10 +27,11 @@ class IExchange(Interface):
     def __call__(error: NotStored | None) -> None:
         """See L{webhookrx.interfaces.Acknowledge}: it is told to L{IReceiver.acknowledged}."""
 
-    def answer(answer: Answer) -> bool:
+    def answer(answer: Answer, *, close: bool = False) -> bool:
         """
         Answer.
 
+        @param close: end the connection with it.
         @return: False when nothing was said, since the sender is gone or was answered already, at the deadline.
         """
 

@@ -101,11 +101,13 @@ class _StockExchange:
     def _lost(self, reason: object) -> None:
         self._request = None
 
-    def answer(self, answer: Answer) -> bool:
+    def answer(self, answer: Answer, *, close: bool = False) -> bool:
         """See L{IExchange.answer}."""
         request, self._request = self._request, None
         if request is None:
             return False
+        if close:
+            request.setHeader(b"Connection", b"close")
         _send(request, answer)
         return True
 

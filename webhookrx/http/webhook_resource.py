@@ -6,15 +6,37 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
+from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from webhookrx.errors import NO_ROOM, NOT_STORED, NoRoom, NotStored, Reason
-from webhookrx.http.answers import RECEIVED, refusal_now
+from webhookrx.errors import INTERNAL_ERROR, NO_ROOM, NOT_STORED, UNPACK_RATIO, NoRoom, NotStored, Reason
+from webhookrx.http.answers import FAILED, RECEIVED, refusal_now
 from webhookrx.http.interfaces import IExchange, IReceiver
-from webhookrx.intake import Admission, Receipt, Refused, SourceRules, admit, judge
+from webhookrx.intake import Admission, Receipt, Refused, SourceRules, admit, judge, unpacked
 from webhookrx.interfaces import IMessageConsumer, ITraffic
+from webhookrx.message.message import Message
+from webhookrx.request.content_encoding import ALWAYS_UNPACKED
 from webhookrx.request.received import Head
+
+#: Does work, and calls back with its outcome or a L{Failure}: L{webhookrx.http.time_slices.TimeSlices.run}.
+InSlices: TypeAlias = "Callable[[Callable[[], Any], Callable[[Any], None]], None]"
+
+DIRECT: Final = 128 * 1024
+"""Bytes of a body, unpacked, that is judged at once: some milliseconds at most."""
+
+UNPACKED_DIRECTLY: Final = 2 * 1024 * 1024
+"""Bytes that a body may turn out to have which is unpacked at once."""
+
+
+def at_once(work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+    """Do work in one go."""
+    try:
+        outcome = work()
+    except Exception:
+        outcome = Failure()
+    done(outcome)
 
 
 @implementer(IReceiver)
@@ -24,6 +46,7 @@ class WebhookResource:
 
     @param receipts: gives the next L{Receipt}.
     @param clock: seconds on the monotonic clock.
+    @param in_slices: does what a large body needs.
     """
 
     def __init__(
@@ -33,11 +56,13 @@ class WebhookResource:
         traffic: ITraffic,
         receipts: Callable[[], Receipt],
         clock: Callable[[], float] = time.monotonic,
+        in_slices: InSlices = at_once,
     ) -> None:
         self._rules = rules
         self._consumer = consumer
         self._traffic = traffic
         self._receipts = receipts
+        self._in_slices = in_slices
         self._clock = clock
 
     def admit(self, head: Head, raw_groups: dict[str, bytes]) -> Admission | Refused:
@@ -46,16 +71,44 @@ class WebhookResource:
 
     def receive(self, exchange: IExchange, body: bytes) -> None:
         """See L{IReceiver.receive}."""
-        verdict = judge(exchange.head, exchange.admission, body, self._receipts())
+        admission = exchange.admission
+        wire_size = len(body)
+        if admission.encodings:
+            if max(ALWAYS_UNPACKED, wire_size * self._rules.unpack_ratio) > UNPACKED_DIRECTLY:
+                self._receive_in_slices(exchange, body, packed=True)
+                return
+            plain = unpacked(admission, body)
+            if isinstance(plain, Refused):
+                self.refuse(exchange, plain.reason, plain.detail)
+                return
+            body = plain
+        if len(body) > DIRECT:
+            self._receive_in_slices(exchange, body, packed=False)
+        else:
+            self._take(exchange, self._judge(exchange.head, admission, body, self._receipts()), wire_size)
+
+    #: Returns L{Refused}, or what L{_take} knows.
+    _judge: Callable[[Head, Admission, bytes, Receipt], Any] = staticmethod(judge)
+
+    def _take(self, exchange: IExchange, verdict: Any, wire_size: int, prepared: object = None) -> None:
+        """
+        Do as was decided.
+
+        @param prepared: see L{IMessageConsumer.write}.
+        """
         if isinstance(verdict, Refused):
             self.refuse(exchange, verdict.reason, verdict.detail)
-            return
+        elif self._write(exchange, verdict.message, prepared):
+            self._traffic.accepted(self._rules.name, verdict.notes, verdict.left_out, wire_size)
+
+    def _write(self, exchange: IExchange, message: Message, prepared: object) -> bool:
+        """Hand a message over; False, and the request refused, when there is no room."""
         try:
-            self._consumer.write(verdict.message, exchange)
+            self._consumer.write(message, exchange, prepared)
         except NoRoom:
             self.refuse(exchange, NO_ROOM, NO_ROOM.detail)
-            return
-        self._traffic.accepted(self._rules.name, verdict.notes, verdict.left_out, len(body))
+            return False
+        return True
 
     def acknowledged(self, exchange: IExchange, error: NotStored | None) -> None:
         """See L{IReceiver.acknowledged}."""
@@ -67,5 +120,49 @@ class WebhookResource:
     def refuse(self, exchange: IExchange, reason: Reason, detail: str) -> None:
         """Refuse a request, and say so."""
         head = exchange.head
-        if exchange.answer(refusal_now(reason, detail, self._consumer)):
+        # A sender that gains by unpacking pays for each try with a connection.
+        if exchange.answer(refusal_now(reason, detail, self._consumer), close=reason is UNPACK_RATIO):
             self._traffic.refused(reason, detail, head.peer_text, head.method, head.path, self._rules.name)
+
+    # -- large bodies --------------------------------------------------------------------------------------------
+
+    def _receive_in_slices(self, exchange: IExchange, body: bytes, *, packed: bool) -> None:
+        """
+        Take a request that may need many milliseconds. Until it has become a message, its body is counted, and what it
+        unpacks to once that is known.
+
+        @param packed: C{body} is as it came by the wire, and has an encoding.
+        """
+        consumer = self._consumer
+        counted = wire_size = len(body)
+        if not consumer.reserve(wire_size, small=False):
+            self.refuse(exchange, NO_ROOM, NO_ROOM.detail)
+            return
+
+        def work() -> tuple[Any, object]:
+            nonlocal counted
+            plain = unpacked(exchange.admission, body) if packed else body
+            if isinstance(plain, Refused):
+                return plain, None
+            if packed:
+                if not consumer.reserve(len(plain), small=False):
+                    return Refused(NO_ROOM, NO_ROOM.detail, self._rules.name), None
+                counted += len(plain)
+            verdict = self._judge(exchange.head, exchange.admission, plain, self._receipts())
+            message = getattr(verdict, "message", None)
+            return verdict, None if message is None else consumer.prepare(message)
+
+        def done(outcome: tuple[Any, object] | Failure) -> None:
+            consumer.release(counted)
+            if isinstance(outcome, Failure):
+                self._traffic.failed("A request could not be judged.", outcome)
+                if exchange.answer(FAILED):
+                    head, detail = exchange.head, INTERNAL_ERROR.detail
+                    self._traffic.refused(
+                        INTERNAL_ERROR, detail, head.peer_text, head.method, head.path, self._rules.name
+                    )
+                return
+            verdict, prepared = outcome
+            self._take(exchange, verdict, wire_size, prepared)
+
+        self._in_slices(work, done)

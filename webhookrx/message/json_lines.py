@@ -8,7 +8,8 @@ objects C{log} and C{meta}.
 
 from __future__ import annotations
 
-from webhookrx.message.escapes import encode, without_misleading
+from webhookrx.message.escapes import encode_lines, escape_misleading, without_misleading
+from webhookrx.message.long_text import encode_around, long_text
 from webhookrx.message.macros import isodate
 from webhookrx.message.message import Message
 from webhookrx.message.router_form import is_router_form
@@ -23,16 +24,16 @@ def encode_line(message: Message) -> bytes:
     It raises for no message whose values keep to L{webhookrx.message.message.Value}.
     """
     values = message.values
-    # What encode_json() does, without the call that each message would pay for.
-    text = encode(values)
-    if 0x7F in text or not text.isascii():
-        text = without_misleading(text)
     # The look for "log" spares nearly all messages of the source form a call.
-    if "ISODATE" in values or ("log" in values and is_router_form(values)):
-        return text + b"\n"
-    if not values:
-        return b'{"ISODATE":"' + isodate(message.received).encode() + b'"}\n'
-    return b"".join((b'{"ISODATE":"', isodate(message.received).encode(), b'",', text[1:], b"\n"))
+    is_whole = "ISODATE" in values or ("log" in values and is_router_form(values))
+    if not is_whole:
+        values = {"ISODATE": isodate(message.received), **values}
+    text = long_text(values)
+    if text is not None:
+        return encode_around(text, values, escape_misleading, after=b"\n")
+    # What encode_json() does, without the call that each message would pay for.
+    line = encode_lines([values])
+    return without_misleading(line) if 0x7F in line or not line.isascii() else line
 
 
 def encode_object(message: Message) -> bytes:

@@ -26,6 +26,7 @@ from webhookrx.message.escapes import encode_json
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message, Value
 from webhookrx.message.router_form import field_value, is_router_form, own_time, path_group, placed, syslog_severity
+from webhookrx.yield_point import map_pieces
 
 NANOSECONDS: Final = 1_000_000_000
 """In a second."""
@@ -97,10 +98,15 @@ def canonical(name: str) -> str:
 #: List elements with one of these need quotes, or a reader could not tell where they end.
 _UNSAFE_IN_LIST = re.compile(r"[\x00-\x20\x7f\\,'\"]")
 
-_ELEMENT_ESCAPES: Final = {
+_CONTROL_ESCAPES: Final = {
     **{code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F)},
-    **str.maketrans({"\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\\": r"\\"}),
+    **str.maketrans({"\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}),
 }
+
+
+def _escape_element(text: str) -> str:
+    text = text.replace("\\", r"\\")
+    return text if text.isprintable() else text.translate(_CONTROL_ESCAPES)
 
 
 def _element_text(text: str) -> str:
@@ -109,7 +115,7 @@ def _element_text(text: str) -> str:
         return '""'
     if not _UNSAFE_IN_LIST.search(text):
         return text
-    escaped = text.translate(_ELEMENT_ESCAPES)
+    escaped = map_pieces(_escape_element, text)
     if '"' not in text:
         return f'"{escaped}"'
     if "'" not in text:

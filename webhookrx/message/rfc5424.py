@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from webhookrx.message.escapes import TEXT_ESCAPES, escape
+from webhookrx.message.escapes import escape
 from webhookrx.message.macros import LEVELS, NANOSECONDS, macro_value, value_text
 from webhookrx.message.message import Message
 from webhookrx.message.router_form import is_router_form, own_time, pairs, syslog_severity
 from webhookrx.message.template import Template
+from webhookrx.yield_point import encode_utf_8, map_pieces, yield_point
 
 FACILITIES: Final = tuple(
     """
@@ -46,7 +47,6 @@ _HOSTNAME: Final = re.compile(rf"[!-~]{{1,{LONGEST_HOSTNAME}}}")
 _NOT_PRINTUSASCII: Final = re.compile(r"[^!-~]")
 _NOT_SD_NAME: Final = re.compile(r'[^!-~]|[="\]]')
 _SD_ID: Final = re.compile(r'(?:(?![="\]@])[!-~])+@[0-9]+(?:\.[0-9]+)*')
-_SD_ESCAPED: Final = re.compile(r'["\\\]]')
 
 _APP_NAME: Final = Template.parse("${PROGRAM:-webhookrx}")
 _TEXT: Final = Template.parse("${MESSAGE}")
@@ -112,11 +112,13 @@ class SyslogFormat:
                 self._structured_data(message),
             )
         )
+        yield_point()
         text = self._text(message)
+        yield_point()
         return header + b" " + text if text else header
 
     def _text(self, message: Message) -> bytes:
-        text = self.text.render_line(message)[:-1] if self.one_line else _utf8(self.text.render(message))
+        text = self.text.render_line(message)[:-1] if self.one_line else encode_utf_8(self.text.render(message))
         # ASCII needs no mark: it is MSG-ANY by the grammar, and most receivers would show the mark as rubbish.
         return text if not self.bom or text.isascii() else _BOM + text
 
@@ -127,14 +129,14 @@ class SyslogFormat:
         values = message.values
         named = pairs(values, LONGEST_SD_NAME) if is_router_form(values) else values.items()
         for name, value in named:
+            yield_point()
             if name != "MESSAGE":
-                parts.append(f' {_param_name(name)}="{self._param_value(value_text(value))}"')
-        parts.append("]")
-        return _utf8("".join(parts))
+                parts += (" ", _param_name(name), '="', self._param_value(value_text(value)), '"')
+        return encode_utf_8(*parts, "]")
 
     def _param_value(self, text: str) -> str:
         """Escape what would end a PARAM-VALUE, section 6.3.3."""
-        return _SD_ESCAPED.sub(r"\\\g<0>", escape(text, TEXT_ESCAPES) if self.one_line else text)
+        return map_pieces(_escape_param, escape(text) if self.one_line else text)
 
 
 def timestamp(received_ns: int) -> str:
@@ -164,10 +166,10 @@ def _field(text: str, longest: int) -> bytes:
     return _NOT_PRINTUSASCII.sub("_", text[:longest]).encode("ascii") or NIL
 
 
+def _escape_param(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("]", r"\]")
+
+
 def _param_name(name: str) -> str:
     """Make a PARAM-NAME of any name. The end of a dotted name tells more than its beginning, so that is what stays."""
     return _NOT_SD_NAME.sub("_", name[-LONGEST_SD_NAME:]) or "_"
-
-
-def _utf8(text: str) -> bytes:
-    return text.encode("utf-8", "backslashreplace")

@@ -14,7 +14,9 @@ from typing import Any, Final
 import msgspec
 
 from webhookrx.errors import WebhookrxError
+from webhookrx.message.long_text import encode_around, long_text
 from webhookrx.message.message import Message, Value
+from webhookrx.yield_point import yield_point
 
 _PLAIN: Final = 1
 _TAGGED: Final = 2
@@ -41,10 +43,17 @@ def encode_stored(message: Message) -> bytes:
     It raises for no message whose values keep to L{webhookrx.message.message.Value}.
     """
     values = message.values
-    if _SIMPLE.issuperset(map(type, values.values())) or all(map(_survives_json, values.values())):
-        return _HEAD.pack(_PLAIN, message.received) + _encode(values)
-    tagged = {name: _tagged(value) for name, value in values.items()}
-    return _HEAD.pack(_TAGGED, message.received) + _encode(tagged)
+    mark = _PLAIN
+    if not (_SIMPLE.issuperset(map(type, values.values())) or all(map(_survives_json, values.values()))):
+        mark = _TAGGED
+        values = {name: _tagged(value) for name, value in values.items()}
+    head = _HEAD.pack(mark, message.received)
+    text = long_text(values)
+    return head + _encode(values) if text is None else encode_around(text, values, _as_it_is, before=head)
+
+
+def _as_it_is(encoded: bytes) -> bytes:
+    return encoded
 
 
 def decode_stored(stored: bytes) -> Message:
@@ -78,9 +87,11 @@ def _survives_json(value: Value) -> bool:
     if isinstance(value, int):
         return value in _INT_RANGE
     if isinstance(value, msgspec.Raw):
+        yield_point()
         # A fraction or an exponent is what makes the decoder keep the text of a number. It keeps that of no array.
         text = bytes(value)
         return not text.startswith(b"[") and (b"." in text or b"e" in text or b"E" in text)
+    yield_point()
     members = value.values() if isinstance(value, dict) else value
     return all(map(_survives_json, members))  # type: ignore[arg-type]  # nothing else is left
 

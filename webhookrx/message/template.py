@@ -13,10 +13,11 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from webhookrx.message.escapes import TEXT_ESCAPES, escape
+from webhookrx.message.escapes import escape
 from webhookrx.message.json_lines import encode_object
 from webhookrx.message.macros import macro_value, value_text
 from webhookrx.message.message import Message
+from webhookrx.yield_point import encode_utf_8
 
 
 class _Macro(NamedTuple):
@@ -45,10 +46,6 @@ _LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 def _as_is(text: str) -> str:
     return text
-
-
-def _on_one_line(text: str) -> str:
-    return escape(text, TEXT_ESCAPES)
 
 
 def _parse_macro(name: str, rest: str) -> _Macro:
@@ -130,7 +127,7 @@ class Template:
 
     def render(self, message: Message) -> str:
         """Return the text with each value as it is, line ends and all."""
-        return self._render(message, _as_is)
+        return "".join(self._parts(message, _as_is))
 
     def render_line(self, message: Message) -> bytes:
         """
@@ -139,9 +136,9 @@ class Template:
         In values, control characters, line and paragraph separators, bidi controls and lone surrogates come out as
         escapes: C{\\n}, C{\\x1b}, C{\\u2028}. A backslash is left alone. C{$(format-json)} has JSON's own escapes.
         """
-        return (self._render(message, _on_one_line) + "\n").encode("utf-8", "backslashreplace")
+        return encode_utf_8(*self._parts(message, escape), "\n")
 
-    def _render(self, message: Message, clean: Callable[[str], str]) -> str:
+    def _parts(self, message: Message, clean: Callable[[str], str]) -> list[str]:
         parts = []
         for piece in self._pieces:
             if isinstance(piece, str):
@@ -150,4 +147,4 @@ class Template:
                 parts.append(clean(value_text(macro_value(piece.name, message))) or piece.default)
             else:
                 parts.append(piece(message))
-        return "".join(parts)
+        return parts

@@ -214,7 +214,10 @@ class NoMessages:
     def release(self, size: int) -> None:
         """Nothing was counted."""
 
-    def write(self, message: Message, acknowledge: Acknowledge) -> None:
+    def prepare(self, message: Message) -> None:
+        """There are no messages."""
+
+    def write(self, message: Message, acknowledge: Acknowledge, prepared: object = None) -> None:
         """
         @raise NoRoom: always.
         """

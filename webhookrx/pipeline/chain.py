@@ -22,7 +22,7 @@ from webhookrx.pipeline.lanes import Lanes, check_observers
 from webhookrx.pipeline.outflow import Outflow
 from webhookrx.pipeline.pace import Pace
 from webhookrx.pipeline.producer_gate import ProducerGate
-from webhookrx.pipeline.ways import Ways
+from webhookrx.pipeline.ways import PreparedMessage, Ways
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IDelayedCall, IPushProducer, IReactorTime
@@ -133,16 +133,21 @@ class Chain:
         """Give back what was reserved."""
         self.budget.release(size)
 
-    def write(self, message: Message, acknowledge: Acknowledge) -> None:
+    def prepare(self, message: Message) -> PreparedMessage:
+        """Prepare a message for all observers of now, for L{write}. It may take long; see L{webhookrx.yield_point}."""
+        return self._ways.prepare(message)
+
+    def write(self, message: Message, acknowledge: Acknowledge, prepared: object = None) -> None:
         """
         Put a message into the batch of this turn. C{acknowledge} is called exactly once, at its end or later.
 
+        @param prepared: what L{prepare} made of it; made anew if the observers have changed since.
         @raise NoRoom: the queue is full, or the chain does not run; C{acknowledge} is not called.
         """
         if not self._takes or self.budget.is_full():
             self._hold(message, acknowledge)
             return
-        self._gather(message, acknowledge)
+        self._gather(message, acknowledge, prepared)
 
     def retry_after(self) -> int:
         """Return after how many seconds there should be room again, by how fast the queue drained lately; 1 to 60."""
@@ -263,14 +268,24 @@ class Chain:
 
     # Gathering
 
-    def _gather(self, message: Message, acknowledge: Acknowledge, counted: int | None = None) -> None:
+    def _gather(
+        self,
+        message: Message,
+        acknowledge: Acknowledge,
+        ahead: object = None,
+        counted: int | None = None,
+    ) -> None:
         """
-        Prepare a message for all observers, and put it into the batch of this turn.
+        Prepare a message for all observers, if that is not done, and put it into the batch of this turn.
 
+        @param ahead: what L{prepare} made of it, if it did.
         @param counted: bytes that it is counted for already, so that it needs no more room.
         @raise NoRoom: it has turned out too large.
         """
-        prepared, size, failure = self._ways.prepare(message)
+        prepared = ahead
+        if type(prepared) is not PreparedMessage or prepared.ways is not self._ways:
+            prepared = self._ways.prepare(message)
+        size = prepared.size
         if counted is not None:
             self.budget.recount(counted, size)
         elif not self.budget.add_message(size):
@@ -279,7 +294,7 @@ class Chain:
         if batch.size + size > self._max_batch_bytes and batch.acknowledges:
             batch = self._ways.new_batch()
             self._gathered.append(batch)
-        batch.add(prepared, size, acknowledge, failure)
+        batch.add(prepared.items, size, acknowledge, prepared.failure)
         if self._flush_call is None:
             self._flush_call = self._clock.callLater(0, self._end_turn)
         if self.budget.is_above_high_mark():
@@ -370,7 +385,7 @@ class Chain:
         self._takes = self._running
         held, self._held = self._held, []
         for message, acknowledge, size in held:
-            self._gather(message, acknowledge, size)
+            self._gather(message, acknowledge, counted=size)
         self._narrow()
         self._gate.shrank()
         if self._stopping:

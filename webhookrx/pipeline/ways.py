@@ -5,7 +5,7 @@ The ways in which observers want their messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhookrx.errors import NotStored
 from webhookrx.pipeline.batch import Batch, text_of
@@ -16,6 +16,22 @@ if TYPE_CHECKING:
     from webhookrx.message.message import Message
     from webhookrx.pipeline.group_commit import Lane
     from webhookrx.pipeline.lane_context import Report
+
+
+class PreparedMessage(NamedTuple):
+    """
+    A message as all observers want it.
+
+    @ivar ways: who prepared it.
+    @ivar items: what has become of it in each way, None where that failed.
+    @ivar size: the bytes of it all.
+    @ivar failure: why it failed, if it did.
+    """
+
+    ways: Ways
+    items: list[Prepared | None]
+    size: int
+    failure: NotStored | None
 
 
 class Ways:
@@ -42,12 +58,8 @@ class Ways:
         """Return a batch for what is prepared in these ways."""
         return Batch(len(self._ways))
 
-    def prepare(self, message: Message) -> tuple[list[Prepared | None], int, NotStored | None]:
-        """
-        Prepare a message in all ways.
-
-        @return: what has become of it, None where that failed; the bytes of it all; and why it failed, if it did.
-        """
+    def prepare(self, message: Message) -> PreparedMessage:
+        """Prepare a message in all ways."""
         prepared: list[Prepared | None] = []
         failure: NotStored | None = None
         size = 0
@@ -62,4 +74,4 @@ class Ways:
                 failure = failure or NotStored(f"{spec}: {text_of(error)}")
                 self._report(spec, text_of(error), 1)
             prepared.append(item)
-        return prepared, size, failure
+        return PreparedMessage(self, prepared, size, failure)

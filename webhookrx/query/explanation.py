@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from webhookrx.message.escapes import TEXT_ESCAPES, escape
+from webhookrx.message.escapes import escape
 from webhookrx.message.fields import MISSING, get_field, leaves
 from webhookrx.query.matching import compile_tree
 from webhookrx.query.query import Query
@@ -46,7 +46,7 @@ class Deciding(msgspec.Struct, frozen=True):
             return "missing"
         if not self.found:
             return "no field is" if self.field == ANY else "is an empty list"
-        texts = ", ".join(escape(text, TEXT_ESCAPES) or "empty" for text in self.found)
+        texts = ", ".join(escape(text) or "empty" for text in self.found)
         return f"a field is {texts}" if self.field == ANY else f"is {texts}"
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from webhookrx.message.escapes import TEXT_ESCAPES, escape
+from webhookrx.message.escapes import escape
 from webhookrx.query.errors import QueryError
 from webhookrx.query.predicates import OPERATORS
 
@@ -99,7 +99,7 @@ def written(text: str) -> str:
 
 def shortened(text: str) -> str:
     """Return what an error quotes of a text: not too much, and nothing that misleads who reads it."""
-    return escape(text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…", TEXT_ESCAPES)
+    return escape(text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…")
 
 
 def _quoted(query: str, start: int) -> Token:

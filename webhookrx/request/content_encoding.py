@@ -14,7 +14,8 @@ from typing import Final
 import brotli  # type: ignore[import-untyped]
 import zstandard
 
-from webhookrx.errors import BAD_COMPRESSION, BODY_TOO_LARGE, UNSUPPORTED_ENCODING, RequestRefused
+from webhookrx.errors import BAD_COMPRESSION, BODY_TOO_LARGE, UNPACK_RATIO, UNSUPPORTED_ENCODING, RequestRefused
+from webhookrx.yield_point import yield_point
 
 _FED: Final = 4 * 1024
 """Bytes given to zlib or brotli at once. They copy what they did not use, so a small bite keeps the work linear."""
@@ -22,6 +23,9 @@ _TAKEN: Final = 64 * 1024
 """Bytes that they may give back at once; brotli goes over it by at most as much again."""
 _MAX_ZSTD_WINDOW: Final = 8 * 1024 * 1024
 """The most memory that a zstd frame may ask of a receiver (RFC 9659)."""
+
+ALWAYS_UNPACKED: Final = 128 * 1024
+"""Bytes that a body may unpack to however small it is on the wire: short texts that repeat compress best."""
 
 # The wbits argument of zlib: a window of 32 KiB, and which wrapper stands around the stream.
 _GZIP: Final = 31
@@ -55,9 +59,9 @@ def check_encoding(content_encoding: Sequence[bytes]) -> str | None:
     return coding
 
 
-def unpack(body: bytes, content_encoding: Sequence[bytes], limit: int) -> bytes:
+def unpack(body: bytes, content_encoding: Sequence[bytes], limit: int, ratio: int) -> bytes:
     """
-    Undo the coding of a body. An empty body stays empty, whatever its coding.
+    Undo the coding of a body, with a yield point after each piece. An empty body stays empty, whatever its coding.
 
     A body may consist of several gzip members (RFC 1952 section 2.2) or zstd frames (RFC 8878 section 3.1), one after
     the other. C{deflate} is the zlib format (RFC 9110 section 8.4.1.2), and also the bare stream that many send.
@@ -65,15 +69,17 @@ def unpack(body: bytes, content_encoding: Sequence[bytes], limit: int) -> bytes:
     @param content_encoding: the values of all C{Content-Encoding} lines.
     @param limit: bytes that may come out. Little more than that is held at any time, and 8 MiB of zstd window or
         16 MiB of brotli window at most.
+    @param ratio: how many times its size on the wire a body may unpack to, beyond L{ALWAYS_UNPACKED}.
     @raise RequestRefused: C{UNSUPPORTED_ENCODING} as L{check_encoding} does; C{BAD_COMPRESSION} when the body is
-        corrupt, cut short, or goes on after its end; C{BODY_TOO_LARGE} when more than C{limit} bytes come out.
+        corrupt, cut short, or goes on after its end; C{BODY_TOO_LARGE} when more than C{limit} bytes come out;
+        C{UNPACK_RATIO} when more come out than C{ratio} allows.
     """
     coding = check_encoding(content_encoding)
     if coding is None or not body:
         if len(body) > limit:
             raise RequestRefused(BODY_TOO_LARGE)
         return body
-    unpacked = _Unpacked(limit)
+    unpacked = _Unpacked(limit, max(ALWAYS_UNPACKED, ratio * len(body)))
     try:
         complete = _UNPACKERS[coding](body, unpacked)
     except (zlib.error, brotli.error, zstandard.ZstdError):
@@ -89,17 +95,23 @@ class _Unpacked:
     one copy of the body is ever held.
     """
 
-    __slots__ = ("_buffer", "_room")
+    __slots__ = ("_buffer", "_excess", "_room")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, by_ratio: int) -> None:
         self._buffer = io.BytesIO()
-        self._room = limit
+        self._room = min(limit, by_ratio)
+        if by_ratio < limit:
+            self._excess = RequestRefused(UNPACK_RATIO)
+        else:
+            self._excess = RequestRefused(BODY_TOO_LARGE, "The body unpacks to more than this receiver accepts.")
 
     def write(self, piece: bytes) -> int:
         self._room -= len(piece)
         if self._room < 0:
-            raise RequestRefused(BODY_TOO_LARGE, "The body unpacks to more than this receiver accepts.")
-        return self._buffer.write(piece)
+            raise self._excess
+        self._buffer.write(piece)
+        yield_point()
+        return len(piece)
 
     def all(self) -> bytes:
         return self._buffer.getvalue()
@@ -188,7 +200,8 @@ def _unpack_zstd(body: bytes, unpacked: _Unpacked) -> bool:
     """
     sink = _UntilSeal(unpacked)
     writer = _zstd.decoder.stream_writer(sink, closefd=False)  # type: ignore[arg-type]
-    writer.write(body)
+    for start in range(0, len(body), _FED):
+        writer.write(body[start : start + _FED])
     sink.body_ends()
     try:
         # In two parts: given a whole frame at once after a header that was cut short, libzstd forgets the header.

@@ -7,39 +7,75 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-import msgspec
-
+from webhookrx.message.escapes import encode_json
 from webhookrx.message.macros import ALIASES, HARD_MACROS, RESERVED, RESERVED_PREFIXES, is_reserved
 from webhookrx.message.message import Value
-from webhookrx.request.payload import (
-    MAX_DEPTH,
-    PayloadError,
-    count_brackets,
-    decode_exactly,
-    has_too_many_values,
-    parse_json,
-)
+from webhookrx.request.payload import PayloadError, parse_json
+from webhookrx.yield_point import PIECE, count_byte, yield_point
 
-LONG: Final = 1024
-"""Bytes of a body whose arrays are worth leaving as text; in a shorter one, looking for them takes as long."""
+MAX_PAIRS: Final = 10_000
+"""
+Pairs that a body may become. Each costs every step after this one up to some microseconds, so that this many take some
+ten milliseconds.
+"""
+
+LARGEST_GROWTH: Final = 8
+"""How many times its size a body may become as a message on disk, beyond a few hundred kibibytes for all the rest."""
 
 #: Names that a payload may not set.
 _NEVER_TAKEN: Final = HARD_MACROS | RESERVED
 
-_ARRAY: Final = ord("[")
+#: Bytes of a body that may grow as it likes, and of names that may be repeated around any body.
+_SMALL: Final = 16 * 1024
+_ALWAYS_REPEATED: Final = 64 * 1024
 
-_decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+#: Bytes that an escape may take more than the character that begins with this byte.
+_ESCAPED: Final = {b"\x7f": 5, b"\xc2": 4, b"\xd8": 4, b"\xe2": 3}
 
 
-def name_budget(body_length: int) -> int:
+def name_budget(body: bytes) -> int:
     """
-    Return how many bytes the names around nested members may take in all, for a body of that many bytes. Each member
-    repeats them, so that ten megabytes could otherwise become gigabytes.
+    Return how many bytes may be repeated as names, prefixes and array indexes of pairs: what L{LARGEST_GROWTH} leaves
+    beside the body, which is there as C{MESSAGE} and once more as pairs. Less than 0: the pairs would take too much.
     """
-    return 256 * 1024 + 4 * body_length
+    size = len(body)
+    if size <= _SMALL:
+        return _ALWAYS_REPEATED + 4 * size
+    once = size + sum(more * count_byte(body, byte) for byte, more in _ESCAPED.items())
+    as_text = once + count_byte(body, b'"') + count_byte(body, b"\\")
+    return _ALWAYS_REPEATED + min(4 * size, LARGEST_GROWTH * size - once - as_text)
 
 
-def flatten(value: dict[str, Value], prefix: str, into: dict[str, Value], budget: int) -> int:
+class _Allowance:
+    """
+    What the pairs of one body may still take.
+
+    @param names: see L{name_budget}.
+    """
+
+    __slots__ = ("_names", "_pairs")
+
+    def __init__(self, names: int) -> None:
+        self._names = names
+        self._pairs = MAX_PAIRS
+
+    def spend(self, name_size: int, members: int) -> None:
+        """
+        Count members of one object, or elements of an array.
+
+        @param name_size: bytes that are repeated in front of each.
+        @raise PayloadError: that is too much.
+        """
+        self._pairs -= members
+        if self._pairs < 0:
+            raise PayloadError(f"The body holds more than {MAX_PAIRS} members.")
+        self._names -= name_size * members
+        if self._names < 0:
+            raise PayloadError("The names in the body are too long once nested objects are joined.")
+
+
+def flatten(value: dict[str, Value], prefix: str, into: dict[str, Value], names: int) -> int:
     """
     Set the members of an object as pairs: nested objects joined by C{.}, C{prefix} in front, in the order of the
     document, so that the last of two that meet under one name wins. Arrays, and objects without members, are values.
@@ -47,16 +83,18 @@ def flatten(value: dict[str, Value], prefix: str, into: dict[str, Value], budget
 
     @param value: no deeper than L{MAX_DEPTH}.
     @param into: where the pairs are set.
-    @param budget: how many characters the names around nested members may take in all, see L{name_budget}.
+    @param names: how many bytes the names around nested members may take in all, see L{name_budget}.
     @return: how many members were left out.
-    @raise PayloadError: the names take more.
+    @raise PayloadError: the names take more, or there are more than L{MAX_PAIRS} members.
     """
+    allowance = _Allowance(names)
+    allowance.spend(_encoded_size(prefix), len(value))
     special, dotted = _special_keys(prefix)
     if special is not None and special.isdisjoint(value) and not (dotted and "." in "".join(value)):
-        _set_plain(value, prefix, into, budget)
+        _set_plain(value, prefix, into, allowance)
         return 0
     left_out: list[str] = []
-    _set_guarded(value, prefix, into, left_out, budget)
+    _set_guarded(value, prefix, into, left_out, allowance)
     return len(left_out)
 
 
@@ -72,52 +110,46 @@ def _special_keys(prefix: str) -> tuple[frozenset[str] | None, bool]:
     return frozenset(tails) | {tail.partition(".")[0] for tail in tails}, any("." in tail for tail in tails)
 
 
-def _set_plain(members: dict[str, Value], path: str, into: dict[str, Value], budget: int) -> int:
+def _set_plain(members: dict[str, Value], path: str, into: dict[str, Value], allowance: _Allowance) -> None:
     """
     Do the work of L{flatten} for an object in which no name is special.
 
     @param path: what comes before the names.
-    @return: what is left of the budget.
     """
     for key, member in members.items():
         if type(member) is dict and member:
-            name = path + key
-            budget = _set_plain(member, name + ".", into, _spend(budget, name, member))
+            name = path + key + "."
+            allowance.spend(_encoded_size(name), len(member))
+            _set_plain(member, name, into, allowance)
         else:
             into[path + key] = member
-    return budget
 
 
-def _set_guarded(members: dict[str, Value], path: str, into: dict[str, Value], left_out: list[str], budget: int) -> int:
+def _set_guarded(
+    members: dict[str, Value], path: str, into: dict[str, Value], left_out: list[str], allowance: _Allowance
+) -> None:
     """Do the same for an object in which names may be special."""
     for key, member in members.items():
         name = path + key
         if name in _NEVER_TAKEN or name.startswith(RESERVED_PREFIXES):
             left_out.append(name)  # with all that is in it: what expands dots would see it below the receiver's own
         elif type(member) is dict and member:
-            budget = _spend(budget, name, member)
             name += "."
+            allowance.spend(_encoded_size(name), len(member))
             # Below a dot, only names that begin with C{webhook.} are special.
             if name.startswith("webhook."):
-                budget = _set_guarded(member, name, into, left_out, budget)
+                _set_guarded(member, name, into, left_out, allowance)
             else:
-                budget = _set_plain(member, name, into, budget)
+                _set_plain(member, name, into, allowance)
         else:
             into[ALIASES.get(name, name)] = member
-    return budget
 
 
-def _spend(budget: int, name: str, members: dict[str, Value]) -> int:
-    """
-    Return what is left of the budget once a name is repeated in front of that many members.
-
-    @raise PayloadError: nothing is.
-    """
-    # What is not plain comes out as an escape of six bytes.
-    budget -= len(members) * (len(name) if name.isascii() and name.isprintable() else 6 * len(name))
-    if budget < 0:
-        raise PayloadError("The names in the body are too long once nested objects are joined.")
-    return budget
+def _encoded_size(name: str) -> int:
+    """Return how many bytes a name takes in a line."""
+    if name.isascii() and name.isprintable() and '"' not in name and "\\" not in name:
+        return len(name)
+    return len(encode_json(name)) - 2
 
 
 def set_pairs(body: bytes, prefix: str, into: dict[str, Value]) -> int:
@@ -128,11 +160,14 @@ def set_pairs(body: bytes, prefix: str, into: dict[str, Value]) -> int:
     @param into: where the pairs are set; some of them may be when this raises.
     @raise PayloadError: it is neither a JSON object nor a JSON array, or it is too deep or too large for pairs.
     """
-    value = parse_json(body) if len(body) < LONG else _read_long(body)
+    value = parse_json(body)
+    if len(body) > PIECE:
+        yield_point()
     if type(value) is dict:
-        return flatten(value, prefix, into, name_budget(len(body)))
+        return flatten(value, prefix, into, name_budget(body))
     if type(value) is not list:
         raise PayloadError("The body is JSON, but neither an object nor an array.")
+    _Allowance(name_budget(body)).spend(_encoded_size(f"{prefix}{len(value)}"), len(value))
     left_out = 0
     for number, element in enumerate(value, 1):
         name = f"{prefix}{number}"
@@ -141,34 +176,3 @@ def set_pairs(body: bytes, prefix: str, into: dict[str, Value]) -> int:
         else:
             into[name] = element
     return left_out
-
-
-def _read_long(body: bytes) -> Value:
-    """
-    Read a body as L{parse_json} does, but leave arrays that are members of it as their text: nobody looks into them,
-    and text is copied many times faster than values are made of it and text of those.
-    """
-    if _fits_into_a_line(body) and not has_too_many_values(body):
-        try:
-            texts = _decode_members(body)
-            # Each a copy, for which the whole body need not live on.
-            return {
-                name: msgspec.Raw(text) if text[0] == _ARRAY else decode_exactly(text)
-                for name, text in zip(texts, map(bytes, texts.values()), strict=True)
-            }
-        except msgspec.MsgspecError:
-            pass  # Whatever is unusual goes the usual way.
-    return parse_json(body)
-
-
-def _fits_into_a_line(body: bytes) -> bool:
-    """
-    Tell whether parts of a body, if it is JSON, can go into a line as they are: there is no line break and no escape,
-    which could stand for half a character, nothing can nest too deep, and all is UTF-8.
-    """
-    if 0x5C in body or 0x0A in body or 0x0D in body or 0x09 in body or count_brackets(body) > MAX_DEPTH:
-        return False
-    try:
-        return body.isascii() or bool(body.decode())
-    except UnicodeDecodeError:
-        return False

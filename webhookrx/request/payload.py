@@ -5,22 +5,25 @@ JSON is read by RFC 8259 first, and nothing is lost: numbers keep their exact va
 that refuses gets one look as JSON5, since the collector's own quick start posts C{{'MESSAGE':'message-value'}}.
 
 For bytes of whatever kind, nothing here raises anything but L{PayloadError}, and its sentence quotes none of them.
+Reading takes a few nanoseconds a byte: whatever would take more has a limit of its own.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import secrets
-import sys
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 import msgspec
+import re2  # type: ignore[import-untyped]
 
 from webhookrx.errors import WebhookrxError
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Value
+from webhookrx.yield_point import PIECE, count_byte, yield_point
 
 MAX_DEPTH: Final = 128
 """
@@ -28,25 +31,37 @@ How deep arrays and objects may nest, the outermost counted. RFC 8259 section 9 
 every later step, encoding included, far from the interpreter's own.
 """
 
-MAX_ELEMENTS: Final = 250_000
+MAX_ELEMENTS: Final = 100_000
 """
-Values in a body, those within others counted. Each costs a few microseconds and some hundred bytes, while a sender pays
-three bytes for it, or next to none where it compresses: ten megabytes of brackets would hold everybody up for seconds.
+Values in a body, those within others counted. Decoding is one call that can't be interrupted; each value costs it up to
+0.2 microseconds, while a sender pays three bytes for it, or next to none where it compresses.
 """
 
-MAX_JSON5: Final = 256 * 1024
+MAX_JSON: Final = 10 * 1024 * 1024
 """
-Bytes of a body that is looked at as JSON5. That look is for what people type; it may cost a microsecond a byte, ten
-times what JSON costs.
+Bytes of a body that is read as JSON. Strings full of escapes cost 1.5 nanoseconds a byte in that same call, and two in
+the one that encodes them again.
 """
+
+MAX_UNUSUAL: Final = 16 * 1024
+"""
+Bytes of a body that is looked at as JSON5, or whose integers are longer than L{MAX_DIGITS}. Both cost up to 0.7
+microseconds a byte, some hundred times what JSON costs; the former is for what people type.
+"""
+
+MAX_REPAIRED: Final = 512 * 1024
+"""Bytes of a body in which escapes of half a character are looked for, at up to 25 nanoseconds a byte."""
+
+MAX_DIGITS: Final = 64
+"""Digits of an integer in a body of any size. To read and write integers takes time by the square of their length."""
+
+MAX_READABLE_DIGITS: Final = 4300
+"""Digits beyond which an integer becomes text: Python's own limit, so that its users can read every line."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 
 _NOT_UTF_8: Final = "The body is not UTF-8."
 _TOO_DEEP: Final = f"The body is JSON that nests deeper than {MAX_DEPTH} levels."
-
-#: Integers of so many digits become numbers whatever PYTHONINTMAXSTRDIGITS says; longer ones may have to stay text.
-_SAFE_DIGITS: Final = sys.int_info.str_digits_check_threshold
 
 
 class PayloadError(WebhookrxError):
@@ -55,41 +70,62 @@ class PayloadError(WebhookrxError):
 
 def body_text(body: bytes) -> tuple[str, bool]:
     """
-    Return a body as text, and whether it is UTF-8. Bytes that are not come out as C{\\xff} escapes, which may also be
-    what was sent: only the second value tells.
+    Return a body as text, and whether it is UTF-8. U+FFFD stands for bytes that are not, as Unicode recommends (The
+    Unicode Standard, section 3.9, table 3-8).
     """
+    if len(body) > PIECE:
+        return _long_text(body)
     try:
         return body.decode(), True
     except UnicodeDecodeError:
-        # C{backslashreplace} does the same, but takes twice as long where nearly nothing is UTF-8.
-        return body.decode("utf-8", "surrogateescape").translate(_ESCAPED_BYTES), False
+        return body.decode("utf-8", "replace"), False
 
 
-#: What stands for a byte that is not UTF-8, by the surrogate that Python decodes it to.
-_ESCAPED_BYTES: Final = {0xDC00 + byte: f"\\x{byte:02x}" for byte in range(0x80, 0x100)}
+def _long_text(body: bytes) -> tuple[str, bool]:
+    try:
+        return "".join(_decoded_pieces(body, "strict")), True
+    except UnicodeDecodeError:
+        return "".join(_decoded_pieces(body, "replace")), False
 
-#: A string of JSON, to be stepped over, or what begins values. A string that is not closed runs to the end, so that the
-#: time stays in proportion to the length.
-_STRING_OR_SEPARATORS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|([,\[{]+)', re.DOTALL)
+
+def _decoded_pieces(body: bytes, errors: str) -> list[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
+    pieces = []
+    for start in range(0, len(body), PIECE):
+        pieces.append(decoder.decode(body[start : start + PIECE]))
+        yield_point()
+    pieces.append(decoder.decode(b"", True))
+    return pieces
 
 
 def has_too_many_values(body: bytes) -> bool:
-    """Tell whether there are surely more than L{MAX_ELEMENTS} values, without making any."""
-    if len(body) <= MAX_ELEMENTS or body.count(b",") + count_brackets(body) <= MAX_ELEMENTS:
+    """
+    Tell whether JSON holds more than L{MAX_ELEMENTS} values, without making any. What is not JSON may get either
+    answer, but not False if more than so many values come before the first mistake.
+    """
+    if len(body) <= MAX_ELEMENTS or _separators(body) <= MAX_ELEMENTS:
         return False
-    found = 0
-    for match in _STRING_OR_SEPARATORS.finditer(body):
-        separators = match[1]
-        if separators is not None:
-            found += len(separators)
-            if found > MAX_ELEMENTS:
-                return True
-    return False
+    # Many of them may stand within strings.
+    found, inside, start = 0, 0, 0
+    while start < len(body) and found <= MAX_ELEMENTS:
+        piece = body[start : start + PIECE]
+        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:  # it ends within an escape
+            piece = body[start : start + PIECE + 1]
+        start += len(piece)
+        parts = piece.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        found += _separators(b"".join(parts[inside::2]))
+        inside ^= (len(parts) - 1) & 1
+        yield_point()
+    return found > MAX_ELEMENTS
+
+
+def _separators(text: bytes) -> int:
+    return count_byte(text, b",") + count_brackets(text)
 
 
 def count_brackets(body: bytes) -> int:
-    """Count opening brackets. C{replace} leaps from one to the next, C{count} looks at each byte and takes longer."""
-    return 2 * len(body) - len(body.replace(b"[", b"")) - len(body.replace(b"{", b""))
+    """Count opening brackets."""
+    return count_byte(body, b"[") + count_byte(body, b"{")
 
 
 #: The text of a number as its value.
@@ -105,10 +141,16 @@ def parse_strict_json(body: bytes) -> Value:
     and integers too long for Python, keep their text; of equal names in one object the last wins (section 4); a lone
     surrogate (section 8.2) becomes U+FFFD.
 
-    @raise PayloadError: it is not JSON, not UTF-8, or nests too deep.
+    @raise PayloadError: it is not JSON, not UTF-8, too large, or nests too deep.
     """
+    if len(body) > MAX_JSON:
+        raise PayloadError(f"The body is longer than {MAX_JSON} bytes, too long to be read as JSON.")
     if len(body) > MAX_ELEMENTS and has_too_many_values(body):
         raise PayloadError(f"The body holds more than {MAX_ELEMENTS} values.")
+    if len(body) > _FEW_INTEGERS and _has_long_integer(body):
+        return _parse_unusual_json(body)
+    if len(body) > PIECE:
+        yield_point()
     try:
         value: Value = decode_exactly(body)
     except RecursionError:
@@ -119,13 +161,17 @@ def parse_strict_json(body: bytes) -> Value:
         if body.startswith(_BOM) and not body.startswith(_BOM * 2):
             return parse_strict_json(body[len(_BOM) :])
         # The two things that the decoder refuses and RFC 8259 allows: integers too long for Python, lone surrogates.
-        if isinstance(error, msgspec.ValidationError) or b"\\u" in body:
+        if isinstance(error, msgspec.ValidationError):
             return _parse_unusual_json(body)
+        repaired = _without_lone_surrogates(body)
+        if repaired is not None:
+            return parse_strict_json(repaired)
         if not body.strip():
             raise PayloadError("The body is empty.") from None
         raise PayloadError(f"The body is not JSON: {str(error).removeprefix('JSON is malformed: ')}.") from None
     # Fewer brackets than levels can't nest too deep, and bytes are counted faster than values are walked.
     if len(body) > MAX_DEPTH and count_brackets(body) > MAX_DEPTH:
+        yield_point()
         _check_depth(value)
     return value
 
@@ -140,7 +186,7 @@ def json_or_missing(body: bytes) -> Any:
 
 def parse_json(body: bytes) -> Value:
     """
-    Read JSON as L{parse_strict_json} does, and what that refuses as JSON5, unless it is longer than L{MAX_JSON5}:
+    Read JSON as L{parse_strict_json} does, and what that refuses as JSON5, unless it is longer than L{MAX_UNUSUAL}:
     single quotes, names without quotes, comments, a comma at the end. C{NaN} and the infinities become text, since JSON
     has no such numbers.
 
@@ -149,7 +195,7 @@ def parse_json(body: bytes) -> Value:
     try:
         return parse_strict_json(body)
     except PayloadError as refusal:
-        if len(body) > MAX_JSON5 or has_too_many_values(body):
+        if len(body) > MAX_UNUSUAL:
             raise
         try:
             return _parse_json5(body)
@@ -192,8 +238,11 @@ def _rebuild(value: Any, leaf: Callable[[Any], Value]) -> Value:
     return members
 
 
-def _integer(digits: str) -> int | msgspec.Raw:
-    return int(digits) if len(digits) <= _SAFE_DIGITS else _exact(digits)
+def _integer(digits: str) -> Value:
+    """Return an integer that the decoder does not take: its exact text, which is a string of JSON if it is too long."""
+    if len(digits) <= MAX_DIGITS:
+        return int(digits)
+    return _exact(digits) if len(digits.lstrip("-")) <= MAX_READABLE_DIGITS else digits
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -209,8 +258,42 @@ def _without_surrogates(leaf: Any) -> Value:
     return _SURROGATE.sub("\ufffd", leaf) if isinstance(leaf, str) else leaf
 
 
+#: Either half of a pair without the other one.
+_LONE_SURROGATE: Final = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+
+
+def _without_lone_surrogates(body: bytes) -> bytes | None:
+    """Return JSON with U+FFFD in place of escapes that are half a character; None if there are none."""
+    if b"\\u" not in body or b"\0" in body or len(body) > MAX_REPAIRED:
+        return None
+    yield_point()
+    # Without escaped backslashes, every backslash begins an escape. NUL is not in JSON.
+    repaired, number = _LONE_SURROGATE.subn(rb"\\ufffd", body.replace(b"\\\\", b"\0"))
+    yield_point()
+    return repaired.replace(b"\0", b"\\\\") if number else None
+
+
+#: A byte count up to which integers, however long, cost little.
+_FEW_INTEGERS: Final = 4 * 1024
+#: What is an integer of more than L{MAX_DIGITS} digits if it is not within a string. RE2 looks at each byte once.
+_LONG_INTEGER: Final = re2.compile(rb"[\[,:\s]-?[0-9]{%d}" % (MAX_DIGITS + 1))
+
+
+def _has_long_integer(body: bytes) -> bool:
+    for start in range(0, len(body), PIECE):
+        if _LONG_INTEGER.search(body[start : start + PIECE + MAX_DIGITS + 3]):
+            return True
+        yield_point()
+    return False
+
+
 def _parse_unusual_json(body: bytes) -> Value:
-    """Read JSON with the standard library, which takes lone surrogates and can leave long integers alone."""
+    """Read JSON with the standard library, which can leave long integers alone."""
+    if len(body) > MAX_UNUSUAL:
+        raise PayloadError(f"The body holds an integer of more than {MAX_DIGITS} digits.")
     try:
         value = _unusual_decode(body.decode())
     except RecursionError:

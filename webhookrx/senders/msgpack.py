@@ -12,6 +12,7 @@ import msgspec
 
 from webhookrx.message.message import Value
 from webhookrx.request.payload import MAX_DEPTH
+from webhookrx.yield_point import yield_point
 
 MEDIA_TYPES: Final = ("application/msgpack", "application/x-msgpack", "application/vnd.msgpack")
 
@@ -55,6 +56,7 @@ class _Reader:
             raise _TooMuch
         kind = type(value)
         if kind is dict:
+            yield_point()
             return {self._name(name): self.value(member, levels - 1) for name, member in value.items()}
         if kind is list:
             return [self.value(each, levels - 1) for each in value]

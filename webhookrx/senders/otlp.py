@@ -19,6 +19,7 @@ import msgspec
 
 from webhookrx.errors import WebhookrxError
 from webhookrx.message.message import Value
+from webhookrx.yield_point import yield_point
 
 try:
     from google.protobuf.internal import api_implementation
@@ -177,6 +178,7 @@ class _Reader:
 
     def _record(self, message: Any) -> Value:
         self._counts(2)
+        yield_point()
         found: dict[str, Value] = {}
         if message.time_unix_nano:
             found["timeUnixNano"] = str(message.time_unix_nano)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from twisted.logger import Logger
 
-from webhookrx.message.escapes import TEXT_ESCAPES, escape
+from webhookrx.message.escapes import escape
 from webhookrx.quantities import format_duration
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class DrainLog:
 
 def shown(text: str) -> str:
     """Return a text of somebody else so that a line, or a terminal, can hold it: its beginning, with escapes."""
-    text = escape(text[:_LONGEST], TEXT_ESCAPES) + ("…" if len(text) > _LONGEST else "")
+    text = escape(text[:_LONGEST]) + ("…" if len(text) > _LONGEST else "")
     return text.encode("utf-8", "backslashreplace").decode()
 
 

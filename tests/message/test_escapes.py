@@ -1,0 +1,75 @@
+"""
+Tests for L{webhookrx.message.escapes}: what is escaped, however much of it there is.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.message import escapes
+from webhookrx.message.escapes import JSON_ESCAPES, MISLEADING, TEXT_ESCAPES, encode_json, escape
+from webhookrx.yield_point import PIECE
+
+#: All characters but halves of pairs.
+ALL = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+
+PIECES = st.lists(
+    st.tuples(st.sampled_from([*MISLEADING[::5], *"a\"\\'\n\x00\x1fé…😀\u2027"]), st.integers(1, 3)), max_size=30
+).map(lambda parts: "".join(char * times for char, times in parts))
+
+
+class JSONTests(SynchronousTestCase):
+    """JSON in one line, without what misleads people."""
+
+    def test_each_character(self) -> None:
+        """Each misleading character is an escape, and each other one is as the encoder leaves it."""
+        for start in range(0, len(ALL), 100):
+            chars = ALL[start : start + 100]
+            expected = [JSON_ESCAPES.get(char) or escapes.encode(char)[1:-1].decode() for char in chars]
+            self.assertEqual(f'"{"".join(expected)}"', encode_json("".join(chars)).decode())
+
+    @settings(deadline=None, max_examples=300)
+    @given(PIECES, st.integers(1, 3))
+    def test_many(self, text: str, few: int) -> None:
+        """Many of them in one piece make no difference to what the JSON says, or to what is not there."""
+        self.patch(escapes, "_FEW", few)
+        encoded = encode_json([text, {text: 1}]).decode()
+        self.assertEqual([text, {text: 1}], json.loads(encoded))
+        self.assertFalse(set(MISLEADING) & set(encoded))
+
+    def test_pieces(self) -> None:
+        """No character of a long text is cut in two."""
+        for before in range(4):
+            text = "x" * (PIECE - before) + "é…😀\u2028" * 30_000
+            self.assertEqual(text, json.loads(encode_json(text)))
+
+
+class TextTests(SynchronousTestCase):
+    """Plain text in one line."""
+
+    def test_each_character(self) -> None:
+        """What ends a line or moves a cursor is an escape; all else stays, backslashes and quotes too."""
+        for start in range(0, len(ALL), 100):
+            chars = ALL[start : start + 100]
+            self.assertEqual("".join(TEXT_ESCAPES.get(char, char) for char in chars), escape("".join(chars)))
+
+    @settings(deadline=None, max_examples=300)
+    @given(PIECES, st.integers(1, 3))
+    def test_many(self, text: str, few: int) -> None:
+        """In a piece with many of them, the same characters are the same escapes, and what can be seen stays."""
+        self.patch(escapes, "_FEW", few)
+        self.assertEqual("".join(TEXT_ESCAPES.get(char, char) for char in text), escape(text))
+
+    def test_other_invisible_characters(self) -> None:
+        """Where there are very many, other characters that nobody sees are escapes too; no visible one is."""
+        text = "\x01" * 300 + "".join(char for char in ALL[0x20:0x3000] if char.isprintable()) + "\u200b\xad"
+        escaped = escape(text)
+        self.assertTrue(escaped.isprintable())
+        self.assertTrue(escaped.endswith("\\u200b\\xad"))
+        for char in "\\'\"é ":
+            self.assertIn(char, escaped)

@@ -1,0 +1,70 @@
+"""
+Yield points: where long work on one request lets the others go first.
+
+Whatever takes time in proportion to the size of a body works on pieces of L{PIECE}, and calls L{yield_point} between
+them. In a thread whose work is done in time slices (see L{webhookrx.http.time_slices}) the call returns once the work
+has its next slice. In any other thread it returns at once.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable
+from typing import Final
+
+PIECE: Final = 64 * 1024
+"""Bytes or characters to work on between two yield points: well under a millisecond, even at 10 ns for each."""
+
+
+class _PauseOfThread(threading.local):
+    pause: Callable[[], None] | None = None
+
+
+_thread: Final = _PauseOfThread()
+
+
+def yield_point() -> None:
+    """Let others go first if this work has used up its time slice."""
+    pause = _thread.pause
+    if pause is not None:
+        pause()
+
+
+def pause_by(pause: Callable[[], None]) -> None:
+    """From now on, have L{yield_point} call C{pause} in this thread."""
+    _thread.pause = pause
+
+
+def map_pieces(function: Callable[[str], str], text: str) -> str:
+    """
+    Return C{function} of a text, applied to one piece after the other.
+
+    @param function: looks at single characters only, so that it does not matter where the text is cut.
+    """
+    if len(text) <= PIECE:
+        return function(text)
+    pieces = []
+    for start in range(0, len(text), PIECE):
+        pieces.append(function(text[start : start + PIECE]))
+        yield_point()
+    return "".join(pieces)
+
+
+def encode_utf_8(*texts: str) -> bytes:
+    """Return texts as one, in UTF-8 with escapes for lone surrogates, encoded one piece after the other."""
+    if sum(map(len, texts)) <= PIECE:
+        return "".join(texts).encode("utf-8", "backslashreplace")
+    # It grows in place, so that no copy of all of it is made at the end.
+    encoded = io.BytesIO()
+    for text in texts:
+        for start in range(0, len(text), PIECE):
+            encoded.write(text[start : start + PIECE].encode("utf-8", "backslashreplace"))
+            yield_point()
+    return encoded.getvalue()
+
+
+def count_byte(text: bytes, byte: bytes) -> int:
+    """Return how often one byte is there. Some calls in a row take longer than one piece may."""
+    yield_point()
+    return text.count(byte)
