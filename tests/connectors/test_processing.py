@@ -319,10 +319,12 @@ class LastResortTests(SynchronousTestCase):
         for steps, more in (
             ((), {"classify": True, "classify_fallback": False}),
             ((Step(classify=True, classify_fallback=False),), {}),
+            ((Step(classify=True),), {"classify_fallback": False}),
         ):
             outcome, record = self.run_steps(b'{"msg":"x"}', *steps, **more)
             self.assertEqual((outcome.marks, "classify" in record["meta"]), ((UNKNOWN_SENDER,), False))
-        outcome, _ = self.run_steps(b'{"msg":"x"}', Step(classify=True, classify_fallback=True))
+        on = Step(classify=True, classify_fallback=True)
+        outcome, _ = self.run_steps(b'{"msg":"x"}', on, classify_fallback=False)
         self.assertEqual(outcome.marks, ((CLASSIFIED, "generic-json"),))
 
     def test_alone(self) -> None:

@@ -77,7 +77,10 @@ class Processing:
             steps.append(CompiledStep("classify", "classify", UNKNOWN_SENDER, None, act))
         if preprocessing.parse:
             steps.append(CompiledStep("parse", "parse", None, None, parse))
-        steps += [compile_step(step, number, clock) for number, step in enumerate(preprocessing.steps, start=1)]
+        for number, step in enumerate(preprocessing.steps, start=1):
+            if step.classify and step.classify_fallback is None:
+                step = msgspec.structs.replace(step, classify_fallback=preprocessing.classify_fallback)
+            steps.append(compile_step(step, number, clock))
         self._steps = tuple((step.name, step.matches, step.act) for step in steps)
         self._classifier = classifier
         self._clock = clock
