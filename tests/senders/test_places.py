@@ -161,8 +161,8 @@ class PlaceTests(SynchronousTestCase):
             ([{"s": 1, "h": "a"}, {"s": 1, "h": ""}], None),
             ([{"s": 2, "h": "a"}], None),
             ([], None),
-            ([{"s": 1, "h": "a"}] * MAX_TRIES, None),
-            ([{"s": 1, "h": "a"}] * (MAX_TRIES - 1), "a"),
+            ([{"s": 1, "h": "a"}] * (MAX_TRIES + 1), None),
+            ([{"s": 1, "h": "a"}] * MAX_TRIES, "a"),
         ):
             self.assertEqual(scope_first("same:/e/[s=1]/h", {"e": members}), expected, members[:3])
 
@@ -175,7 +175,8 @@ class PlaceTests(SynchronousTestCase):
             ([{}], None),
             ([], None),
             ({}, None),
-            ([{"s": "firing"}] * MAX_TRIES, None),
+            ([{"s": "firing"}] * (MAX_TRIES + 1), None),
+            ([{"s": "firing"}] * MAX_TRIES, f"firing {MAX_TRIES}"),
         ):
             self.assertEqual(scope_first("tally:/e/*/s", {"e": members}), expected, members)
 

@@ -65,9 +65,7 @@ class Step(_Base, frozen=True):
     classify: Annotated[bool | None, Meta(description="Classify: `yes`.")] = None
     classify_fallback: Annotated[
         bool | None,
-        Meta(
-            description="Beside `classify`: JSON of unknown senders is `generic-json`; as in `preprocessing`."
-        ),
+        Meta(description="Beside `classify`: JSON of unknown senders is `generic-json`; as in `preprocessing`."),
     ] = None
     parse: Annotated[bool | None, Meta(description="Parse: `yes`; it needs a Classify before it.")] = None
     expression: Annotated[str | None, Meta(description="Statements of the expression language.")] = None
@@ -84,9 +82,7 @@ class Preprocessing(_Base, frozen=True):
     classify: Annotated[bool, Meta(description="Find out who sent the message.")] = False
     classify_fallback: Annotated[
         bool,
-        Meta(
-            description="JSON of unknown senders is `generic-json`; for `classify` steps, too."
-        ),
+        Meta(description="JSON of unknown senders is `generic-json`; for `classify` steps, too."),
     ] = True
     parse: Annotated[bool, Meta(description="Take time, message and severity from it; needs `classify`.")] = False
     steps: Annotated[tuple[Step, ...], Meta(description="Processing steps, in order.")] = ()

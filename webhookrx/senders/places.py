@@ -195,7 +195,7 @@ class Place:
         for root in (scope.event,) if scope.whole is scope.event else (scope.event, scope.whole):
             tries = _Tries()
             found = [None if value is None else accept(value) for value in _each(root, self._steps, tries)]
-            if tries.left and any(value is not None for value in found):
+            if tries.left >= 0 and any(value is not None for value in found):
                 return self._summary(found)  # type: ignore[no-any-return]
         return None
 
@@ -278,7 +278,7 @@ def _first(value: Any, steps: _Steps, accept: Callable[[Any], T | None]) -> T | 
 
 
 class _Tries:
-    """How many values are still looked at."""
+    """How many values are still looked at; negative once there were more."""
 
     __slots__ = ("left",)
 
@@ -297,6 +297,7 @@ def _each(value: Any, steps: _Steps, tries: _Tries) -> Iterator[Any]:
         elif step == "*" or type(step) is _Choice:
             for each in value:
                 if tries.left <= 0:
+                    tries.left = -1
                     return
                 tries.left -= 1
                 if type(step) is not _Choice or step.takes(each):
