@@ -117,7 +117,7 @@ class ReadTests(SynchronousTestCase):
             self.assertIn(code, [finding.code for finding in findings])
 
     def test_last_resort(self) -> None:
-        """An entry of last resort may do without conditions, and has no vendor and no product; others need all three."""
+        """An entry of last resort may do without conditions, and has no vendor and product; others need all three."""
         for text, codes in (
             ('vendor: ""\nproduct: ""\nwhen: []\nlast_resort: yes\n', []),
             ('vendor: ""\nproduct: ""\nwhen: {body_keys: [a]}\nlast_resort: yes\n', []),

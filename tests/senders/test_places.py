@@ -171,6 +171,7 @@ class PlaceTests(SynchronousTestCase):
         for members, expected in (
             ([{"s": "resolved"}, {"s": "firing"}, {"s": "resolved"}, {}], "firing 1, resolved 2"),
             ([{"s": "firing"}], "firing"),
+            ([{"s": n} for n in [*range(10, 22), 21]], f"{', '.join(f'{n} 1' for n in range(10, 20))}, 3 others"),
             ([{"s": "firing"}, {"s": "firing"}], "firing 2"),
             ([{}], None),
             ([], None),

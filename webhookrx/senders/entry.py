@@ -13,8 +13,8 @@ A I{place} is text that says where to look:
     latest
   - a step C{[key=host.name]}, in places only: like C{*}, but only for elements that have a member C{key} with that text
   - C{same:/a/*/b}: what all elements have there, if it is the same for all of them and none lacks it
-  - C{tally:/a/*/b}: each text there with how often it is there, such as C{firing 2, resolved 1}; for one element, its
-    text. This and the one before yield nothing when there are more elements than C{*} stands for
+  - C{tally:/a/*/b}: each text there with how often it is there, such as C{firing 2, resolved 1}, up to ten; for one
+    element, its text. This and the one before yield nothing when there are more elements than C{*} stands for
   - C{header:NAME}: the first value of a request header
   - C{query:NAME}: the first value of a query parameter
   - C{path}: the path of the request

@@ -19,6 +19,9 @@ T = TypeVar("T")
 MAX_TRIES: Final = 1_000
 """Values that C{*} in a place looks at, so that long arrays cost no more than that for each place of an entry."""
 
+_MAX_TALLIED: Final = 10
+"""Texts that C{tally:} names; a group may have hundreds."""
+
 _MANY_DIGITS: Final = 10**300
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _CHOICE: Final = re.compile(r"\[([^=\]]+)=(.*)\]")
@@ -251,11 +254,14 @@ def _same(values: list[Any]) -> Any:
 
 
 def _tally(values: list[Any]) -> str:
-    """Return each text with how often it is there, by text; a single one alone."""
+    """Return each text with how often it is there, by text, and how many others there are; a single one alone."""
     counts = Counter(str(value) for value in values if value is not None)
     if len(values) == 1:
         return next(iter(counts))
-    return ", ".join(f"{text} {count}" for text, count in sorted(counts.items()))
+    shown = sorted(counts.items())[:_MAX_TALLIED]
+    others = counts.total() - sum(count for _, count in shown)
+    parts = [f"{text} {count}" for text, count in shown] + ([f"{others} others"] if others else [])
+    return ", ".join(parts)
 
 
 _SUMMARIES: Final[dict[str, Callable[[list[Any]], Any]]] = {"same": _same, "tally": _tally}
