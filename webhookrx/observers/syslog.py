@@ -186,7 +186,7 @@ def build_syslog(spec: str, args: Sequence[str], given: Mapping[str, str], ack: 
         spec,
         str(destination),
         "queued" if destination.transport == "udp" else "written",
-        read_format(options, one_line=not octet_counting),
+        read_format(options, octet_counting=octet_counting),
         _connect_for(destination, options),
         timeout=read_timeout(options),
         max_size=read_max_size(options),
