@@ -40,7 +40,7 @@ class FakeConnection:
     def __init__(self, sent: list[bytes]) -> None:
         self.sent = sent
         self.check_error: OSError | None = None
-        self.send_errors: list[OSError] = []
+        self.send_errors: list[Exception] = []
         self.longest = 10_000
         self.is_closed = False
 
@@ -185,6 +185,17 @@ class ConnectionTests(SynchronousTestCase):
 
         self.assertEqual([True, True], [connection.is_closed for connection in self.server.connections])
         self.assertEqual(["one"], self.server.texts())
+
+    def test_unexpected(self) -> None:
+        """Whatever else goes wrong while a batch is sent, nothing follows on what may be half a frame."""
+        self.store("one")
+        self.server.connections[0].send_errors = [MemoryError()]
+
+        self.assertRaises(MemoryError, self.store, "two")
+        self.store("two")
+
+        self.assertEqual([True, False], [connection.is_closed for connection in self.server.connections])
+        self.assertEqual(["one", "two"], self.server.texts())
 
     def test_timeout(self) -> None:
         """After a timeout there is no time left for another connection, and none is made."""
