@@ -257,7 +257,7 @@ class ProgramTests(SynchronousTestCase):
             while body := read_request(connection):
                 with lock:
                     tries += 1
-                    is_cut = tries <= 6
+                    is_cut = tries <= 3
                 if is_cut:
                     connection.sendall((LENGTH + b"abc", CHUNKED + b"1\r\n", STORED[:20])[tries % 3])
                     return
@@ -271,7 +271,7 @@ class ProgramTests(SynchronousTestCase):
         url = f"http://127.0.0.1:{server.port}/in"
         receiver = Receiver(
             "--observer",
-            f"spool:{directory}/spool:observer=http:{url}:retry_for=100ms:format=lines:template=${{MESSAGE}}",
+            f"spool:{directory}/spool:observer=http:{url}:retry_for=0s:format=lines:template=${{MESSAGE}}",
         )
         self.addCleanup(receiver.clean_up)
         receiver.start()
@@ -281,5 +281,5 @@ class ProgramTests(SynchronousTestCase):
             self.assertEqual(200, send(receiver, text))
         wait_until(lambda: stored == sent, "all of them at the other end")
 
-        self.assertGreater(tries, 6)
+        self.assertGreater(tries, 3)
         wait_until(lambda: "the answer is cut off" in receiver.log(), "the reason in the log")
