@@ -252,6 +252,37 @@ class TCPTests(Case):
 
         self.assertRaises(Unavailable, store, observer, "one")
 
+    def test_closes_after_a_part(self) -> None:
+        """One that reads a part and closes has not got the batch, though its kernel had acknowledged all of it."""
+        self.patch(syslog_connection, "SHORTEST_PROBATION", 1.0)
+        server = self.server(take=1)
+        server.linger = 0.1
+        observer = self.opened(f"syslog:tcp:127.0.0.1:{server.port}")
+
+        self.assertRaises(Unavailable, store, observer, "x" * 10_000)
+
+    def test_closes_after_a_later_part(self) -> None:
+        """So it is with a later batch on a connection."""
+        self.patch(syslog_connection, "SHORTEST_PROBATION", 0.01)
+        self.patch(syslog_connection, "WATCH", 10.0)
+        server = self.server(take=1000)
+        server.linger = 0.1
+        observer = self.opened(f"syslog:tcp:127.0.0.1:{server.port}:timeout=30s")
+        self.assertIsNone(store(observer, "one"))
+
+        connection = observer._connection
+        assert connection is not None
+        self.assertRaises(OSError, connection.send, [b"x" * 10_000])
+
+    def test_no_time_to_watch(self) -> None:
+        """A batch that was acknowledged when the time is nearly over is not sent again for want of a longer look."""
+        server = self.server()
+        observer = self.opened(f"syslog:tcp:127.0.0.1:{server.port}:timeout=5s")
+        self.patch(syslog_connection, "WATCH", 10.0)
+        self.assertIsNone(store(observer, "one"))
+
+        self.assertIsNone(store(observer, "two"))
+
     def test_does_not_read(self) -> None:
         """A server that does not read is given up after the timeout."""
         server = self.server()

@@ -23,7 +23,9 @@ Frame: TypeAlias = Callable[[bytes], bytes]
 MakeContext: TypeAlias = Callable[[], ssl.SSLContext]
 
 SHORTEST_PROBATION: Final = 0.25
-"""Seconds that a new stream must live before anything goes out on it."""
+"""Seconds that a new stream must live before anything goes out on it, and after its first batch."""
+WATCH: Final = 0.01
+"""Seconds that it must live after each further one."""
 
 # Between two looks at what is not acknowledged yet, seconds.
 _SHORTEST_LOOK: Final = 0.001
@@ -77,6 +79,7 @@ class StreamConnection:
         self._socket = stream
         self._patience = patience
         self._frame = frame
+        self._is_proven = False
 
     def check(self) -> None:
         """
@@ -108,7 +111,10 @@ class StreamConnection:
                 self.check()
 
     def send(self, messages: Sequence[bytes]) -> dict[int, Rejected]:
-        """Send all, and wait until nothing is left in our kernel that the other end has not acknowledged."""
+        """
+        Send all, and wait until nothing is left in our kernel that the other end has not acknowledged; then for a
+        moment more, see L{_outlive}.
+        """
         unsent = memoryview(b"".join(map(self._frame, messages)))
         while unsent:
             try:
@@ -118,6 +124,8 @@ class StreamConnection:
             except ssl.SSLWantReadError:
                 self._patience.wait(self._socket, select.POLLIN)
         self._wait_until_acknowledged()
+        if self._socket.family != socket.AF_UNIX:
+            self._outlive()
         return {}
 
     def _wait_until_acknowledged(self) -> None:
@@ -129,6 +137,19 @@ class StreamConnection:
             look = min(2 * look, _LONGEST_LOOK)
         # A reset empties the buffer too.
         self.check()
+
+    def _outlive(self) -> None:
+        """
+        Wait whether the other end closes now. Over TCP its kernel acknowledges what nobody has read, and throws it away
+        if it is closed then. No time is long enough for all cases; this is for those who close because of what they
+        got. It travels as fast as the acknowledgement, so a long way needs no more.
+
+        @raise OSError: it does.
+        """
+        seconds = WATCH if self._is_proven else SHORTEST_PROBATION
+        if self._patience.left() > seconds:
+            self.probation(seconds)
+        self._is_proven = True
 
     def close(self) -> None:
         """Say that this is the end (over TLS, RFC 5425 section 4.4), and close."""
