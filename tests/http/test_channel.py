@@ -444,7 +444,17 @@ class EarlyRefusalTests(SynchronousTestCase):
     def test_no_continue_when_the_body_is_there(self) -> None:
         """A sender that did not wait is not told to go on."""
         wire = Wire()
-        self.assertEqual(200, wire.ask(post(b"x", headers=b"Expect: 100-continue\r\n")).status)
+        expects = b"Expect: 100-continue\r\n"
+        self.assertEqual(200, wire.ask(post(b"x", headers=expects)).status)
+        chunked = b"POST /in HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n%b\r\n" % expects
+        for begun, rest in ((post(b"xy", headers=expects)[:-1], b"y"), (chunked + b"2\r\nx", b"y\r\n0\r\n\r\n")):
+            sender = wire.connect()
+            sender.send(begun)
+            self.assertEqual(b"", sender.transport.written)
+            sender.send(rest)
+            wire.settle()
+            self.assertEqual([200], sender.statuses())
+        self.assertEqual(["x", "xy", "xy"], [values["MESSAGE"] for values in wire.messages])
 
     def test_small_refused_body(self) -> None:
         """A small body is read to its end and thrown away; the next request is served on the same connection."""
@@ -571,6 +581,18 @@ class DeadlineTests(SynchronousTestCase):
         (response,) = sender.responses()
         self.assertEqual((408, "close"), (response.status, response.headers["connection"]))
         self.assertEqual(["timeout"], wire.traffic.reasons)
+
+    def test_late_head(self) -> None:
+        """The time of the first head is that of the connection: silence before its first byte is part of it."""
+        for first in (b"P", b"\r\nP"):
+            wire = Wire()
+            sender = wire.connect()
+            wire.advance(6)
+            sender.send(first)
+            wire.advance(3.5)
+            self.assertEqual([], sender.statuses())
+            wire.advance(0.5)
+            self.assertEqual([408], sender.statuses())
 
     def test_silent_connection(self) -> None:
         """A connection on which nothing was ever said is closed without a word."""
