@@ -407,6 +407,17 @@ class GateTests(RouterCase):
         self.assertIn('connector "lab-hooks-hooks" has port 8181', str(error))
         self.assertEqual(2, len(self.settings(before, rules=rules, port="8443").sources))
 
+    def test_slow_paths(self) -> None:
+        """A path that RE2 can't run is an error, unless the operator takes the risk; that alone makes no source."""
+        rules = self.rules("{name: a, protocol: HTTP, port: 8181, paths: ['/(?=a).*']}")
+        (error,) = self.errors(rules=rules)
+        self.assertRegex(error, r"^rules\.yaml:2:\d+: connector_rules\[0\]\.paths\[0\]: .* \[path-not-linear\]$")
+        settings = self.settings(rules=rules, allow_slow_patterns="yes")
+        self.assertEqual(["lab-a-a"], [source.name for source in settings.sources])
+        (warning,) = settings.warnings
+        self.assertTrue(warning.endswith("[path-slow]"), warning)
+        self.assertEqual(1, len(self.errors(rules=rules, allow_slow_patterns="no")))
+
     def test_files_of_others(self) -> None:
         """Files of rules that are not for this router are no business of it."""
         elsewhere = self.tls_rule(missing="key").replace("{", "{selector: name = other, ")

@@ -26,7 +26,7 @@ def run(asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
     if asked.router_label and asked.router is None:
         asked.parser.error("argument --router-label: there is no --router that it is of")
     try:
-        reading = read_rules_file(asked.file)
+        reading = read_rules_file(asked.file, allow_slow_patterns=asked.allow_slow_patterns)
     except ConfigError as error:
         findings = [Finding(UNREADABLE, ERROR, shown_name(asked.file), 0, 0, "", error.problem)]
         return _report(findings, 0, 0, asked, out)

@@ -50,7 +50,8 @@ def resolve_sources(
         check_tokens(draft.values, draft.source, draft.listeners, allowed=plaintext_token)
     listeners = share_endpoints([each for draft in drafts for each in draft.listeners], problems)
     patterns = {draft.source.name: draft.patterns for draft in drafts}
-    check_shared_patterns(patterns, listeners, problems)
+    slow = {draft.source.name for draft in drafts if draft.values.flag("allow-slow-patterns", False)}
+    check_shared_patterns(patterns, slow, listeners, problems)
     _check_files(listeners, problems, now)
     sources = tuple(
         replace(

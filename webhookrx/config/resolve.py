@@ -109,8 +109,8 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
 
 
 def _has_sources(command_line: Layer, file: ConfigFile) -> bool:
-    """Tell whether anybody has written of sources: a router needs none."""
-    options = (*command_line, *file.values)
+    """Tell whether anybody has written of sources: a router needs none, and what allows slow patterns is for both."""
+    options = {*command_line, *file.values} - {"allow-slow-patterns"}
     return file.entries is not None or any(BY_NAME[name].scope is Scope.SOURCE for name in options)
 
 

@@ -153,7 +153,8 @@ def _rules(values: Values, path: str) -> RulesReading | None:
         return None
     from webhookrx.connectors.rules_file import read_rules
 
-    reading = read_rules(data[0], values.texts("rules")[0].text)
+    slow = values.flag("allow-slow-patterns", False)
+    reading = read_rules(data[0], values.texts("rules")[0].text, allow_slow_patterns=slow)
     _note(reading.findings, values.problems)
     return reading if reading.valid else None
 
