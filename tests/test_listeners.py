@@ -347,9 +347,12 @@ class ListenersTests(SynchronousTestCase):
         """The limits that count over all endpoints change too; connections that are too many now stay."""
         self.change(Source(listeners=(tcp(1),)))
         sender = self.connect(1)
+        sender.send(post(b"hello")[:-1])
         self.change(Source(listeners=(tcp(1),)), limits=Limits(connections=1))
         self.assertEqual([503], self.connect(1).statuses())
-        self.assertEqual(200, self.ask(sender)[0])
+        sender.send(b"o")
+        self.reactor.advance(0)
+        self.assertEqual([200], sender.statuses())
 
     def test_producer(self) -> None:
         """All are paused and resumed as one, those that come or go meanwhile as well."""

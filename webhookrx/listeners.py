@@ -18,7 +18,8 @@ from zope.interface import implementer
 
 from webhookrx.config.settings import TLS, Limits, Listener
 from webhookrx.errors import BAD_REQUEST, ConfigError, WebhookrxError
-from webhookrx.http.site import Connections, Site
+from webhookrx.http.connections import Connections
+from webhookrx.http.site import Site
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.listening.door import Door
 from webhookrx.listening.endpoints import build_endpoint, socket_endpoint

@@ -17,8 +17,9 @@ from zope.interface import alsoProvides, implementer
 from webhookrx.config.settings import Limits
 from webhookrx.errors import Reason
 from webhookrx.http.channel import HTTPChannel
+from webhookrx.http.connections import Connections
 from webhookrx.http.root_resource import RootResource
-from webhookrx.http.site import Connections, Site
+from webhookrx.http.site import Site
 from webhookrx.http.webhook_resource import WebhookResource
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import ITraffic

@@ -53,7 +53,7 @@ class Limits:
     connections: int = 10_000
     """Open connections on all endpoints together."""
     connections_per_peer: int = 1_000
-    """Open connections from one address; a UNIX socket's peers have none."""
+    """Open connections from one IPv4 address or IPv6 network of 64 bits; a UNIX socket's peers have none."""
     queue: int = 64 * MiB
     """Bytes from the first of a body to the last acknowledgement."""
     queue_messages: int = 100_000

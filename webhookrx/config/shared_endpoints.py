@@ -14,7 +14,6 @@ from webhookrx.config.source_endpoints import PlacedListener
 from webhookrx.config.source_settings import PlacedPattern
 from webhookrx.request.pattern_checks import NOT_LINEAR, check_patterns
 
-
 _HOW_TO_ALLOW = (
     "Write it without look-around, references to groups, atomic groups and very large repetitions, or say "
     "allow_slow_patterns: yes (--allow-slow-patterns)."
