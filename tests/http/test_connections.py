@@ -103,9 +103,10 @@ class PlaceTests(SynchronousTestCase):
         b = self.come()
         self.connections.remove(b)
         self.assertEqual(0, self.connections.total)
-        for _ in range(4):
-            self.come()
+        c, *_ = [self.come() for _ in range(4)]
         self.assertEqual([], self.gone)
+        self.come()
+        self.assertEqual([c], self.gone)
 
     def test_cost(self) -> None:
         """For each that comes so few are looked at as if there were no others, whatever they do."""
@@ -202,6 +203,17 @@ class EvictionTests(SynchronousTestCase):
             newcomer = wire.connect(peer=f"192.0.2.{number}")
             self.assertEqual([503], newcomer.statuses())
             self.assertIn("There are too many open connections.", wire.traffic.details[-1])
+
+    def test_counted_at_once(self) -> None:
+        """One that had to go is counted no more from that moment on, though its socket is closed a moment later."""
+        wire, (silent,) = self.full("silent")
+        closes = silent.transport.abortConnection
+        silent.transport.abortConnection = lambda: None  # type: ignore[method-assign]
+        wire.connect(peer="192.0.2.99").send(post(b"hello")[:-1])
+        self.assertEqual(1, wire.connections.total)
+        closes()
+        self.assertEqual(1, wire.connections.total)
+        self.assertEqual([503], wire.connect(peer="192.0.2.98").statuses())
 
     def test_tls(self) -> None:
         """One that has not completed its handshake is in its first head, too; that it had to go is no failure of it."""
