@@ -17,10 +17,11 @@ from twisted.web.resource import IResource, Resource
 from zope.interface import implementer
 
 from webhookrx.config.settings import TLS, Limits, Listener
-from webhookrx.errors import BAD_REQUEST, ConfigError, WebhookrxError
+from webhookrx.errors import BAD_REQUEST, TOO_MANY_CONNECTIONS, ConfigError, WebhookrxError
 from webhookrx.http.connections import Connections
 from webhookrx.http.site import Site
 from webhookrx.interfaces import IMessageConsumer, ITraffic
+from webhookrx.listening.accept_failures import AcceptFailures
 from webhookrx.listening.door import Door
 from webhookrx.listening.endpoints import build_endpoint, socket_endpoint
 from webhookrx.listening.inner_poll import InnerPoll
@@ -121,6 +122,7 @@ class Listeners:
         self._later = reactor.callFromThread if IReactorFromThreads.providedBy(reactor) else None
         self._consumer = consumer
         self._traffic = traffic
+        self._accept_failures = AcceptFailures(self._no_file_for, traffic.accept_failed)
         self._open_socket = open_socket or partial(socket_endpoint, reactor)
         self._open: dict[str, OpenListener] = {}
         self._leaving: list[Site] = []
@@ -170,7 +172,7 @@ class Listeners:
         change = Change([], [], removed, roots, limits, certificates)
         for inner, listener in wanted.items():
             known = self._open.get(inner)
-            door = Door(self._open_socket(listener), self._poll) if known is None else known.door
+            door = Door(self._open_socket(listener), self._poll, self._accept_failures) if known is None else known.door
             creator = creators.get(inner)
             if listener.tls is not None and creator is not None:
                 cert_file = listener.tls.cert_file
@@ -256,6 +258,10 @@ class Listeners:
         detail = "The connection began without a good PROXY header."
         self._traffic.refused(BAD_REQUEST, detail, peer, b"", b"")
 
+    def _no_file_for(self, peer: str) -> None:
+        detail = "The process may open no more files."
+        self._traffic.refused(TOO_MANY_CONNECTIONS, detail, peer, b"", b"")
+
     # -- their life ----------------------------------------------------------------------------------------------
 
     def sweep(self) -> None:
@@ -265,6 +271,7 @@ class Listeners:
         An endpoint that was removed goes on for a sweep or two: what its senders have sent by then is answered, as the
         last on their connections.
         """
+        self._accept_failures.try_again()
         for site in self.sites:
             site.sweep()
         finished, self._finished, self._finishing = self._finished, self._finishing, []

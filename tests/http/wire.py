@@ -159,6 +159,7 @@ class Traffic:
         self.processings: list[tuple[str, tuple[tuple[str, str], ...], str]] = []
         self.handshakes: list[str] = []
         self.failures: list[str] = []
+        self.accept_errors: list[str] = []
 
     @property
     def reasons(self) -> list[str]:
@@ -182,6 +183,9 @@ class Traffic:
 
     def processed(self, source: str, marks: Any, problem: str) -> None:
         self.processings.append((source, tuple(marks), problem))
+
+    def accept_failed(self, error: str) -> None:
+        self.accept_errors.append(error)
 
     def handshake_failed(self, peer: str, failure: Failure) -> None:
         self.handshakes.append(peer)

@@ -8,7 +8,9 @@ against the limits as they come: some two minutes.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import resource
 import select
 import shutil
 import socket
@@ -22,7 +24,7 @@ from tests.system.bombs import BOMBS, MiB
 from tests.system.certificates import Authority, server_settings, write_ca_file
 from tests.system.load import Load, percentile
 from tests.system.receiver import ANY_PORT, LONG, PATIENCE, Connection, Receiver, ReceiverCase, post, wait_until
-from tests.system.workers import metrics
+from tests.system.workers import children, metrics
 
 SLOWHTTPTEST = shutil.which("slowhttptest")
 
@@ -294,6 +296,74 @@ class RoomTests(ReceiverCase):
             self.assertEqual(200, done and done.status)
         self.assertEqual([len(body)] * 2, [message["RAWMSG_SIZE"] for message in receiver.messages()])
         self.assertEqual(200, self.ask(receiver.port, post(body)).status)
+
+
+class OpenFilesTests(ReceiverCase):
+    """
+    Fewer files than connections.
+    """
+
+    def start_with(self, files: str, *options: str) -> Receiver:
+        """Start a receiver with a limit on open files, as an option of C{ulimit}."""
+        receiver = self.prepare(*options, "--admin", "unix:admin")
+        receiver._arguments = ("sh", "-c", f'ulimit {files} && exec "$@"', "sh", *receiver._arguments)
+        return receiver.start()
+
+    def test_raised(self) -> None:
+        """The soft limit is raised to the hard one, in workers too, and nothing is said."""
+        for workers in (1, 2):
+            receiver = self.start_with("-S -n 100", "--workers", str(workers), "--limit", "connections=1000")
+            hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            for pid in (receiver.pid, *children(receiver.pid)):
+                self.assertEqual((hard, hard), resource.prlimit(pid, resource.RLIMIT_NOFILE))
+            self.assertNotIn("The process may open", receiver.log())
+            self.assertEqual(0, receiver.stop())
+
+    def test_lowered(self) -> None:
+        """
+        Where that is not enough there are as many connections as there is room for, it is said in one line, and
+        hundreds that do nothing keep nobody out.
+        """
+        for workers in (1, 2):
+            receiver = self.start_with("-n 160", "--workers", str(workers))
+            self.assertEqual(1, receiver.log().count("The process may open 160 files"))
+            most = metrics(receiver)["webhookrx_max_connections"]
+            self.assertTrue(40 * workers < most < 160 * workers, most)
+            before = len(receiver.log())
+            for _ in range(6):
+                for _ in range(100):
+                    self.connect(receiver.port)
+                self.assertEqual(200, self.ask(receiver.port, post(b"good")).status)
+            log = receiver.log()[before:]
+            self.assertLess(len(log), 20_000)
+            for word in ("EMFILE", "Too many open files", "Traceback"):
+                self.assertNotIn(word, log)
+            self.assertEqual(0, receiver.stop())
+
+    def test_none_left(self) -> None:
+        """
+        When the system gives no more files all the same, the log has a few lines of it, and the processor is idle;
+        once there are files again all are served.
+        """
+        receiver = self.start("--admin", "unix:admin")
+        before = len(receiver.log())
+        limits = resource.prlimit(receiver.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(receiver.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+        waiting = [self.connect(receiver.port).send(post(b"hello")) for _ in range(50)]
+        used = self._processor_time(receiver)
+        time.sleep(2)
+        self.assertLess(self._processor_time(receiver) - used, 0.5)
+        self.assertLess(len(receiver.log()) - before, 20_000)
+        self.assertIn("No connection can be accepted for a moment: EMFILE", receiver.log())
+        resource.prlimit(receiver.pid, resource.RLIMIT_NOFILE, limits)
+        answers = [answer.status for each in waiting[5:] if (answer := each.answer()) is not None]
+        self.assertEqual([200] * 45, answers)
+        self.assertGreater(metrics(receiver)["webhookrx_accepts_failed_total"], 1)
+
+    def _processor_time(self, receiver: Receiver) -> float:
+        with open(f"/proc/{receiver.pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class BombTests(ReceiverCase):

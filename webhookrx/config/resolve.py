@@ -8,7 +8,7 @@ default. A list replaces the one below it; limits are joined name by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from webhookrx.config.all_sources import resolve_sources
 from webhookrx.config.files import read_file
 from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
 from webhookrx.config.observer_strings import default_observer, parse_observer, secret_files
+from webhookrx.config.open_files import fit_connections
 from webhookrx.config.options import BY_NAME, Scope
 from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, quoted_spec, suggestion
 from webhookrx.config.settings import Limits, Observer, Router, Settings, Source, largest_body
@@ -39,6 +40,7 @@ class Surroundings:
     @ivar check_observer: makes an observer for an acknowledgement level and opens nothing; raises C{ConfigError}.
     @ivar cpus: how many CPUs this process may use.
     @ivar host: gives the facts of this machine.
+    @ivar open_files: how many files this process may have open; None: any number, or nobody knows.
     """
 
     environ: Mapping[str, str]
@@ -47,6 +49,7 @@ class Surroundings:
     check_observer: Callable[[Observer, str], object]
     cpus: int = 1
     host: Callable[[], HostFacts] = this_host
+    open_files: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +106,22 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
     admin = admin_listener(service, [each for source in sources for each in source.listeners])
     workers = worker_count(service, surroundings.cpus)
     problems.raise_errors()
-    warnings = tuple(problems.warnings)
-    settings = Settings(sources, observers, ack, limits, drain_timeout, admin, workers, router, warnings)
+    settings = Settings(sources, observers, ack, limits, drain_timeout, admin, workers, router)
+    settings = _fitted(settings, surroundings.open_files, service)
+    problems.raise_errors()
+    settings = replace(settings, warnings=tuple(problems.warnings))
     return Resolved(settings, (*service.effective, *effective), path)
+
+
+def _fitted(settings: Settings, open_files: int | None, service: Values) -> Settings:
+    """Return the settings with no more connections than there can be files; what was lowered is noted."""
+    place = Place("", "")
+    fitted, lowered = service.problems.attempt(place, fit_connections, settings, open_files) or (settings, "")
+    if lowered:
+        service.problems.warn(lowered, place)
+        shown = Effective("", "limit connections", str(fitted.limits.connections), "the limit on open files")
+        service.effective[:] = [shown if each.name == shown.name else each for each in service.effective]
+    return fitted
 
 
 def _has_sources(command_line: Layer, file: ConfigFile) -> bool:

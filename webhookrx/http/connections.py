@@ -27,7 +27,7 @@ class Connections:
     Who is next is known without a look at all of them: both queues are in order, and a connection that is found busy
     at the front leaves its queue, to come back at the end of the other when it is idle.
 
-    A place is taken in a time that does not depend on how many there are, but for the first look at those that are busy.
+    A place is found in a time that does not depend on how many there are, but for the first look at who is busy.
 
     @param limits: C{connections} and C{connections_per_peer} of it.
     """
