@@ -207,6 +207,19 @@ class EndTests(WorkersCase):
         self.assertNotIn("Listening on 1", receiver.log())
         self.assertNotIn("Traceback", receiver.log())
 
+    def test_killed_at_start(self) -> None:
+        """A worker that is killed before it receives is followed by another, and the start goes on."""
+        receiver = self.prepare("--workers", "2", "--admin", "unix:admin")
+        receiver.spawn()
+        wait_until(lambda: len(children(receiver.pid)) == 2, "workers live")
+        for pid in children(receiver.pid):
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: "Listening on" in receiver.log(), f"it is up; its log: {receiver.log()}")
+        self.assertEqual(2, receiver.log().count("was killed by SIGKILL; another one follows in"))
+        self.assertEqual(2.0, metrics(receiver)["webhookrx_worker_restarts_total"])
+        self.assertEqual(200, ask_admin(receiver, "/readyz").status)
+        self.assertEqual(0, receiver.stop())
+
     def test_drained(self) -> None:
         """SIGTERM has all finish what is under way; the status is 0, and every answer is given."""
         receiver = self.start("--workers", "2")
