@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.config.starting import LOOPBACK, NOW, errors_of, start, write_text
 from tests.system.certificates import Authority, self_signed, write_ca_file
+from webhookrx.config.files import read_file
 from webhookrx.config.settings import TLS, Limits, Listener, Observer, Settings, Source
 
 AUTHORITY = Authority("root")
@@ -308,6 +309,18 @@ class TLSTests(SynchronousTestCase):
     def listeners(self, **options: str | list[str]) -> tuple[Listener, ...]:
         """Return the listeners of the one source."""
         return start(**options).settings.sources[0].listeners
+
+    def test_files(self) -> None:
+        """The settings have what was in the files, by their paths; it is not shown, and makes no other settings."""
+        ca = {"tls_peer_verify": "yes", "tls_ca_file": self.ca}
+        settings = start(tls_key_file=self.key, tls_cert_file=self.cert, **ca).settings
+        self.assertEqual({path: read_file(path) for path in (self.key, self.cert, self.ca)}, settings.tls_files)
+        self.assertNotIn("BEGIN", repr(settings))
+        os.chmod(self.cert, 0o640)
+        again = start(tls_key_file=self.key, tls_cert_file=self.cert, **ca).settings
+        self.assertNotEqual(settings.tls_files, again.tls_files)
+        self.assertEqual(settings, again)
+        self.assertEqual({}, start(port=LOOPBACK).settings.tls_files)
 
     def test_default_port(self) -> None:
         """A key changes the default port from 80 to 443."""

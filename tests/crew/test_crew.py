@@ -185,7 +185,7 @@ class LifeTests(CrewCase):
         self.assertEqual((1, [], 4), (self.ups, self.failures, self.crew.restarts))
 
     def test_says_why_later(self) -> None:
-        """One that follows another at the start, and says why it can't begin, is the end of it as the first would be."""
+        """One that follows another at the start, and says why it can't begin, is the end of it, too."""
         self.crew.start()
         self.launched[0].end()
         self.pass_time(0.1)

@@ -14,7 +14,7 @@ from typing import Any
 
 from webhookrx.config.admin_endpoint import admin_listener
 from webhookrx.config.all_sources import resolve_sources
-from webhookrx.config.files import read_file
+from webhookrx.config.files import Snapshot, read_file
 from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
 from webhookrx.config.observer_strings import default_observer, parse_observer, secret_files
 from webhookrx.config.open_files import fit_connections
@@ -22,7 +22,7 @@ from webhookrx.config.options import BY_NAME, Scope
 from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, quoted_spec, suggestion
 from webhookrx.config.settings import Limits, Observer, Router, Settings, Source, largest_body
 from webhookrx.config.this_host import HostFacts, this_host
-from webhookrx.config.tls_files import OTHERS
+from webhookrx.config.tls_files import OTHERS, contents_of
 from webhookrx.config.values import DEFAULT, Effective, Values, origin
 from webhookrx.config.worker_count import worker_count
 from webhookrx.config.written import ConfigFile, Layer
@@ -85,11 +85,12 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
     limits = _limits(service)
     allowed = service.flag("allow-plaintext-token", False)
     sources: tuple[Source, ...] = ()
+    tls_files = Snapshot()
     effective: list[Effective] = []
     is_router = service.written("rules") is not None
     if not is_router or _has_sources(command_line, file):
         sources, effective = resolve_sources(
-            command_line, file, problems, now=surroundings.now, plaintext_token=allowed
+            command_line, file, problems, now=surroundings.now, plaintext_token=allowed, tls_files=tls_files
         )
     router: Router | None = None
     if not is_router:
@@ -98,7 +99,7 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
         # A megabyte of memory that nobody needs who has no rules.
         from webhookrx.config.router_form import join_sources, resolve_router
 
-        form = resolve_router(service, surroundings.host, surroundings.now, running)
+        form = resolve_router(service, surroundings.host, surroundings.now, running, tls_files)
         if form is not None:
             router, sources = form.router, join_sources(sources, form, problems)
             effective += form.effective
@@ -109,7 +110,9 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
     settings = Settings(sources, observers, ack, limits, drain_timeout, admin, workers, router)
     settings = _fitted(settings, surroundings.open_files, service)
     problems.raise_errors()
-    settings = replace(settings, warnings=tuple(problems.warnings))
+    # What connectors have the router has: while it is blocked that is not what is in their files now.
+    files = contents_of((source for source in sources if source.connector is None), tls_files)
+    settings = replace(settings, warnings=tuple(problems.warnings), tls_files=files)
     return Resolved(settings, (*service.effective, *effective), path)
 
 
