@@ -326,6 +326,18 @@ class ListenersTests(SynchronousTestCase):
         self.reactor.advance(0)
         self.assertEqual([200], sender.statuses())
 
+    def test_accept_failures(self) -> None:
+        """Connections that can't be accepted are told; at each sweep ports that rest go on."""
+        failures = self.listeners._accept_failures
+        tried: list[str] = []
+        self.patch(failures, "try_again", lambda: tried.append("again"))
+        self.listeners.sweep()
+        self.assertEqual(["again"], tried)
+        failures._failed("ENFILE")
+        failures._refused("192.0.2.1")
+        self.assertEqual(["ENFILE"], self.traffic.accept_errors)
+        self.assertEqual([("too_many_connections", "192.0.2.1", b"", b"")], self.traffic.refusals)
+
     def test_producer(self) -> None:
         """All are paused and resumed as one, those that come or go meanwhile as well."""
         self.change(Source(listeners=(tcp(1), tcp(2))))

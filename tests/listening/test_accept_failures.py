@@ -5,13 +5,16 @@ Tests for L{webhookrx.listening.accept_failures}, with real ports of Twisted's a
 from __future__ import annotations
 
 import errno
+import socket
 from typing import Any
 
 from twisted.internet import tcp, unix
+from twisted.internet.defer import succeed
 from twisted.internet.protocol import Factory, Protocol
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.listening.accept_failures import MOST_ACCEPTED, AcceptFailures
+from webhookrx.listening.door import Door
 
 
 class _Client:
@@ -117,6 +120,35 @@ class AcceptFailuresTests(SynchronousTestCase):
             self.assertIn(port, self.reactor.watched)
         self.assertEqual(["192.0.2.1", "192.0.2.1", "unix", "unix"], self.refused)
         self.assertEqual(([], []), (self.made, self.failed))
+
+    def test_behind_a_door(self) -> None:
+        """A door has it hear of its port, and of what that accepts."""
+        opened: list[Any] = []
+
+        class Inner:
+            """Opens the port."""
+
+            def listen(inner, factory: Any) -> Any:
+                port: Any = tcp.Port(0, factory, reactor=self.reactor)
+                port.socket, port.connected, port.fileno = _Listening(), True, lambda: 99
+                port.numberAccepts = 100
+                opened.append(port)
+                return succeed(port)
+
+        door = Door(Inner(), failures=self.failures)  # type: ignore[arg-type]
+        self.successResultOf(door.listen(Factory.forProtocol(Protocol)))
+        (port,) = opened
+        self.patch(tcp, "_reservedFD", tcp._NullFileDescriptorReservation())
+        port.socket.plan = [errno.ENFILE]
+        port.doRead()
+        self.assertEqual(["ENFILE"], self.failed)
+        port.numberAccepts = 1000
+        ours, theirs = socket.socketpair()
+        self.addCleanup(ours.close)
+        self.addCleanup(theirs.close)
+        protocol = port.factory.buildProtocol(None)
+        port.transport(ours, protocol, ("192.0.2.1", 4000), port, 1, self.reactor)
+        self.assertEqual(MOST_ACCEPTED, port.numberAccepts)
 
     def test_closed_port(self) -> None:
         """A port that was closed while it rested is not opened again."""
