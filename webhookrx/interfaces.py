@@ -256,6 +256,13 @@ class ITraffic(Interface):
         @param problem: how a step failed, in one sentence; empty when none has.
         """
 
+    def accept_failed(error: str) -> None:
+        """
+        The system has not let us accept a connection; it waits.
+
+        @param error: the name of the error, such as C{EMFILE}.
+        """
+
     def handshake_failed(peer: str, failure: Failure) -> None:
         """A connection ended before its TLS handshake did."""
 

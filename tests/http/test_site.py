@@ -68,13 +68,15 @@ class UseTests(SynchronousTestCase):
         self.assertEqual([413], sender.statuses())
 
     def test_connections(self) -> None:
-        """With a lower limit those that are open stay, and no other comes in until enough have gone."""
+        """With a lower limit those with requests under way stay, and no other comes in until enough have gone."""
         connections = self.wire.connections
         first, second = (self.wire.connect(peer=f"192.0.2.{number}") for number in range(2))
+        for sender in (first, second):
+            sender.send(post(b"hello", b"/old")[:-1])
         connections.use(Limits(connections=1))
         self.assertEqual((2, 1), (connections.total, connections.most))
         self.assertEqual([503], self.wire.connect(peer="192.0.2.3").statuses())
-        first.send(post(target=b"/old"))
+        first.send(b"o")
         self.wire.settle()
         self.assertEqual([200], first.statuses())
         first.leave()

@@ -17,8 +17,9 @@ from zope.interface import alsoProvides, implementer
 from webhookrx.config.settings import Limits
 from webhookrx.errors import Reason
 from webhookrx.http.channel import HTTPChannel
+from webhookrx.http.connections import Connections
 from webhookrx.http.root_resource import RootResource
-from webhookrx.http.site import Connections, Site
+from webhookrx.http.site import Site
 from webhookrx.http.webhook_resource import InSlices, WebhookResource, at_once
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import ITraffic
@@ -158,6 +159,7 @@ class Traffic:
         self.processings: list[tuple[str, tuple[tuple[str, str], ...], str]] = []
         self.handshakes: list[str] = []
         self.failures: list[str] = []
+        self.accept_errors: list[str] = []
 
     @property
     def reasons(self) -> list[str]:
@@ -181,6 +183,9 @@ class Traffic:
 
     def processed(self, source: str, marks: Any, problem: str) -> None:
         self.processings.append((source, tuple(marks), problem))
+
+    def accept_failed(self, error: str) -> None:
+        self.accept_errors.append(error)
 
     def handshake_failed(self, peer: str, failure: Failure) -> None:
         self.handshakes.append(peer)

@@ -116,6 +116,13 @@ class TrafficLogTests(SynchronousTestCase):
         )
         self.assertEqual(2, self.counters.get("tls_handshakes_failed"))
 
+    def test_accept_failures(self) -> None:
+        """Connections that can't be accepted are counted, and logged a few times a second."""
+        for _ in range(3):
+            self.traffic.accept_failed("EMFILE")
+        self.assertEqual(["No connection can be accepted for a moment: EMFILE"] * 2, self.lines)
+        self.assertEqual(3, self.counters.get("accepts_failed"))
+
     def test_failures(self) -> None:
         """What of ours raised is logged with its traceback, a few times a second."""
         for _ in range(3):

@@ -55,7 +55,6 @@ class HTTPChannel(Connection):
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         self._advancing = False
-        self._first = True
         self._scanned = 0
         self._parsed: RequestHead | None = None
         self._keep = False  # whether the connection may stay after the request that is under way
@@ -302,6 +301,7 @@ class HTTPChannel(Connection):
         self._first = False
         self._parsed = None
         self._idle_since = now = site.clock()
+        site.idles(self)
         if not self._blocked:  # the answer is to be taken first
             limits = site.limits
             self.deadline = now + (limits.answer_time if limits.answer_time < limits.idle_time else limits.idle_time)

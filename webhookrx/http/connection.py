@@ -75,6 +75,7 @@ class Connection(Protocol):
         self.peer_port: int | None = None
         self._state = HEAD
         self._met = site.knows_peers_at_once  # whether the peer is known and counted
+        self._first = True  # whether its first request is still to be answered
         self._begun = False  # whether a byte of the next request is here
         self._pending = b""
         self._blocked = False
@@ -233,6 +234,15 @@ class Connection(Protocol):
     def busy(self) -> bool:
         """Whether a request is under way, or its answer not yet taken."""
         return self._state is not HEAD or self._begun
+
+    @property
+    def in_first_head(self) -> bool:
+        """Whether it has not sent its first head in full, or shaken hands for it."""
+        return self._first and self._state is HEAD
+
+    def give_way(self) -> None:
+        """End without an answer: another connection takes its place."""
+        self.site.give_way(self)
 
     def readConnectionLost(self) -> None:
         """

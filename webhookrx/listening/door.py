@@ -24,6 +24,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from webhookrx.interfaces import ITLSCreator
+from webhookrx.listening.accept_failures import AcceptFailures
 from webhookrx.listening.eager_tcp import EagerServer, EagerUNIXServer
 from webhookrx.listening.inner_poll import InnerPoll
 from webhookrx.listening.socket_tls import TLSServer, TLSUNIXServer
@@ -64,10 +65,11 @@ class _Behind:
     @ivar is_open: whether the port is.
     """
 
-    def __init__(self, poll: InnerPoll | None) -> None:
+    def __init__(self, poll: InnerPoll | None, failures: AcceptFailures | None) -> None:
         self.factory: IProtocolFactory | None = None
         self.is_open = False
         self._poll = poll
+        self._failures = failures
         self._creator: ITLSCreator | None = None
         self._tls_factory: TLSMemoryBIOFactory | None = None
 
@@ -111,6 +113,8 @@ class _Behind:
         self, sock: socket.socket, protocol: IProtocol, client: Any, port: tcp.Port, number: int, reactor: Any
     ) -> tcp.Server:
         """Make the transport of a connection, as L{twisted.internet.tcp.Port} asks for it."""
+        if self._failures is not None:
+            self._failures.accepted(port)
         by_unix = port.addressFamily == socket.AF_UNIX
         watch: Any = reactor if self._poll is None else self._poll
         if isinstance(protocol, _Secured):
@@ -134,11 +138,15 @@ class Door:
 
     @param inner: what opens the socket.
     @param poll: watches the connections; None for the reactor.
+    @param failures: hears of connections that such a port can't accept; None leaves them to the log.
     """
 
-    def __init__(self, inner: IStreamServerEndpoint, poll: InnerPoll | None = None) -> None:
+    def __init__(
+        self, inner: IStreamServerEndpoint, poll: InnerPoll | None = None, failures: AcceptFailures | None = None
+    ) -> None:
         self._inner = inner
-        self._behind = _Behind(poll)
+        self._behind = _Behind(poll, failures)
+        self._failures = failures
         self._port: IListeningPort | None = None
 
     def listen(self, protocolFactory: IProtocolFactory) -> Deferred[IListeningPort]:
@@ -164,6 +172,8 @@ class Door:
         self._port = port
         if isinstance(port, tcp.Port):
             port.transport = self._behind.transport  # type: ignore[assignment]  # documented as what makes one
+            if self._failures is not None:
+                self._failures.hear(port)
         return port
 
 

@@ -308,6 +308,13 @@ METRICS: tuple[Metric, ...] = (
         one(lambda view: view.counters.get("tls_handshakes_failed")),
     ),
     Metric(
+        "webhookrx_accepts_failed_total",
+        "counter",
+        (),
+        "Times at which the system let no connection be accepted, for want of files or memory.",
+        one(lambda view: view.counters.get("accepts_failed")),
+    ),
+    Metric(
         "webhookrx_certificate_expiry_timestamp_seconds",
         "gauge",
         ("file",),

@@ -80,7 +80,13 @@ class Classifier:
         self._search = header_search(name for way in self.ways for name in way.conditions.header_names)
 
     def classify(self, evidence: Evidence) -> Match | None:
-        """Return who sent a request; None when no entry matches."""
+        """
+        Return who sent a request; None when no entry matches.
+
+        @raise webhookrx.query.QueryTooCostly: it holds too much to find out whether an entry matches that would win
+            over all others that do; so with the next.
+        @raise webhookrx.linear_regex.RegexTooCostly: a text is too long for an expression of such an entry.
+        """
         names = evidence.header_names(self._search)
         way = self._winner(evidence, names)
         if way is None:
