@@ -99,6 +99,7 @@ class SpoolDesk:
         self._sleep = sleep
         self._clock = clock
         try:
+            self._directory.check_links()
             numbers = self._directory.numbers()
         except OSError as error:
             raise DeskError(f"{path!r}: {error.strerror}") from error

@@ -176,6 +176,7 @@ class SpoolFiles:
             )
 
     def _begin(self) -> SpoolFile:
+        self._directory.check_links()
         number = self._directory.next_number(max((old.file.number for old in self.old), default=0))
         create(self._directory, number)
         try:
