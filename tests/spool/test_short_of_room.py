@@ -11,7 +11,7 @@ from twisted.logger import formatEvent, globalLogPublisher
 from tests.spool.faulty_spool import Disk, SmallDisk, drain, make_queue, stored, texts
 from tests.spool.test_waiting_queue import QueueCase, letter
 from webhookrx.errors import NotStored
-from webhookrx.spool import reserve, waiting_queue
+from webhookrx.spool import giving_back, reserve
 from webhookrx.spool.room import Room, SpoolFull
 from webhookrx.spool.waiting_queue import WaitingQueue
 
@@ -334,5 +334,5 @@ class FullDiskTests(QueueCase):
 
     def test_constants(self) -> None:
         """What is moved at a time while room is short fits into what is kept for removing."""
-        self.assertLess(waiting_queue._TIGHT_PAGES * 4096, 512 * 1024)
+        self.assertLess(giving_back.TIGHT_PAGES * 4096, 512 * 1024)
         self.assertGreater(reserve._NEAR_FLOOR, 0)

@@ -20,7 +20,7 @@ from tests.spool.faulty_spool import (
     texts,
 )
 from webhookrx.errors import NotStored
-from webhookrx.spool import old_file, waiting_queue
+from webhookrx.spool import giving_back, old_file
 from webhookrx.spool.room import Room, SpoolFull
 from webhookrx.spool.rows import ROW_OVERHEAD, DeadLetter, Row, checksum, first_number
 from webhookrx.spool.spool_directory import LAST_NUMBER, InUse, SpoolDirectory
@@ -174,7 +174,7 @@ class OrderTests(QueueCase):
 
     def test_tidy(self) -> None:
         """Room that nothing needs goes back to the file system while nothing waits."""
-        self.patch(waiting_queue, "_IDLE_PAGES", 256)
+        self.patch(giving_back, "IDLE_PAGES", 256)
         queue = self.open()
         path = os.path.join(self.path, "00000001.sqlite")
         for _ in range(5):
