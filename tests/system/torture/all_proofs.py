@@ -4,7 +4,7 @@ All proofs, by name.
 
 from __future__ import annotations
 
-from tests.system.torture import away, clock, faults, full_spool, kill, overload, powercut, sick, signals
+from tests.system.torture import away, clock, faults, full_spool, giving_back, kill, overload, powercut, sick, signals
 from tests.system.torture.proof import Proof
 
 PROOFS: dict[str, Proof] = {
@@ -18,6 +18,7 @@ PROOFS: dict[str, Proof] = {
     "full-disk": faults.full_disk,
     "full-disk-spool": full_spool.full_disk_spool,
     "away": away.away,
+    "giving-back": giving_back.giving_back,
     "terminate": signals.terminate,
     "hang-up": signals.hang_up,
     "clock": clock.clock,
