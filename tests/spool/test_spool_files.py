@@ -121,6 +121,7 @@ class LockTests(QueueCase):
             self.assertRaises(sqlite3.Error, queue.next_batch)
         self.assertEqual(["two"], drain(queue))
 
+        self.assertEqual(2 + 20, self.faults.statements.count(("00000001.sqlite", "connect")))
         self.assertEqual(0, queue.standing().damaged)
 
     def test_without_a_name(self) -> None:
