@@ -306,6 +306,26 @@ class FullDiskTests(QueueCase):
             one, two = queue.next_batch()
         self.assertEqual(["00000001.sqlite"], self.names())
 
+    def test_log_begins_anew(self) -> None:
+        """
+        Whatever finds the disk full, storing, offering, or noting what is done, the log is copied at once: what is in
+        it would otherwise keep room that removing needs.
+        """
+        queue = self.open()
+        queue.append(stored("one"))
+        self.written("00000001.sqlite")
+        self.faults.fail("INSERT", "SQLITE_FULL")
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        self.assertIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
+        self.faults.fail("UPDATE state SET offered", "SQLITE_FULL")
+        (one,) = queue.next_batch()
+        self.assertIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
+        self.faults.fail("DELETE", "SQLITE_FULL")
+        queue.settle([one.id])
+        self.assertIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
+        queue.append(stored("two"))
+        self.assertNotIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
+
     def test_same_batch(self) -> None:
         """A batch that could not be noted is the same all the same, while the process runs, whoever looks."""
         queue = self.open()

@@ -128,6 +128,50 @@ class OrderTests(QueueCase):
         queue.settle([rows[0].id])
         self.assertEqual(["three"], texts(queue.next_batch()))
 
+    def test_end_of_batch(self) -> None:
+        """The last message of an offered batch is offered again alone, whatever came later; in an old file, too."""
+        for fails in (False, True):
+            self.path += "x"
+            queue = self.open()
+            queue.append(stored("one", "two"))
+            one, _ = queue.next_batch()
+            queue.append(stored("three"))
+            if fails:
+                self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+            queue.settle([one.id])
+            self.assertEqual(["two"], texts(queue.next_batch()), fails)
+            queue.settle([row.id for row in queue.next_batch()])
+            self.assertEqual(["three"], texts(queue.next_batch()), fails)
+
+    def test_still_there(self) -> None:
+        """What was removed and is there all the same is damage: it comes once more, and not again and again."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        rows = queue.next_batch()
+        queue.settle([row.id for row in rows])
+        other = sqlite3.connect(os.path.join(self.path, "00000001.sqlite"))
+        for row in rows:
+            other.execute("INSERT INTO waiting VALUES (?, 1, ?, ?)", row)
+        other.commit()
+        other.close()
+        self.assertEqual(["one", "two"], drain(queue))
+
+        self.assertEqual([], queue.next_batch())
+        self.assertEqual(1, queue.standing().damaged)
+
+    def test_opened_anew(self) -> None:
+        """What was removed before it was closed says nothing about a directory that has begun anew since."""
+        queue = self.open()
+        queue.append(stored("one"))
+        drain(queue)
+        queue.close()
+        os.rename(self.path, self.path + "-old")
+        queue.open()
+        self.assertEqual(range(1, 2), queue.append(stored("two")))
+        self.assertEqual(["two"], drain(queue))
+
+        self.assertEqual(["00000001.sqlite"], self.names())
+
     def test_standing(self) -> None:
         """What waits is known in number, bytes and age."""
         queue = self.open()
@@ -302,6 +346,24 @@ class RoomTests(QueueCase):
             drain(queue)
             queue.refresh()
             self.assertFalse(queue.standing().full, room)
+
+    def test_taken_again(self) -> None:
+        """A batch that is taken says that there is room again, before anybody looks for it."""
+        size = len(stored("one")[0]) + ROW_OVERHEAD
+        queue = self.open(Room(2 * size))
+        queue.append(stored("one"))
+        self.assertRaises(SpoolFull, queue.append, stored("two", "six"))
+        self.assertTrue(queue.standing().full)
+        queue.append(stored("two"))
+        self.assertFalse(queue.standing().full)
+        self.faults.fail("COMMIT", "SQLITE_FULL")
+        drain(queue)
+        self.faults.fail("COMMIT", "SQLITE_FULL")
+        self.assertRaises(NotStored, queue.append, stored("six"))
+        self.assertTrue(queue.standing().full)
+        queue.append(stored("six"))
+
+        self.assertFalse(queue.standing().full)
 
     def test_full_lapses(self) -> None:
         """When nobody looks for room any more, a refusal counts for a while."""

@@ -76,7 +76,9 @@ class OldFile:
             self._unlock()
             try:
                 rows = self.file.read(self._position)
-                self._failures = 0
+                if rows:
+                    # At its end this goes well again and again while dead letters can't be read.
+                    self._failures = 0
             except sqlite3.Error as error:
                 if self._may_pass(error):
                     raise
