@@ -4,7 +4,19 @@ All proofs, by name.
 
 from __future__ import annotations
 
-from tests.system.torture import away, clock, faults, full_spool, giving_back, kill, overload, powercut, sick, signals
+from tests.system.torture import (
+    away,
+    clock,
+    faults,
+    full_spool,
+    giving_back,
+    kill,
+    overload,
+    powercut,
+    sick,
+    signals,
+    stuck,
+)
 from tests.system.torture.proof import Proof
 
 PROOFS: dict[str, Proof] = {
@@ -25,5 +37,7 @@ PROOFS: dict[str, Proof] = {
     "stand-still": clock.stand_still,
     "overload-disk": overload.overload_disk,
     "overload-processor": overload.overload_processor,
+    "stuck-locks": stuck.stuck_locks,
+    "unreadable": stuck.unreadable,
     "sick-observer": sick.sick_observer,
 }

@@ -207,10 +207,11 @@ class Attached:
 
     @param injections: what C{-e inject=} takes. The C{when=} of one is counted for each thread.
     @param watched: calls that are written down, too.
+    @param paths: only calls that have to do with these files; all if there are none.
     @ivar path: the recording.
     """
 
-    def __init__(self, pid: int, injections: Sequence[str], watched: str = "") -> None:
+    def __init__(self, pid: int, injections: Sequence[str], watched: str = "", paths: Sequence[str] = ()) -> None:
         handle, self.path = tempfile.mkstemp(prefix="webhookrx-strace-")
         os.close(handle)
         failing = ",".join(injection.partition(":")[0] for injection in injections)
@@ -224,6 +225,7 @@ class Attached:
             "-e",
             f"trace={','.join(filter(None, (failing, watched)))}",
             *(part for injection in injections for part in ("-e", f"inject={injection}")),
+            *(part for path in paths for part in ("-P", path)),
         ]
         self._pid = pid
         self._process: subprocess.Popen[bytes] | None = None
