@@ -8,6 +8,7 @@ import sqlite3
 from tests.spool.faulty_spool import drain, stored
 from tests.spool.test_waiting_queue import QueueCase, letter
 from webhookrx.errors import NotStored
+from webhookrx.spool import old_file
 from webhookrx.spool.rows import ROW_OVERHEAD
 from webhookrx.spool.spool_directory import SpoolDirectory
 from webhookrx.spool.spool_file import SpoolFile
@@ -117,9 +118,31 @@ class DeadLetterTests(QueueCase):
 
         self.assertLess(os.path.getsize(os.path.join(self.path, "00000002.sqlite-wal")), 12 * 1024**2)
 
+    def test_put_back_meanwhile(self) -> None:
+        """One that a person's command puts back while others are carried is delivered, and not lost with the file."""
+        queue = self.refused(3, 10)
+        check = self.faults.check
+
+        def put_back(statement: str, path: str, read_only: bool = False) -> None:
+            check(statement, path, read_only)
+            if statement.startswith("SELECT id, received, crc"):
+                self.patch(self.faults, "check", check)
+                command = SpoolFile(SpoolDirectory(self.path), 1, writable=True)
+                with command.transaction(durable=True) as transaction:
+                    found = transaction.unbury(2)
+                    assert found is not None
+                    transaction.append([found.data])
+                command.close()
+
+        self.patch(self.faults, "check", put_back)
+        self.assertEqual(["x" * 10], drain(queue))
+
+        self.assertEqual([(1, "1"), (3, "3")], self.kept(2))
+        self.assertEqual(["00000002.sqlite"], self.names())
+
     def test_not_now(self) -> None:
         """Where they can't be read for a moment the file stays until they can."""
-        for name in ("SQLITE_BUSY", "SQLITE_IOERR_READ", "SQLITE_NOMEM"):
+        for name in ("SQLITE_BUSY", "SQLITE_IOERR_READ", "SQLITE_NOMEM", "SQLITE_CORRUPT"):
             self.path += "x"
             queue = self.refused(3, 10)
             self.faults.fail("SELECT id, received, crc", name, read_only=True)
@@ -133,11 +156,11 @@ class DeadLetterTests(QueueCase):
 
     def test_never(self) -> None:
         """Where they can't be read at all the file is put aside for people."""
-        for name, tries in (("SQLITE_CORRUPT", 1), ("SQLITE_IOERR_READ", 5)):
+        for name in ("SQLITE_CORRUPT", "SQLITE_IOERR_READ"):
             self.path += "x"
             queue = self.refused(3, 10)
-            self.faults.fail("SELECT id, received, crc", name, read_only=True, times=tries)
-            for _ in range(tries - 1):
+            self.faults.fail("SELECT id, received, crc", name, read_only=True, times=old_file._PATIENCE)
+            for _ in range(old_file._PATIENCE - 1):
                 self.assertRaises(sqlite3.Error, queue.next_batch)
             self.assertEqual([], queue.next_batch())
 

@@ -143,6 +143,21 @@ class OrderTests(QueueCase):
             queue.settle([row.id for row in queue.next_batch()])
             self.assertEqual(["three"], texts(queue.next_batch()), fails)
 
+    def test_end_of_batch_after_restart(self) -> None:
+        """The same holds for an old file that another process has left."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        one, _ = queue.next_batch()
+        queue.append(stored("three"))
+        self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        queue.append(stored("four"))
+        queue.settle([one.id])
+        queue = self.again(queue)
+
+        self.assertEqual(["two"], texts(queue.next_batch()))
+        self.assertEqual(["two", "three", "four"], drain(queue))
+
     def test_still_there(self) -> None:
         """What was removed and is there all the same is damage: it comes once more, and not again and again."""
         queue = self.open()
@@ -661,9 +676,10 @@ class DamageTests(QueueCase):
     """Files that are not what was written."""
 
     def setUp(self) -> None:
-        """Look past damage for no more messages than there may be here: it is done one by one."""
+        """Look past damage at once, and for no more messages than there may be here: it is done one by one."""
         super().setUp()
         self.patch(old_file, "_LOOKED_FOR", 4000)
+        self.patch(old_file, "_PATIENCE", 1)
 
     def fill(self, count: int = 3000) -> str:
         """Let so many messages wait, close, and return the path of the file."""
@@ -770,6 +786,30 @@ class DamageTests(QueueCase):
 
         self.assertEqual(["two"], drain(queue))
         self.assertEqual(1, queue.standing().damaged)
+
+    def test_for_a_moment(self) -> None:
+        """
+        What can't be read for a moment is delivered all the same, in order and whole: a disk that fails looks like one
+        that has lost something. Once that was waited for, the rest of the file is not waited for again.
+        """
+        self.patch(old_file, "_PATIENCE", 10)
+        queue = self.open()
+        queue.append(stored(*map(str, range(50))))
+        # The first one ends the writing of the file, and at the ninth of those that follow there is patience left.
+        self.faults.fail("SELECT id, crc", "SQLITE_CORRUPT", times=10, read_only=True)
+        for _ in range(9):
+            self.assertRaises(sqlite3.Error, queue.next_batch)
+        self.assertEqual(list(map(str, range(50))), drain(queue))
+        self.assertEqual(0, queue.standing().messages)
+
+        queue.append(stored("one", "two"))
+        self.faults.fail("SELECT id, crc", "SQLITE_CORRUPT", times=11, read_only=True)
+        for _ in range(9):
+            self.assertRaises(sqlite3.Error, queue.next_batch)
+        (one,) = queue.next_batch()
+        queue.settle([one.id])
+        self.faults.fail("SELECT id, crc", "SQLITE_CORRUPT", read_only=True)
+        self.assertEqual(["two"], texts(queue.next_batch()))
 
     def test_unreadable_totals(self) -> None:
         """So does damage where the totals are."""

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from webhookrx.spool.rows import DeadLetter, Row, State
     from webhookrx.spool.spool_file import SpoolFile
 
-_PATIENCE: Final = 5
-"""So many reads may fail in a row before what can't be read counts as damaged."""
-
+_PATIENCE: Final = 60
+"""
+So many reads may fail in a row before what can't be read counts as damaged; the drainer pauses between them, so that is
+half a minute. A disk that says C{EIO} for a moment is C{SQLITE_CORRUPT} to SQLite, as one that has lost a page.
+"""
 
 _LOOKED_FOR: Final = 100_000
 """So many messages in a row may be unreadable; it takes seconds to look for that many."""
@@ -60,6 +62,7 @@ class OldFile:
         self._position, self._messages, self._bytes = passed or (0, state.messages, state.bytes)
         self._batch: list[Row] = []
         self._failures = 0
+        self._is_damage_known = False
 
     @property
     def passed(self) -> Passed:
@@ -115,8 +118,15 @@ class OldFile:
         if fault is Fault.LOCKED:
             self._is_locked = True
             return True
+        if fault is Fault.DAMAGED and self._is_damage_known:
+            return False
         self._failures += 1
-        return fault is not Fault.DAMAGED and self._failures < _PATIENCE
+        if self._failures < _PATIENCE:
+            return True
+        self._failures = 0
+        # The rest of it is not waited for again wherever a page is missing.
+        self._is_damage_known = True
+        return False
 
     def _unlock(self) -> None:
         """

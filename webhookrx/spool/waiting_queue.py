@@ -380,6 +380,9 @@ class WaitingQueue:
                 self._files.remove_early(old)
                 return
         self._carry_dead(old)
+        if not old.damaged and old.read():
+            # Put back meanwhile, by a person's command that was in the middle of it when the file was given up.
+            return
         with self._lock:
             self._files.remove(old)
         # Only now, when what it held is not needed any more and nothing can be copied into it. And without the lock:
