@@ -10,6 +10,7 @@ from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from tests.spool.faulty_spool import Disk, FaultySpool, drain, sqlite_error, stored, texts
 from tests.spool.test_waiting_queue import QueueCase
 from webhookrx.errors import NotStored
+from webhookrx.spool import old_file
 from webhookrx.spool.faults import Fault, fault_of
 from webhookrx.spool.room import SpoolFull
 from webhookrx.spool.spool_files import LOCKED_TIME
@@ -115,7 +116,8 @@ class LockTests(QueueCase):
         (one, _) = queue.next_batch()
         queue.settle([one.id])
         self.assertEqual(2, self.faults.statements.count(("00000001.sqlite", "connect")))
-        for _ in range(20):  # more often than what can't be read is tried before it counts as damaged
+        self.patch(old_file, "_PATIENCE", 10)  # so often what can't be read is tried before it counts as damaged
+        for _ in range(20):
             self.faults.fail("SELECT id, crc", "SQLITE_PROTOCOL", read_only=True)
             queue._files.old[0]._batch = []
             self.assertRaises(sqlite3.Error, queue.next_batch)
