@@ -60,6 +60,7 @@ class AcceptedHeadTests(SynchronousTestCase):
             (b"Content-Length: 0\r\n", 0, False),
             (b"Content-Length: 007\r\n", 7, True),
             (b"Content-Length: 12 \r\n", 12, True),
+            (b"Content-Length: " + b"9" * 19 + b"\r\n", 10**19 - 1, True),
             (b"Transfer-Encoding: chunked\r\n", None, True),
             (b"transfer-encoding: CHUNKED\r\n", None, True),
         ]
@@ -245,6 +246,9 @@ class RefusedHeadTests(SynchronousTestCase):
         block = request(HOST + b"A: " + b"b" * 100 + b"\r\n")
         parse(block, block_limit=len(block))
         self.assert_refused(431, block, block_limit=len(block) - 1)
+        # What follows a head is none of it, also where its size is all that lets its other fault be seen.
+        wrong = request(HOST + b"A : b\r\n")
+        self.assert_refused(400, wrong + b"\r\n\r\nPOST", block_limit=len(wrong))
         parse(request(HOST + b"A: b\r\n" * 99))
         self.assert_refused(431, request(HOST + b"A: b\r\n" * 100))
 

@@ -8,16 +8,21 @@ import json
 from typing import Any
 
 from treq.testing import StubTreq
+from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
+from twisted.web.server import Site as StockSite
 from twisted.web.static import Data, File
-from zope.interface.verify import verifyObject
+from zope.interface.verify import verifyClass, verifyObject
 
 from tests.http.wire import Wire, post
-from webhookrx.http.interfaces import IEarlyResource
+from webhookrx.http.exchange import Exchange
+from webhookrx.http.interfaces import IEarlyResource, IExchange
+from webhookrx.http.root_resource import _StockExchange
 
 
 class Form(Resource):
@@ -289,6 +294,33 @@ class StockResourceTests(SynchronousTestCase):
 class StockSiteTests(SynchronousTestCase):
     """Our root resource under a C{Site} of C{twisted.web}'s own."""
 
+    def ask(self, wire: Wire, data: bytes, peer: Any) -> bytes:
+        """Send a request over a connection from that address; return the answer."""
+        site = StockSite(wire.root, reactor=Clock())
+        transport = StringTransport(peerAddress=peer)
+        protocol = site.buildProtocol(peer)
+        protocol.makeConnection(transport)
+        protocol.dataReceived(data)
+        wire.settle()
+        return transport.value()
+
+    def test_peer(self) -> None:
+        """A message has its sender's address; that of a UNIX socket is this host's."""
+        for peer, values in (
+            (IPv4Address("TCP", "192.0.2.7", 4711), ("192.0.2.7", 4711)),
+            (IPv6Address("TCP", "2001:db8::7", 4711), ("2001:db8::7", 4711)),
+            (UNIXAddress(None), ("127.0.0.1", None)),
+        ):
+            wire = Wire({"/in": {}})
+            self.assertTrue(self.ask(wire, post(b"x"), peer).startswith(b"HTTP/1.1 200 OK\r\n"))
+            (message,) = wire.messages
+            self.assertEqual(values, (message["SOURCEIP"], message.get("SOURCEPORT")))
+
+    def test_exchange(self) -> None:
+        """Requests of both kinds of sites are exchanges."""
+        verifyClass(IExchange, _StockExchange)
+        verifyClass(IExchange, Exchange)
+
     def test_post(self) -> None:
         """A message comes of a request, with its query and headers."""
         wire = Wire({"/in/(?P<HOST>.*)": {"include_request_headers": True}})
@@ -300,6 +332,10 @@ class StockSiteTests(SynchronousTestCase):
         response = self.successResultOf(answer)
         self.assertEqual(200, response.code)
         self.assertEqual(b'{"status":"received"}', self.successResultOf(response.content()))
+        self.assertEqual(
+            (21, [b"application/json"]), (response.length, response.headers.getRawHeaders(b"content-type"))
+        )
+        self.assertEqual(["default"], [source for source, _ in wire.traffic.answers])
         (values,) = wire.messages
         self.assertEqual(("hello", "h1", "1"), (values["MESSAGE"], values["HOST"], values["webhook.query.a"]))
         self.assertEqual(["1", "2"], values["webhook.headers"]["X-A"])
@@ -324,3 +360,4 @@ class StockSiteTests(SynchronousTestCase):
         client.flush()
         wire.consumer.acknowledge_all()
         self.assertEqual(1, len(wire.messages))
+        self.assertEqual([], wire.traffic.answers)

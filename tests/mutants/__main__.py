@@ -32,7 +32,9 @@ def main(arguments: Sequence[str]) -> int:
     wanted = [
         candidate
         for candidate in every
-        if candidate.name not in equivalent and candidate.path.startswith(tuple(options.paths or [""]))
+        if candidate.name not in equivalent
+        and candidate.path.startswith(tuple(options.paths or [""]))
+        and options.named in candidate.name
     ]
     mutants = sample(wanted, options.seed, None if options.all else options.count, ROOT)
     if options.list:
@@ -56,6 +58,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("paths", nargs="*", help="only files whose path begins so, such as webhookrx/http")
     parser.add_argument("--count", type=int, default=500, help="how many mutants (%(default)s)")
     parser.add_argument("--all", action="store_true", help="all there are")
+    parser.add_argument("--named", default="", help="only those whose name holds this text, such as that of a line")
     parser.add_argument("--seed", type=int, default=1, help="which of them (%(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time (%(default)s)")
     parser.add_argument("--list", action="store_true", help="show them, and run nothing")
