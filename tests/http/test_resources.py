@@ -47,6 +47,8 @@ class Late(Resource):
         request.notifyFinish().addBoth(self.outcomes.append)
         return NOT_DONE_YET
 
+    render_POST = render_GET
+
 
 class Producer:
     """Produces nothing more."""
@@ -133,6 +135,16 @@ class StockResourceTests(SynchronousTestCase):
         response = self.wire.ask(post(body, b"/form", b"Content-Type: multipart/form-data; boundary=b\r\n"))
         self.assertEqual((200, body + b" multi"), (response.status, response.body))
 
+    def test_small_forms(self) -> None:
+        """One byte is a form, and none is a form without fields."""
+        headers = b"Content-Type: application/x-www-form-urlencoded\r\n"
+        sender = self.wire.connect()
+        sender.send(post(b"=", b"/late", headers))
+        self.assertEqual({b"": [b""]}, self.late.requests[0].args)
+        sender = self.wire.connect()
+        sender.send(post(b"", b"/late", b"Content-Type: multipart/form-data; boundary=b\r\n"))
+        self.assertEqual(({}, []), (self.late.requests[1].args, sender.responses()))
+
     def test_broken_form(self) -> None:
         """A form that can't be read is a 400, and the end."""
         sender = self.wire.connect()
@@ -205,9 +217,13 @@ class StockResourceTests(SynchronousTestCase):
 
     def test_broken(self) -> None:
         """A resource that raises is a 500 without a traceback; when it has begun to answer, the connection is cut."""
-        response = self.wire.ask(get(b"/broken"))
+        sender = self.wire.connect()
+        sender.send(get(b"/broken") + get(b"/data"))
+        response, following = sender.responses()
         self.assertEqual((500, "internal_error"), (response.status, json.loads(response.body)["reason"]))
+        self.assertEqual("application/json", response.headers["content-type"])
         self.assertNotIn(b"CANARY", response.body)
+        self.assertEqual(200, following.status)
         sender = self.wire.connect()
         sender.send(get(b"/torn"))
         self.assertEqual("aborted", sender.transport.end)
@@ -261,6 +277,23 @@ class StockResourceTests(SynchronousTestCase):
         request.finish()
         sender.send(get(b"/data"))
         self.assertEqual([200, 200], sender.statuses())
+
+    def test_after_a_producer(self) -> None:
+        """Once a resource's producer is done the sender's pace is ours to mind, and the time for an answer begins."""
+        sender = self.wire.connect()
+        sender.send(get(b"/late"))
+        (request,) = self.late.requests
+        request.setHeader(b"Content-Length", b"100001")
+        request.registerProducer(Producer(), True)
+        self.wire.advance(29)
+        request.unregisterProducer()
+        self.wire.advance(29)
+        self.assertIsNone(sender.transport.end)
+        sender.transport.stop_taking()
+        request.write(b"x" * 100_000)
+        self.assertFalse(sender.transport.reading)
+        sender.transport.take()
+        self.assertTrue(sender.transport.reading)
 
     def test_nothing_of_ours(self) -> None:
         """A path that only the resources below our root know, under a site that asks us for it, is not ours."""
