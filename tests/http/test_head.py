@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import RequestRefused
 from webhookrx.http.head import RequestHead, parse_head
-from webhookrx.http.head_grammar import check_beginning
+from webhookrx.http.head_grammar import check_beginning, grammar
 
 HOST = b"Host: receiver\r\n"
 
@@ -252,6 +252,19 @@ class RefusedHeadTests(SynchronousTestCase):
         parse(request(HOST + b"A: b\r\n" * 99))
         self.assert_refused(431, request(HOST + b"A: b\r\n" * 100))
 
+    def test_limits_of_malformed_heads(self) -> None:
+        """A head is refused for what is wrong with it, unless its first line is longer than any may be."""
+        wrong = HOST + b"A : b\r\n"
+        for method in (b"POST", b"M" * 32):
+            self.assert_refused(400, request(wrong, method + b" /" + b"a" * 99 + b" HTTP/1.1\r\n"), target_limit=100)
+        longest = b"POST /" + b"a" * (100 + 64 - 6)
+        self.assert_refused(400, request(first=longest + b"\r\n"), target_limit=100)
+        self.assert_refused(414, request(first=longest + b"a\r\n"), target_limit=100)
+
+    def test_grammar_is_made_once(self) -> None:
+        """Heads with the same limit are read by the same expression."""
+        self.assertIs(grammar(7), grammar(7))
+
     def test_detail_never_echoes(self) -> None:
         """What the sender wrote does not come back in the detail."""
         for block in (
@@ -294,6 +307,14 @@ class BeginningTests(SynchronousTestCase):
             with self.assertRaises(RequestRefused) as caught:
                 check_beginning(beginning, 100, 1000)
             self.assertEqual(status, caught.exception.reason.status, beginning[:40])
+
+    def test_size(self) -> None:
+        """As many bytes as a head may have are waited on, and no more."""
+        beginning = b"POST / HTTP/1.1\r\nA: ".ljust(1000, b"b")
+        check_beginning(beginning, 100, 1000)
+        with self.assertRaises(RequestRefused) as caught:
+            check_beginning(beginning + b"b", 100, 1000)
+        self.assertEqual(431, caught.exception.reason.status)
 
     def test_what_was_seen(self) -> None:
         """What was looked at is not looked at again, and what is wrong is found wherever a read has ended."""

@@ -22,7 +22,7 @@ from queue import SimpleQueue
 
 from tests.mutants.mutant import Fate, Mutant
 
-_IGNORED = shutil.ignore_patterns(".*", "__pycache__", "_trial_temp*", "build", "dist", "*.egg-info", "benchmarks")
+_IGNORED = shutil.ignore_patterns(".*", "__pycache__", "_trial_temp*", "build", "dist", "*.egg-info")
 #: Bytes of memory that a run may take. A bound for processor time would make the clock for it coarse, which tests read.
 _MEMORY = 4 * 1024**3
 
