@@ -5,6 +5,7 @@ C{python -m tests.mutants}: puts mutants into a part of webhookrx, and says how 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -66,4 +67,6 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    # So that the copies are removed, as they are after SIGINT.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main(sys.argv[1:]))
