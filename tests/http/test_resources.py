@@ -21,8 +21,9 @@ from zope.interface.verify import verifyClass, verifyObject
 
 from tests.http.wire import Wire, post
 from webhookrx.http.exchange import Exchange
-from webhookrx.http.interfaces import IEarlyResource, IExchange
+from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
 from webhookrx.http.root_resource import _StockExchange
+from webhookrx.http.webhook_resource import WebhookResource
 
 
 class Form(Resource):
@@ -350,9 +351,10 @@ class StockSiteTests(SynchronousTestCase):
             self.assertEqual(values, (message["SOURCEIP"], message.get("SOURCEPORT")))
 
     def test_exchange(self) -> None:
-        """Requests of both kinds of sites are exchanges."""
+        """Requests of both kinds of sites are exchanges, and a source takes both."""
         verifyClass(IExchange, _StockExchange)
         verifyClass(IExchange, Exchange)
+        verifyClass(IReceiver, WebhookResource)
 
     def test_post(self) -> None:
         """A message comes of a request, with its query and headers."""

@@ -6,17 +6,11 @@ from __future__ import annotations
 
 import gzip
 
-from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
-from zope.interface.verify import verifyObject
 
-from tests.http.wire import Traffic, Wire, post
+from tests.http.wire import Wire, post
 from webhookrx.config.settings import Limits
-from webhookrx.errors import NoRoom, NotStored
-from webhookrx.http.interfaces import IReceiver
-from webhookrx.http.webhook_resource import WebhookResource
-from webhookrx.intake import SourceRules
-from webhookrx.testing import RecordingConsumer
+from webhookrx.errors import NotStored
 
 CHUNKED = b"POST /one HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -111,6 +105,8 @@ class RefusedTests(SynchronousTestCase):
 
     def test_no_room(self) -> None:
         """A message that finds no room is none, though there was room for its body."""
+        from webhookrx.errors import NoRoom
+
         site = wire()
 
         def full(*_: object) -> None:
@@ -119,11 +115,6 @@ class RefusedTests(SynchronousTestCase):
         self.patch(site.consumer, "write", full)
         self.assertEqual(503, site.ask(post(b"hello", b"/one")).status)
         self.assertEqual(([("one", "no_room")], []), (site.traffic.refused_by, site.traffic.acceptances))
-
-    def test_interface(self) -> None:
-        """A source takes requests."""
-        rules = SourceRules("one", parse_json=False, body_limit=1)
-        verifyObject(IReceiver, WebhookResource(rules, RecordingConsumer(Clock()), Traffic(), self.fail))
 
     def test_in_the_body(self) -> None:
         """So it is when the body takes too long, or ends too early."""
