@@ -259,6 +259,22 @@ class ITraffic(Interface):
         """Something of ours raised what it should not."""
 
 
+class IAgeRule(Interface):
+    """Tells by the age of what waits in a queue whether the queue stands."""
+
+    stands: bool = Attribute("Whether it does.")
+
+    def saw(now: float, age: float, length: float) -> bool:
+        """
+        Take note of the queue as it is now; to be called whenever that is known anew.
+
+        @param now: seconds on the monotonic clock.
+        @param age: seconds that what is at its end waits.
+        @param length: how much is in it, in any unit; its age, where only that is known.
+        @return: whether it stands.
+        """
+
+
 class ITLSCreator(IOpenSSLServerConnectionCreator):
     """Makes the server's end of TLS connections, in memory for Twisted's TLS or on a socket."""
 
