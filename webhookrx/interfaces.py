@@ -255,6 +255,9 @@ class ITraffic(Interface):
     def handshake_failed(peer: str, failure: Failure) -> None:
         """A connection ended before its TLS handshake did."""
 
+    def dropped_unread() -> None:
+        """A connection was ended with something unread: its sender sends no more, and there is too much to do."""
+
     def failed(what: str, failure: Failure) -> None:
         """Something of ours raised what it should not."""
 
@@ -273,6 +276,15 @@ class IAgeRule(Interface):
         @param length: how much is in it, in any unit; its age, where only that is known.
         @return: whether it stands.
         """
+
+
+class IOverload(Interface):
+    """What the wire is told while more is sent than can be read."""
+
+    refusing: bool = Attribute("The requests that are read now have waited for too long, and are to be refused.")
+
+    def has_unread(fd: int) -> bool:
+        """Tell whether what has come by the connection of this descriptor waits for us to read it."""
 
 
 class ITLSCreator(IOpenSSLServerConnectionCreator):

@@ -157,6 +157,7 @@ class Traffic:
         self.expected: list[tuple[str, tuple[tuple[str, str], ...]]] = []
         self.processings: list[tuple[str, tuple[tuple[str, str], ...], str]] = []
         self.handshakes: list[str] = []
+        self.dropped = 0
         self.failures: list[str] = []
 
     @property
@@ -184,6 +185,9 @@ class Traffic:
 
     def handshake_failed(self, peer: str, failure: Failure) -> None:
         self.handshakes.append(peer)
+
+    def dropped_unread(self) -> None:
+        self.dropped += 1
 
     def failed(self, what: str, failure: Failure) -> None:
         self.failures.append(what)
