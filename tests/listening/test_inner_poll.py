@@ -408,6 +408,17 @@ class OverloadTests(SynchronousTestCase):
         self.world.reactor.settle()
         self.assertEqual([4, 3, 5, 2, 1, 0, 0], self.order)
 
+    def test_end(self) -> None:
+        """When the queue stands no more, those who are in it still are served in the usual way."""
+        self.overload_it()
+        self.ages = dict.fromkeys(self.ages, 0.1)
+        self.send(*range(6))
+        self.world.reactor.step()
+        self.assertEqual((2, False, 0), (len(self.order), self.overload.stands, len(self.overload.queue)))
+        self.world.reactor.settle()
+        self.assertEqual(list(range(6)), sorted(self.order))
+        self.assertIsNone(self.poll._alarm)
+
     def test_left(self) -> None:
         """Who has left, and is old, is dropped unread; what it was is gone with it."""
         self.overload_it()

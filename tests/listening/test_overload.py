@@ -175,10 +175,10 @@ class OverloadTests(SynchronousTestCase):
     def test_refused(self) -> None:
         """Of the oldest some are refused, or dropped if they have left, in a tenth of the time."""
         self.world.cost = 0.00003
-        oldest = self.world.queue(3_000, OLD + 0.1)
+        oldest = self.world.queue(5_000, OLD + 0.1)
         self.world.ended.update(oldest[::2])
         refusing = serving = 0.0
-        for number in range(60):
+        for number in range(200):
             ready = range(10_000 + number * SERVED, 10_000 + (number + 1) * SERVED)
             before = self.world.processor_time
             self.world.turn(*ready)
@@ -188,7 +188,7 @@ class OverloadTests(SynchronousTestCase):
         gone = len(self.world.refused) + len(self.world.dropped)
         self.assertEqual(oldest[:gone:2], self.world.dropped)
         self.assertEqual(oldest[1:gone:2], self.world.refused)
-        self.assertApproximates(REFUSING, refusing / (refusing + serving), REFUSING / 5)
+        self.assertApproximates(REFUSING, refusing / (refusing + serving), REFUSING / 25)
         self.assertFalse(self.overload.refusing)
 
     def test_refused_in_groups(self) -> None:
@@ -212,6 +212,14 @@ class OverloadTests(SynchronousTestCase):
         self.world.now += 10
         self.world.turn(*range(90_000, 90_000 + SERVED))
         self.assertLessEqual(len(self.world.refused), GROUP / self.world.cost + 20)
+
+    def test_not_for_dropping(self) -> None:
+        """The time in which there is nobody to serve does not count."""
+        self.world.cost = TURN / 100
+        self.world.ended.update(self.world.queue(50 * DROPPED, OLD + 0.1))
+        for _ in range(20):
+            self.world.turn()
+        self.assertEqual(20 * DROPPED, len(self.world.dropped))
 
     def test_refusing_ends(self) -> None:
         """What fails while somebody is refused does not have others refused."""

@@ -57,6 +57,25 @@ class UnreadQueueTests(SynchronousTestCase):
         self.assertIsNone(self.queue.oldest())
         self.assertRaises(IndexError, self.queue.take_oldest)
 
+    def test_again(self) -> None:
+        """Who comes again counts by that alone, though it had come later before."""
+        self.put(9.0, 7.0)
+        self.queue.forget(1)
+        self.queue.put(1, 5.0)
+        self.assertEqual((2, 7.0), self.queue.take_youngest())
+        self.assertEqual((1, 5.0), self.queue.take_youngest())
+        self.assertFalse(self.queue)
+
+    def test_many_forgotten(self) -> None:
+        """Of those that are forgotten few are kept, also where they are between others."""
+        self.put(0.0, 1_000_000.0)
+        with mock.patch.object(unread_queue, "_MOST_STALE", 10):
+            for step in range(1_000):
+                self.queue.put(3, float(step))
+                self.queue.forget(3)
+                self.assertLessEqual(len(self.queue._entries), 20)
+        self.assertEqual((1, 2), (self.queue.take_oldest(), self.queue.take_oldest()))
+
     def test_all(self) -> None:
         """All can be taken at once."""
         self.put(2.0, 1.0)

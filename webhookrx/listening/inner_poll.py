@@ -111,8 +111,6 @@ class InnerPoll:
             self._end(descriptor, fd, CONNECTION_LOST)
         self._descriptors.clear()
         self._events.clear()
-        if self.overload is not None:
-            self.overload.queue.take_all()
         self._close()
 
     def doRead(self) -> None:
@@ -191,8 +189,7 @@ class InnerPoll:
             self._stop_turning(epoll)
         elif pause:
             self._stop_turning(epoll)
-            if self._pause is None:
-                self._pause = self._reactor.callLater(pause, self._keep_turning, epoll)
+            self._pause = self._reactor.callLater(pause, self._keep_turning, epoll)
 
     def wake_up(self) -> None:
         """End a pause in the work on what is unread, to be called now and then: a timer goes by the wall clock."""
