@@ -145,6 +145,8 @@ class Receiver:
             loaded=self._loaded,
             connectors=connector_labels(self.settings),
             blocked=self.settings.blocked,
+            unread_age=endpoints.overload.age,
+            overloaded=endpoints.overload.stands,
         )
 
     def tick(self) -> None:

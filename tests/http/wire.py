@@ -158,6 +158,7 @@ class Traffic:
         self.expected: list[tuple[str, tuple[tuple[str, str], ...]]] = []
         self.processings: list[tuple[str, tuple[tuple[str, str], ...], str]] = []
         self.handshakes: list[str] = []
+        self.dropped = 0
         self.failures: list[str] = []
         self.accept_errors: list[str] = []
 
@@ -189,6 +190,9 @@ class Traffic:
 
     def handshake_failed(self, peer: str, failure: Failure) -> None:
         self.handshakes.append(peer)
+
+    def dropped_unread(self) -> None:
+        self.dropped += 1
 
     def failed(self, what: str, failure: Failure) -> None:
         self.failures.append(what)

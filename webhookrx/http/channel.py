@@ -21,6 +21,7 @@ from webhookrx.errors import (
     INTERNAL_ERROR,
     NO_ROOM,
     NOT_STORED,
+    OVERLOADED,
     TIMEOUT,
     TOO_MANY_CONNECTIONS,
     Reason,
@@ -161,6 +162,8 @@ class HTTPChannel(Connection):
         self._keep = parsed.keep_alive
         self._kept_word = KEEP_1_0 if parsed.http_1_0 else KEEP
         start, length = parsed.size, parsed.content_length
+        if site.overload.refusing:
+            return self._refuse(parsed, OVERLOADED, OVERLOADED.detail, data[start:])
         head = Head(
             parsed.method,
             parsed.path,

@@ -189,6 +189,14 @@ class Connection(Protocol):
         else:
             self._close()
 
+    def _is_unread(self) -> bool:
+        """Return whether we are behind with reading what has come."""
+        try:
+            descriptor = self.transport.fileno()  # type: ignore[attr-defined]  # by TLS it is what is below
+        except AttributeError:
+            return False  # not everything that is a transport has a descriptor
+        return self.site.overload.has_unread(descriptor)
+
     def _untaken(self) -> int:
         """
         Return how many bytes of our answers wait in the kernel. Small ones find room there whether they are taken or
@@ -217,6 +225,8 @@ class Connection(Protocol):
         """The deadline has passed."""
         if self._state is CLOSING or self._blocked:
             self.abort()
+        elif (self._state is HEAD or self._state is BODY) and self._is_unread():
+            self.deadline = self.site.clock() + self.site.limits.header_time  # it is not the sender who is late
         elif self.secure and not self._handshaken:
             self._handshake_failed(Failure(TimeoutError()))
             self.abort()
