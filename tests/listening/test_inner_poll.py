@@ -209,7 +209,7 @@ class WatchingTests(InnerPollCase):
         self.assertEqual(5, sum(bool(recorder.received) for _, recorder, _ in ends))
 
     def test_long(self) -> None:
-        """A turn that takes too long ends, and those it has left come first in the next, whoever has sent more since."""
+        """A turn that takes too long ends. Those it has left come first in the next, whoever has sent more since."""
         now = itertools.count(0.0, inner_poll.LONGEST_TURN)
         self.poll._clock = lambda: next(now)
         ends = [self.connect() for _ in range(5)]

@@ -26,10 +26,10 @@ from webhookrx.listening.tcp_info import TCPInfo, tcp_info
 
 #: Events of one turn. What else the reactor has to do waits for no more than these.
 MOST_EVENTS = 256
-#: Seconds after which no other event of a turn is dealt with; those that are left come first in the next.
-LONGEST_TURN = 0.01
 #: The same while the queue of what is unread stands, since most of them are only put into their place then.
 MOST_EVENTS_OVERLOADED = 1024
+#: Seconds after which no other event of a turn is dealt with; those that are left come first in the next.
+LONGEST_TURN = 0.01
 
 # Made once, since most connections end by one of them.
 _DONE = Failure(CONNECTION_DONE)
