@@ -9,10 +9,9 @@ from twisted.internet.interfaces import IAddress
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.operations.facts import make_facts
-from webhookrx import description
-from webhookrx.config.settings import TLS, Connector, Limits, Listener, Observer, Settings, Source
+from webhookrx.config.settings import TLS, Connector, Listener, Observer, Settings, Source
 from webhookrx.connectors.rule import Preprocessing
-from webhookrx.description import cannot_listen, describe, difference, summary, too_few_files
+from webhookrx.description import cannot_listen, describe, difference, summary
 from webhookrx.errors import BAD_TOKEN
 from webhookrx.listening.listener_service import CannotListen
 from webhookrx.operations.counters import Counters
@@ -130,23 +129,3 @@ class SummaryTests(SynchronousTestCase):
                 f"3 messages, 1 refused, 2 waiting; the router is blocked: {text}",
                 summary(counters, facts._replace(blocked=blocked)),
             )
-
-
-class OpenFilesTests(SynchronousTestCase):
-    """The limit on open files."""
-
-    def test_few(self) -> None:
-        """Fewer files than connections are said."""
-        settings = Settings((), (), limits=Limits(connections=100))
-        for may_open, warnings in ((100, 1), (101, 0), (description.resource.RLIM_INFINITY, 0)):
-            self.patch(description.resource, "getrlimit", lambda _, may_open=may_open: (may_open, may_open))
-            self.assertEqual(warnings, len(too_few_files(settings)))
-
-    def test_secret_limit(self) -> None:
-        """Where the limit may not be asked for, as in a sandbox, nothing is said of it."""
-
-        def forbidden(limit: int) -> tuple[int, int]:
-            raise PermissionError
-
-        self.patch(description.resource, "getrlimit", forbidden)
-        self.assertEqual([], too_few_files(make_settings(Source(listeners=(FIRST,)))))

@@ -217,6 +217,10 @@ class RawMessageTests(IntakeTestCase):
             "X-Original-Authorization",
             "Authentication",
             "X-Auth",
+            "X-Auth-User",
+            "X-Auth-Email",
+            "Auth-User",
+            "Auth",
             "Cookie",
             "Set-Cookie",
             "Token",
@@ -235,6 +239,10 @@ class RawMessageTests(IntakeTestCase):
             "X-Amz-Credential",
         ):
             head = make_head((name.lower().encode(), b"CANARY"))
+            values = self.accept(head=head, include_request_headers=True)["webhook.headers"]
+            self.assertEqual([["***"]], list(values.values()), name)
+            block = HeaderLines(b"POST / HTTP/1.1\r\n%b: CANARY\r\n\r\n" % name.encode())
+            head = Head(b"POST", b"/", b"", block, "192.0.2.7", 1, False)
             values = self.accept(head=head, include_request_headers=True)["webhook.headers"]
             self.assertEqual([["***"]], list(values.values()), name)
         for name in (
@@ -347,6 +355,12 @@ class JSONMessageTests(IntakeTestCase):
         verdict = self.judge(b"text", parse_json=True)
         assert isinstance(verdict, Accepted)
         self.assertEqual(("unparsed_payload",), verdict.notes)
+
+    def test_two_notes(self) -> None:
+        """Of one request both are counted: that it is not JSON, and that the proxy names no address."""
+        verdict = self.judge(b"text", make_head((b"f", b"nobody")), parse_json=True, proxy_header="f")
+        assert isinstance(verdict, Accepted)
+        self.assertEqual(["bad_proxy_header", "unparsed_payload"], sorted(verdict.notes))
 
     def test_no_pairs_of_half_a_payload(self) -> None:
         """Of a payload that turns out to be too large, none of its pairs is set."""

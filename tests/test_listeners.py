@@ -5,9 +5,9 @@ Tests for L{webhookrx.listeners}.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -15,18 +15,21 @@ from hypothesis.strategies import dictionaries, integers, lists, sampled_from
 from twisted.internet.address import IPv4Address
 from twisted.internet.error import CannotListenError
 from twisted.internet.testing import MemoryReactorClock, StringTransport
-from twisted.logger import formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Sender, Traffic, Transport, post
 from tests.listening.test_door import OpenPort
 from tests.system.certificates import Authority, server_settings, write
-from webhookrx.config.settings import TLS, Limits, Listener, Settings, Source
+from webhookrx.config.files import read_file
+from webhookrx.config.settings import TLS, FileContents, Limits, Listener, Settings, Source
 from webhookrx.errors import ConfigError, WebhookrxError
 from webhookrx.intake import Receipt
 from webhookrx.listeners import Change, Listeners
 from webhookrx.routes import build_roots, by_listener
 from webhookrx.testing import RECEIVED, RecordingConsumer
+
+TLSFiles: TypeAlias = Mapping[str, FileContents] | None
+"""See L{Listeners.plan}."""
 
 PEER = IPv4Address("TCP", "192.0.2.7", 40000)
 
@@ -84,15 +87,17 @@ class ListenersTests(SynchronousTestCase):
         self.consumer = RecordingConsumer(self.reactor)
         self.listeners = Listeners(self.reactor, self.consumer, self.traffic, Limits())
 
-    def plan(self, *sources: Source, limits: Limits | None = None, held: Sequence[Listener] = ()) -> Change:
+    def plan(self, *sources: Source, limits: Limits | None = None, tls_files: TLSFiles = None) -> Change:
         """Prepare for these sources."""
         settings = Settings(sources, (), limits=limits or Limits())
         roots = build_roots(settings, self.consumer, self.traffic, lambda: Receipt(RECEIVED, "id"))
-        return self.listeners.plan([listener for listener, _ in by_listener(sources)], roots, settings.limits, held)
+        return self.listeners.plan(
+            [listener for listener, _ in by_listener(sources)], roots, settings.limits, tls_files
+        )
 
-    def change(self, *sources: Source, limits: Limits | None = None, held: Sequence[Listener] = ()) -> None:
+    def change(self, *sources: Source, limits: Limits | None = None, tls_files: TLSFiles = None) -> None:
         """Go by these sources."""
-        change = self.plan(*sources, limits=limits, held=held)
+        change = self.plan(*sources, limits=limits, tls_files=tls_files)
         change.open()
         self.listeners.commit(change)
 
@@ -284,72 +289,54 @@ class ListenersTests(SynchronousTestCase):
         error = self.assertRaises(ConfigError, self.plan, Source(listeners=(tcp(1, TLS("/no/key", "/no/cert")),)))
         self.assertIn("/no/key", str(error))
 
-    def test_held(self) -> None:
-        """Certificates that are held stay in use when their files go or change; those of others are read anew."""
+    def test_files_as_checked(self) -> None:
+        """
+        Where it is told what was in the files of TLS, that is used, whatever has become of them; others are read, also
+        those of the same names.
+        """
         directory = self.mktemp()
         os.makedirs(directory)
         authority = Authority("Root")
         tls = server_settings(directory, authority.issue("one"))
-        connector, source = tcp(1, tls), tcp(2, tls)
-        sources = (Source("c", listeners=(connector,)), Source("s", listeners=(source,)))
-        self.change(*sources)
-        creators = [each.creator for each in self.listeners]
-        self.assertIs(*creators)
-        authority.issue("renewed", not_after=datetime(2097, 1, 1, tzinfo=UTC)).write(directory, "server")
-        self.change(*sources, held=[connector])
-        first, second = (each.creator for each in self.listeners)
-        assert first is not None and second is not None
-        self.assertIs(creators[0], first)
-        self.assertGreater(first.ends, second.ends)
-        # The earliest of those in use, whichever listener has it.
-        for order in (sources, sources[::-1]):
-            self.change(*order, held=[connector])
-            self.assertEqual({tls.cert_file: second.ends}, self.listeners.certificates)
-        os.remove(tls.key_file)
-        self.change(sources[0], held=[connector])
-        self.assertIs(first, next(iter(self.listeners)).creator)
-        self.assertEqual({tls.cert_file: first.ends}, self.listeners.certificates)
-        self.assertRaises(ConfigError, self.plan, sources[0])
-
-    def test_held_and_not_open(self) -> None:
-        """One that is held, not open yet, and can't be without its files, is left out, and said; it opens with them."""
-        directory = self.mktemp()
-        os.makedirs(directory)
-        tls = server_settings(directory, Authority("Root").issue("one"))
-        os.rename(tls.key_file, f"{tls.key_file}.away")
-        events: list[Any] = []
-        globalLogPublisher.addObserver(events.append)
-        self.addCleanup(globalLogPublisher.removeObserver, events.append)
-        held, plain = tcp(1, tls), tcp(2)
-        source = Source(listeners=(held, plain))
-        self.change(source, held=[held, plain])
-        self.assertEqual([2], list(self.reactor.ports))
-        (line,) = map(formatEvent, events)
-        self.assertRegex(line, "Endpoint 1 stays closed: .*server-key.pem. does not exist")
-        os.rename(f"{tls.key_file}.away", tls.key_file)
-        self.change(source, held=[held, plain])
-        self.assertEqual([1, 2], sorted(self.reactor.ports))
-
-    def test_held_by_other_terms(self) -> None:
-        """What was open for plain HTTP, or with other files, has no certificate that could be held."""
-        directory = self.mktemp()
-        os.makedirs(directory)
-        authority = Authority("Root")
+        checked = {path: read_file(path) for path in (tls.key_file, tls.cert_file)}
         end = datetime(2097, 1, 1, tzinfo=UTC)
-        one = server_settings(directory, authority.issue("one"), "one")
-        two = server_settings(directory, authority.issue("two", not_after=end), "two")
-        for before in (None, one):
-            self.change(Source(listeners=(tcp(1, before),)))
-            self.change(Source(listeners=(tcp(1, two),)), held=[tcp(1, two)])
-            self.assertEqual({two.cert_file: end.timestamp()}, self.listeners.certificates)
+        authority.issue("renewed", not_after=end).write(directory, "server")
+        one, two, three = (Source(str(port), listeners=(tcp(port, tls),)) for port in (1, 2, 3))
+        self.change(one, two, three, tls_files={each.listeners[0].inner: checked for each in (one, three)})
+        first, second, third = (each.creator for each in self.listeners)
+        assert first is not None and second is not None
+        self.assertIs(first, third)
+        self.assertEqual(end.timestamp(), second.ends)
+        self.assertNotEqual(first.ends, second.ends)
+        # The earliest of those in use, whichever listener has it.
+        self.assertEqual({tls.cert_file: min(first.ends, second.ends)}, self.listeners.certificates)
+        os.remove(tls.key_file)
+        self.change(one, tls_files={one.listeners[0].inner: checked})
+        self.assertEqual({tls.cert_file: first.ends}, self.listeners.certificates)
+        self.assertRaises(ConfigError, self.plan, one)
 
     def test_limits_over_all(self) -> None:
         """The limits that count over all endpoints change too; connections that are too many now stay."""
         self.change(Source(listeners=(tcp(1),)))
         sender = self.connect(1)
+        sender.send(post(b"hello")[:-1])
         self.change(Source(listeners=(tcp(1),)), limits=Limits(connections=1))
         self.assertEqual([503], self.connect(1).statuses())
-        self.assertEqual(200, self.ask(sender)[0])
+        sender.send(b"o")
+        self.reactor.advance(0)
+        self.assertEqual([200], sender.statuses())
+
+    def test_accept_failures(self) -> None:
+        """Connections that can't be accepted are told; at each sweep ports that rest go on."""
+        failures = self.listeners._accept_failures
+        tried: list[str] = []
+        self.patch(failures, "try_again", lambda: tried.append("again"))
+        self.listeners.sweep()
+        self.assertEqual(["again"], tried)
+        failures._failed("ENFILE")
+        failures._refused("192.0.2.1")
+        self.assertEqual(["ENFILE"], self.traffic.accept_errors)
+        self.assertEqual([("too_many_connections", "192.0.2.1", b"", b"")], self.traffic.refusals)
 
     def test_producer(self) -> None:
         """All are paused and resumed as one, those that come or go meanwhile as well."""

@@ -4,6 +4,7 @@ Tests for L{webhookrx.routes}.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -22,8 +23,8 @@ from webhookrx.routes import (
     classifier_for,
     connector_labels,
     connector_rules,
-    held_by,
     rules_of,
+    tls_files,
 )
 from webhookrx.senders.entry import Entry, When
 from webhookrx.testing import RECEIVED
@@ -138,12 +139,16 @@ class ConnectorTests(SynchronousTestCase):
             connector_labels(self.settings(Source("s"), connector("c"))),
         )
 
-    def test_held(self) -> None:
-        """While the router is blocked the endpoints of its connectors are held, and no others."""
+    def test_tls_files(self) -> None:
+        """Endpoints of sources have their files from the settings, those of connectors from the router."""
         sources = (Source("s", listeners=(FIRST,)), connector("c", 8182))
-        self.assertEqual([], held_by(Settings(sources, ())))
-        self.assertEqual([], held_by(self.settings(*sources)))
-        self.assertEqual(list(sources[1].listeners), held_by(self.settings(*sources, blocked=("why",))))
+        of_sources, of_router = {"/k": (b"source", 0o600)}, {"/k": (b"router", 0o600)}
+        settings = replace(self.settings(*sources), tls_files=of_sources)
+        assert settings.router is not None
+        settings = replace(settings, router=replace(settings.router, tls_files=of_router))
+        inner = sources[1].listeners[0].inner
+        self.assertEqual({FIRST.inner: of_sources, inner: of_router}, tls_files(settings))
+        self.assertEqual({FIRST.inner: {}}, tls_files(Settings(sources[:1], ())))
 
 
 def _vendor(rules: ConnectorRules, headers: tuple[tuple[bytes, bytes], ...]) -> object:

@@ -76,6 +76,7 @@ class UnitTests(SynchronousTestCase):
         """It has room for all connections, and time for the longest stop by default."""
         limits = Limits()
         self.assertGreater(int(self.settings["LimitNOFILE"][0]), limits.connections + 100)
+        self.assertEqual(["0"], self.settings["LimitCORE"])
         self.assertGreater(parse_duration(self.settings["TimeoutStopSec"][0]), limits.answer_time + 10)
 
     def test_credentials(self) -> None:

@@ -4,6 +4,7 @@ Tests for L{webhookrx.service}: what can be told before anything is opened. The 
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +16,10 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
+from tests.system.certificates import self_signed, server_settings
 from webhookrx.config.file_signatures import signature_of
-from webhookrx.config.settings import TLS, Connector, Listener, Observer, Router, Settings, Source
+from webhookrx.config.files import read_file
+from webhookrx.config.settings import Connector, Listener, Observer, Router, Settings, Source
 from webhookrx.connectors.rule import Preprocessing
 from webhookrx.errors import ConfigError
 from webhookrx.intake import Receipt
@@ -106,14 +109,21 @@ class BuildTests(SynchronousTestCase):
         self.assertEqual([settings, settings], given)
 
     def test_blocked(self) -> None:
-        """A connector whose files are missing keeps neither a start nor a reload from going on, which says so."""
-        tls = TLS("/no/key", "/no/cert")
+        """A connector whose files have gone goes on with what was in them, and keeps no reload from going on."""
+        directory = self.mktemp()
+        os.makedirs(directory)
+        tls = server_settings(directory, self_signed("host"))
+        checked = {path: read_file(path) for path in (tls.key_file, tls.cert_file)}
+        for path in checked:
+            os.remove(path)
         connector = Connector("a", 8443, {"product": "webhook", "vendor": "generic"}, Preprocessing())
         source = Source("a", "connector", listeners=(Listener("8443", "tcp:8443", tls=tls),), connector=connector)
-        settings = Settings((source,), (Observer("stdout", "stdout"),), router=Router("edge-1", blocked=("why",)))
+        settings = Settings(
+            (source,), (Observer("stdout", "stdout"),), router=Router("edge-1", blocked=("why",), tls_files=checked)
+        )
         service: Any = build(settings, MemoryReactorClock())
         service.receiver._receipts = lambda: Receipt(RECEIVED, "id")
-        self.assertEqual([], list(service.listeners))
+        self.assertEqual(1, len(service.listeners))
         for change, said in (
             (settings, "the settings are the same; files were read and opened anew; the router is blocked"),
             (replace(settings, drain_timeout=7.0), "1 sources (1 unchanged); 1 endpoints, 1 observers; the router is"),

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 from collections.abc import Mapping
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
@@ -68,22 +67,6 @@ def summary(counters: Counters, facts: Facts) -> str:
         return counts
     first, *others = facts.blocked
     return f"{counts}; the router is blocked: {first}{f' And {len(others)} more.' if others else ''}"
-
-
-def too_few_files(settings: Settings) -> list[str]:
-    """Warn when the process may not open as many files as connections are allowed."""
-    try:
-        may_open, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    except OSError:
-        return []  # a sandbox may keep even that secret
-    wanted = settings.limits.connections
-    if may_open == resource.RLIM_INFINITY or may_open > wanted:
-        return []
-    warning = (
-        f"The process may open {may_open} files, so there can't be {wanted} connections: raise the limit on open files "
-        "(ulimit -n, LimitNOFILE=), or lower the limit on connections."
-    )
-    return [warning]
 
 
 def where(address: IAddress | None) -> str:

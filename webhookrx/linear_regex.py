@@ -15,6 +15,7 @@ from typing import Any, Final
 import re2  # type: ignore[import-untyped]
 
 from webhookrx.errors import WebhookrxError
+from webhookrx.yield_point import PIECE, yield_point
 
 # Where the two dialects write one thing differently, or one thing stands for two. A backslash pair and a character
 # class are matched whole, so that what they hold is left alone.
@@ -52,6 +53,19 @@ def quiet_options(*, ignore_case: bool = False, memory: int | None = None) -> An
     if memory is not None:
         options.max_mem = memory
     return options
+
+
+def occurs_in(expression: Any, text: bytes, overlap: int) -> bool:
+    """
+    Tell whether a C{re2} expression occurs in a text, with a yield point after each piece.
+
+    @param overlap: bytes of its longest match that is looked for.
+    """
+    for start in range(0, len(text), PIECE):
+        if expression.search(text[start : start + PIECE + overlap]):
+            return True
+        yield_point()
+    return False
 
 
 def compile_linear(pattern: str, *, ignore_case: bool = False, memory: int | None = None) -> Any:

@@ -4,7 +4,7 @@ All endpoints that are open, and how they are changed for others without a conne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -16,17 +16,24 @@ from twisted.python.failure import Failure
 from twisted.web.resource import IResource, Resource
 from zope.interface import implementer
 
-from webhookrx.config.settings import TLS, Limits, Listener
-from webhookrx.errors import BAD_REQUEST, ConfigError, WebhookrxError
-from webhookrx.http.site import Connections, Site
+from webhookrx.config.settings import TLS, FileContents, Limits, Listener
+from webhookrx.errors import BAD_REQUEST, TOO_MANY_CONNECTIONS, WebhookrxError
+from webhookrx.http.connections import Connections
+from webhookrx.http.site import Site
 from webhookrx.interfaces import IMessageConsumer, ITraffic
+from webhookrx.listening.accept_failures import AcceptFailures
 from webhookrx.listening.door import Door
 from webhookrx.listening.endpoints import build_endpoint, socket_endpoint
 from webhookrx.listening.inner_poll import InnerPoll
 from webhookrx.listening.listener_service import ListenerService
+from webhookrx.listening.overload import Overload
+from webhookrx.pipeline.admission import StandingQueue
 from webhookrx.tls.connection_creator import ServerConnectionCreator
 
 _log = Logger()
+
+#: Seconds that what senders have sent may be unread, and for so long, until there is more of it than can be read.
+LONG_UNREAD = 0.5
 
 #: Makes the endpoint of a listener's socket alone, as L{socket_endpoint} does.
 OpenSocket: TypeAlias = Callable[[Listener], IStreamServerEndpoint]
@@ -102,6 +109,7 @@ class Listeners:
     @param limits: those that count over all endpoints together.
     @param open_socket: makes the sockets; None has them bound as their strings say.
     @ivar certificates: each certificate file, and when what is in use of it ends, seconds since the epoch.
+    @ivar overload: knows whether more is sent than can be read.
     """
 
     def __init__(
@@ -115,11 +123,13 @@ class Listeners:
         self.connections = Connections(limits)
         self.certificates: Mapping[str, float] = {}
         self._reactor = reactor
-        self._poll = InnerPoll(reactor) if InnerPoll.serves(reactor) else None
+        self.overload = Overload(StandingQueue(LONG_UNREAD, LONG_UNREAD, 0.0), traffic.dropped_unread)
+        self._poll = InnerPoll(reactor, self.overload) if InnerPoll.serves(reactor) else None
         # Not callLater, which goes by the wall clock.
         self._later = reactor.callFromThread if IReactorFromThreads.providedBy(reactor) else None
         self._consumer = consumer
         self._traffic = traffic
+        self._accept_failures = AcceptFailures(self._no_file_for, traffic.accept_failed)
         self._open_socket = open_socket or partial(socket_endpoint, reactor)
         self._open: dict[str, OpenListener] = {}
         self._leaving: list[Site] = []
@@ -152,24 +162,23 @@ class Listeners:
         listeners: Iterable[Listener],
         roots: Mapping[str, IResource],
         limits: Limits,
-        held: Collection[Listener] = (),
+        tls_files: Mapping[str, FileContents] | None = None,
     ) -> Change:
         """
-        Prepare for these endpoints in place of those that are there. All certificates are read anew.
+        Prepare for these endpoints in place of those that are there.
 
         @param roots: the root of each endpoint, by C{Listener.inner}; one that has none yet answers 404.
-        @param held: those of them whose certificates stay as they are, since their files can't be used just now. One
-            that is not open yet, and can't be without them, is left out.
+        @param tls_files: what was in the files of TLS when they were checked, by C{Listener.inner}; others are read.
         @raise webhookrx.errors.ConfigError: a file can't be used, or there is no such endpoint.
         """
         wanted = {listener.inner: listener for listener in listeners}
-        creators = self._creators(wanted, held)
+        creators = _creators(wanted.values(), tls_files or {})
         certificates: dict[str, float] = {}
         removed = [each for each in self if each.listener.inner not in wanted]
         change = Change([], [], removed, roots, limits, certificates)
         for inner, listener in wanted.items():
             known = self._open.get(inner)
-            door = Door(self._open_socket(listener), self._poll) if known is None else known.door
+            door = Door(self._open_socket(listener), self._poll, self._accept_failures) if known is None else known.door
             creator = creators.get(inner)
             if listener.tls is not None and creator is not None:
                 cert_file = listener.tls.cert_file
@@ -184,27 +193,6 @@ class Listeners:
                 site = known.site if stays else self._make_site(listener, change)
                 change.kept.append((known, listener, creator, site, endpoint))
         return change
-
-    def _creators(self, wanted: dict[str, Listener], held: Collection[Listener]) -> dict[str, ServerConnectionCreator]:
-        """Return the TLS of all that are wanted, by C{Listener.inner}; those that have to be left out are removed."""
-        creators: dict[str, ServerConnectionCreator] = {}
-        read: dict[TLS, ServerConnectionCreator] = {}
-        for inner, listener in list(wanted.items()):
-            tls = listener.tls
-            if tls is None:
-                continue
-            known = self._open.get(inner)
-            if known is not None and known.creator is not None and listener in held and known.listener.tls == tls:
-                creators[inner] = known.creator
-                continue
-            try:
-                creators[inner] = read[tls] = read.get(tls) or ServerConnectionCreator(tls)
-            except ConfigError as error:
-                if listener not in held:
-                    raise
-                _log.error("Endpoint {listener} stays closed: {problem}", listener=listener.text, problem=str(error))
-                del wanted[inner]
-        return creators
 
     def commit(self, change: Change) -> None:
         """Go by a change from now on. It can't fail."""
@@ -244,6 +232,7 @@ class Listeners:
             connections=self.connections,
             knows_peers_at_once=not listener.proxy_protocol,
             later=self._later,
+            overload=self.overload,
         )
 
     def _let_go(self, site: Site) -> None:
@@ -255,6 +244,10 @@ class Listeners:
         detail = "The connection began without a good PROXY header."
         self._traffic.refused(BAD_REQUEST, detail, peer, b"", b"")
 
+    def _no_file_for(self, peer: str) -> None:
+        detail = "The process may open no more files."
+        self._traffic.refused(TOO_MANY_CONNECTIONS, detail, peer, b"", b"")
+
     # -- their life ----------------------------------------------------------------------------------------------
 
     def sweep(self) -> None:
@@ -264,6 +257,10 @@ class Listeners:
         An endpoint that was removed goes on for a sweep or two: what its senders have sent by then is answered, as the
         last on their connections.
         """
+        self._accept_failures.try_again()
+        self.overload.sweep()
+        if self._poll is not None:
+            self._poll.wake_up()
         for site in self.sites:
             site.sweep()
         finished, self._finished, self._finishing = self._finished, self._finishing, []
@@ -307,6 +304,22 @@ class Listeners:
         self._paused = False
         for site in self.sites:
             site.stopProducing()
+
+
+def _creators(
+    listeners: Iterable[Listener], tls_files: Mapping[str, FileContents]
+) -> dict[str, ServerConnectionCreator]:
+    """Return the TLS of those that have it, by C{Listener.inner}; those of the same files share theirs."""
+    creators: dict[str, ServerConnectionCreator] = {}
+    read: dict[tuple[TLS, int], ServerConnectionCreator] = {}
+    for listener in listeners:
+        if listener.tls is not None:
+            files = tls_files.get(listener.inner)
+            key = (listener.tls, id(files))
+            if key not in read:
+                read[key] = ServerConnectionCreator(listener.tls, files)
+            creators[listener.inner] = read[key]
+    return creators
 
 
 def _same_terms(old: Listener, new: Listener) -> bool:

@@ -29,7 +29,7 @@ from webhookrx.operations.receipts import Receipts
 from webhookrx.operations.traffic_log import TrafficLog
 from webhookrx.pipeline.chain import Chain
 from webhookrx.pipeline.observer_thread import RealThread
-from webhookrx.routes import build_roots, by_listener, connector_labels, held_by
+from webhookrx.routes import build_roots, by_listener, connector_labels, tls_files
 from webhookrx.tls.handshake import describe_failure
 
 #: Ticks, of half a second each, between two reports of lines held back.
@@ -78,7 +78,7 @@ class Receiver:
         self._slices = TimeSlices(lambda call: reactor.callFromThread(call))
         self._endpoints = Listeners(reactor, self.chain, self._traffic, settings.limits, open_socket)
         listeners = [listener for listener, _ in by_listener(settings.sources)]
-        self._endpoints.commit(self._endpoints.plan(listeners, {}, settings.limits, held_by(settings)))
+        self._endpoints.commit(self._endpoints.plan(listeners, {}, settings.limits, tls_files(settings)))
         self._ticks = 0
         self._loaded = 0.0
         self._drain: Drain | None = None
@@ -145,6 +145,8 @@ class Receiver:
             loaded=self._loaded,
             connectors=connector_labels(self.settings),
             blocked=self.settings.blocked,
+            unread_age=endpoints.overload.age,
+            overloaded=endpoints.overload.stands,
         )
 
     def tick(self) -> None:
@@ -168,7 +170,7 @@ class Receiver:
         """
         observers = self._build_observers(settings, self._observers if settings.ack == self.settings.ack else {})
         listeners = [listener for listener, _ in by_listener(settings.sources)]
-        change = self._endpoints.plan(listeners, self._build_roots(settings), settings.limits, held_by(settings))
+        change = self._endpoints.plan(listeners, self._build_roots(settings), settings.limits, tls_files(settings))
         try:
             change.open()
             if observers != self._observers:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from webhookrx.config.settings import Connector, Listener, Settings, Source
+from webhookrx.config.settings import Connector, FileContents, Listener, Settings, Source
 from webhookrx.connectors.rule import CONNECTOR_TYPE
 from webhookrx.http.root_resource import RootResource
 from webhookrx.http.webhook_resource import InSlices, WebhookResource, at_once
@@ -92,11 +92,14 @@ def connector_labels(settings: Settings) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def held_by(settings: Settings) -> list[Listener]:
-    """Return the endpoints whose certificates stay as they are, since their router is blocked."""
-    if not settings.blocked:
-        return []
-    return [listener for source in settings.sources if source.connector for listener in source.listeners]
+def tls_files(settings: Settings) -> dict[str, FileContents]:
+    """Return what was in the files of the TLS of each endpoint when they were checked, by C{Listener.inner}."""
+    of_connectors = {} if settings.router is None else settings.router.tls_files
+    return {
+        listener.inner: settings.tls_files if source.connector is None else of_connectors
+        for source in settings.sources
+        for listener in source.listeners
+    }
 
 
 def by_listener(sources: Iterable[Source]) -> list[tuple[Listener, list[Source]]]:

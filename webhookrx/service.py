@@ -16,7 +16,7 @@ from twisted.logger import Logger
 
 from webhookrx.admin import Admin
 from webhookrx.config.settings import Settings
-from webhookrx.description import cannot_listen, summary, too_few_files, where
+from webhookrx.description import cannot_listen, summary, where
 from webhookrx.errors import ConfigError
 from webhookrx.listening.listener_service import CannotListen, ListenerService
 from webhookrx.operations.facts import Facts, Phase
@@ -111,7 +111,7 @@ class ReceiverService(Service):
 
     def _say_how_it_is(self) -> None:
         weaker = self.receiver.chain.weaker_than_ack()
-        for warning in (*self.settings.warnings, *weaker, *too_few_files(self.settings)):
+        for warning in (*self.settings.warnings, *weaker):
             _log.warn("{problem}", problem=warning)
         for each in self._admin.listeners:
             _log.info("Health and metrics on {where}", where=where(each.service.address) or each.listener.text)

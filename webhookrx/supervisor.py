@@ -24,7 +24,7 @@ from webhookrx.config.settings import Settings
 from webhookrx.crew.crew import LAST_MOMENT, Crew, Sockets
 from webhookrx.crew.messages import check
 from webhookrx.crew.process import Launch, Launcher
-from webhookrx.description import cannot_listen, describe, summary, too_few_files, where
+from webhookrx.description import cannot_listen, describe, summary, where
 from webhookrx.listening.endpoints import socket_endpoint
 from webhookrx.listening.held_ports import HeldPorts
 from webhookrx.listening.listener_service import CannotListen
@@ -151,7 +151,7 @@ class SupervisorService(Service):
             self._end()
 
     def _say_how_it_is(self) -> None:
-        for warning in (*self.settings.warnings, *too_few_files(self.settings)):
+        for warning in self.settings.warnings:
             _log.warn("{problem}", problem=warning)
         for each in self._admin.listeners:
             _log.info("Health and metrics on {where}", where=where(each.service.address) or each.listener.text)

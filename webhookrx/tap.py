@@ -19,6 +19,7 @@ from twisted.python import usage
 from webhookrx import known_observers
 from webhookrx.config.check import check_report, error_report
 from webhookrx.config.limits import LIMITS
+from webhookrx.config.open_files import most_open_files
 from webhookrx.config.options import BY_NAME, OPTIONS, Kind, Option, shown_name
 from webhookrx.config.problems import COMMAND_LINE, quoted, suggestion
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
@@ -214,6 +215,7 @@ def _surroundings() -> Surroundings:
         observer_names=known_observers.known_names(),
         check_observer=known_observers.build,
         cpus=usable_cpus(),
+        open_files=most_open_files(),
     )
 
 

@@ -17,7 +17,7 @@ _webhookrx() {
         --config | --rules | --auth-token-file | --tls-*-file) COMPREPLY=($(compgen -f -- "$word")) ;;
         --port | -p | --paths | --prefix | --auth-token | --proxy-header | --observer | -o | --admin | --drain-timeout | --workers | --router-name | --router-label) ;;
         *)
-            COMPREPLY=($(compgen -W "--port --source --paths --prefix --on-parse-error --auth-token --auth-token-file
+            COMPREPLY=($(compgen -W "--port --source --paths --allow-slow-patterns --prefix --on-parse-error --auth-token --auth-token-file
                 --include-request-headers --proxy-header --tls-key-file --tls-cert-file --tls-peer-verify --tls-ca-file
                 --tls-ca-dir --tls-use-system-cert-store --allow-plaintext-token --observer --ack --limit --drain-timeout
                 --admin --workers --rules --router-name --router-label --senders --config --check --help --version" -- "$word"))
@@ -38,7 +38,7 @@ _webhookrx_command() {
         "spool show") options="--help --json" ;;
         "spool replay") options="--help --json --all" ;;
         "spool drop") options="--help --json --all --waiting" ;;
-        "rules check") options="--help --json --files --strict --router --router-label" ;;
+        "rules check") options="--help --json --files --strict --allow-slow-patterns --router --router-label" ;;
         "rules preview") options="--help --json --selector --rule --all" ;;
         "rules explain") options="--help --json --router --router-label" ;;
         "query check") options="--help --json" ;;

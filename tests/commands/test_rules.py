@@ -84,6 +84,17 @@ class CheckTests(RulesCase):
             _, out, _ = self.rules("check", text, "--json", *option)
             self.assertEqual(valid, json.loads(out)["valid"])
 
+    def test_slow_patterns(self) -> None:
+        """A path that RE2 can't run is an error, and a warning as for a router that takes the risk."""
+        text = "connector_rules: [{name: a, protocol: HTTP, port: 8181, paths: ['/(?=a)']}]"
+        status, out, _ = self.rules("check", text)
+        self.assertEqual(1, status)
+        self.assertIn("rules.yaml:1:65: error: connector_rules[0].paths[0]: ", out)
+        self.assertIn("[path-not-linear]", out)
+        status, out, _ = self.rules("check", text, "--allow-slow-patterns")
+        self.assertEqual(0, status)
+        self.assertIn("[path-slow]", out)
+
     def test_json(self) -> None:
         """In JSON it is one object."""
         status, out, err = self.rules("check", RULES.replace("port: 8081", "port: 0"), "--json")

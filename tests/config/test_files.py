@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.config.starting import write_text
 from webhookrx.config import files
-from webhookrx.config.files import list_directory, read_file
+from webhookrx.config.files import Snapshot, list_directory, read_file
 from webhookrx.errors import ConfigError
 
 
@@ -91,3 +91,46 @@ class ListDirectoryTests(SynchronousTestCase):
 
 def _refuse(*_: object) -> int:
     raise PermissionError(13, "Permission denied")
+
+
+class SnapshotTests(SynchronousTestCase):
+    """
+    Tests for L{Snapshot}.
+    """
+
+    def test_first_look(self) -> None:
+        """A file is what it was at the first look, whatever becomes of it; what failed is tried again."""
+        snapshot = Snapshot()
+        directory = self.mktemp()
+        path = os.path.join(directory, "x")
+        self.assertRaises(ConfigError, snapshot.read, path)
+        write_text(directory, "x", "one", mode=0o640)
+        self.assertEqual((b"one", 0o640), snapshot.read(path))
+        write_text(directory, "x", "two")
+        self.assertEqual((b"one", 0o640), snapshot.read(path))
+        os.remove(path)
+        self.assertEqual((b"one", 0o640), snapshot.read(path))
+        self.assertEqual({path: (b"one", 0o640)}, snapshot.contents([path, "/no"]))
+
+    def test_known(self) -> None:
+        """What is known is not read, and what is learnt does not change what was known."""
+        known = {"/no/x": (b"known", 0o600)}
+        snapshot = Snapshot(known)
+        self.assertEqual((b"known", 0o600), snapshot.read("/no/x"))
+        path = write_text(self.mktemp(), "x", "")
+        snapshot.read(path)
+        self.assertEqual({"/no/x"}, set(known))
+
+    def test_directory(self) -> None:
+        """A directory has the files that were read of it; when none was, those that are there."""
+        directory = self.mktemp()
+        for name in "ba":
+            write_text(directory, name, name)
+        snapshot = Snapshot()
+        self.assertEqual((["a", "b"], []), (snapshot.names(directory), snapshot.below(directory)))
+        for name in "ba":
+            snapshot.read(os.path.join(directory, name))
+        write_text(directory, "c", "")
+        self.assertEqual(["a", "b"], snapshot.names(directory))
+        self.assertEqual([os.path.join(directory, name) for name in "ab"], snapshot.below(directory))
+        self.assertRaises(ConfigError, snapshot.names, "/no")

@@ -9,8 +9,9 @@ from datetime import timedelta
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.config.starting import LOOPBACK, NOW, start, write_text
+from tests.config.starting import LOOPBACK, NOW, errors_of, start, write_text
 from tests.system.certificates import Authority, self_signed, write_ca_file
+from webhookrx.config.files import read_file
 from webhookrx.config.settings import TLS, Limits, Listener, Observer, Settings, Source
 
 AUTHORITY = Authority("root")
@@ -208,6 +209,28 @@ class ResolveTests(SynchronousTestCase):
             self.assertIn("x.yaml:5: sources[1].paths: ", warning)
             self.assertIn("is hidden by", warning)
 
+    def test_slow_patterns(self) -> None:
+        """A pattern that RE2 can't run is an error with its place, but where a source, or all of it, takes the risk."""
+        text = """
+            {top}
+            sources:
+              - {{name: a, port: "8181", paths: '/(?=a).*', allow_slow_patterns: {a}}}
+              - {{name: b, port: "8181", paths: '/(?=b).*'{b}}}
+            """
+        (error,) = errors_of(config=self.config(text.format(top="", a="yes", b="")))
+        self.assertIn("x.yaml:3: sources[1].paths: ", str(error))
+        self.assertIn(""""/(?=b).*" can't run on RE2""", str(error))
+        self.assertTrue(str(error).endswith("allow_slow_patterns: yes (--allow-slow-patterns). [path-not-linear]"))
+        for written in ({"top": "", "b": ", allow_slow_patterns: yes"}, {"top": "allow_slow_patterns: yes", "b": ""}):
+            warnings = start(config=self.config(text.format(a="yes", **written))).settings.warnings
+            self.assertEqual(2, len(warnings))
+            for name, warning in zip("ab", warnings, strict=True):
+                self.assertIn(f""""/(?={name}).*" can't run on RE2""", warning)
+        self.assertEqual(1, len(errors_of(paths="/(?=a).*")))
+        self.assertEqual(1, len(start(paths="/(?=a).*", allow_slow_patterns="yes").settings.warnings))
+        path = self.config(text.format(top="allow_slow_patterns: yes", a="no", b=""))
+        self.assertEqual(1, len(errors_of(config=path)))
+
     def test_patterns_on_different_endpoints(self) -> None:
         """A pattern hides nothing on an endpoint where it is not tried."""
         path = self.config("sources:\n - {port: unix:a, paths: /.*}\n - {port: unix:b, paths: /b}\n")
@@ -286,6 +309,18 @@ class TLSTests(SynchronousTestCase):
     def listeners(self, **options: str | list[str]) -> tuple[Listener, ...]:
         """Return the listeners of the one source."""
         return start(**options).settings.sources[0].listeners
+
+    def test_files(self) -> None:
+        """The settings have what was in the files, by their paths; it is not shown, and makes no other settings."""
+        ca = {"tls_peer_verify": "yes", "tls_ca_file": self.ca}
+        settings = start(tls_key_file=self.key, tls_cert_file=self.cert, **ca).settings
+        self.assertEqual({path: read_file(path) for path in (self.key, self.cert, self.ca)}, settings.tls_files)
+        self.assertNotIn("BEGIN", repr(settings))
+        os.chmod(self.cert, 0o640)
+        again = start(tls_key_file=self.key, tls_cert_file=self.cert, **ca).settings
+        self.assertNotEqual(settings.tls_files, again.tls_files)
+        self.assertEqual(settings, again)
+        self.assertEqual({}, start(port=LOOPBACK).settings.tls_files)
 
     def test_default_port(self) -> None:
         """A key changes the default port from 80 to 443."""

@@ -17,6 +17,7 @@ from tests.system.certificates import self_signed
 from webhookrx.config import router_form
 from webhookrx.config.check import check_report
 from webhookrx.config.file_signatures import signature_of
+from webhookrx.config.files import read_file
 from webhookrx.config.problems import ConfigProblems
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
 from webhookrx.config.settings import TLS, Connector, Listener, Router, Settings, Source
@@ -406,6 +407,38 @@ class GateTests(RouterCase):
         error = self.assertRaises(ConfigProblems, self.settings, before, rules=rules, port="8181")
         self.assertIn('connector "lab-hooks-hooks" has port 8181', str(error))
         self.assertEqual(2, len(self.settings(before, rules=rules, port="8443").sources))
+
+    def test_tls_files(self) -> None:
+        """
+        The router has what was in the files of its connectors. While it is blocked that is what was there when they
+        began to run, also of files that are good; a source that names the same files has them as they are.
+        """
+        rules = self.rules(self.tls_rule())
+        first = self.settings(rules=rules)
+        key, cert = self.path("host-key.pem"), self.path("host-cert.pem")
+        assert first.router is not None
+        self.assertEqual({key: read_file(key), cert: read_file(cert)}, first.router.tls_files)
+        self.assertEqual({}, first.tls_files)
+        before = dict(first.router.tls_files)
+        os.chmod(cert, 0o640)
+        rules = self.rules(self.tls_rule(), self.tls_rule("other", 8444, missing="key"))
+        tls = {"tls_key_file": key, "tls_cert_file": cert}
+        blocked = self.settings(first, rules=rules, port="8445", **tls)
+        assert blocked.router is not None and blocked.blocked
+        self.assertEqual(before, blocked.router.tls_files)
+        self.assertEqual({key: read_file(key), cert: read_file(cert)}, blocked.tls_files)
+        self.assertNotEqual(before, blocked.tls_files)
+
+    def test_slow_paths(self) -> None:
+        """A path that RE2 can't run is an error, unless the operator takes the risk; that alone makes no source."""
+        rules = self.rules("{name: a, protocol: HTTP, port: 8181, paths: ['/(?=a).*']}")
+        (error,) = self.errors(rules=rules)
+        self.assertRegex(error, r"^rules\.yaml:2:\d+: connector_rules\[0\]\.paths\[0\]: .* \[path-not-linear\]$")
+        settings = self.settings(rules=rules, allow_slow_patterns="yes")
+        self.assertEqual(["lab-a-a"], [source.name for source in settings.sources])
+        (warning,) = settings.warnings
+        self.assertTrue(warning.endswith("[path-slow]"), warning)
+        self.assertEqual(1, len(self.errors(rules=rules, allow_slow_patterns="no")))
 
     def test_files_of_others(self) -> None:
         """Files of rules that are not for this router are no business of it."""

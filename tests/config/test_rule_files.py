@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.config.starting import NOW
 from tests.system.certificates import Authority, Identity, self_signed
 from webhookrx.config import tls_files
+from webhookrx.config.files import Snapshot
 from webhookrx.config.rule_files import check_rule_files
 from webhookrx.config.settings import TLS
 from webhookrx.connectors.router import Router, connectors_of
@@ -50,7 +51,7 @@ class CheckRuleFilesTests(SynchronousTestCase):
         reading = read_rules(text.encode(), "rules.yaml")
         self.assertTrue(reading.valid)
         connectors, _ = connectors_of(Router("edge-1"), reading)
-        return check_rule_files(reading, connectors, NOW)
+        return check_rule_files(reading, connectors, NOW, Snapshot())
 
     def test_good(self) -> None:
         """Nothing is wrong with files that fit, nor with those of rules that are not for this router."""
@@ -75,13 +76,13 @@ class CheckRuleFilesTests(SynchronousTestCase):
         """A pair that several rules name is looked at once, and each of them has what is wrong with it."""
         looked: list[TLS] = []
         real = tls_files.check_tls_files
-        self.patch(tls_files, "check_tls_files", lambda tls, now: (looked.append(tls), real(tls, now))[1])
+        self.patch(tls_files, "check_tls_files", lambda tls, *others: (looked.append(tls), real(tls, *others))[1])
         text = "connector_rules:\n" + "".join(
             f"- {{name: {name}, protocol: HTTPS, port: {port}, key_file: /no/key, cert_file: /no/cert}}\n"
             for name, port in (("a", 8443), ("b", 8444))
         )
         reading = read_rules(text.encode(), "rules.yaml")
-        found = check_rule_files(reading, connectors_of(Router("edge-1"), reading)[0], NOW)
+        found = check_rule_files(reading, connectors_of(Router("edge-1"), reading)[0], NOW, Snapshot())
         self.assertEqual([TLS("/no/key", "/no/cert")], looked)
         self.assertEqual([2, 2, 3, 3], [each.line for each in found])
 

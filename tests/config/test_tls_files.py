@@ -5,6 +5,7 @@ Tests for L{webhookrx.config.tls_files}.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import timedelta
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
@@ -22,8 +23,9 @@ from tests.system.certificates import (
     write_ca_file,
     write_hashed_directory,
 )
-from webhookrx.config.settings import TLS
-from webhookrx.config.tls_files import Finding, check_tls_files, check_trust, load_key_and_chain
+from webhookrx.config.files import Snapshot
+from webhookrx.config.settings import TLS, Listener, Source
+from webhookrx.config.tls_files import Finding, check_tls_files, contents_of, load_key_and_chain, load_trust
 from webhookrx.connectors.catalogue import CATALOGUE
 from webhookrx.errors import ConfigError
 from webhookrx.findings import ERROR
@@ -54,7 +56,7 @@ class CheckTLSFilesTests(SynchronousTestCase):
     def findings(self, **changes: object) -> list[Finding]:
         """Check the good pair with some fields changed."""
         files = {"key_file": self.key_file, "cert_file": self.cert_file, **changes}
-        findings = check_tls_files(TLS(**files), NOW)  # type: ignore[arg-type]
+        findings = check_tls_files(TLS(**files), NOW, Snapshot())  # type: ignore[arg-type]
         for finding in findings:
             if finding.role in ("key_file", "cert_file"):  # what connector rules have
                 self.assertEqual(finding.fatal, CATALOGUE[finding.code].severity == ERROR, finding)
@@ -295,7 +297,7 @@ def _pem(der: bytes) -> bytes:
 
 class LoadTests(CheckTLSFilesTests):
     """
-    Tests for L{load_key_and_chain} and L{check_trust}: the same checks, when files are read to be used.
+    Tests for L{load_key_and_chain} and L{load_trust}: the same checks, when files are read to be used.
     """
 
     def findings(self, **changes: object) -> list[Finding]:
@@ -303,7 +305,7 @@ class LoadTests(CheckTLSFilesTests):
         findings = super().findings(**changes)
         tls = TLS(**{"key_file": self.key_file, "cert_file": self.cert_file, **changes})  # type: ignore[arg-type]
         fatal = {finding.problem: finding.role for finding in findings if finding.fatal}
-        for load, is_trust in ((load_key_and_chain, False), (check_trust, True)):
+        for load, is_trust in ((load_key_and_chain, False), (load_trust, True)):
             expected = [problem for problem, role in fatal.items() if role.startswith("ca_") is is_trust]
             if expected:
                 error = self.assertRaises(ConfigError, load, tls)
@@ -311,6 +313,31 @@ class LoadTests(CheckTLSFilesTests):
             else:
                 load(tls)
         return findings
+
+    def test_as_checked(self) -> None:
+        """What was in the files when they were checked is what is loaded, though all of them have changed or gone."""
+        ca_file = write_ca_file(self.directory, "ca", ROOT)
+        ca_dir = write_hashed_directory(os.path.join(self.directory, "hashed"), ROOT)
+        chain_file = self.path("chain.pem", certificates_pem(INTERMEDIATE.certificate, ROOT.certificate))
+        tls = TLS(self.key_file, self.cert_file, chain_file, peer_verify=True, ca_file=ca_file, ca_dir=ca_dir)
+        alone = self.path("alone.pem", certificates_pem(HOST.certificate))
+        tls = replace(tls, cert_file=alone)
+        files = Snapshot()
+        self.assertEqual([], [finding for finding in check_tls_files(tls, NOW, files) if finding.fatal])
+        source = Source(listeners=(Listener("1", "tcp:1", tls=tls), Listener("2", "tcp:2")))
+        known = contents_of([source], files)
+        (hashed,) = (os.path.join(ca_dir, name) for name in os.listdir(ca_dir))
+        self.assertEqual({self.key_file, alone, chain_file, ca_file, hashed}, set(known))
+        for path in (self.key_file, alone, ca_file):
+            write(path, b"junk")
+        os.remove(chain_file)
+        os.remove(hashed)
+        write_hashed_directory(ca_dir, INTERMEDIATE)
+        key, chain = load_key_and_chain(tls, known)
+        self.assertEqual(HOST.key.public_key(), key.public_key())
+        self.assertEqual([HOST.certificate, INTERMEDIATE.certificate, ROOT.certificate], chain)
+        self.assertEqual(([ROOT.certificate], [ROOT.certificate]), load_trust(tls, known))
+        self.assertRaises(ConfigError, load_key_and_chain, tls)
 
     def test_chain(self) -> None:
         """The chain is the certificate file's, then the extra file's; a file may hold the key too, and text."""

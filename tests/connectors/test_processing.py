@@ -147,6 +147,44 @@ class RunTests(SynchronousTestCase):
         )
         self.assertEqual(record, a_request()[0])
 
+    def test_too_long(self) -> None:
+        """
+        A filter that can't look at all of a long text has failed: that is counted and told, and neither a match nor
+        none. The message goes on as it was.
+        """
+        long = json.dumps({"text": "a" * 100_000}).encode()
+        costly = "'(a?){1000}b'"
+        for step, name in (
+            (Step(select=f"log.body.text =~ {costly}"), "1 select"),
+            (Step(select=f"log.body.text !~ {costly}"), "1 select"),
+            (Step(select=f"NOT @ANY ==~ {costly}"), "1 select"),
+            (Step(select=f"log.body.no EXISTS OR log.body.text =~ {costly}"), "1 select"),
+            (Step(probe="p", condition=f"log.body.text !~ {costly}"), "1 probe"),
+            (Step(unset="log.body.text", condition=f"NOT log.body.text =~ {costly}"), "1 unset"),
+            (Step(regex=Regex("(?P<x>(a?){1000}b)", field="log.body.text")), "1 regex"),
+            (Step(expression="log.body.x = regexp_search(log.body.text, '(a?){50}b');"), "1 expression"),
+        ):
+            record, evidence = a_request(long)
+            outcome = make(step, Step(probe="after")).run(record, evidence)
+            self.assertEqual(((STEP_ERROR, name), (PROBE, "after")), outcome.marks, step)
+            self.assertTrue(outcome.kept)
+            self.assertIn(f"Step '{name}' failed", outcome.problem)
+            self.assertRegex(outcome.problem, "too long|too much")
+            self.assertNotIn("aaa", outcome.problem)
+            self.assertEqual(a_request(long)[0], record)
+
+    def test_too_long_to_classify(self) -> None:
+        """So has Classify, when it can't find out whether a sender is one that it knows."""
+        when = When(body_keys=("text",), body="text =~ '(a?){1000}b'")
+        entry = Entry("acme", "acme", "widget", when)
+        processing = Processing(Preprocessing(classify=True), Classifier([entry]))
+        record, evidence = a_request(json.dumps({"text": "a" * 100_000}).encode())
+        outcome = processing.run(record, evidence)
+        self.assertEqual(((STEP_ERROR, "classify"),), outcome.marks)
+        self.assertTrue(outcome.kept)
+        self.assertIn("Step 'classify' failed: The message holds too much", outcome.problem)
+        self.assertNotIn("classify", record["meta"])
+
     def test_very_long(self) -> None:
         """After a second no other step is begun, the message goes on as it is, and that is counted once."""
         steps = tuple(Step(probe=f"p{number}") for number in range(30))

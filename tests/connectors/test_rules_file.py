@@ -60,9 +60,20 @@ class ReadRulesTests(SynchronousTestCase):
             self.assertEqual((text, expected), (text, told))
             self.assertEqual(CATALOGUE[code].severity != ERROR, reading.valid)
 
+    def test_slow_paths(self) -> None:
+        """Where slow patterns are allowed, a path that RE2 can't run is a warning with a code of its own."""
+        text = (RULE + "  paths: [/a, '/(?P<b>.)(?P=b)', '/(c']").encode()
+        told = [(found.code, found.severity, found.column) for found in read_rules(text, "a").findings]
+        allowed = [
+            (found.code, found.severity, found.column)
+            for found in read_rules(text, "a", allow_slow_patterns=True).findings
+        ]
+        self.assertEqual([("path-not-linear", "error", 15), ("path-syntax", "error", 34)], told)
+        self.assertEqual([("path-slow", "warning", 15), ("path-syntax", "error", 34)], allowed)
+
     def test_every_code(self) -> None:
         """Some file shows each code that a file can show."""
-        elsewhere = {"inventory-too-large"}
+        elsewhere = {"inventory-too-large", "path-slow"}
 
         self.assertEqual({code.word for code in RULE_CODES}, elsewhere | {bad.code for bad in BAD} & set(CATALOGUE) - {
             "bad-value", "unknown-key", "missing-key", "wrong-type",

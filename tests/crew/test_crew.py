@@ -156,23 +156,54 @@ class LifeTests(CrewCase):
         self.assertEqual([WorkerState(0, True), WorkerState(1, True)], self.crew.workers)
 
     def test_cannot_begin(self) -> None:
-        """As long as not all have begun, one that can't is the end of it, and its words say why."""
+        """As long as not all have begun, one that says why it can't is the end of it, and no other follows it."""
         self.crew.start()
         self.launched[0].owner.heard(Ready())
         self.launched[1].owner.heard(Failed("No such directory: /x"))
         self.launched[1].end("ended with status 1", 1)
-        self.launched[0].end()
-        expected = ["No such directory: /x", "Worker 0 was killed by SIGKILL before it could receive"]
-        self.assertEqual(expected, self.failures)
+        self.assertEqual(["No such directory: /x"], self.failures)
         self.pass_time(100.0)
         self.assertEqual(2, len(self.launched))
 
+    def test_dies_at_start(self) -> None:
+        """One that ends without a word at the start is followed by another, after pauses that double."""
+        self.crew.start()
+        for pause in (0.1, 0.2, 0.4):
+            self.launched[-1].end()
+            self.assertIn(f"Worker 1 was killed by SIGKILL; another one follows in {pause} s", self.log())
+            launched = len(self.launched)
+            self.pass_time(pause / 2)
+            self.assertEqual(launched, len(self.launched))
+            self.pass_time(pause / 2 + 0.01)
+            self.assertEqual(launched + 1, len(self.launched))
+        self.launched[0].owner.heard(Ready())
+        self.launched[0].end()
+        self.pass_time(0.1)
+        self.launched[-2].owner.heard(Ready())
+        self.assertEqual(0, self.ups)
+        self.launched[-1].owner.heard(Ready())
+        self.assertEqual((1, [], 4), (self.ups, self.failures, self.crew.restarts))
+
+    def test_says_why_later(self) -> None:
+        """One that follows another at the start, and says why it can't begin, is the end of it, too."""
+        self.crew.start()
+        self.launched[0].end()
+        self.pass_time(0.1)
+        self.launched[-1].owner.heard(Failed("No such directory: /x"))
+        self.launched[-1].end("ended with status 1", 1)
+        self.assertEqual(["No such directory: /x"], self.failures)
+
     def test_no_process(self) -> None:
-        """Where there can be no process, the words of the system say why."""
+        """Where there can be no process for the moment, it is tried again, at the start too."""
         self.refusal = OSError(errno.EAGAIN, "Resource temporarily unavailable")
         self.crew.start()
-        expected = "Worker 0 could not be started: Resource temporarily unavailable"
-        self.assertEqual(expected, self.failures[0])
+        self.assertIn(
+            "Worker 0 could not be started: Resource temporarily unavailable; another one follows", self.log()
+        )
+        self.assertEqual([], self.failures)
+        self.refusal = None
+        self.pass_time(0.1)
+        self.assertEqual(2, len(self.launched))
 
     def test_restarted(self) -> None:
         """One that ends is followed by another after a pause, which is logged; others never notice."""

@@ -100,6 +100,19 @@ class MessagesTests(SynchronousTestCase):
             self.assertEqual(message, for_worker(msgspec.msgpack.encode(message)))
             self.assertEqual(descriptors, message.descriptors)
 
+    def test_tls_files(self) -> None:
+        """What was in keys and certificates comes along, those of a router as well; neither is in what is shown."""
+        router = Router("edge-1", tls_files={"/key": (b"router's \xff", 0o640)})
+        settings = replace(SETTINGS, router=router, tls_files={"/key": (b"-----secret", 0o600), "/cert": (b"c", 0)})
+        begin = Begin(settings, 1, 3, ())
+        heard = for_worker(msgspec.msgpack.encode(begin))
+        assert isinstance(heard, Begin) and heard.settings.router is not None
+        self.assertEqual(settings.tls_files, heard.settings.tls_files)
+        self.assertEqual(router.tls_files, heard.settings.router.tls_files)
+        for shown in (repr(heard), repr(heard.settings)):
+            self.assertNotIn("secret", shown)
+            self.assertNotIn("router's", shown)
+
     def test_connectors(self) -> None:
         """Connectors with steps of all kinds, and the operator's own senders, come out as they went in."""
         for steps in ((), STEPS):

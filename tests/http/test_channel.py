@@ -14,19 +14,90 @@ from twisted.internet.address import IPv4Address
 from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener, IPushProducer
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
+from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
-from tests.http.wire import Wire, post
+from tests.http.wire import Sender, Wire, post
 from webhookrx.config.settings import Limits
 from webhookrx.errors import NotStored
 from webhookrx.http.answers import RETRY_AFTER
 from webhookrx.http.body import DISCARDED_BODY
+from webhookrx.interfaces import IOverload
 from webhookrx.testing import RecordingConsumer
 
 
 def refused(reason: str) -> dict[str, str]:
     """Return the part of a refusal that programs read."""
     return {"status": "refused", "reason": reason}
+
+
+@implementer(IOverload)
+class Overloaded:
+    """
+    There is too much to do.
+
+    @ivar unread: descriptors of connections that nobody reads from.
+    """
+
+    refusing = True
+
+    def __init__(self, *unread: int) -> None:
+        self.unread = unread
+
+    def has_unread(self, fd: int) -> bool:
+        return fd in self.unread
+
+
+class OverloadTests(SynchronousTestCase):
+    """More is sent than can be read."""
+
+    def setUp(self) -> None:
+        self.overload = Overloaded(7)
+        self.wire = Wire(overload=self.overload)
+
+    def connect(self, descriptor: int) -> Sender:
+        """Open a connection with that descriptor."""
+        sender = self.wire.connect()
+        sender.transport.fileno = lambda: descriptor  # type: ignore[attr-defined]
+        return sender
+
+    def test_refused(self) -> None:
+        """A request is refused with 503 and C{Retry-After}, before anybody judges it; the connection stays."""
+        sender = self.wire.connect()
+        sender.send(post(b"hello", headers=b"Authorization: nonsense\r\n"))
+        (response,) = sender.responses()
+        self.assertEqual((503, str(RETRY_AFTER)), (response.status, response.headers["retry-after"]))
+        self.assertLessEqual(refused("overloaded").items(), json.loads(response.body).items())
+        self.assertEqual(([], [("", "overloaded")]), (self.wire.messages, self.wire.traffic.refused_by))
+        self.overload.refusing = False
+        sender.send(post(b"again"))
+        self.wire.settle()
+        self.assertEqual(([200], None), (sender.statuses(), sender.transport.end))
+
+    def test_pipelined(self) -> None:
+        """So are all that were read with it, each of them."""
+        sender = self.wire.connect()
+        sender.send(post(b"one") + post(b"two"))
+        self.assertEqual([503, 503], sender.statuses())
+
+    def test_begun(self) -> None:
+        """A body that has begun is read to its end, and its message made."""
+        self.overload.refusing = False
+        sender = self.wire.connect()
+        sender.send(post(b"hello")[:-2])
+        self.overload.refusing = True
+        sender.send(b"lo")
+        self.wire.settle()
+        self.assertEqual(([200], ["hello"]), (sender.statuses(), [each["MESSAGE"] for each in self.wire.messages]))
+
+    def test_late(self) -> None:
+        """Whose request nobody has read does not come too late; others do."""
+        waiting, idle = self.connect(7), self.connect(8)
+        self.wire.advance(25)
+        self.assertEqual((None, "closed"), (waiting.transport.end, idle.transport.end))
+        self.overload.unread = ()
+        self.wire.advance(10)
+        self.assertEqual("closed", waiting.transport.end)
 
 
 class AnswerTests(SynchronousTestCase):
@@ -444,7 +515,17 @@ class EarlyRefusalTests(SynchronousTestCase):
     def test_no_continue_when_the_body_is_there(self) -> None:
         """A sender that did not wait is not told to go on."""
         wire = Wire()
-        self.assertEqual(200, wire.ask(post(b"x", headers=b"Expect: 100-continue\r\n")).status)
+        expects = b"Expect: 100-continue\r\n"
+        self.assertEqual(200, wire.ask(post(b"x", headers=expects)).status)
+        chunked = b"POST /in HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n%b\r\n" % expects
+        for begun, rest in ((post(b"xy", headers=expects)[:-1], b"y"), (chunked + b"2\r\nx", b"y\r\n0\r\n\r\n")):
+            sender = wire.connect()
+            sender.send(begun)
+            self.assertEqual(b"", sender.transport.written)
+            sender.send(rest)
+            wire.settle()
+            self.assertEqual([200], sender.statuses())
+        self.assertEqual(["x", "xy", "xy"], [values["MESSAGE"] for values in wire.messages])
 
     def test_small_refused_body(self) -> None:
         """A small body is read to its end and thrown away; the next request is served on the same connection."""
@@ -571,6 +652,18 @@ class DeadlineTests(SynchronousTestCase):
         (response,) = sender.responses()
         self.assertEqual((408, "close"), (response.status, response.headers["connection"]))
         self.assertEqual(["timeout"], wire.traffic.reasons)
+
+    def test_late_head(self) -> None:
+        """The time of the first head is that of the connection: silence before its first byte is part of it."""
+        for first in (b"P", b"\r\nP"):
+            wire = Wire()
+            sender = wire.connect()
+            wire.advance(6)
+            sender.send(first)
+            wire.advance(3.5)
+            self.assertEqual([], sender.statuses())
+            wire.advance(0.5)
+            self.assertEqual([408], sender.statuses())
 
     def test_silent_connection(self) -> None:
         """A connection on which nothing was ever said is closed without a word."""
@@ -749,7 +842,10 @@ class CapTests(SynchronousTestCase):
     def test_in_all(self) -> None:
         """One connection too many is told so and closed; when another has gone there is room again."""
         wire = Wire(limits=Limits(connections=2))
-        first, second, third = (wire.connect(peer=f"192.0.2.{number}") for number in range(3))
+        first, second = (wire.connect(peer=f"192.0.2.{number}") for number in range(2))
+        for sender in (first, second):
+            sender.send(post(b"hello")[:-1])
+        third = wire.connect(peer="192.0.2.3")
         (response,) = third.responses()
         self.assertEqual((503, "close"), (response.status, response.headers["connection"]))
         self.assertEqual("too_many_connections", json.loads(response.body)["reason"])
@@ -777,7 +873,7 @@ class CapTests(SynchronousTestCase):
             wire.connect()
         self.assertEqual(1, wire.connections.total)
         self.assertEqual([[], []], [wire.connect(peer=f"192.0.2.{number}").statuses() for number in (8, 9)])
-        self.assertEqual([503], wire.connect(peer="192.0.2.10").statuses())
+        self.assertEqual(3, wire.connections.total)
 
     def test_by_proxied_peer(self) -> None:
         """Behind the PROXY protocol the peer is known and counted with the first data."""

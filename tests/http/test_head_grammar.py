@@ -17,8 +17,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Wire
 from webhookrx.config.settings import Limits
-from webhookrx.errors import RequestRefused
+from webhookrx.errors import TARGET_TOO_LONG, RequestRefused
 from webhookrx.http.head import RequestHead, parse_head
+from webhookrx.http.head_grammar import check_beginning
 
 GITHUB = (
     b"POST /events?a=%20b HTTP/1.1\r\n"
@@ -284,6 +285,36 @@ class LinearTests(SynchronousTestCase):
             return best
 
         self.assertLess(cost(800), 9 * cost(200))
+
+
+class BeginningTests(SynchronousTestCase):
+    """Heads that are not complete yet."""
+
+    #: The longest that may stand beside a target, and a target of 100 bytes.
+    LONGEST = b"M" * 32 + b" /" + b"a" * 99 + b" HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 100 + b"\r\n\r\n"
+
+    def test_longest_target(self) -> None:
+        """A target as long as it may be passes, with whatever stands beside it, however much of it has come."""
+        for length in range(1, len(self.LONGEST)):
+            check_beginning(self.LONGEST[:length], 100, 1000)
+        self.assertIsNotNone(parse_head(self.LONGEST, False, 100, 1000, 10))
+
+        wire = Wire(limits=Limits(target=100))
+        for cut in (140, 142, 144, 146):
+            sender = wire.connect()
+            sender.send(self.LONGEST[:cut])
+            self.assertEqual([], sender.statuses())
+            sender.send(self.LONGEST[cut:])
+            self.assertEqual([405], sender.statuses())
+
+    def test_too_long(self) -> None:
+        """A line that is longer than any with such a target is refused before it ends, and as soon as it has ended."""
+        line = b"POST /" + b"a" * 200
+        for data in (line, line + b" HTTP/1.1\r\nHost: a\r\n"):
+            refused = self.assertRaises(RequestRefused, check_beginning, data, 100, 1000)
+            self.assertIs(TARGET_TOO_LONG, refused.reason)
+        check_beginning(line[:164], 100, 1000)
+        self.assertRaises(RequestRefused, check_beginning, line[:165], 100, 1000)
 
 
 class CorpusTests(SynchronousTestCase):

@@ -17,8 +17,9 @@ from zope.interface import alsoProvides, implementer
 from webhookrx.config.settings import Limits
 from webhookrx.errors import Reason
 from webhookrx.http.channel import HTTPChannel
+from webhookrx.http.connections import Connections
 from webhookrx.http.root_resource import RootResource
-from webhookrx.http.site import Connections, Site
+from webhookrx.http.site import Site
 from webhookrx.http.webhook_resource import InSlices, WebhookResource, at_once
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import ITraffic
@@ -157,7 +158,9 @@ class Traffic:
         self.expected: list[tuple[str, tuple[tuple[str, str], ...]]] = []
         self.processings: list[tuple[str, tuple[tuple[str, str], ...], str]] = []
         self.handshakes: list[str] = []
+        self.dropped = 0
         self.failures: list[str] = []
+        self.accept_errors: list[str] = []
 
     @property
     def reasons(self) -> list[str]:
@@ -182,8 +185,14 @@ class Traffic:
     def processed(self, source: str, marks: Any, problem: str) -> None:
         self.processings.append((source, tuple(marks), problem))
 
+    def accept_failed(self, error: str) -> None:
+        self.accept_errors.append(error)
+
     def handshake_failed(self, peer: str, failure: Failure) -> None:
         self.handshakes.append(peer)
+
+    def dropped_unread(self) -> None:
+        self.dropped += 1
 
     def failed(self, what: str, failure: Failure) -> None:
         self.failures.append(what)

@@ -112,6 +112,37 @@ class ProxyProtocolTests(SynchronousTestCase):
             protocol.dataReceived(data)
             self.assertEqual((["198.51.100.1"], b"", False), (self.bad, inner.received, transport.connected), data)
 
+    def test_ports(self) -> None:
+        """A port of a header in text is a number in decimal digits, from 0 to 65535 and without heading zeroes."""
+        header = b"PROXY TCP4 192.0.2.7 192.0.2.1 %b %b\r\n"
+        for port in (b"0", b"1", b"10000", b"65535"):
+            for ports in ((port, b"443"), (b"443", port)):
+                protocol, inner, _ = self.connect()
+                protocol.dataReceived(header % ports + b"x")
+                self.assertEqual((b"x", []), (inner.received, self.bad), ports)
+        for port in (
+            b"+80",
+            b"-0",
+            b"8_0",
+            b"080",
+            b"00",
+            b"\t80",
+            b"80\x0b",
+            b"80\n",
+            b"0x50",
+            b"",
+            b"\xd9\xa1",
+            b"65536",
+            b"111111",
+            b"80 80",
+            b"80 ",
+        ):
+            for ports in ((port, b"443"), (b"443", port)):
+                self.bad.clear()
+                protocol, inner, transport = self.connect()
+                protocol.dataReceived(header % ports + b"x")
+                self.assertEqual((["198.51.100.1"], b"", False), (self.bad, inner.received, transport.connected), ports)
+
     def test_half_close(self) -> None:
         """A protocol that can do without further data is told of its end; for another the connection ends."""
         verifyClass(IHalfCloseableProtocol, type(self.connect()[0]))

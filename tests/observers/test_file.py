@@ -729,6 +729,26 @@ class ReopenTests(FileTestCase):
         self.assertEqual(["one"], read_texts(self.path + ".1"))
         self.assertEqual(["two", "three"], read_texts(self.path))
 
+    def test_tells_late(self) -> None:
+        """What a file tells only when it is closed is told, also where it is a batch that opens the next one."""
+        observer = self.observer(ack="written")
+        lost = OSError(errno.EIO, "Input/output error")
+        # The first of the two closes is that of a lock, or of a look at the end.
+        self.file_system.plans["close"] = [None, lost]
+        self.assertIs(lost, self.assertRaises(OSError, observer.reopen))
+        self.store(observer, "one")
+        os.rename(self.path, self.path + ".1")
+        self.file_system.plans["open"] = [OSError(errno.EMFILE, "Too many open files")]
+        self.assertRaises(OSError, observer.reopen)
+
+        self.file_system.plans["close"] = [None, lost]
+        with self.assertRaises(OSError) as raised:
+            self.store(observer, "two")
+        self.store(observer, "three")
+
+        self.assertIs(lost, raised.exception)
+        self.assertEqual((["one"], ["three"]), (read_texts(self.path + ".1"), read_texts(self.path)))
+
     def test_closes_the_old_file(self) -> None:
         """No descriptor is left behind, however often it is reopened."""
         observer = self.observer()

@@ -186,8 +186,7 @@ class PostTests(_ClientTests):
         self.assertEqual(Answer(200, None, b"fine"), self.client.post(b""))
 
     def test_failure_after_the_head(self) -> None:
-        """What goes wrong in the body of an answer leaves its status as it is."""
-
+        """What goes wrong in the body of an answer makes none of one that has the messages, and leaves others be."""
         ended: list[AnswerBody] = []
 
         def fail(body: AnswerBody, data: bytes) -> None:
@@ -196,8 +195,28 @@ class PostTests(_ClientTests):
         self.patch(AnswerBody, "makeConnection", fail)
         self.patch(AnswerBody, "end", lambda body: ended.append(body))
 
-        self.assertEqual(Answer(200), self.client.post(b""))
-        self.assertEqual(1, len(ended))
+        error = self.assertRaises(NoAnswer, self.client.post, b"")
+        self.assertEqual("it answers 200 OK, but the answer is cut off", str(error))
+        for status in (413, 503):
+            self.inbox.status = status
+            self.assertEqual(Answer(status), self.client.post(b""))
+        self.assertEqual(3, len(ended))
+
+    def test_cut(self) -> None:
+        """So it is with a body that is cut off; Retry-After counts then, too."""
+
+        def cut(body: AnswerBody, reason: Failure) -> None:
+            body.done.errback(Failure(ResponseFailed([Failure(ConnectionLost())])))
+
+        self.patch(AnswerBody, "connectionLost", cut)
+
+        error = self.assertRaises(NoAnswer, self.client.post, b"")
+        self.assertEqual("it answers 200 OK, but the answer is cut off", str(error))
+        self.inbox.fields = {b"Retry-After": b"7"}
+        for status in (413, 503):
+            self.inbox.status = status
+            self.assertEqual((status, b""), (self.client.post(b"").status, self.client.post(b"").body))
+        self.assertEqual("7", self.client.post(b"").retry_after)
 
     def test_redirection(self) -> None:
         """A redirection is an answer: nobody follows it."""
@@ -276,11 +295,20 @@ class TimeTests(_ClientTests):
 
         self.assertRaises(NoAnswer, self.make(Hasty(0.0, 10.0)).post, b"")
 
-    def test_head_counts(self) -> None:
-        """When the head of an answer is there, its status counts, even if the body never ends."""
+    def test_no_end(self) -> None:
+        """An answer that has the messages, and whose body does not end, is none."""
         self.inbox.is_slow, self.inbox.status = True, 202
 
-        self.assertEqual(Answer(202), self.make(Hasty(0.0, 10.0)).post(b""))
+        error = self.assertRaises(NoAnswer, self.make(Hasty(0.0, 10.0)).post, b"")
+
+        self.assertEqual("it answers 202 Accepted, but the answer has not ended within 10 s", str(error))
+
+    def test_head_counts(self) -> None:
+        """One that has not got them is one by then."""
+        self.inbox.is_slow = True
+        for status in (413, 503):
+            self.inbox.status = status
+            self.assertEqual(Answer(status), self.make(Hasty(0.0, 10.0)).post(b""))
 
     def test_hurried(self) -> None:
         """In a hurry a request has little time, unless it has less anyway."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.defer import Deferred
-from twisted.internet.error import ConnectionAborted, ConnectionDone
+from twisted.internet.error import ConnectionAborted, ConnectionDone, ConnectionLost
 from twisted.internet.interfaces import IHandshakeListener, IPullProducer
 from twisted.internet.protocol import Factory
 from twisted.internet.task import Clock
@@ -24,9 +24,10 @@ from twisted.web.iweb import IResponse
 from zope.interface.verify import verifyObject
 
 from tests.system.certificates import Authority, write_ca_file
+from webhookrx.observers import http_connection
 from webhookrx.observers.client_tls import ClientTLS, make_creator
 from webhookrx.observers.http_connection import FAREWELL, HEAD, BadAnswer, Connection, ConnectionFactory
-from webhookrx.observers.http_exchange import AnswerBody, WholeBody
+from webhookrx.observers.http_exchange import READ, AnswerBody, WholeBody
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -36,9 +37,15 @@ class Wire(StringTransport):
     A transport whose bytes leave it when the test says so.
 
     @ivar aborted: the connection was ended without waiting for anything.
+    @ivar in_flight: bytes that have left it, and that the other end has not acknowledged.
     """
 
     aborted = False
+    in_flight = 0
+
+    def getHandle(self) -> Wire:
+        """Return its socket."""
+        return self
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
         """Ask a producer for its first bytes, as a real one does."""
@@ -72,6 +79,7 @@ def make_request(body: bytes = b"hello") -> Request:
 class _ConnectionTests(SynchronousTestCase):
     def setUp(self) -> None:
         """Make a connection on a wire."""
+        self.patch(http_connection, "unacknowledged", lambda wire: wire.in_flight)
         self.kept: list[object] = []
         self.clock, self.wire = Clock(), Wire()
         self.factory = ConnectionFactory(self.clock, self.kept.append, "metadata")
@@ -121,6 +129,25 @@ class ExchangeTests(_ConnectionTests):
                 self.assertEqual("it answered before it had the request", self.problem(asked))
                 self.assertEqual((True, []), (self.wire.aborted, self.kept))
 
+    def test_in_flight(self) -> None:
+        """Nor is who says so before it has acknowledged all of them."""
+        asked = self.ask()
+        self.wire.in_flight = 1
+
+        self.connection.dataReceived(OK)
+
+        self.assertEqual("it answered before it had the request", self.problem(asked))
+        self.assertEqual((True, []), (self.wire.aborted, self.kept))
+
+    def test_refusal_in_flight(self) -> None:
+        """A refusal may come by then."""
+        asked = self.ask()
+        self.wire.in_flight = 1
+
+        self.connection.dataReceived(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+
+        self.assertEqual(413, self.successResultOf(asked).code)
+
     def test_early_refusal(self) -> None:
         """A refusal may come before the rest of what is too large; the connection is not used again."""
         asked = self.ask(drain=False)
@@ -146,6 +173,24 @@ class ExchangeTests(_ConnectionTests):
 
         self.assertTrue(self.wire.aborted)
 
+    def test_more_than_announced(self) -> None:
+        """An answer that is longer than it says is one, and the connection is not used again: it is out of step."""
+        for answer in (
+            OK,
+            b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        ):
+            with self.subTest(answer):
+                self.setUp()
+                asked = self.ask()
+                self.connection.dataReceived(answer + b"HTTP/1.1 200")
+                body = AnswerBody()
+                self.successResultOf(asked).deliverBody(body)
+
+                self.assertIsNone(self.successResultOf(body.done))
+                self.assertEqual((True, []), (self.wire.disconnecting, self.kept))
+
     def test_status(self) -> None:
         """A status has three digits."""
         for status in (b"-200", b"0", b"99", b"1000", b"9" * 4000):
@@ -157,6 +202,14 @@ class ExchangeTests(_ConnectionTests):
 
                 self.assertEqual("what it answers is not HTTP", self.problem(asked))
                 self.assertTrue(self.wire.aborted)
+
+    def test_not_kept(self) -> None:
+        """A connection whose answer is none is not used again, though that comes to its end in order."""
+        asked = self.ask()
+
+        self.connection.dataReceived(b"HTTP/1.1 1000 x\r\nContent-Length: 2\r\n\r\nok")
+
+        self.assertEqual(("what it answers is not HTTP", []), (self.problem(asked), self.kept))
 
     def test_quiet(self) -> None:
         """Connections come and go without a word in the log."""
@@ -225,6 +278,114 @@ class HeadTests(_ConnectionTests):
 
         self.assertEqual(200, self.successResultOf(asked).code)
         self.assertFalse(self.wire.aborted)
+
+
+class BodyTests(_ConnectionTests):
+    """Where the body of an answer ends."""
+
+    LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
+    CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    OPEN = b"HTTP/1.1 200 OK\r\n\r\n"
+    ENDS = (ConnectionDone(), ConnectionLost(), ConnectionAborted())
+
+    def answered(self, answer: bytes, end: Exception | None = None) -> Deferred[None]:
+        """Take an answer, and lose the connection after it."""
+        self.setUp()
+        asked = self.ask()
+        self.connection.dataReceived(answer)
+        body = AnswerBody()
+        self.successResultOf(asked).deliverBody(body)
+        if end is not None:
+            self.connection.connectionLost(Failure(end))
+        return body.done
+
+    def test_whole(self) -> None:
+        """It is whole by its length, by its last chunk, and at once where there is none by the status."""
+        for answer in (
+            self.LENGTH + b"x" * 100,
+            b"HTTP/1.0 200 OK\r\nContent-Length: 1, 1\r\n\r\nx",
+            self.CHUNKED + b"3\r\nabc\r\n0\r\n\r\n",
+            self.CHUNKED + b"3;a=b\r\nabc\r\n0\r\nTrailer: x\r\n\r\n",
+            self.CHUNKED + b"0\r\n\r\n",
+            b"HTTP/1.1 204 No Content\r\nContent-Length: 100\r\n\r\n",
+            b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"HTTP/1.1 100 Continue\r\n\r\n" + OK,
+        ):
+            with self.subTest(answer):
+                self.assertIsNone(self.successResultOf(self.answered(answer)))
+
+    def test_cut(self) -> None:
+        """It is not when the connection ends before that, in whatever order."""
+        for end in self.ENDS:
+            for answer in (
+                self.LENGTH,
+                self.LENGTH + b"abc",
+                self.LENGTH + b"x" * 99,
+                self.CHUNKED,
+                self.CHUNKED + b"3\r\nab",
+                self.CHUNKED + b"3\r\nabc\r\n",
+                self.CHUNKED + b"3\r\nabc\r\n0\r\n",
+                self.CHUNKED + b"3\r\nabc\r\n0\r\nTrailer: x\r\n",
+            ):
+                with self.subTest(f"{answer} {end}"):
+                    self.failureResultOf(self.answered(answer, end), ResponseFailed)
+
+    def test_malformed(self) -> None:
+        """Nor when what comes is none of its chunks."""
+        for more in (b"x\r\n", b"-1\r\n", b"3\r\nabcdef", b"3" * 2000, b"0\r\n" + b"x" * 70_000):
+            with self.subTest(more):
+                done = self.answered(self.CHUNKED + b"1\r\n.\r\n")
+                self.connection.dataReceived(more)
+
+                self.failureResultOf(done, ResponseFailed)
+                self.assertTrue(self.wire.aborted)
+
+    def test_until_the_end(self) -> None:
+        """One without a length ends with the connection, if that ends in order."""
+        done = self.answered(self.OPEN + b"abc")
+        self.assertNoResult(done)
+
+        self.connection.connectionLost(Failure(ConnectionDone()))
+
+        self.assertIsNone(self.successResultOf(done))
+
+    def test_until_a_reset(self) -> None:
+        """It is cut by any other end."""
+        for end in self.ENDS[1:]:
+            for answer in (self.OPEN, self.OPEN + b"abc", b"HTTP/1.0 200 OK\r\n\r\nabc"):
+                with self.subTest(f"{answer} {end}"):
+                    self.failureResultOf(self.answered(answer, end), ResponseFailed)
+
+    def test_nobody_reads(self) -> None:
+        """So it is when what takes the body fails."""
+
+        class Full(AnswerBody):
+            def dataReceived(self, data: bytes) -> None:
+                """Fail."""
+                raise MemoryError
+
+        asked = self.ask()
+        self.connection.dataReceived(self.OPEN)
+        body = Full()
+        self.successResultOf(asked).deliverBody(body)
+
+        self.connection.dataReceived(b"abc")
+
+        self.failureResultOf(body.done, ResponseFailed)
+
+    def test_long_enough(self) -> None:
+        """One that is longer than what is read of it counts as whole, and its connection ends."""
+        for head in (self.OPEN, b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"):
+            with self.subTest(head):
+                done = self.answered(head)
+                self.connection.dataReceived(b"x" * READ)
+                self.assertNoResult(done)
+
+                self.connection.dataReceived(b"x")
+
+                self.assertIsNone(self.successResultOf(done))
+                self.assertTrue(self.wire.aborted)
+                self.connection.connectionLost(Failure(ConnectionAborted()))
 
 
 class EndTests(_ConnectionTests):
@@ -303,6 +464,7 @@ class TLSTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Make a client and a server that have not met."""
+        self.patch(http_connection, "unacknowledged", lambda wire: wire.in_flight)
         directory = os.path.abspath(self.mktemp())
         os.mkdir(directory)
         authority = Authority("authority")
@@ -327,18 +489,79 @@ class TLSTests(SynchronousTestCase):
         self.tls.dataReceived(self.outgoing.read())
         return self.wire.value()
 
-    def test_sent(self) -> None:
-        """An answer to a request that has left is one."""
-        self.assertTrue(verifyObject(IHandshakeListener, self.connection))
+    def answer(self, answer: bytes) -> None:
+        """Have the server take the request and answer it."""
         self.shake_hands()
         self.incoming.write(self.wire.drain())
         self.server.do_handshake()
         self.assertIn(b"hello", self.server.read(1000))
-
-        self.server.write(OK)
+        self.server.write(answer)
         self.tls.dataReceived(self.outgoing.read())
 
+    def test_sent(self) -> None:
+        """An answer to a request that has left is one."""
+        self.assertTrue(verifyObject(IHandshakeListener, self.connection))
+
+        self.answer(OK)
+
         self.assertEqual(200, self.successResultOf(self.asked).code)
+
+    def test_in_flight(self) -> None:
+        """One that comes before it is acknowledged is none."""
+        self.wire.in_flight = 1
+
+        self.answer(OK)
+
+        self.failureResultOf(self.asked, BadAnswer)
+
+    def open_body(self) -> Deferred[None]:
+        """Begin an answer without a length."""
+        self.answer(b"HTTP/1.1 200 OK\r\n\r\nabc")
+        body = AnswerBody()
+        self.successResultOf(self.asked).deliverBody(body)
+        self.assertNoResult(body.done)
+        return body.done
+
+    def test_close_notify(self) -> None:
+        """A body without a length ends with close_notify, however the connection below it ends."""
+        for end in (ConnectionDone(), ConnectionLost()):
+            with self.subTest(end):
+                self.setUp()
+                done = self.open_body()
+                self.assertRaises(ssl.SSLWantReadError, self.server.unwrap)
+                self.tls.dataReceived(self.outgoing.read())
+                self.assertTrue(self.wire.disconnecting)
+
+                self.tls.connectionLost(Failure(end))
+
+                self.assertIsNone(self.successResultOf(done))
+
+    def test_no_close_notify(self) -> None:
+        """Without it the body is cut, even if the connection below ends in order: anybody on the way can do that."""
+        for end in (ConnectionDone(), ConnectionLost()):
+            with self.subTest(end):
+                self.setUp()
+                done = self.open_body()
+
+                self.tls.connectionLost(Failure(end))
+
+                self.failureResultOf(done, ResponseFailed)
+
+    def test_alert(self) -> None:
+        """So it is by an alert, and by what is not TLS."""
+        noise = b"\x17\x03\x03\x00\x20" + bytes(32)
+        done = self.open_body()
+        self.incoming.write(noise)
+        self.assertRaises(ssl.SSLError, self.server.read, 1)
+        self.tls.dataReceived(self.outgoing.read())
+        self.tls.connectionLost(Failure(ConnectionDone()))
+        self.failureResultOf(done, ResponseFailed)
+
+        self.setUp()
+        done = self.open_body()
+        self.tls.dataReceived(noise)
+        self.tls.connectionLost(Failure(ConnectionDone()))
+        self.failureResultOf(done, ResponseFailed)
 
     def test_early(self) -> None:
         """One that comes before is none."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from twisted.internet.error import ConnectionLost
+from twisted.internet.error import ConnectionAborted, ConnectionDone, ConnectionLost
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.client import ResponseDone, ResponseFailed
+from twisted.web.http import PotentialDataLoss
 from twisted.web.iweb import IBodyProducer
 from zope.interface.verify import verifyObject
 
@@ -43,27 +45,40 @@ class AnswerBodyTests(SynchronousTestCase):
         """The beginning is kept; the rest is read, so that the connection can be used again."""
         for _ in range(5):
             self.body.dataReceived(b"abcd" * 256)
-        self.body.connectionLost()
+        self.body.connectionLost(Failure(ResponseDone()))
 
-        self.successResultOf(self.body.done)
+        self.assertIsNone(self.successResultOf(self.body.done))
         self.assertEqual(b"abcd" * (KEPT // 4), bytes(self.body.kept))
         self.assertFalse(self.transport.disconnecting)
 
     def test_too_long(self) -> None:
-        """One that goes on and on is cut off."""
+        """One that goes on and on is cut off, and counts as whole."""
         self.body.dataReceived(b"a" * READ)
         self.assertFalse(self.transport.disconnecting)
+        self.assertNoResult(self.body.done)
 
+        self.body.dataReceived(b"a")
         self.body.dataReceived(b"a")
 
         self.assertTrue(self.transport.disconnecting)
-        self.assertNoResult(self.body.done)
+        self.assertIsNone(self.successResultOf(self.body.done))
+        self.body.connectionLost(Failure(ResponseFailed([Failure(ConnectionAborted())])))
 
-    def test_broken(self) -> None:
-        """One that breaks off has ended."""
-        self.body.connectionLost(Failure(ConnectionLost()))
+    def test_until_the_end(self) -> None:
+        """One without a length is whole when its connection ends."""
+        self.body.connectionLost(Failure(PotentialDataLoss()))
 
         self.assertIsNone(self.successResultOf(self.body.done))
+
+    def test_broken(self) -> None:
+        """One that breaks off, in whatever way, is not."""
+        for reason in (ResponseFailed([Failure(ConnectionLost())]), ConnectionLost(), ConnectionDone(), ValueError()):
+            with self.subTest(reason):
+                self.setUp()
+                self.body.dataReceived(b"abc")
+                self.body.connectionLost(Failure(reason))
+
+                self.failureResultOf(self.body.done, type(reason))
 
     def test_cancelled(self) -> None:
         """When nobody waits any more its connection is closed, and its end is no surprise."""
@@ -72,4 +87,4 @@ class AnswerBodyTests(SynchronousTestCase):
         self.failureResultOf(done)
 
         self.assertTrue(self.transport.disconnecting)
-        self.body.connectionLost()
+        self.body.connectionLost(Failure(ResponseFailed([Failure(ConnectionAborted())])))

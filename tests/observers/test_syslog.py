@@ -40,7 +40,7 @@ class FakeConnection:
     def __init__(self, sent: list[bytes]) -> None:
         self.sent = sent
         self.check_error: OSError | None = None
-        self.send_errors: list[OSError] = []
+        self.send_errors: list[Exception] = []
         self.longest = 10_000
         self.is_closed = False
 
@@ -186,6 +186,17 @@ class ConnectionTests(SynchronousTestCase):
         self.assertEqual([True, True], [connection.is_closed for connection in self.server.connections])
         self.assertEqual(["one"], self.server.texts())
 
+    def test_unexpected(self) -> None:
+        """Whatever else goes wrong while a batch is sent, nothing follows on what may be half a frame."""
+        self.store("one")
+        self.server.connections[0].send_errors = [MemoryError()]
+
+        self.assertRaises(MemoryError, self.store, "two")
+        self.store("two")
+
+        self.assertEqual([True, False], [connection.is_closed for connection in self.server.connections])
+        self.assertEqual(["one", "two"], self.server.texts())
+
     def test_timeout(self) -> None:
         """After a timeout there is no time left for another connection, and none is made."""
         self.store("one")
@@ -308,6 +319,10 @@ class SpecTests(SynchronousTestCase):
             ("syslog:udp:host:max_size=0", 'max_size="0"', "1B or more"),
             ("syslog:udp:host:max_size=x", 'max_size="x"', "10MiB"),
             ("syslog:tcp:host:1:framing=x", 'framing="x"', "octet-counting or newline"),
+            ("syslog:tls:host:escape=maybe", 'escape="maybe"', "yes or no"),
+            ("syslog:tcp:host:1:framing=newline:escape=no", "escape=no", "octet counting only", "forge"),
+            ("syslog:udp:host:escape=no", "escape=no", "octet counting only", "forge"),
+            ("syslog:unix:/dev/log:escape=no", "escape=no", "octet counting only", "forge"),
             ("syslog:tls:host:framing=newline", "framing=", "syslog:tcp: only"),
             ("syslog:tcp:host:1:ca_file=/x", "ca_file=", "syslog:tls: only"),
             ("syslog:udp:host:server_name=x", "server_name=", "syslog:tls: only"),
@@ -345,17 +360,29 @@ class SpecTests(SynchronousTestCase):
             self.assertEqual(expected, observer.prepare(make_message()))
 
     def test_lines(self) -> None:
-        """Only where frames count octets does a text keep its line feeds."""
+        """A text is one line, in structured data too; with escape=no, where frames count octets, it goes as it came."""
+        text = "a\nb\r\x1b[2J\u2028\u202ec"
+        escaped = rb"a\nb\r\x1b[2J\u2028\u202ec"
         for spec, expected in (
-            ("syslog:tcp:host:1", b"a\nb"),
-            ("syslog:tcp:host:1:framing=octet-counting", b"a\nb"),
-            ("syslog:tcp:host:1:framing=newline", rb"a\nb"),
-            ("syslog:tls:host", b"a\nb"),
-            ("syslog:udp:host", rb"a\nb"),
-            ("syslog:unix:/dev/log", rb"a\nb"),
+            ("syslog:tcp:host:1", escaped),
+            ("syslog:tcp:host:1:escape=yes", escaped),
+            ("syslog:tcp:host:1:escape=no", text.encode()),
+            ("syslog:tcp:host:1:framing=octet-counting:escape=no", text.encode()),
+            ("syslog:tcp:host:1:framing=newline", escaped),
+            ("syslog:tcp:host:1:framing=newline:escape=yes", escaped),
+            ("syslog:tls:host", escaped),
+            ("syslog:tls:host:escape=no", text.encode()),
+            ("syslog:udp:host", escaped),
+            ("syslog:udp:host:escape=yes", escaped),
+            ("syslog:unix:/dev/log", escaped),
         ):
-            observer = self.build(spec)
-            self.assertTrue(observer.prepare(make_message("a\nb")).endswith(b" " + expected), spec)
+            with self.subTest(spec):
+                observer = self.build(f"{spec}:bom=no:sd_id=a@1")
+                data = observer.prepare(make_message(text, {"NOTE": text}))
+
+                self.assertTrue(data.endswith(b"] " + expected), data)
+                value = expected.replace(b"\\", b"\\\\")
+                self.assertIn(b'NOTE="%s"' % value, data)
 
     def test_certificates(self) -> None:
         """Files of certificates are read at once: good ones pass, a wrong or encrypted key is told."""

@@ -126,6 +126,20 @@ class StallTests(SynchronousTestCase):
         self.assertFalse(rig.chain.is_stuck)
         self.assertEqual(0.0, rig.chain.lanes()[0].failed_ago)
 
+    def test_room_of_the_others(self) -> None:
+        """What was worth having in front of an observer does not keep the others' messages out once it has stalled."""
+        rig = self.make_rig()
+        rig.write("one")
+        rig.turns()
+        (stuck, _) = rig.chain._lanes.current
+        stuck.pace.room = 1
+        rig.chain._narrow()
+        self.assertTrue(rig.chain.budget.is_full())
+        rig.wait(30)
+        rig.write("two")
+
+        self.assertFalse(rig.chain.budget.is_full())
+
     def test_log(self) -> None:
         """The beginning and the end of a stall are one line each, however long it lasts."""
         rig = self.make_rig()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import compiled, entry_of, evidence_of, known_of
+from webhookrx.query import QueryTooCostly
 from webhookrx.request.received import Head, HeaderLines
 from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import HIGH, LOW, MAX_NAME, MEDIUM, Classifier
@@ -39,11 +40,17 @@ class ConditionTests(SynchronousTestCase):
     """When an entry matches."""
 
     def test_too_costly(self) -> None:
-        """A query that would take too long for a body does not hold, and other entries are looked at all the same."""
+        """
+        Where it would take too long to find out whether an entry matches, nobody is said to be the sender, be there
+        others that match or not; but for an entry that wins over it anyway.
+        """
         evidence = evidence_of({"a": "a" * 100_000, "b": 1})
-        costly = one("costly", {"body_keys": ["a"], "body": "a =~ '(a?){1000}b'"}, priority=9)
-        match = Classifier([costly, one("other", {"body_keys": ["b"]})]).classify(evidence)
-        self.assertEqual("other", match and match.entry.id)
+        for body in ("a =~ '(a?){1000}b'", "a !~ '(a?){1000}b'"):
+            costly = one("costly", {"body_keys": ["a"], "body": body}, priority=9)
+            for others in ([], [one("other", {"body_keys": ["b"]})]):
+                self.assertRaises(QueryTooCostly, Classifier([costly, *others]).classify, evidence)
+            match = Classifier([costly, one("better", {"body_keys": ["b"]}, priority=10)]).classify(evidence)
+            self.assertEqual("better", match and match.entry.id)
 
     def test_table(self) -> None:
         """All conditions must hold."""

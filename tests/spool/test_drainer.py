@@ -346,6 +346,30 @@ class DrainTests(DrainerCase):
 
         self.assertEqual(["again"], self.delivered())
 
+    def test_tidies_by_turns(self) -> None:
+        """
+        Between two turns of giving room back there is as much time as the first one took, whoever wakes the drainer;
+        messages that come meanwhile do not wait for that.
+        """
+        turns: list[float] = []
+
+        def tidy() -> bool:
+            turns.append(self.clocks.now)
+            self.clocks.now += 0.25
+            return len(turns) < 3
+
+        self.patch(self.queue, "tidy", tidy)
+        self.assertEqual(0.25, self.drainer.step())
+        self.clocks.now += 0.125
+        self.append("one")
+        self.assertEqual(0.0, self.drainer.step())
+        self.assertEqual(["one"], self.delivered())
+        self.assertEqual((0.125, 1), (self.drainer.step(), len(turns)))
+        self.clocks.now += 0.125
+        self.assertEqual((0.25, 2), (self.drainer.step(), len(turns)))
+        self.clocks.now += 0.25
+        self.assertEqual((POLL, 3), (self.drainer.step(), len(turns)))
+
     def test_reopen(self) -> None:
         """The observer is opened anew between two batches; one that can't be goes on as it is."""
         self.drainer.reopen()

@@ -11,7 +11,7 @@ from twisted.logger import formatEvent, globalLogPublisher
 from tests.spool.faulty_spool import Disk, SmallDisk, drain, make_queue, stored, texts
 from tests.spool.test_waiting_queue import QueueCase, letter
 from webhookrx.errors import NotStored
-from webhookrx.spool import reserve, waiting_queue
+from webhookrx.spool import giving_back, reserve
 from webhookrx.spool.room import Room, SpoolFull
 from webhookrx.spool.waiting_queue import WaitingQueue
 
@@ -306,6 +306,26 @@ class FullDiskTests(QueueCase):
             one, two = queue.next_batch()
         self.assertEqual(["00000001.sqlite"], self.names())
 
+    def test_log_begins_anew(self) -> None:
+        """
+        Whatever finds the disk full, storing, offering, or noting what is done, the log is copied at once: what is in
+        it would otherwise keep room that removing needs.
+        """
+        queue = self.open()
+        queue.append(stored("one"))
+        self.written("00000001.sqlite")
+        self.faults.fail("INSERT", "SQLITE_FULL")
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        self.assertIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
+        self.faults.fail("UPDATE state SET offered", "SQLITE_FULL")
+        (one,) = queue.next_batch()
+        self.assertIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
+        self.faults.fail("DELETE", "SQLITE_FULL")
+        queue.settle([one.id])
+        self.assertIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
+        queue.append(stored("two"))
+        self.assertNotIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
+
     def test_same_batch(self) -> None:
         """A batch that could not be noted is the same all the same, while the process runs, whoever looks."""
         queue = self.open()
@@ -334,5 +354,5 @@ class FullDiskTests(QueueCase):
 
     def test_constants(self) -> None:
         """What is moved at a time while room is short fits into what is kept for removing."""
-        self.assertLess(waiting_queue._TIGHT_PAGES * 4096, 512 * 1024)
+        self.assertLess(giving_back.TIGHT_PAGES * 4096, 512 * 1024)
         self.assertGreater(reserve._NEAR_FLOOR, 0)

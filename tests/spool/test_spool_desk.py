@@ -6,7 +6,7 @@ import os
 import sqlite3
 import tracemalloc
 from collections.abc import Iterable
-from itertools import islice
+from itertools import count, islice
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -164,6 +164,16 @@ class ChangeTests(DeskCase):
         self.numbers(self.desk().drop(None, waiting=False))
 
         self.assertEqual([2.0], self.pauses)
+
+    def test_by_time(self) -> None:
+        """Where each one takes long there are fewer in one go."""
+        self.refuse(10, 10)
+        desk = self.desk()
+        now = count(0.0, 0.02)
+        self.patch(desk, "_clock", lambda: next(now))
+
+        self.assertEqual(list(range(1, 11)), self.numbers(desk.drop(None, waiting=False)))
+        self.assertEqual(3, len(self.pauses))
 
     def test_log_stays_small(self) -> None:
         """Without a receiver the write-ahead log is copied now and then."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -13,6 +14,7 @@ from tests.spool.faulty_spool import (
     Disk,
     FaultySpool,
     SmallDisk,
+    _Connection,
     drain,
     make_queue,
     sqlite_error,
@@ -20,7 +22,7 @@ from tests.spool.faulty_spool import (
     texts,
 )
 from webhookrx.errors import NotStored
-from webhookrx.spool import old_file, waiting_queue
+from webhookrx.spool import giving_back, old_file
 from webhookrx.spool.room import Room, SpoolFull
 from webhookrx.spool.rows import ROW_OVERHEAD, DeadLetter, Row, checksum, first_number
 from webhookrx.spool.spool_directory import LAST_NUMBER, InUse, SpoolDirectory
@@ -128,6 +130,65 @@ class OrderTests(QueueCase):
         queue.settle([rows[0].id])
         self.assertEqual(["three"], texts(queue.next_batch()))
 
+    def test_end_of_batch(self) -> None:
+        """The last message of an offered batch is offered again alone, whatever came later; in an old file, too."""
+        for fails in (False, True):
+            self.path += "x"
+            queue = self.open()
+            queue.append(stored("one", "two"))
+            one, _ = queue.next_batch()
+            queue.append(stored("three"))
+            if fails:
+                self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+            queue.settle([one.id])
+            self.assertEqual(["two"], texts(queue.next_batch()), fails)
+            queue.settle([row.id for row in queue.next_batch()])
+            self.assertEqual(["three"], texts(queue.next_batch()), fails)
+
+    def test_end_of_batch_after_restart(self) -> None:
+        """The same holds for an old file that another process has left."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        one, _ = queue.next_batch()
+        queue.append(stored("three"))
+        self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        queue.append(stored("four"))
+        queue.settle([one.id])
+        queue = self.again(queue)
+
+        self.assertEqual(["two"], texts(queue.next_batch()))
+        self.assertEqual(["two", "three", "four"], drain(queue))
+
+    def test_still_there(self) -> None:
+        """What was removed and is there all the same is damage: it comes once more, and not again and again."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        rows = queue.next_batch()
+        queue.settle([row.id for row in rows])
+        other = sqlite3.connect(os.path.join(self.path, "00000001.sqlite"))
+        for row in rows:
+            other.execute("INSERT INTO waiting VALUES (?, 1, ?, ?)", row)
+        other.commit()
+        other.close()
+        self.assertEqual(["one", "two"], drain(queue))
+
+        self.assertEqual([], queue.next_batch())
+        self.assertEqual(1, queue.standing().damaged)
+
+    def test_opened_anew(self) -> None:
+        """What was removed before it was closed says nothing about a directory that has begun anew since."""
+        queue = self.open()
+        queue.append(stored("one"))
+        drain(queue)
+        queue.close()
+        os.rename(self.path, self.path + "-old")
+        queue.open()
+        self.assertEqual(range(1, 2), queue.append(stored("two")))
+        self.assertEqual(["two"], drain(queue))
+
+        self.assertEqual(["00000001.sqlite"], self.names())
+
     def test_standing(self) -> None:
         """What waits is known in number, bytes and age."""
         queue = self.open()
@@ -174,7 +235,7 @@ class OrderTests(QueueCase):
 
     def test_tidy(self) -> None:
         """Room that nothing needs goes back to the file system while nothing waits."""
-        self.patch(waiting_queue, "_IDLE_PAGES", 256)
+        self.patch(giving_back, "IDLE_PAGES", 256)
         queue = self.open()
         path = os.path.join(self.path, "00000001.sqlite")
         for _ in range(5):
@@ -302,6 +363,24 @@ class RoomTests(QueueCase):
             drain(queue)
             queue.refresh()
             self.assertFalse(queue.standing().full, room)
+
+    def test_taken_again(self) -> None:
+        """A batch that is taken says that there is room again, before anybody looks for it."""
+        size = len(stored("one")[0]) + ROW_OVERHEAD
+        queue = self.open(Room(2 * size))
+        queue.append(stored("one"))
+        self.assertRaises(SpoolFull, queue.append, stored("two", "six"))
+        self.assertTrue(queue.standing().full)
+        queue.append(stored("two"))
+        self.assertFalse(queue.standing().full)
+        self.faults.fail("COMMIT", "SQLITE_FULL")
+        drain(queue)
+        self.faults.fail("COMMIT", "SQLITE_FULL")
+        self.assertRaises(NotStored, queue.append, stored("six"))
+        self.assertTrue(queue.standing().full)
+        queue.append(stored("six"))
+
+        self.assertFalse(queue.standing().full)
 
     def test_full_lapses(self) -> None:
         """When nobody looks for room any more, a refusal counts for a while."""
@@ -492,6 +571,50 @@ class FaultTests(QueueCase):
         self.assertEqual(1, len(drain(queue)))
         self.assertEqual(["00000002.sqlite"], self.names())
 
+    def test_busy_checkpoint(self) -> None:
+        """A log that somebody else was copying is copied soon after."""
+        queue = self.open()
+        execute = _Connection.execute
+
+        def busy(connection: _Connection, statement: str, *parameters: object) -> sqlite3.Cursor:
+            if statement.startswith("PRAGMA wal_checkpoint"):
+                # As SQLite answers then.
+                return execute(connection, "SELECT 1, -1, -1")
+            return execute(connection, statement, *parameters)
+
+        with mock.patch.object(_Connection, "execute", busy):
+            queue.append(stored("x" * 5_000_000))
+        self.written("00000001.sqlite")
+        queue.append(stored("x" * 3_000_000))
+
+        self.assertIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
+
+    def test_settle_without_the_lock(self) -> None:
+        """What is looked for in a file that was given up a moment ago is looked for while others may store."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        one, _ = queue.next_batch()
+        held: list[bool] = []
+        read, leave = old_file.OldFile.read, queue._leave_what_is_gone
+
+        def noting(file: old_file.OldFile) -> list[Row]:
+            if not file._batch:
+                held.append(queue._lock._is_held)
+            return read(file)
+
+        def give_up() -> None:
+            leave()
+            newest = queue._files.newest
+            if newest is not None:
+                queue._files.give_up(newest, "a test")
+
+        self.patch(old_file.OldFile, "read", noting)
+        self.patch(queue, "_leave_what_is_gone", give_up)
+        queue.settle([one.id])
+
+        self.assertEqual([False], held)
+        self.assertEqual(["two"], texts(queue.next_batch()))
+
     def test_settle_fails(self) -> None:
         """What is settled while the file fails is settled all the same; what is not stays the same batch."""
         queue = self.open()
@@ -599,9 +722,10 @@ class DamageTests(QueueCase):
     """Files that are not what was written."""
 
     def setUp(self) -> None:
-        """Look past damage for no more messages than there may be here: it is done one by one."""
+        """Look past damage at once, and for no more messages than there may be here: it is done one by one."""
         super().setUp()
         self.patch(old_file, "_LOOKED_FOR", 4000)
+        self.patch(old_file, "_PATIENCE", 1)
 
     def fill(self, count: int = 3000) -> str:
         """Let so many messages wait, close, and return the path of the file."""
@@ -708,6 +832,30 @@ class DamageTests(QueueCase):
 
         self.assertEqual(["two"], drain(queue))
         self.assertEqual(1, queue.standing().damaged)
+
+    def test_for_a_moment(self) -> None:
+        """
+        What can't be read for a moment is delivered all the same, in order and whole: a disk that fails looks like one
+        that has lost something. Once that was waited for, the rest of the file is not waited for again.
+        """
+        self.patch(old_file, "_PATIENCE", 10)
+        queue = self.open()
+        queue.append(stored(*map(str, range(50))))
+        # The first one ends the writing of the file, and at the ninth of those that follow there is patience left.
+        self.faults.fail("SELECT id, crc", "SQLITE_CORRUPT", times=10, read_only=True)
+        for _ in range(9):
+            self.assertRaises(sqlite3.Error, queue.next_batch)
+        self.assertEqual(list(map(str, range(50))), drain(queue))
+        self.assertEqual(0, queue.standing().messages)
+
+        queue.append(stored("one", "two"))
+        self.faults.fail("SELECT id, crc", "SQLITE_CORRUPT", times=11, read_only=True)
+        for _ in range(9):
+            self.assertRaises(sqlite3.Error, queue.next_batch)
+        (one,) = queue.next_batch()
+        queue.settle([one.id])
+        self.faults.fail("SELECT id, crc", "SQLITE_CORRUPT", read_only=True)
+        self.assertEqual(["two"], texts(queue.next_batch()))
 
     def test_unreadable_totals(self) -> None:
         """So does damage where the totals are."""

@@ -56,6 +56,7 @@ class StreamServer:
     @ivar endings: how each connection that is over ended: C{b""} in order, else the error.
     @ivar connections: the sockets, open or closed.
     @ivar take: bytes to read of each connection before it is reset; None for no limit.
+    @ivar linger: seconds between the last byte that is read and the reset.
     @ivar delay: seconds to wait before each step of a TLS handshake.
     @ivar reading: cleared, nothing is read.
     """
@@ -64,7 +65,7 @@ class StreamServer:
         self.received: list[bytearray] = []
         self.endings: list[object] = []
         self.take = take
-        self.delay = 0.0
+        self.linger = self.delay = 0.0
         self.reading = Event()
         self.reading.set()
         self.port = 0
@@ -137,6 +138,7 @@ class StreamServer:
                     self.endings.append(data)
                     return
                 received += data
+            time.sleep(self.linger)
             # Without this, what was not read makes the kernel send a reset, too, but only if there is some.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         except OSError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import select
 import shutil
@@ -11,76 +10,23 @@ import socket
 import ssl
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPConnection
 from threading import Event
 
 from cryptography import x509
 from twisted.internet import reactor
-from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
-from twisted.trial.unittest import SynchronousTestCase, TestCase
+from twisted.trial.unittest import SynchronousTestCase
 
 from tests.system.certificates import Authority, write, write_ca_file
-from tests.system.http_server import PostServer, Reply, RudeServer
+from tests.system.http_observing import ObserverCase, send, store, texts
+from tests.system.http_server import PostServer, Reply
 from tests.system.receiver import PATIENCE, Receiver, wait_until
 from webhookrx.errors import Rejected, Unavailable
-from webhookrx.observers.http_post import HTTPObserver, build_http
-from webhookrx.testing import make_message
 
 #: Seconds by which a loaded machine may be late.
 SLACK = 5.0
-
-
-class _ObserverTests(TestCase):
-    timeout = 60
-
-    def setUp(self) -> None:
-        """Make a place for observers and servers."""
-        self.observers: list[HTTPObserver] = []
-        self.directory = tempfile.mkdtemp(prefix="webhookrx-http-")
-        self.addCleanup(shutil.rmtree, self.directory)
-
-    async def tearDown(self) -> None:
-        """Close every connection, and wait until that is done: an observer does not wait."""
-        for observer in self.observers:
-            client = observer._client
-            observer.close()
-            if client is not None:
-                await client._pool.closeCachedConnections()
-
-    def serve(self, context: ssl.SSLContext | None = None, port: int = 0) -> PostServer:
-        """Start a server."""
-        server = PostServer(context, port)
-        self.addCleanup(server.stop)
-        return server
-
-    def serve_rudely(
-        self, behave: Callable[[socket.socket], object], context: ssl.SSLContext | None = None
-    ) -> RudeServer:
-        """Start one that behaves badly."""
-        server = RudeServer(behave, context)
-        self.addCleanup(server.stop)
-        return server
-
-    def open(self, server: PostServer | RudeServer, scheme: str = "http", **options: str) -> HTTPObserver:
-        """Open an observer that posts to a server."""
-        url = f"{scheme}://127.0.0.1:{server.port}/in?x=1"
-        observer = build_http(f"http:{url}", (url,), options, "durable")
-        observer.open()
-        self.observers.append(observer)
-        return observer
-
-
-def store(observer: HTTPObserver, *texts: str) -> Deferred[Sequence[Exception | None] | None]:
-    """Store messages, in a thread, as a lane does."""
-    return deferToThread(observer.store, [observer.prepare(make_message(text)) for text in texts])
-
-
-def texts(server: PostServer) -> list[str]:
-    """Return the texts of what is stored."""
-    return [json.loads(line)["MESSAGE"] for line in server.lines()]
 
 
 def stream(begin: bytes, more: bytes) -> Callable[[socket.socket], None]:
@@ -94,7 +40,7 @@ def stream(begin: bytes, more: bytes) -> Callable[[socket.socket], None]:
     return behave
 
 
-class PlainTests(_ObserverTests):
+class PlainTests(ObserverCase):
     """Over TCP."""
 
     async def test_batches(self) -> None:
@@ -195,17 +141,6 @@ class PlainTests(_ObserverTests):
         self.assertIsNone(await store(observer, "b"))
         self.assertLess(time.monotonic() - began_at, 0.5 + SLACK)
 
-    async def test_endless_body(self) -> None:
-        """An answer whose body never ends counts by its status."""
-        server = self.serve()
-        server.replies = [Reply(200, {"Content-Length": "100"})]
-        observer = self.open(server, timeout="500ms", retry_for="0s")
-
-        self.assertIsNone(await store(observer, "a"))
-        self.assertIsNone(await store(observer, "b"))
-
-        self.assertEqual(["a", "b"], texts(server))
-
     async def test_back(self) -> None:
         """A server that is away, and back in time, gets the batch."""
         away = PostServer()
@@ -236,7 +171,7 @@ class PlainTests(_ObserverTests):
         self.assertLessEqual(len(server.posted), 2)
 
 
-class RudeTests(_ObserverTests):
+class RudeTests(ObserverCase):
     """Servers that want to be a burden."""
 
     #: More than the kernel takes from one who writes while the other does not read.
@@ -318,7 +253,7 @@ class RudeTests(_ObserverTests):
         self.assertIn(r": \x8b\u0008", str(outcomes[0]))
 
 
-class TLSTests(_ObserverTests):
+class TLSTests(ObserverCase):
     """Over TLS."""
 
     def setUp(self) -> None:
@@ -477,13 +412,3 @@ class ProgramTests(SynchronousTestCase):
 
             self.assertLess(time.monotonic() - began_at, 2 * SLACK)
             self.assertEqual(503, status.result(PATIENCE))
-
-
-def send(receiver: Receiver, body: bytes, target: str = "/events") -> int:
-    """Post a message and return the status."""
-    connection = HTTPConnection("127.0.0.1", receiver.port, timeout=PATIENCE)
-    try:
-        connection.request("POST", target, body)
-        return connection.getresponse().status
-    finally:
-        connection.close()

@@ -7,16 +7,24 @@ against the limits as they come: some two minutes.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import resource
 import select
 import shutil
 import socket
+import ssl
 import subprocess
+import tempfile
 import time
 from typing import NamedTuple
 
 from tests.system.bombs import BOMBS, MiB
+from tests.system.certificates import Authority, server_settings, write_ca_file
 from tests.system.load import Load, percentile
-from tests.system.receiver import ANY_PORT, LONG, PATIENCE, Receiver, ReceiverCase, post, wait_until
+from tests.system.receiver import ANY_PORT, LONG, PATIENCE, Connection, Receiver, ReceiverCase, post, wait_until
+from tests.system.workers import children, metrics
 
 SLOWHTTPTEST = shutil.which("slowhttptest")
 
@@ -205,13 +213,68 @@ class RoomTests(ReceiverCase):
         wait_until(lambda: self._status(receiver, "127.0.0.1") == 200, "there is room again")
 
     def test_connections(self) -> None:
-        """There are so many connections in all."""
-        receiver = self.start("--limit", "connections=20")
-        held = [self.connect(receiver.port, source=f"127.0.0.{number}") for number in range(1, 21)]
+        """There are so many connections in all. Those that ask for nothing make room; those with a request don't."""
+        receiver = self.start("--limit", "connections=20", "--admin", "unix:admin")
+        silent = [self.connect(receiver.port) for _ in range(20)]
+        for number in range(1, 31):
+            good = self.connect(receiver.port, source=f"127.0.0.{number}").send(post(b"hello")).answer()
+            self.assertEqual(200, good and good.status)
+        for each in silent:
+            with contextlib.suppress(ConnectionResetError):
+                self.assertEqual(b"", each.socket.recv(1))
+        self.assertEqual(30, self._too_many(receiver))
+        held = []
+        request = post(b"hello", headers=["Expect: 100-continue"])
+        for _ in range(20):
+            held.append(self.connect(receiver.port).send(request.removesuffix(b"hello")))
+            went_on = held[-1].answer()
+            self.assertEqual(100, went_on and went_on.status)
         (answer,) = self.connect(receiver.port, source="127.0.0.99").answers()
         self.assertEqual((503, "too_many_connections"), (answer.status, answer.reason))
-        held[0].socket.close()
+        for each in held:
+            last = each.send(b"hello").answer()
+            self.assertEqual(200, last and last.status)
         wait_until(lambda: self._status(receiver, "127.0.0.99") == 200, "there is room again")
+
+    def _counts_many(self, receiver: Receiver, least: float) -> None:
+        wait_until(lambda: self._too_many(receiver) >= least, "those that had to go are counted")
+
+    def _too_many(self, receiver: Receiver) -> float:
+        return metrics(receiver).get('webhookrx_refusals_total{reason="too_many_connections",source=""}', 0.0)
+
+    def test_room_on_all_endpoints(self) -> None:
+        """
+        Whoever holds all places on one endpoint, plain, TLS or a UNIX socket, and has sent nothing or half a head:
+        others are served on all of them, with workers too.
+        """
+        directory = tempfile.mkdtemp(prefix="webhookrx-")
+        self.addCleanup(shutil.rmtree, directory)
+        authority = Authority("Root")
+        tls = server_settings(directory, authority.issue("receiver"))
+        context = ssl.create_default_context(cafile=write_ca_file(directory, "ca", authority))
+        context.check_hostname = False
+        ports = ("--port", "unix:socket", "--port", f"ssl:0:privateKey={tls.key_file}:certKey={tls.cert_file}")
+        for workers in (1, 2):
+            options = (*ports, "--limit", "connections=10", "--workers", str(workers), "--admin", "unix:admin")
+            receiver = Receiver(*options, directory=directory).start()
+            self.addCleanup(receiver.kill)
+            *_, tls_port = map(int, re.findall(r"Listening on .*?:(\d+) ", receiver.log()))
+            plain, local = receiver.port, receiver.path("socket")
+            for held, first in ((plain, b""), (plain, b"POST /in"), (local, b""), (tls_port, b""), (tls_port, b"\x16")):
+                before = self._too_many(receiver)
+                for _ in range(30 * workers):
+                    self.connect(held).send(first)
+                self._counts_many(receiver, before + 20 * workers)
+                for _ in range(5):
+                    self.assertEqual(200, self.ask(plain, post(b"plain")).status)
+                    self.assertEqual(200, self.ask(local, post(b"local")).status)
+                    with context.wrap_socket(Connection(tls_port).socket) as secure:
+                        secure.sendall(post(b"secure"))
+                        self.assertIn(b"200 OK", secure.recv(100))
+                self._counts_many(receiver, before + 20 * workers + 1)
+            self.assertNotIn("Traceback", receiver.log())
+            self.assertNotIn("handshake", receiver.log())
+            self.assertEqual(0, receiver.stop())
 
     def _status(self, receiver: Receiver, source: str) -> int:
         return self.ask(receiver.port, post(b"hello"), source=source).status
@@ -233,6 +296,74 @@ class RoomTests(ReceiverCase):
             self.assertEqual(200, done and done.status)
         self.assertEqual([len(body)] * 2, [message["RAWMSG_SIZE"] for message in receiver.messages()])
         self.assertEqual(200, self.ask(receiver.port, post(body)).status)
+
+
+class OpenFilesTests(ReceiverCase):
+    """
+    Fewer files than connections.
+    """
+
+    def start_with(self, files: str, *options: str) -> Receiver:
+        """Start a receiver with a limit on open files, as an option of C{ulimit}."""
+        receiver = self.prepare(*options, "--admin", "unix:admin")
+        receiver._arguments = ("sh", "-c", f'ulimit {files} && exec "$@"', "sh", *receiver._arguments)
+        return receiver.start()
+
+    def test_raised(self) -> None:
+        """The soft limit is raised to the hard one, in workers too, and nothing is said."""
+        for workers in (1, 2):
+            receiver = self.start_with("-S -n 100", "--workers", str(workers), "--limit", "connections=1000")
+            hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            for pid in (receiver.pid, *children(receiver.pid)):
+                self.assertEqual((hard, hard), resource.prlimit(pid, resource.RLIMIT_NOFILE))
+            self.assertNotIn("The process may open", receiver.log())
+            self.assertEqual(0, receiver.stop())
+
+    def test_lowered(self) -> None:
+        """
+        Where that is not enough there are as many connections as there is room for, it is said in one line, and
+        hundreds that do nothing keep nobody out.
+        """
+        for workers in (1, 2):
+            receiver = self.start_with("-n 160", "--workers", str(workers))
+            self.assertEqual(1, receiver.log().count("The process may open 160 files"))
+            most = metrics(receiver)["webhookrx_max_connections"]
+            self.assertTrue(40 * workers < most < 160 * workers, most)
+            before = len(receiver.log())
+            for _ in range(6):
+                for _ in range(100):
+                    self.connect(receiver.port)
+                self.assertEqual(200, self.ask(receiver.port, post(b"good")).status)
+            log = receiver.log()[before:]
+            self.assertLess(len(log), 20_000)
+            for word in ("EMFILE", "Too many open files", "Traceback"):
+                self.assertNotIn(word, log)
+            self.assertEqual(0, receiver.stop())
+
+    def test_none_left(self) -> None:
+        """
+        When the system gives no more files all the same, the log has a few lines of it, and the processor is idle;
+        once there are files again all are served.
+        """
+        receiver = self.start("--admin", "unix:admin")
+        before = len(receiver.log())
+        limits = resource.prlimit(receiver.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(receiver.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+        waiting = [self.connect(receiver.port).send(post(b"hello")) for _ in range(50)]
+        used = self._processor_time(receiver)
+        time.sleep(2)
+        self.assertLess(self._processor_time(receiver) - used, 0.5)
+        self.assertLess(len(receiver.log()) - before, 20_000)
+        self.assertIn("No connection can be accepted for a moment: EMFILE", receiver.log())
+        resource.prlimit(receiver.pid, resource.RLIMIT_NOFILE, limits)
+        answers = [answer.status for each in waiting[5:] if (answer := each.answer()) is not None]
+        self.assertEqual([200] * 45, answers)
+        self.assertGreater(metrics(receiver)["webhookrx_accepts_failed_total"], 1)
+
+    def _processor_time(self, receiver: Receiver) -> float:
+        with open(f"/proc/{receiver.pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class BombTests(ReceiverCase):

@@ -106,6 +106,25 @@ class ReloadTests(RouterCase):
     Rules that change under a router that runs.
     """
 
+    def test_texts_too_long_to_filter(self) -> None:
+        """A filter that can't look at all of a text lets the message through, is counted and logged."""
+        (port,) = free_ports(1)
+        router = self.router()
+        steps = [{"select": "log.body !~ '(a?){1000}b'", "label": "no bees"}]
+        router.write(rule("filtered", port, "/in", preprocessing={"steps": steps}))
+        router.start()
+        bodies = [b"bee", b"a" * 1000, *(b"%d" % number + b"a" * 100_000 for number in range(20))]
+        for body in bodies:
+            self.assertEqual(200, self.ask(port, post(body)).status)
+        self.assertEqual([body.decode() for body in bodies[1:]], router.bodies())
+        now = metrics(router)
+        labels = '{source="edge-1-filtered-filtered",step="no bees"}'
+        self.assertEqual(20.0, now[f"webhookrx_step_errors_total{labels}"])
+        self.assertEqual(1.0, now[f"webhookrx_dropped_messages_total{labels}"])
+        said = router.log().count("Step 'no bees' failed: The message holds too much for a query of that size.")
+        self.assertTrue(1 <= said < 20, said)
+        self.assertNotIn("aaa", router.log())
+
     def test_under_load(self) -> None:
         """Whatever becomes of other rules, by whatever way, nobody at a connector that stays notices."""
         stays, one, two, three = free_ports(4)

@@ -235,16 +235,6 @@ class ServiceTests(ServiceCase):
 
         return Deferred.fromCoroutine(run())
 
-    def test_few_files(self) -> Deferred[None]:
-        """A process that may not open as many files as connections are allowed says so at its start."""
-
-        async def run() -> None:
-            service = self.start(limits=Limits(connections=10**9))
-            await service.stopService()
-            self.assertTrue(any("may open" in str(event.get("problem")) for event in self.events))
-
-        return Deferred.fromCoroutine(run())
-
     def test_impatient_stop(self) -> Deferred[None]:
         """A sender that never ends its request does not hold the stop up for longer than it may take."""
 

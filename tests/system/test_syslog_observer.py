@@ -83,7 +83,7 @@ class TCPContractTests(ObserverContract, Case):
 
     def make_observer(self) -> SyslogObserver:
         """Make one of that server."""
-        return build(f"syslog:tcp:127.0.0.1:{self.running.port}")
+        return build(f"syslog:tcp:127.0.0.1:{self.running.port}:escape=no")
 
     def break_observer(self) -> None:
         """Stop the server."""
@@ -102,15 +102,26 @@ class TCPTests(Case):
     """Streams over TCP."""
 
     def test_octet_counting(self) -> None:
-        """A frame is a message whatever is in it, line feeds and digits too."""
+        """A frame is a message whatever is in it: with escape=no, line feeds and digits too."""
         server = self.server()
-        observer = self.opened(f"syslog:tcp:127.0.0.1:{server.port}:max_size=1MiB")
+        observer = self.opened(f"syslog:tcp:127.0.0.1:{server.port}:max_size=1MiB:escape=no")
         texts = ["a\nb\n", "5 hello", "é\x00\n12 <13>1", "x" * 100_000]
 
         self.assertIsNone(store(observer, *texts))
 
         wait_until(lambda: len(server.frames()) == len(texts))
         self.assertEqual(texts, [text_of(frame) for frame in server.frames()])
+
+    def test_escaped(self) -> None:
+        """Unless told otherwise a frame is one line; its count is that of what is sent."""
+        server = self.server()
+        observer = self.opened(f"syslog:tcp:127.0.0.1:{server.port}:bom=no")
+
+        self.assertIsNone(store(observer, "a\nb", "é\x1b[2J\u2028"))
+
+        wait_until(lambda: len(server.frames()) == 2)
+        self.assertEqual([r"a\nb", r"é\x1b[2J\u2028"], [text_of(frame) for frame in server.frames()])
+        self.assertNotIn(b"\n", server.data())
 
     def test_newline(self) -> None:
         """With framing=newline each message is one line, its own line feeds escaped."""
@@ -241,6 +252,37 @@ class TCPTests(Case):
 
         self.assertRaises(Unavailable, store, observer, "one")
 
+    def test_closes_after_a_part(self) -> None:
+        """One that reads a part and closes has not got the batch, though its kernel had acknowledged all of it."""
+        self.patch(syslog_connection, "SHORTEST_PROBATION", 1.0)
+        server = self.server(take=1)
+        server.linger = 0.1
+        observer = self.opened(f"syslog:tcp:127.0.0.1:{server.port}")
+
+        self.assertRaises(Unavailable, store, observer, "x" * 10_000)
+
+    def test_closes_after_a_later_part(self) -> None:
+        """So it is with a later batch on a connection."""
+        self.patch(syslog_connection, "SHORTEST_PROBATION", 0.01)
+        self.patch(syslog_connection, "WATCH", 10.0)
+        server = self.server(take=1000)
+        server.linger = 0.1
+        observer = self.opened(f"syslog:tcp:127.0.0.1:{server.port}:timeout=30s")
+        self.assertIsNone(store(observer, "one"))
+
+        connection = observer._connection
+        assert connection is not None
+        self.assertRaises(OSError, connection.send, [b"x" * 10_000])
+
+    def test_no_time_to_watch(self) -> None:
+        """A batch that was acknowledged when the time is nearly over is not sent again for want of a longer look."""
+        server = self.server()
+        observer = self.opened(f"syslog:tcp:127.0.0.1:{server.port}:timeout=5s")
+        self.patch(syslog_connection, "WATCH", 10.0)
+        self.assertIsNone(store(observer, "one"))
+
+        self.assertIsNone(store(observer, "two"))
+
     def test_does_not_read(self) -> None:
         """A server that does not read is given up after the timeout."""
         server = self.server()
@@ -286,6 +328,22 @@ class TCPTests(Case):
         wait_until(lambda: len(server.frames()) == 2)
         self.assertEqual(1, len(server.received))
 
+    def test_talks_and_goes(self) -> None:
+        """What a server says does not hide that it is gone: the next batch does not go to nobody."""
+        self.patch(syslog_connection, "_MOST_READS", 1)
+        server = self.server()
+        observer = self.opened(f"syslog:tcp:127.0.0.1:{server.port}")
+        store(observer, "one")
+        wait_until(server.frames)
+        connection = observer._connection
+        assert isinstance(connection, syslog_connection.StreamConnection)
+        server.connections[0].sendall(b"x" * 60_000)
+        connection.check()
+        server.drop()
+        wait_until(lambda: server.endings)
+
+        self.assertRaises(OSError, connection.check)
+
 
 class TLSTests(Case):
     """Streams over TLS."""
@@ -312,13 +370,22 @@ class TLSTests(Case):
         """Frames are octet-counted, of any size, and the end of the connection is told as TLS has it."""
         server = self.server(context=self.context)
         observer = self.opened(self.spec(server))
-        texts = ["a\nb", *large_texts()[:100]]
+        texts = ["a b", *large_texts()[:100]]
 
         self.assertIsNone(store(observer, *texts))
         observer.close()
 
         wait_until(lambda: server.endings == [b""])
         self.assertEqual(texts, [text_of(frame) for frame in server.frames()])
+
+    def test_escape(self) -> None:
+        """A text goes out on one line, and as it came with escape=no."""
+        for option, expected in (("escape=yes", r"a\nb"), ("escape=no", "a\nb")):
+            server = self.server(context=self.context)
+            self.assertIsNone(store(self.opened(self.spec(server, option)), "a\nb"))
+
+            wait_until(server.frames)
+            self.assertEqual([expected], [text_of(frame) for frame in server.frames()])
 
     def test_versions(self) -> None:
         """TLS 1.2 and 1.3 are spoken."""
@@ -497,6 +564,28 @@ class DatagramTests(Case):
         self.assertIn("within 500ms", str(self.assertRaises(Unavailable, store, observer, "one")))
         self.assertRaises(Unavailable, store, observer, *["x"] * 1000)
 
+    def test_unix_ended(self) -> None:
+        """Nor is what it had not read when it ended, whether its name stays, goes, or is another's by then."""
+        directory = self.directory()
+
+        def end(daemon: socket.socket, *, unlink: bool, replace: bool) -> None:
+            path = daemon.getsockname()
+            daemon.close()
+            if unlink:
+                os.unlink(path)
+            if replace:
+                self.receiver(path)
+
+        for number, (unlink, replace) in enumerate(((False, False), (True, False), (True, True))):
+            path = os.path.join(directory, f"log{number}")
+            daemon = self.receiver(path)
+            observer = self.opened(f"syslog:unix:{path}:timeout=10m")
+            timer = Timer(0.3, end, (daemon,), {"unlink": unlink, "replace": replace})
+            timer.start()
+            self.addCleanup(timer.join)
+
+            self.assertRaises(Unavailable, store, observer, "one")
+
     def test_unix_too_long(self) -> None:
         """A message that no datagram on a UNIX socket can hold is rejected for good."""
         path = os.path.join(self.directory(), "log")
@@ -620,8 +709,12 @@ class Daemon(Case):
                 time.sleep(0.1)
             else:
                 break
-        wait_until(lambda: len(self.lines()) >= len(self.TEXTS))
+        self.wait_for_lines(len(self.TEXTS))
         return self.lines()
+
+    def wait_for_lines(self, count: int) -> None:
+        """Wait until its file has so many lines."""
+        wait_until(lambda: len(self.lines()) >= count)
 
     def said(self) -> bytes:
         """Read what it said."""
@@ -658,26 +751,45 @@ class Daemon(Case):
 class RsyslogTests(Daemon):
     """rsyslogd takes what is sent."""
 
-    def test_tcp(self) -> None:
-        """Every message arrives over TCP as one, with its fields; rsyslogd escapes control characters itself."""
+    def run_with(self, globals: str, template: str) -> str:
+        """Start it, and return the beginning of the spec string for it."""
         port = self.free_port()
         conf = self.configure(
             f'''
-            global(workDirectory="{self.files}")
+            global(workDirectory="{self.files}" {globals})
             module(load="imtcp")
-            template(name="line" type="string"
-                     string="%syslogfacility-text%.%syslogseverity-text% %hostname% %app-name% %procid% %msg%\\n")
+            template(name="line" type="string" string="{template}\\n")
             input(type="imtcp" port="{port}" address="127.0.0.1" ruleset="out")
             ruleset(name="out") {{ action(type="omfile" file="{self.files}/out" template="line") }}
             '''
         )
         self.start("rsyslogd", "-n", "-f", conf, "-i", os.path.join(self.files, "pid"))
+        return f"syslog:tcp:127.0.0.1:{port}:facility=local3:severity=info:bom=no"
 
-        lines = self.delivered(f"syslog:tcp:127.0.0.1:{port}:facility=local3:severity=info:bom=no")
+    def test_tcp(self) -> None:
+        """Every message arrives over TCP as one, with its fields."""
+        spec = self.run_with("", "%syslogfacility-text%.%syslogseverity-text% %hostname% %app-name% %procid% %msg%")
+
+        lines = self.delivered(spec)
 
         start = b"local3.info web-1 hook 7 "
-        texts = [text.replace("\n", "#012").encode() for text in self.TEXTS]
+        texts = [text.replace("\n", r"\n").encode() for text in self.TEXTS]
         self.assertEqual([start + text for text in texts], lines)
+
+    def test_escape(self) -> None:
+        """A line break arrives as an escape or, with escape=no, as itself, in a message that is still one."""
+        spec = self.run_with('parser.escapeControlCharactersOnReceive="off"', "%msg:::json%")
+        expected: list[str] = []
+        for option, two_lines in (
+            ("escape=yes", r"two\nlines"),
+            ("escape=no", "two\nlines"),
+            ("framing=newline", r"two\nlines"),
+        ):
+            expected += [two_lines if text == "two\nlines" else text for text in self.TEXTS]
+            self.delivered(f"{spec}:{option}")
+            self.wait_for_lines(len(expected))
+
+        self.assertEqual(expected, [json.loads(b'"%s"' % line) for line in self.lines()])
 
 
 @skipUnless(shutil.which("syslog-ng"), "syslog-ng is not installed")
@@ -711,7 +823,7 @@ class SyslogNgTests(Daemon):
         port = self.free_port()
         self.run_with(self.conf(f'syslog(transport("tcp") ip("127.0.0.1") port({port}))'))
 
-        self.check(self.delivered(f"syslog:tcp:127.0.0.1:{port}:sd_id=meta@32473"))
+        self.check(self.delivered(f"syslog:tcp:127.0.0.1:{port}:sd_id=meta@32473:escape=no"))
 
     def test_tls(self) -> None:
         """The same over TLS, with a client certificate."""
@@ -722,7 +834,7 @@ class SyslogNgTests(Daemon):
         client_key, client_cert = authority.issue("client").write(self.files, "client")
         tls = f'key-file("{key_file}") cert-file("{cert_file}") ca-file("{ca_file}") peer-verify(required-trusted)'
         self.run_with(self.conf(f'syslog(transport("tls") ip("127.0.0.1") port({port}) tls({tls}))'))
-        spec = f"syslog:tls:127.0.0.1:{port}:sd_id=meta@32473:ca_file={ca_file}"
+        spec = f"syslog:tls:127.0.0.1:{port}:sd_id=meta@32473:escape=no:ca_file={ca_file}"
 
         lines = self.delivered(f"{spec}:cert_file={client_cert}:key_file={client_key}")
         error = self.assertRaises(Unavailable, store, self.opened(spec), "two")

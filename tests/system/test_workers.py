@@ -7,16 +7,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.system.certificates import Authority, server_settings, write_ca_file
+from tests.system.certificates import CLIENT, Authority, server_settings, write_ca_file, write_hashed_directory
 from tests.system.hanging_up import hang_up, reload
 from tests.system.load import Load, missing
 from tests.system.receiver import ANY_PORT, PATIENCE, ROOT, Connection, Receiver, ReceiverCase, post, wait_until
@@ -117,6 +119,54 @@ class ReceivingTests(WorkersCase):
             connection.socket.close()
         self.assertEqual(0, receiver.stop())
 
+    def test_keys_in_use(self) -> None:
+        """
+        A worker that follows another has keys and certificates as they were checked, whatever is in the files by then;
+        after a reload all have the new ones. Neither command lines, environments nor the log show a key.
+        """
+        directory = tempfile.mkdtemp(prefix="webhookrx-")
+        self.addCleanup(shutil.rmtree, directory)
+        authority, clients = Authority("Root"), Authority("Clients")
+        tls = server_settings(directory, authority.issue("first"))
+        ca_dir = write_hashed_directory(os.path.join(directory, "clients"), clients)
+        context = ssl.create_default_context(cafile=write_ca_file(directory, "ca", authority))
+        context.check_hostname = False
+        context.load_cert_chain(*reversed(clients.issue("client", (CLIENT,)).write(directory, "client")))
+        options = ("--tls-key-file", tls.key_file, "--tls-cert-file", tls.cert_file, "--tls-ca-dir", ca_dir)
+        receiver = Receiver("--workers", "2", "--tls-peer-verify", *options, directory=directory).start()
+        self.addCleanup(receiver.kill)
+        with open(tls.key_file) as file:
+            secret = file.read().splitlines()[1]
+        other = server_settings(directory, authority.issue("second"), "other")
+        shutil.copy(other.key_file, tls.key_file)
+        shutil.rmtree(ca_dir)
+        for pid in workers(receiver):
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda gone=pid: not is_alive(gone), "it is gone")
+        wait_until(lambda: receiver.log().count("another one follows") == 2, "both have ended")
+        self.assertEqual({"first"}, {self._name_served(receiver, context) for _ in range(8)})
+        for pid in (receiver.pid, *workers(receiver)):
+            for what in ("cmdline", "environ"):
+                with open(f"/proc/{pid}/{what}", "rb") as file:
+                    self.assertNotIn(secret.encode(), file.read())
+        hang_up(receiver)
+        wait_until(lambda: "does not exist" in receiver.log(), "the reload has failed")
+        self.assertEqual("first", self._name_served(receiver, context))
+        write_hashed_directory(ca_dir, clients)
+        shutil.copy(other.cert_file, tls.cert_file)
+        hang_up(receiver)
+        self.assertEqual({"second"}, {self._name_served(receiver, context) for _ in range(8)})
+        self.assertNotIn(secret, receiver.log())
+        self.assertNotIn("BEGIN", receiver.log())
+        self.assertEqual(0, receiver.stop())
+
+    def _name_served(self, receiver: Receiver, context: ssl.SSLContext) -> str:
+        with context.wrap_socket(Connection(receiver.port).socket) as secure:
+            secure.sendall(post(b"hello"))
+            self.assertIn(b" 200 OK", secure.recv(1000))
+            subject = secure.getpeercert()["subject"]  # type: ignore[index, call-overload]
+            return str(dict(pair for (pair,) in subject)["commonName"])
+
 
 class EndTests(WorkersCase):
     """
@@ -206,6 +256,19 @@ class EndTests(WorkersCase):
         self.assertIn("sub/messages.jsonl", receiver.log())
         self.assertNotIn("Listening on 1", receiver.log())
         self.assertNotIn("Traceback", receiver.log())
+
+    def test_killed_at_start(self) -> None:
+        """A worker that is killed before it receives is followed by another, and the start goes on."""
+        receiver = self.prepare("--workers", "2", "--admin", "unix:admin")
+        receiver.spawn()
+        wait_until(lambda: len(children(receiver.pid)) == 2, "workers live")
+        for pid in children(receiver.pid):
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: "Listening on" in receiver.log(), f"it is up; its log: {receiver.log()}")
+        self.assertEqual(2, receiver.log().count("was killed by SIGKILL; another one follows in"))
+        self.assertEqual(2.0, metrics(receiver)["webhookrx_worker_restarts_total"])
+        self.assertEqual(200, ask_admin(receiver, "/readyz").status)
+        self.assertEqual(0, receiver.stop())
 
     def test_drained(self) -> None:
         """SIGTERM has all finish what is under way; the status is 0, and every answer is given."""

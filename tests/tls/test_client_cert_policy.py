@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from datetime import UTC, datetime
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -23,6 +24,9 @@ from tests.system.certificates import (
     write_hashed_directory,
 )
 from tests.tls.in_memory import REFUSED, TLS12, TLS13, WORKS, Meeting, client_context, meet
+from webhookrx.config.files import Snapshot
+from webhookrx.config.settings import Listener, Source
+from webhookrx.config.tls_files import check_tls_files, contents_of
 from webhookrx.errors import ConfigError
 from webhookrx.tls.connection_creator import ServerConnectionCreator
 from webhookrx.tls.handshake import describe_failure
@@ -106,6 +110,19 @@ class _PolicyCase(SynchronousTestCase):
                 else:
                     self.assert_refused(refusal, meeting, (kind, version))
 
+    def assert_as_checked(self, **policy: object) -> None:
+        """Who was trusted when the files were checked is, and nobody else, whatever is in them by now."""
+        tls = server_settings(self.world.directory, self.world.server, peer_verify=True, **policy)
+        files = Snapshot()
+        self.assertEqual([], [each for each in check_tls_files(tls, datetime.now(UTC), files) if each.fatal])
+        known = contents_of([Source(listeners=(Listener("1", "tcp:1", tls=tls),))], files)
+        for path in known:
+            os.remove(path)
+        self.assertRaises(ConfigError, ServerConnectionCreator, tls)
+        if tls.ca_dir is not None:
+            write_hashed_directory(tls.ca_dir, self.world.other)
+        self.assert_required_trusted(ServerConnectionCreator(tls, known))
+
     def assert_refused(self, refusal: str, meeting: Meeting, case: object = None) -> None:
         """Nothing came through on either side, the client was told, and the operator can be."""
         self.assertEqual(REFUSED, meeting.outcome, case)
@@ -151,6 +168,12 @@ class RequiredTrustedTests(_PolicyCase):
     def test_ca_directory(self) -> None:
         """With a hashed CA directory each kind of certificate has its outcome."""
         self.assert_required_trusted(self.world.creator(peer_verify=True, ca_dir=self.world.ca_dir))
+
+    def test_as_checked(self) -> None:
+        """Who was trusted when files and directory were checked is trusted, and nobody else, whatever is there now."""
+        copy = write_ca_file(self.world.directory, "copy", self.world.trusted)
+        self.assert_as_checked(ca_file=copy)
+        self.assert_as_checked(ca_dir=self.world.ca_dir)
 
     def test_ca_file_and_directory(self) -> None:
         """With the same CA in both each kind of certificate has its outcome."""

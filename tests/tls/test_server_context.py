@@ -182,7 +182,7 @@ class KeyTests(_ContextCase):
         tls = self._settings_of(generate_private_key(65537, 1024))
         with open(tls.key_file, "rb") as keys, open(tls.cert_file, "rb") as certificates:
             pair = load_pem_private_key(keys.read(), None), load_pem_x509_certificates(certificates.read())
-        self.patch(server_context, "load_key_and_chain", lambda tls: pair)
+        self.patch(server_context, "load_key_and_chain", lambda tls, known: pair)
         error = self.assertRaises(ConfigError, build_context, tls)
         self.assertEqual(f"The certificate in {tls.cert_file} can't be used: ee key too small.", str(error))
 

@@ -27,6 +27,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "--files", action="store_true", help="look at the key and certificate files, too, as the user that runs this"
     )
     check.add_argument("--strict", action="store_true", help="warnings count as errors")
+    check.add_argument(
+        "--allow-slow-patterns",
+        action="store_true",
+        help="paths that RE2 can't run are a warning, as for a router with this option",
+    )
     add_router_arguments(check, "check what comes to a router of this name, too; with --files only its files")
 
     preview = _add(

@@ -11,6 +11,7 @@ from typing import Final, TextIO
 from webhookrx.commands.input import shown_name
 from webhookrx.commands.output import DONE, FAILED, counted, findings_facts, print_findings, print_json, tally
 from webhookrx.commands.rules_reading import named_router, read_rules_file
+from webhookrx.config.files import Snapshot
 from webhookrx.config.rule_files import check_rule_files
 from webhookrx.connectors.router import Connector, connector_of, connectors_of
 from webhookrx.connectors.rules_file import RulesReading
@@ -26,7 +27,7 @@ def run(asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
     if asked.router_label and asked.router is None:
         asked.parser.error("argument --router-label: there is no --router that it is of")
     try:
-        reading = read_rules_file(asked.file)
+        reading = read_rules_file(asked.file, allow_slow_patterns=asked.allow_slow_patterns)
     except ConfigError as error:
         findings = [Finding(UNREADABLE, ERROR, shown_name(asked.file), 0, 0, "", error.problem)]
         return _report(findings, 0, 0, asked, out)
@@ -44,7 +45,7 @@ def _findings(reading: RulesReading, asked: argparse.Namespace) -> list[Finding]
         known = {(finding.code, finding.field) for finding in findings}
         findings += [finding for finding in found if (finding.code, finding.field) not in known]
     if asked.files:
-        findings += check_rule_files(reading, list(filter(_names_files, connectors)), datetime.now(UTC))
+        findings += check_rule_files(reading, list(filter(_names_files, connectors)), datetime.now(UTC), Snapshot())
     return in_order(findings)
 
 

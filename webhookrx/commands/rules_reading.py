@@ -32,13 +32,14 @@ class NamedRouter(NamedTuple):
     in_inventory: bool
 
 
-def read_rules_file(path: str) -> RulesReading:
+def read_rules_file(path: str, *, allow_slow_patterns: bool = False) -> RulesReading:
     """
     Read a rules file.
 
+    @param allow_slow_patterns: see L{read_rules}.
     @raise ConfigError: the file itself can't be read.
     """
-    return read_rules(read_input(path), shown_name(path))
+    return read_rules(read_input(path), shown_name(path), allow_slow_patterns=allow_slow_patterns)
 
 
 def tell_errors(reading: RulesReading, err: TextIO) -> None:

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from webhookrx.config.files import Snapshot
 from webhookrx.config.problems import Place, Problems, quoted
 from webhookrx.config.settings import TLS, Source
 from webhookrx.config.shared_endpoints import check_shared_patterns, share_endpoints
@@ -37,12 +38,19 @@ class _Draft:
 
 
 def resolve_sources(
-    command_line: Layer, file: ConfigFile, problems: Problems, *, now: datetime, plaintext_token: bool
+    command_line: Layer,
+    file: ConfigFile,
+    problems: Problems,
+    *,
+    now: datetime,
+    plaintext_token: bool,
+    tls_files: Snapshot,
 ) -> tuple[tuple[Source, ...], list[Effective]]:
     """
     Return the sources in the order of the file, and each option of each with its origin. What is wrong is noted.
 
     @param plaintext_token: tokens may come over plain HTTP from other machines.
+    @param tls_files: reads keys and certificates.
     """
     drafts = [_draft(values) for values in _all_values(command_line, file, problems)]
     check_parsing_options([(draft.source, draft.values) for draft in drafts], problems)
@@ -50,8 +58,9 @@ def resolve_sources(
         check_tokens(draft.values, draft.source, draft.listeners, allowed=plaintext_token)
     listeners = share_endpoints([each for draft in drafts for each in draft.listeners], problems)
     patterns = {draft.source.name: draft.patterns for draft in drafts}
-    check_shared_patterns(patterns, listeners, problems)
-    _check_files(listeners, problems, now)
+    slow = {draft.source.name for draft in drafts if draft.values.flag("allow-slow-patterns", False)}
+    check_shared_patterns(patterns, slow, listeners, problems)
+    _check_files(listeners, problems, now, tls_files)
     sources = tuple(
         replace(
             draft.source,
@@ -108,14 +117,14 @@ def _name(text: str, place: Place, problems: Problems) -> str:
     return text
 
 
-def _check_files(listeners: list[PlacedListener], problems: Problems, now: datetime) -> None:
+def _check_files(listeners: list[PlacedListener], problems: Problems, now: datetime, files: Snapshot) -> None:
     """Look once at the files of each TLS setting, and blame the option that names the file."""
     settings: dict[TLS, PlacedListener] = {}
     for each in listeners:
         if each.listener.tls is not None:
             settings.setdefault(each.listener.tls, each)
     for tls, each in settings.items():
-        for finding in check_tls_files(tls, now):
+        for finding in check_tls_files(tls, now, files):
             place = each.tls_places.get(finding.role, each.place)
             if finding.fatal:
                 problems.error(finding.problem, place)

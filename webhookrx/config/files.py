@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 
 from webhookrx.config.problems import quoted
-from webhookrx.config.settings import MiB
+from webhookrx.config.settings import FileContents, MiB
 from webhookrx.errors import ConfigError
 
 LARGEST_FILE = 16 * MiB
@@ -65,6 +66,43 @@ def list_directory(path: str) -> list[str]:
         raise ConfigError(_why_not(name, error)) from None
     except ValueError:
         raise ConfigError(f"{name} is not a directory name.") from None
+
+
+class Snapshot:
+    """
+    Files as they were at the first look at each, so that what is used of them is what was checked.
+
+    @param known: what was in some of them; the others are read.
+    """
+
+    def __init__(self, known: FileContents | None = None) -> None:
+        self._contents = dict(known or {})
+
+    def read(self, path: str) -> tuple[bytes, int]:
+        """
+        Return the content of a regular file, and its mode bits.
+
+        @raise ConfigError: see L{read_file}.
+        """
+        if path not in self._contents:
+            self._contents[path] = read_file(path)
+        return self._contents[path]
+
+    def names(self, directory: str) -> list[str]:
+        """
+        Return the names in a directory, sorted; once files in it have been read, of these alone.
+
+        @raise ConfigError: see L{list_directory}.
+        """
+        return [os.path.basename(path) for path in self.below(directory)] or list_directory(directory)
+
+    def below(self, directory: str) -> list[str]:
+        """Return the paths of the files in a directory that have been read, sorted."""
+        return sorted(path for path in self._contents if os.path.dirname(path) == directory)
+
+    def contents(self, paths: Iterable[str]) -> FileContents:
+        """Return what was in those of some files that could be read."""
+        return {path: self._contents[path] for path in paths if path in self._contents}
 
 
 def _why_not(name: str, error: OSError) -> str:

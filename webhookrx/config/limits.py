@@ -42,7 +42,11 @@ LIMITS: dict[str, tuple[Unit, str, str]] = {
     "headers": (COUNT, "header lines in one request", "headers_too_large"),
     "target": (SIZE, "the request target: path and query", "target_too_long"),
     "connections": (COUNT, "open connections on all endpoints", "too_many_connections"),
-    "connections_per_peer": (COUNT, "open connections from one address", "too_many_connections"),
+    "connections_per_peer": (
+        COUNT,
+        "open connections from one IPv4 address, or IPv6 network of 64 bits",
+        "too_many_connections",
+    ),
     "queue": (SIZE, "bytes from the first of a body to the last acknowledgement", "no_room"),
     "queue_messages": (COUNT, "messages that wait for an acknowledgement", "no_room"),
     "header_time": (TIME, "from the first byte of a request to the end of its headers; TLS handshakes too", "timeout"),

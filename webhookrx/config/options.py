@@ -108,6 +108,13 @@ OPTIONS: tuple[Option, ...] = (
         repeat=True,
     ),
     Option(
+        "allow-slow-patterns",
+        Scope.SOURCE,
+        Kind.FLAG,
+        "accept path patterns that RE2 can't run, in connector rules too, though a hostile path may hold up everything",
+        default="no",
+    ),
+    Option(
         "prefix",
         Scope.SOURCE,
         Kind.TEXT,

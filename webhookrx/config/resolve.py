@@ -8,20 +8,21 @@ default. A list replaces the one below it; limits are joined name by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from webhookrx.config.admin_endpoint import admin_listener
 from webhookrx.config.all_sources import resolve_sources
-from webhookrx.config.files import read_file
+from webhookrx.config.files import Snapshot, read_file
 from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
 from webhookrx.config.observer_strings import default_observer, parse_observer, secret_files
+from webhookrx.config.open_files import fit_connections
 from webhookrx.config.options import BY_NAME, Scope
 from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, quoted_spec, suggestion
 from webhookrx.config.settings import Limits, Observer, Router, Settings, Source, largest_body
 from webhookrx.config.this_host import HostFacts, this_host
-from webhookrx.config.tls_files import OTHERS
+from webhookrx.config.tls_files import OTHERS, contents_of
 from webhookrx.config.values import DEFAULT, Effective, Values, origin
 from webhookrx.config.worker_count import worker_count
 from webhookrx.config.written import ConfigFile, Layer
@@ -39,6 +40,7 @@ class Surroundings:
     @ivar check_observer: makes an observer for an acknowledgement level and opens nothing; raises C{ConfigError}.
     @ivar cpus: how many CPUs this process may use.
     @ivar host: gives the facts of this machine.
+    @ivar open_files: how many files this process may have open; None: any number, or nobody knows.
     """
 
     environ: Mapping[str, str]
@@ -47,6 +49,7 @@ class Surroundings:
     check_observer: Callable[[Observer, str], object]
     cpus: int = 1
     host: Callable[[], HostFacts] = this_host
+    open_files: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +85,12 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
     limits = _limits(service)
     allowed = service.flag("allow-plaintext-token", False)
     sources: tuple[Source, ...] = ()
+    tls_files = Snapshot()
     effective: list[Effective] = []
     is_router = service.written("rules") is not None
     if not is_router or _has_sources(command_line, file):
         sources, effective = resolve_sources(
-            command_line, file, problems, now=surroundings.now, plaintext_token=allowed
+            command_line, file, problems, now=surroundings.now, plaintext_token=allowed, tls_files=tls_files
         )
     router: Router | None = None
     if not is_router:
@@ -95,7 +99,7 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
         # A megabyte of memory that nobody needs who has no rules.
         from webhookrx.config.router_form import join_sources, resolve_router
 
-        form = resolve_router(service, surroundings.host, surroundings.now, running)
+        form = resolve_router(service, surroundings.host, surroundings.now, running, tls_files)
         if form is not None:
             router, sources = form.router, join_sources(sources, form, problems)
             effective += form.effective
@@ -103,14 +107,29 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
     admin = admin_listener(service, [each for source in sources for each in source.listeners])
     workers = worker_count(service, surroundings.cpus)
     problems.raise_errors()
-    warnings = tuple(problems.warnings)
-    settings = Settings(sources, observers, ack, limits, drain_timeout, admin, workers, router, warnings)
+    settings = Settings(sources, observers, ack, limits, drain_timeout, admin, workers, router)
+    settings = _fitted(settings, surroundings.open_files, service)
+    problems.raise_errors()
+    # What connectors have the router has: while it is blocked that is not what is in their files now.
+    files = contents_of((source for source in sources if source.connector is None), tls_files)
+    settings = replace(settings, warnings=tuple(problems.warnings), tls_files=files)
     return Resolved(settings, (*service.effective, *effective), path)
 
 
+def _fitted(settings: Settings, open_files: int | None, service: Values) -> Settings:
+    """Return the settings with no more connections than there can be files; what was lowered is noted."""
+    place = Place("", "")
+    fitted, lowered = service.problems.attempt(place, fit_connections, settings, open_files) or (settings, "")
+    if lowered:
+        service.problems.warn(lowered, place)
+        shown = Effective("", "limit connections", str(fitted.limits.connections), "the limit on open files")
+        service.effective[:] = [shown if each.name == shown.name else each for each in service.effective]
+    return fitted
+
+
 def _has_sources(command_line: Layer, file: ConfigFile) -> bool:
-    """Tell whether anybody has written of sources: a router needs none."""
-    options = (*command_line, *file.values)
+    """Tell whether anybody has written of sources: a router needs none, and what allows slow patterns is for both."""
+    options = {*command_line, *file.values} - {"allow-slow-patterns"}
     return file.entries is not None or any(BY_NAME[name].scope is Scope.SOURCE for name in options)
 
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from webhookrx.config.endpoint_strings import parse_endpoint
 from webhookrx.config.file_signatures import DATA_FILES, signature_of
-from webhookrx.config.files import list_directory, read_file
+from webhookrx.config.files import Snapshot, list_directory, read_file
 from webhookrx.config.problems import Place, Problems, quoted
 from webhookrx.config.rule_files import check_rule_files, tls_of
 from webhookrx.config.settings import Connector, Listener, Router, Settings, Source
 from webhookrx.config.this_host import HostFacts
+from webhookrx.config.tls_files import contents_of
 from webhookrx.config.values import Effective, Values
 from webhookrx.connectors import router
 from webhookrx.connectors.naming import check_label, check_name
@@ -43,7 +44,7 @@ class RouterForm:
 
 
 def resolve_router(
-    values: Values, host: Callable[[], HostFacts], now: datetime, running: Settings | None
+    values: Values, host: Callable[[], HostFacts], now: datetime, running: Settings | None, tls_files: Snapshot
 ) -> RouterForm | None:
     """
     Return the connectors of this router; None when its rules file can't be used. What is wrong is noted.
@@ -52,6 +53,7 @@ def resolve_router(
     @param host: gives the facts of this machine.
     @param now: the time with its zone, for the dates of certificates.
     @param running: the settings in use; None at the start.
+    @param tls_files: reads keys and certificates.
     """
     path = values.path("rules")
     directory = values.path("senders")
@@ -71,18 +73,19 @@ def resolve_router(
         return None
     if not connectors:
         values.problems.warn(f"No rule matches this router, {quoted(name)}.", values.place("rules"))
-    tls_files = {file: signature_of(file) for each in connectors for file in (each.key_file, each.cert_file) if file}
-    found = check_rule_files(reading, connectors, now)
+    named = {file: signature_of(file) for each in connectors for file in (each.key_file, each.cert_file) if file}
+    found = check_rule_files(reading, connectors, now, tls_files)
     _note((each for each in found if each.severity != ERROR), values.problems)
     blocked = tuple(
         f"{_where(each)}: {each.field}: {each.sentence} [{each.code}]" for each in found if each.severity == ERROR
     )
     if blocked:
-        state, sources = _as_it_runs(running, Router(name, labels, watched | tls_files, blocked, senders))
+        state, sources = _as_it_runs(running, Router(name, labels, watched | named, blocked, senders))
         for reason in blocked:
             values.problems.warn(f"The router is blocked: {reason}", Place("", ""))
     else:
-        state, sources = Router(name, labels, watched, (), senders), tuple(map(_source, connectors))
+        sources = tuple(map(_source, connectors))
+        state = Router(name, labels, watched, (), senders, contents_of(sources, tls_files))
     return RouterForm(state, sources, tuple(row for source in sources for row in _effective(source, reading)))
 
 
@@ -153,7 +156,8 @@ def _rules(values: Values, path: str) -> RulesReading | None:
         return None
     from webhookrx.connectors.rules_file import read_rules
 
-    reading = read_rules(data[0], values.texts("rules")[0].text)
+    slow = values.flag("allow-slow-patterns", False)
+    reading = read_rules(data[0], values.texts("rules")[0].text, allow_slow_patterns=slow)
     _note(reading.findings, values.problems)
     return reading if reading.valid else None
 
@@ -178,7 +182,9 @@ def _as_it_runs(running: Settings | None, wanted: Router) -> tuple[Router, tuple
     if running is None:
         return wanted, ()
     current = running.router or wanted
-    state = replace(wanted, name=current.name, labels=current.labels, senders=current.senders)
+    state = replace(
+        wanted, name=current.name, labels=current.labels, senders=current.senders, tls_files=current.tls_files
+    )
     return state, tuple(source for source in running.sources if source.connector)
 
 

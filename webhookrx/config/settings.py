@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from webhookrx.config.file_signatures import Signature
 from webhookrx.connectors.rule import Preprocessing
@@ -59,7 +60,7 @@ class Limits:
     connections: int = 10_000
     """Open connections on all endpoints together."""
     connections_per_peer: int = 1_000
-    """Open connections from one address; a UNIX socket's peers have none."""
+    """Open connections from one IPv4 address or IPv6 network of 64 bits; a UNIX socket's peers have none."""
     queue: int = 64 * MiB
     """Bytes from the first of a body to the last acknowledgement."""
     queue_messages: int = 100_000
@@ -74,6 +75,10 @@ class Limits:
     """Between two requests on one connection."""
     pause_time: float = 2.0
     """For which reading from senders may be off because too much waits; then they are refused."""
+
+
+FileContents: TypeAlias = Mapping[str, tuple[bytes, int]]
+"""What was in files, and their mode bits, by their absolute paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +199,8 @@ class Router:
     """Why the gate is closed: one sentence for each file. None of them: it is open."""
     senders: tuple[Entry, ...] = ()
     """Kinds of senders that the operator knows, besides those that come with webhookrx."""
+    tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
+    """What was in the files of its L{TLS} when they were checked, keys included; as it runs when the gate is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +222,8 @@ class Settings:
     """The router form; None without a rules file."""
     warnings: tuple[str, ...] = ()
     """What is allowed but probably not meant; logged at start, printed by C{--check}."""
+    tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
+    """What was in the files of all L{TLS} when they were checked, keys included; for connectors the router has it."""
 
     @property
     def watched(self) -> Mapping[str, Signature]:

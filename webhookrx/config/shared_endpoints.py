@@ -5,14 +5,19 @@ patterns that are tried on each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from webhookrx.config.problems import Problems, quoted
 from webhookrx.config.settings import Listener
 from webhookrx.config.source_endpoints import PlacedListener
 from webhookrx.config.source_settings import PlacedPattern
-from webhookrx.request.pattern_checks import check_patterns
+from webhookrx.request.pattern_checks import NOT_LINEAR, check_patterns
+
+_HOW_TO_ALLOW = (
+    "Write it without look-around, references to groups, atomic groups and very large repetitions, or say "
+    "allow_slow_patterns: yes (--allow-slow-patterns)."
+)
 
 
 def share_endpoints(listeners: Sequence[PlacedListener], problems: Problems) -> list[PlacedListener]:
@@ -52,6 +57,7 @@ def _conflict(each: PlacedListener, other: PlacedListener) -> str:
 
 def check_shared_patterns(
     patterns: Mapping[str, Sequence[PlacedPattern]],
+    slow: Collection[str],
     listeners: Sequence[PlacedListener],
     problems: Problems,
 ) -> None:
@@ -59,6 +65,7 @@ def check_shared_patterns(
     Check the patterns of each endpoint in the order in which they are tried: those of one source after another.
 
     @param patterns: by the name of the source.
+    @param slow: the names of those sources whose patterns need not run on RE2.
     """
     groups: dict[str, tuple[str, ...]] = {}
     for each in listeners:
@@ -69,9 +76,16 @@ def check_shared_patterns(
         # What is hidden among some of them is hidden among all of them: say it once.
         if any(set(names) < set(others) for others in together):
             continue
+        owners = [name for name in names for _ in patterns[name]]
         placed = [pattern for name in names for pattern in patterns[name]]
         checked = check_patterns([pattern.text for pattern in placed])
         for error in checked.errors:
-            problems.error(error.text, placed[error.index].place)
+            place = placed[error.index].place
+            if error.kind != NOT_LINEAR:
+                problems.error(error.text, place)
+            elif owners[error.index] in slow:
+                problems.warn(error.text, place)
+            else:
+                problems.error(f"{error.text} {_HOW_TO_ALLOW} [path-not-linear]", place)
         for warning in checked.warnings:
             problems.warn(warning.text, placed[warning.index].place)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -18,9 +18,9 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-from webhookrx.config.files import list_directory, read_file
+from webhookrx.config.files import Snapshot
 from webhookrx.config.problems import quoted
-from webhookrx.config.settings import TLS
+from webhookrx.config.settings import TLS, FileContents, Source
 from webhookrx.errors import ConfigError
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
@@ -62,76 +62,108 @@ class _Stop(Exception):
         self.finding = Finding(role, code, problem)
 
 
-def check_tls_files(tls: TLS, now: datetime) -> list[Finding]:
+def check_tls_files(tls: TLS, now: datetime, files: Snapshot) -> list[Finding]:
     """
     Read every file that it names and say what is wrong with them.
 
     @param now: the time, with its zone.
+    @param files: reads them, and keeps what was in them.
     """
     findings: list[Finding] = []
     for check in (_check_pair, _check_ca_file, _check_ca_dir):
         try:
-            findings.extend(check(tls, now))
+            findings.extend(check(tls, now, files))
         except _Stop as stop:
             findings.append(stop.finding)
     return findings
 
 
-def load_key_and_chain(tls: TLS) -> tuple[PrivateKey, list[x509.Certificate]]:
+def contents_of(sources: Iterable[Source], files: Snapshot) -> FileContents:
+    """Return what was in all the files that the TLS of sources names, as far as they have been read."""
+    paths: list[str] = []
+    for tls in {listener.tls for source in sources for listener in source.listeners}:
+        if tls is None:
+            continue
+        named = (tls.key_file, tls.cert_file, tls.extra_chain_file, tls.ca_file)
+        paths += [path for path in named if path is not None]
+        paths += [] if tls.ca_dir is None else files.below(tls.ca_dir)
+    return files.contents(paths)
+
+
+def load_key_and_chain(tls: TLS, known: FileContents | None = None) -> tuple[PrivateKey, list[x509.Certificate]]:
     """
     Read what a server shows to its clients: the key, and the host certificate with each one's signer after it.
 
+    @param known: what was in the files; those that are missing there are read.
     @raise ConfigError: a file is missing or wrong, or they do not belong together.
     """
     try:
-        key, _, chain = _load_pair(tls)
+        key, _, chain = _load_pair(tls, Snapshot(known))
     except _Stop as stop:
         raise ConfigError(stop.finding.problem) from None
     return key, [certificate.value for certificate in chain]
 
 
-def check_trust(tls: TLS) -> None:
+class Trust(NamedTuple):
+    """
+    Certificates that vouch for others.
+
+    @ivar from_file: those of the CA file.
+    @ivar from_directory: those of the CA directory.
+    """
+
+    from_file: list[x509.Certificate]
+    from_directory: list[x509.Certificate]
+
+
+def load_trust(tls: TLS, known: FileContents | None = None) -> Trust:
     """
     Read the CA file and the CA directory.
 
+    @param known: see L{load_key_and_chain}.
     @raise ConfigError: one of them is missing or wrong.
     """
     now = datetime.now(UTC)
+    files = Snapshot(known)
     try:
-        for finding in (*_check_ca_file(tls, now), *_check_ca_dir(tls, now)):
+        for finding in (*_check_ca_file(tls, now, files), *_check_ca_dir(tls, now, files)):
             if finding.fatal:
                 raise ConfigError(finding.problem)
+        from_file = [] if tls.ca_file is None else _load_certificates("ca_file", tls.ca_file, files)
+        paths = [] if tls.ca_dir is None else _hashed_files(tls.ca_dir, files)
+        from_directory = [each for path in paths for each in _load_certificates("ca_dir", path, files)]
     except _Stop as stop:
         raise ConfigError(stop.finding.problem) from None
+    return Trust([each for _, each in from_file], [each for _, each in from_directory])
 
 
-def _load_pair(tls: TLS) -> tuple[PrivateKey, int, list[_Certificate]]:
+def _load_pair(tls: TLS, files: Snapshot) -> tuple[PrivateKey, int, list[_Certificate]]:
     """Return the key, the mode bits of its file, and the chain."""
-    key, key_mode = _load_key(tls.key_file)
-    chain = _load_chain(tls)
+    key, key_mode = _load_key(tls.key_file, files)
+    chain = _load_chain(tls, files)
     _check_fit(key, tls.key_file, chain)
     _check_order(chain)
     return key, key_mode, chain
 
 
-def _load_chain(tls: TLS) -> list[_Certificate]:
-    files = [("cert_file", tls.cert_file), ("extra_chain_file", tls.extra_chain_file)]
+def _load_chain(tls: TLS, files: Snapshot) -> list[_Certificate]:
+    named = [("cert_file", tls.cert_file), ("extra_chain_file", tls.extra_chain_file)]
     return [
         _Certificate(role, path, number, each)
-        for role, path in files
+        for role, path in named
         if path is not None
-        for number, each in _load_certificates(role, path)
+        for number, each in _load_certificates(role, path, files)
     ]
 
 
-def _check_pair(tls: TLS, now: datetime) -> Iterator[Finding]:
+def _check_pair(tls: TLS, now: datetime, files: Snapshot) -> Iterator[Finding]:
     try:
-        _, key_mode, chain = _load_pair(tls)
+        _, key_mode, chain = _load_pair(tls, files)
     except _Stop as stop:
         yield stop.finding
         if stop.finding.role == "key_file":
             # A certificate that can't be used either is said at once.
-            _load_chain(tls)
+            _load_chain(tls, files)
         return
     if key_mode & OTHERS:
         yield Finding(
@@ -144,21 +176,31 @@ def _check_pair(tls: TLS, now: datetime) -> Iterator[Finding]:
         yield from certificate.check_dates(now)
 
 
-def _check_ca_file(tls: TLS, now: datetime) -> Iterator[Finding]:
+def _check_ca_file(tls: TLS, now: datetime, files: Snapshot) -> Iterator[Finding]:
     if tls.ca_file is not None:
-        for number, certificate in _load_certificates("ca_file", tls.ca_file):
+        for number, certificate in _load_certificates("ca_file", tls.ca_file, files):
             yield from _Certificate("ca_file", tls.ca_file, number, certificate).check_dates(now)
 
 
-def _check_ca_dir(tls: TLS, now: datetime) -> Iterator[Finding]:
+def _check_ca_dir(tls: TLS, now: datetime, files: Snapshot) -> Iterator[Finding]:
     if tls.ca_dir is None:
         return
-    name = quoted(tls.ca_dir)
-    rehash = f"run: openssl rehash {tls.ca_dir}"
+    for path in _hashed_files(tls.ca_dir, files):
+        try:
+            for number, certificate in _load_certificates("ca_dir", path, files):
+                yield from _Certificate("ca_dir", path, number, certificate).check_dates(now)
+        except _Stop as stop:
+            yield stop.finding
+
+
+def _hashed_files(directory: str, files: Snapshot) -> list[str]:
+    """Return the files of a CA directory that count; at least one."""
+    name = quoted(directory)
+    rehash = f"run: openssl rehash {directory}"
     try:
-        names = list_directory(tls.ca_dir)
+        names = files.names(directory)
     except ConfigError as error:
-        raise _Stop("ca_dir", _reading(tls.ca_dir), error.problem) from None
+        raise _Stop("ca_dir", _reading(directory), error.problem) from None
     if not names:
         raise _Stop(
             "ca_dir",
@@ -172,13 +214,7 @@ def _check_ca_dir(tls: TLS, now: datetime) -> Iterator[Finding]:
             "bad-ca-directory",
             f"{name} has no hashed names (hhhhhhhh.0), without which OpenSSL finds nothing; {rehash}",
         )
-    for each in hashed:
-        path = os.path.join(tls.ca_dir, each)
-        try:
-            for number, certificate in _load_certificates("ca_dir", path):
-                yield from _Certificate("ca_dir", path, number, certificate).check_dates(now)
-        except _Stop as stop:
-            yield stop.finding
+    return [os.path.join(directory, each) for each in hashed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +253,10 @@ class _Certificate:
         return Finding(self.role, code, f"{self.name} {text}.", fatal=False)
 
 
-def _load_key(path: str) -> tuple[PrivateKey, int]:
+def _load_key(path: str, files: Snapshot) -> tuple[PrivateKey, int]:
     """Return the key and the mode bits of its file."""
     name = quoted(path)
-    data, mode = _read("key_file", path)
+    data, mode = _read("key_file", path, files)
     try:
         key = load_pem_private_key(data, password=None)
     except TypeError:
@@ -248,9 +284,9 @@ def _load_key(path: str) -> tuple[PrivateKey, int]:
     return key, mode
 
 
-def _load_certificates(role: str, path: str) -> list[tuple[int, x509.Certificate]]:
+def _load_certificates(role: str, path: str, files: Snapshot) -> list[tuple[int, x509.Certificate]]:
     """Return the certificates of a file, each with its number from 1; at least one."""
-    data, _ = _read(role, path)
+    data, _ = _read(role, path, files)
     if not _PEM_CERTIFICATE.search(data):
         hint = _der_hint(data, f"openssl x509 -inform DER -in {path} -out …")
         raise _Stop(role, "tls-file-not-pem", f"{quoted(path)} holds no certificate in PEM format{hint}.")
@@ -260,9 +296,9 @@ def _load_certificates(role: str, path: str) -> list[tuple[int, x509.Certificate
         raise _Stop(role, "tls-file-not-pem", f"{quoted(path)} holds a certificate that is damaged.") from None
 
 
-def _read(role: str, path: str) -> tuple[bytes, int]:
+def _read(role: str, path: str, files: Snapshot) -> tuple[bytes, int]:
     try:
-        data, mode = read_file(path)
+        data, mode = files.read(path)
     except ConfigError as error:
         raise _Stop(role, _reading(path), error.problem) from None
     if not data.strip():

@@ -46,14 +46,19 @@ _IN_TEXT: Final = ("bad-query", "bad-regex", "bad-expression", "step-unknown-fie
 PathCheck: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[int, str, str], ...]]
 
 
-def check_paths(paths: tuple[str, ...]) -> tuple[tuple[int, str, str], ...]:
-    """Return what is wrong with path patterns: index, code and sentence."""
+def check_paths(paths: tuple[str, ...], *, allow_slow: bool = False) -> tuple[tuple[int, str, str], ...]:
+    """
+    Return what is wrong with path patterns: index, code and sentence.
+
+    @param allow_slow: the operator takes the risk of patterns that RE2 can't run.
+    """
     long = [index for index, path in enumerate(paths) if len(path) > LONGEST_PATH]
     if long or len(paths) > MOST_PATHS:
         sentence = f"A rule has at most {MOST_PATHS} paths, of {LONGEST_PATH} characters at most."
         return tuple((index, "path-too-long", sentence) for index in long or (MOST_PATHS,))
     errors, warnings = check_patterns(paths)
-    return tuple((found.index, _PATH_CODES[found.kind], found.text) for found in (*errors, *warnings))
+    codes = _PATH_CODES | {NOT_LINEAR: "path-slow"} if allow_slow else _PATH_CODES
+    return tuple((found.index, codes[found.kind], found.text) for found in (*errors, *warnings))
 
 
 def host_mistakes(host: Host, path: Path) -> Iterator[Mistake]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 import msgspec
@@ -106,17 +106,18 @@ class RulesReading:
         return self._reading.key_position(mistake.path) if mistake.of_key else self._reading.position(mistake.path)
 
 
-def read_rules(data: bytes, file: str) -> RulesReading:
+def read_rules(data: bytes, file: str, *, allow_slow_patterns: bool = False) -> RulesReading:
     """
     Read a rules file and find everything that is wrong with it.
 
     @param file: its name, for the findings.
+    @param allow_slow_patterns: paths that RE2 can't run are a warning and no error.
     """
     reading = read_typed(data, file, RulesFile)
     rules = RulesReading(file, reading)
     found = list(map(_step_of_its_own, reading.findings))
     if reading.partial is not None:
-        mistakes = _Checks(reading, reading.partial).mistakes()
+        mistakes = _Checks(reading, reading.partial, allow_slow_patterns).mistakes()
         found += rules.findings_of(mistake for mistake in mistakes if reading.is_sound(mistake.path))
     rules.findings = in_order(found)
     return rules
@@ -135,8 +136,9 @@ def _step_of_its_own(found: Finding) -> Finding:
 class _Checks:
     """All checks of one file, on what can be read of it."""
 
-    def __init__(self, reading: Reading[RulesFile], file: RulesFile) -> None:
+    def __init__(self, reading: Reading[RulesFile], file: RulesFile, allow_slow_patterns: bool) -> None:
         self._reading = reading
+        self._allow_slow_patterns = allow_slow_patterns
         self._rules = file.connector_rules
         self._hosts = file.hosts
         self._inventory = [host for i, host in enumerate(file.hosts) if reading.is_whole(("hosts", i))]
@@ -148,7 +150,7 @@ class _Checks:
         yield from self._together()
 
     def _alone(self) -> Iterator[Mistake]:
-        remembered = cache(check_paths)
+        remembered = cache(partial(check_paths, allow_slow=self._allow_slow_patterns))
         for index, rule in enumerate(self._rules):
             path = ("connector_rules", index)
             for mistake in rule_mistakes(rule, path, remembered):

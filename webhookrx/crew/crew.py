@@ -71,7 +71,8 @@ class Crew:
     @param clock: seconds on the monotonic clock.
     @param random: a number from 0 to 1, as C{random.random}.
     @param up: called once, when all of them receive for the first time.
-    @param failed: called with the reason when one of them can't begin, as long as they have not all begun.
+    @param failed: called with the reason when one of them says that it can't begin, as long as they have not all begun.
+        One that ends without a word is followed by another, then as later.
     @ivar settings: those that they go by.
     @ivar restarts: how many ended when nobody had told them to.
     """
@@ -247,7 +248,6 @@ class Crew:
     def see_end(self, member: Member, how: str, status: int) -> None:
         """The worker of a member has ended."""
         failure, told = member.failure, member.told_to_end
-        when = "" if member.worker is None else " before it could receive"
         self._past.add(member.counters, None if member.state is None else member.state.facts)
         member.vacate()
         if self._stopping:
@@ -255,8 +255,8 @@ class Crew:
             self._look_at_ends()
         elif member.wanted is Wanted.END:
             del self._members[member.number]
-        elif not self._begun:
-            self._failed(failure or f"Worker {member.number} {how}{when}")
+        elif failure and not self._begun:
+            self._failed(failure)
         elif told:
             member.restarts.at_once(self._clock())
         else:

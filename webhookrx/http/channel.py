@@ -21,6 +21,7 @@ from webhookrx.errors import (
     INTERNAL_ERROR,
     NO_ROOM,
     NOT_STORED,
+    OVERLOADED,
     TIMEOUT,
     TOO_MANY_CONNECTIONS,
     Reason,
@@ -55,7 +56,6 @@ class HTTPChannel(Connection):
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         self._advancing = False
-        self._first = True
         self._scanned = 0
         self._parsed: RequestHead | None = None
         self._keep = False  # whether the connection may stay after the request that is under way
@@ -162,6 +162,8 @@ class HTTPChannel(Connection):
         self._keep = parsed.keep_alive
         self._kept_word = KEEP_1_0 if parsed.http_1_0 else KEEP
         start, length = parsed.size, parsed.content_length
+        if site.overload.refusing:
+            return self._refuse(parsed, OVERLOADED, OVERLOADED.detail, data[start:])
         head = Head(
             parsed.method,
             parsed.path,
@@ -302,6 +304,7 @@ class HTTPChannel(Connection):
         self._first = False
         self._parsed = None
         self._idle_since = now = site.clock()
+        site.idles(self)
         if not self._blocked:  # the answer is to be taken first
             limits = site.limits
             self.deadline = now + (limits.answer_time if limits.answer_time < limits.idle_time else limits.idle_time)

@@ -75,6 +75,7 @@ class Connection(Protocol):
         self.peer_port: int | None = None
         self._state = HEAD
         self._met = site.knows_peers_at_once  # whether the peer is known and counted
+        self._first = True  # whether its first request is still to be answered
         self._begun = False  # whether a byte of the next request is here
         self._pending = b""
         self._blocked = False
@@ -188,6 +189,14 @@ class Connection(Protocol):
         else:
             self._close()
 
+    def _is_unread(self) -> bool:
+        """Return whether we are behind with reading what has come."""
+        try:
+            descriptor = self.transport.fileno()  # type: ignore[attr-defined]  # by TLS it is what is below
+        except AttributeError:
+            return False  # not everything that is a transport has a descriptor
+        return self.site.overload.has_unread(descriptor)
+
     def _untaken(self) -> int:
         """
         Return how many bytes of our answers wait in the kernel. Small ones find room there whether they are taken or
@@ -216,6 +225,8 @@ class Connection(Protocol):
         """The deadline has passed."""
         if self._state is CLOSING or self._blocked:
             self.abort()
+        elif (self._state is HEAD or self._state is BODY) and self._is_unread():
+            self.deadline = self.site.clock() + self.site.limits.header_time  # it is not the sender who is late
         elif self.secure and not self._handshaken:
             self._handshake_failed(Failure(TimeoutError()))
             self.abort()
@@ -233,6 +244,15 @@ class Connection(Protocol):
     def busy(self) -> bool:
         """Whether a request is under way, or its answer not yet taken."""
         return self._state is not HEAD or self._begun
+
+    @property
+    def in_first_head(self) -> bool:
+        """Whether it has not sent its first head in full, or shaken hands for it."""
+        return self._first and self._state is HEAD
+
+    def give_way(self) -> None:
+        """End without an answer: another connection takes its place."""
+        self.site.give_way(self)
 
     def readConnectionLost(self) -> None:
         """

@@ -5,7 +5,6 @@ All connections of an endpoint: what they share, and what is counted over all of
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 
 from twisted.internet.defer import Deferred
@@ -16,62 +15,27 @@ from twisted.web.server import Site as TwistedSite
 from zope.interface import implementer
 
 from webhookrx.config.settings import Limits
+from webhookrx.errors import TOO_MANY_CONNECTIONS
 from webhookrx.http.answers import AnswerWriter
 from webhookrx.http.channel import HTTPChannel
 from webhookrx.http.connection import Connection
+from webhookrx.http.connections import Connections
 from webhookrx.http.interfaces import IEarlyResource, IReceiver
 from webhookrx.intake import Admission, Refused
-from webhookrx.interfaces import IMessageConsumer, ITraffic
+from webhookrx.interfaces import IMessageConsumer, IOverload, ITraffic
+from webhookrx.request.client_address import sender_of
 from webhookrx.request.received import Head
 
 
-class Connections:
-    """
-    Open connections on all endpoints together, and by peer.
+@implementer(IOverload)
+class _NoOverload:
+    """There is never too much to do."""
 
-    @param limits: C{connections} and C{connections_per_peer} of it.
-    """
+    refusing = False
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._total = 0
-        self._by_peer: Counter[str] = Counter()
-
-    @property
-    def total(self) -> int:
-        """How many are open."""
-        return self._total
-
-    @property
-    def most(self) -> int:
-        """How many there may be."""
-        return self._limits.connections
-
-    def use(self, limits: Limits) -> None:
-        """Go by these limits from now on. Connections that are open stay, also where they are too many now."""
-        self._limits = limits
-
-    def add(self) -> bool:
-        """Count a connection; False, and nothing counted, when it is one too many."""
-        if self._total >= self._limits.connections:
-            return False
-        self._total += 1
-        return True
-
-    def add_peer(self, peer: str) -> bool:
-        """Count a connection of that address; False, and nothing counted, when it is one too many."""
-        if self._by_peer[peer] >= self._limits.connections_per_peer:
-            return False
-        self._by_peer[peer] += 1
-        return True
-
-    def remove(self, peer: str | None) -> None:
-        """Forget a connection; C{peer} as it was given to L{add_peer}, if it was."""
-        self._total -= 1
-        if peer is not None:
-            self._by_peer[peer] -= 1
-            if not self._by_peer[peer]:
-                del self._by_peer[peer]
+    def has_unread(self, fd: int) -> bool:
+        """See L{IOverload.has_unread}."""
+        return False
 
 
 @implementer(IPushProducer)
@@ -86,6 +50,7 @@ class Site(TwistedSite):
     @param knows_peers_at_once: False behind the PROXY protocol: the peer is known with the first data.
     @param later: calls what it is given once all others who wait for the reactor had their turn. None: no sender is
         made to wait for the others, however much it has pipelined.
+    @param overload: tells what is to be refused rather than judged; None for nothing.
     """
 
     noisy = False
@@ -105,6 +70,7 @@ class Site(TwistedSite):
         wall_clock: Callable[[], float] = time.time,
         knows_peers_at_once: bool = True,
         later: Callable[[Callable[[], None]], object] | None = None,
+        overload: IOverload | None = None,
     ) -> None:
         super().__init__(resource)
         self.consumer = consumer
@@ -113,6 +79,7 @@ class Site(TwistedSite):
         self.clock = clock
         self.knows_peers_at_once = knows_peers_at_once
         self.later = later
+        self.overload: IOverload = overload or _NoOverload()
         self.answers = AnswerWriter()
         self.answers.at(wall_clock())
         self.paused = False
@@ -122,7 +89,7 @@ class Site(TwistedSite):
         self._wall_clock = wall_clock
         self._connections = connections
         self._channels: dict[Connection, bool] = {}  # whether it is counted
-        self._peers: dict[Connection, str] = {}  # those that are counted by peer
+        self._senders: dict[Connection, str] = {}  # of those that are counted by sender
         self._paused_at = 0.0
         self._drained: list[Deferred[None]] = []
 
@@ -166,30 +133,62 @@ class Site(TwistedSite):
 
     def opened(self, channel: Connection) -> bool:
         """Take in a connection; False when it is one too many."""
-        admitted = self._channels[channel] = self._connections.add()
-        return admitted and (not self.knows_peers_at_once or self.admits_peer(channel))
+        self._channels[channel] = False
+        # By sender first: one who has too many does not take the place of others.
+        if self.knows_peers_at_once and not self._count_by_sender(channel):
+            return False
+        self._channels[channel] = self._connections.add(channel)
+        if not self._channels[channel]:
+            self._forget_sender(channel)
+        return self._channels[channel]
 
     def admits_peer(self, channel: Connection) -> bool:
         """
-        Count a connection by its peer. UNIX sockets have no peers.
+        Count a connection by its sender, who is known only now.
 
-        @return: False when that peer has one too many. It is counted no more, so that it takes no room from others.
+        @return: False when that one has too many. It is counted no more, so that it takes no room from others.
         """
-        if channel.peer_port is None:
-            return True
-        admitted = self._connections.add_peer(channel.peer_ip)
-        if admitted:
-            self._peers[channel] = channel.peer_ip
-        else:
-            self._channels[channel] = False
-            self._connections.remove(None)
+        admitted = self._count_by_sender(channel)
+        if not admitted:
+            self._uncount(channel)
         return admitted
+
+    def idles(self, channel: Connection) -> None:
+        """A connection has its answer and waits for its next request."""
+        self._connections.idles(channel)
+
+    def give_way(self, channel: Connection) -> None:
+        """End a connection, whose place another one takes. It is counted no more, though its end is yet to come."""
+        self._uncount(channel)
+        self.traffic.refused(TOO_MANY_CONNECTIONS, "It waited, and made room for another.", channel.peer_text, b"", b"")
+        channel.abort()
 
     def closed(self, channel: Connection) -> None:
         """Let a connection go."""
-        if self._channels.pop(channel):
-            self._connections.remove(self._peers.pop(channel, None))
+        self._uncount(channel)
+        del self._channels[channel]
         self._settle_drain()
+
+    def _count_by_sender(self, channel: Connection) -> bool:
+        """Those of UNIX sockets have no address, and are not counted."""
+        if channel.peer_port is None:
+            return True
+        sender = sender_of(channel.peer_ip)
+        admitted = self._connections.add_sender(sender)
+        if admitted:
+            self._senders[channel] = sender
+        return admitted
+
+    def _forget_sender(self, channel: Connection) -> None:
+        sender = self._senders.pop(channel, None)
+        if sender is not None:
+            self._connections.remove_sender(sender)
+
+    def _uncount(self, channel: Connection) -> None:
+        if self._channels[channel]:
+            self._channels[channel] = False
+            self._connections.remove(channel)
+            self._forget_sender(channel)
 
     def sweep(self) -> None:
         """

@@ -7,6 +7,7 @@ public name. So this is the one module that knows them, and its tests fail when 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import cast
 
@@ -24,6 +25,9 @@ from webhookrx.request.client_address import normal_ip
 
 _V1_BEGINNING = b"PROXY "
 _V1_UNKNOWN = b"PROXY UNKNOWN\r\n"
+# What Twisted's parser reads by C{int}, which also takes signs, blanks and underscores. There are no heading zeroes
+# (section 2.1 of the PROXY protocol).
+_V1_PORTS = re.compile(rb"PROXY TCP[46] [^ \r]+ [^ \r]+ (?:0|[1-9][0-9]{0,4}) (0|[1-9][0-9]{0,4})\r\n")
 _V2_BEGINNING = V2Parser.PREFIX
 _V2_LENGTH_AT = 14
 
@@ -83,6 +87,8 @@ def _read_header(data: bytes) -> tuple[ProxyInfo, bytes] | None:
         return ProxyInfo(_V1_UNKNOWN, None, None), data[len(_V1_UNKNOWN) :]
     elif data.startswith(_V1_BEGINNING[: len(data)]):
         info, rest = V1Parser().feed(data)
+        if info is not None and info.source is not None and not _has_v1_ports(data):
+            raise InvalidProxyHeader
     else:
         raise InvalidProxyHeader
     if info is None or rest is None:
@@ -90,6 +96,12 @@ def _read_header(data: bytes) -> tuple[ProxyInfo, bytes] | None:
     if info.source is not None and not _is_possible(info.source):
         raise InvalidProxyHeader
     return info, rest
+
+
+def _has_v1_ports(data: bytes) -> bool:
+    """Tell whether both ports of a header in text are written as the protocol has them."""
+    found = _V1_PORTS.match(data)
+    return found is not None and int(found[1]) <= 65535
 
 
 def _is_possible(source: object) -> bool:

@@ -1,30 +1,34 @@
 """
-A message as bytes that give it back exactly: what a spool keeps.
+A message as bytes that give it back: what a spool keeps.
 
-The bytes are a mark, the moment of receipt as eight bytes, and the pairs as JSON in their order. JSON alone gives back
-nearly every message; where it would not (a C{msgspec.Raw} that reads like an integer, an integer of more than 64
-bits), each value that is more than text is written with a word for its kind.
+The bytes are a mark, the moment of receipt as eight bytes, and the pairs as JSON in their order. JSON gives back all
+that it can say, numbers by their spelling. Integers of so many digits that Python may refuse to read them do not go
+well there; in a message with one, each value that is more than text is written with a word for its kind.
 """
 
 from __future__ import annotations
 
 import struct
+import sys
 from typing import Any, Final
 
 import msgspec
+import re2  # type: ignore[import-untyped]
 
 from webhookrx.errors import WebhookrxError
+from webhookrx.linear_regex import occurs_in
 from webhookrx.message.long_text import encode_around, long_text
 from webhookrx.message.message import Message, Value
-from webhookrx.yield_point import yield_point
 
 _PLAIN: Final = 1
 _TAGGED: Final = 2
 
 _HEAD: Final = struct.Struct(">Bq")
 
-_INT_RANGE: Final = range(-(1 << 63), 1 << 64)
-_SIMPLE: Final = frozenset({str, bool, type(None)})
+#: Digits of an integer that Python reads whatever PYTHONINTMAXSTRDIGITS says.
+_SAFE_DIGITS: Final = sys.int_info.str_digits_check_threshold
+#: What is a longer one in compact JSON, if it is not within a string.
+_LONG_INTEGER: Final = re2.compile(rb"[\[,:]-?[0-9]{%d}" % (_SAFE_DIGITS + 1))
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(
@@ -43,11 +47,14 @@ def encode_stored(message: Message) -> bytes:
     It raises for no message whose values keep to L{webhookrx.message.message.Value}.
     """
     values = message.values
-    mark = _PLAIN
-    if not (_SIMPLE.issuperset(map(type, values.values())) or all(map(_survives_json, values.values()))):
-        mark = _TAGGED
-        values = {name: _tagged(value) for name, value in values.items()}
-    head = _HEAD.pack(mark, message.received)
+    stored = _stored(_PLAIN, message.received, values)
+    if len(stored) > _SAFE_DIGITS and occurs_in(_LONG_INTEGER, stored, _SAFE_DIGITS + 3):
+        return _stored(_TAGGED, message.received, {name: _tagged(value) for name, value in values.items()})
+    return stored
+
+
+def _stored(mark: int, received: int, values: dict[str, Any]) -> bytes:
+    head = _HEAD.pack(mark, received)
     text = long_text(values)
     return head + _encode(values) if text is None else encode_around(text, values, _as_it_is, before=head)
 
@@ -58,7 +65,8 @@ def _as_it_is(encoded: bytes) -> bytes:
 
 def decode_stored(stored: bytes) -> Message:
     """
-    Return the message whose bytes these are, equal to what was encoded in values, their types and their order.
+    Return the message whose bytes these are, equal to what was encoded in values and their order. A C{msgspec.Raw} that
+    reads like an integer or an array comes back as one.
 
     @raise NotAMessage: they are not the bytes of a message.
     """
@@ -80,22 +88,6 @@ def received_of(stored: bytes) -> int:
     return received
 
 
-def _survives_json(value: Value) -> bool:
-    kind = type(value)
-    if kind in _SIMPLE:
-        return True
-    if isinstance(value, int):
-        return value in _INT_RANGE
-    if isinstance(value, msgspec.Raw):
-        yield_point()
-        # A fraction or an exponent is what makes the decoder keep the text of a number. It keeps that of no array.
-        text = bytes(value)
-        return not text.startswith(b"[") and (b"." in text or b"e" in text or b"E" in text)
-    yield_point()
-    members = value.values() if isinstance(value, dict) else value
-    return all(map(_survives_json, members))  # type: ignore[arg-type]  # nothing else is left
-
-
 def _tagged(value: Value) -> Any:
     """Return a value such that its kind can be told: what JSON has no word for is an object of one member."""
     if isinstance(value, msgspec.Raw):
@@ -104,7 +96,7 @@ def _tagged(value: Value) -> Any:
         return {"object": {name: _tagged(member) for name, member in value.items()}}
     if isinstance(value, list):
         return [_tagged(element) for element in value]
-    if isinstance(value, int) and value not in _INT_RANGE:
+    if type(value) is int and value.bit_length() > 64:
         # Hexadecimal: Python refuses decimal texts of thousands of digits.
         return {"int": hex(value)}
     return value

@@ -23,7 +23,7 @@ from zope.interface import implementer
 from webhookrx.config.files import read_file
 from webhookrx.config.settings import TLS
 from webhookrx.config.spec_options import SpecOptions
-from webhookrx.config.tls_files import PrivateKey, check_trust, load_key_and_chain
+from webhookrx.config.tls_files import PrivateKey, load_key_and_chain, load_trust
 from webhookrx.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ClientTLS:
         @raise ConfigError: a file is missing, unreadable or wrong; the text names option and file.
         """
         try:
-            check_trust(TLS("", "", ca_file=self.ca_file))
+            load_trust(TLS("", "", ca_file=self.ca_file))
         except ConfigError as error:
             raise ConfigError(f"ca_file: {error.problem}") from None
         if self.cert_file is None or self.key_file is None:

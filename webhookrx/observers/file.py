@@ -155,10 +155,17 @@ class FileObserver:
         Open the file by name, then close the old one.
 
         @raise OSError: it can't be opened; the old one stays in use, so that nothing is lost meanwhile, and each batch
-            tries again.
+            tries again. Or the new one is in use, and the old one tells only now that it lost a write.
         """
         self._reopen_due = True
-        writer, lock = self._file.open(end_in_doubt=self._end_in_doubt)
+        self._use(*self._file.open(end_in_doubt=self._end_in_doubt))
+
+    def _use(self, writer: LineWriter, lock: FileLock | None) -> None:
+        """
+        Write to a file that was opened, and close the one before.
+
+        @raise OSError: that one lost a write.
+        """
         self._reopen_due = self._end_in_doubt = False
         old, self._writer = self._writer, writer
         old_lock, self._lock = self._lock, lock
@@ -181,8 +188,12 @@ class FileObserver:
         if self._writer is None or self._writer.is_closed:
             self.reopen()
         elif self._reopen_due:
-            with suppress(OSError):
-                self.reopen()
+            try:
+                opened = self._file.open(end_in_doubt=self._end_in_doubt)
+            except OSError:
+                pass
+            else:
+                self._use(*opened)
         return cast("LineWriter", self._writer)
 
     def _give_up(self, error: OSError) -> None:

@@ -49,7 +49,7 @@ _CAUSES = (SSL.Error, WrongHost, BadAnswer, ConnectionClosed, ConnectError, OSEr
 
 
 class NoAnswer(Exception):
-    """No answer came; whether the server has the messages is unknown. The text says why, in one line."""
+    """No whole answer came; whether the server has the messages is unknown. The text says why, in one line."""
 
 
 class Reactor(Protocol):
@@ -114,8 +114,10 @@ class Client:
         if outcome is None:
             self._reactor.callFromThread(wait.abandon)
             outcome = wait.head
-        if outcome is None:
-            raise NoAnswer(f"no answer within {wait.seconds:.3g} s")
+            if outcome is None:
+                raise NoAnswer(f"no answer within {wait.seconds:.3g} s")
+            if outcome.verdict is Verdict.STORED:
+                raise NoAnswer(f"{outcome.describe()}, but the answer has not ended within {wait.seconds:.3g} s")
         if isinstance(outcome, Failure):
             raise NoAnswer(describe(outcome.value))
         return outcome
@@ -144,17 +146,21 @@ class Client:
                 raise
             # Servers close idle connections, at any moment: it says nothing about how they are.
             response = await self._request(content, headers)
-        wait.head = _head_of(response)
+        wait.head = head = _head_of(response)
         body = AnswerBody()
         try:
             response.deliverBody(body)
             await body.done
         except Exception:
-            # Cancelled, or anything else: the status has said all that counts.
+            # Cancelled, or anything else.
             body.end()
-            return wait.head
+            if head.verdict is Verdict.STORED:
+                # What ended before its answer, may have ended before it stored the messages.
+                raise NoAnswer(f"{head.describe()}, but the answer is cut off") from None
+            # A refusal often is: a server that doesn't read the rest of a request resets the connection.
+            return head
         self._connection_kept = True
-        return replace(wait.head, body=bytes(body.kept))
+        return replace(head, body=bytes(body.kept))
 
     def _request(self, content: bytes, headers: Sequence[Header]) -> Deferred[_Response]:
         fields = Headers()
@@ -170,7 +176,7 @@ class _Wait:
     A thread that waits for what the reactor thread brings.
 
     @ivar request: set in the reactor thread once there is one.
-    @ivar head: an answer whose body has not ended, which can only be cut short; set in the reactor thread.
+    @ivar head: an answer whose body has not ended; set in the reactor thread.
     @ivar seconds: how long it waits at most.
     """
 
@@ -229,7 +235,7 @@ def describe(error: BaseException | None) -> str:
         return f"TLS: {ssl_reason(error)}"
     if isinstance(error, WrongHost):
         return f"TLS: {error}"
-    if isinstance(error, BadAnswer):
+    if isinstance(error, (BadAnswer, NoAnswer)):
         return str(error)
     if isinstance(error, ConnectionClosed):
         return "the connection was closed without an answer"

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from OpenSSL import SSL
+from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.internet.interfaces import IHandshakeListener, IPullProducer
 from twisted.internet.protocol import connectionDone
 from twisted.logger import ILogObserver, LogEvent, Logger
@@ -15,7 +17,10 @@ from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 from twisted.web._newclient import HEADER, STATUS, HTTP11ClientProtocol
 from twisted.web.client import _HTTP11ClientFactory
+from twisted.web.http import _IdentityTransferDecoder
 from zope.interface import directlyProvides, implementer, providedBy, provider
+
+from webhookrx.observers.sockets import unacknowledged
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -47,6 +52,9 @@ class Connection(HTTP11ClientProtocol):
     C{twisted.web} ends a connection by C{loseConnection}, which waits until everything is written, and over TLS until
     the other end agrees, and goes on reading by then. One whose exchange is not over is aborted instead.
 
+    It takes any end of a connection for the end of a body without a length. Here it is one only if the connection ended
+    in order; else the body fails with C{ResponseFailed}, as one with a length does.
+
     @param keep: takes the connection when it can be used again.
     @param clock: for the time of a farewell.
     """
@@ -56,15 +64,18 @@ class Connection(HTTP11ClientProtocol):
         self._keep = keep
         self._clock = clock
         self._wire: Any = None
+        self._socket_transport: Any = None
         self._farewell: IDelayedCall | None = None
         self._is_established = False
         self._is_sent = True
+        self._is_credible = True
         self._head = 0
 
     def makeConnection(self, transport: Any) -> None:
         """Begin; the request may be made before the handshake of TLS is over."""
         self._is_established = not isinstance(transport, TLSMemoryBIOProtocol)
         self._wire = transport
+        self._socket_transport = transport if self._is_established else transport.transport
         super().makeConnection(_Transport(transport, self._end))
 
     def handshakeCompleted(self) -> None:
@@ -106,11 +117,41 @@ class Connection(HTTP11ClientProtocol):
             self._farewell.cancel()
         super().connectionLost(reason)
 
+    def _finishResponse(self, rest: bytes) -> None:
+        """
+        Be done with an answer.
+
+        @param rest: what came behind it.
+        """
+        if rest and self._currentRequest is not None:
+            # It is out of step: what comes next might be taken for the answer to the next request.
+            self._currentRequest.persistent = False
+        super()._finishResponse(rest)
+
+    def _disconnectParser(self, reason: Failure) -> None:
+        """Tell the parser of the end, as C{twisted.web} does."""
+        decoder = None if self._parser is None else self._parser.bodyDecoder
+        if (
+            isinstance(decoder, _IdentityTransferDecoder)
+            and decoder.contentLength is None
+            and not self._is_orderly(reason)
+        ):
+            # RFC 9112, section 8: the body is incomplete. Something is missing, however much.
+            decoder.contentLength = 1
+        super()._disconnectParser(reason)
+
+    def _is_orderly(self, reason: Failure) -> bool:
+        """Tell whether the other end has said that it has nothing more to say."""
+        if self._wire is self._socket_transport:
+            return reason.check(ConnectionDone) is not None
+        # By close_notify (RFC 9112, section 9.8); anybody on the way can end the TCP connection. OpenSSL sets the flag
+        # on a fatal alert, too, and then that is the reason.
+        said = self._wire.getHandle().get_shutdown() & SSL.RECEIVED_SHUTDOWN
+        return bool(said) and reason.check(ConnectionDone, ConnectionLost) is not None
+
     def _watch(self) -> None:
         """Learn when what has been written is in the hands of the kernel."""
-        transport = self._wire
-        if isinstance(transport, TLSMemoryBIOProtocol):
-            transport = transport.transport
+        transport = self._socket_transport
         transport.registerProducer(_Drain(transport, self._drained), False)
 
     def _drained(self) -> None:
@@ -120,17 +161,25 @@ class Connection(HTTP11ClientProtocol):
         problem = None
         if not 200 <= response.code < 1000:
             problem = "what it answers is not HTTP"
-        elif response.code < 300 and not self._is_sent:
+        elif response.code < 300 and not self._can_have_arrived():
             # It can't have what it says that it has. A refusal may come early: that of a body which is too large.
             problem = "it answered before it had the request"
         if problem is not None:
+            self._is_credible = False
             self._wire.abortConnection()
             raise BadAnswer(problem)
         return response
 
+    def _can_have_arrived(self) -> bool:
+        """
+        Tell whether the other end can have the whole request. Its kernel acknowledges all that it has, with each
+        segment (RFC 9293, section 3.1), so what is read there is acknowledged here with the answer at the latest.
+        """
+        return self._is_sent and not unacknowledged(self._socket_transport.getHandle())
+
     def _rest(self, connection: HTTP11ClientProtocol) -> None:
         """Be used again, but not in the middle of a request that is answered early."""
-        if self._is_sent:
+        if self._is_credible and self._can_have_arrived():
             self._keep(connection)
         else:
             self._wire.abortConnection()

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.protocol import Protocol, connectionDone
+from twisted.web.client import ResponseDone
+from twisted.web.http import PotentialDataLoss
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IAgent, IBodyProducer
 from zope.interface import implementer
@@ -73,11 +75,10 @@ class WholeBody:
 
 class AnswerBody(Protocol):
     """
-    Reads the body of an answer: keeps its beginning, and reads on so that the connection can be used again, but not
-    for ever.
+    Reads the body of an answer: keeps its beginning, and reads on to its end, but not for ever.
 
     @ivar kept: its beginning.
-    @ivar done: fires at its end, however that came. The status has said all that counts.
+    @ivar done: fires once the body is whole, or L{READ} bytes of it have come; fails when it was cut off before.
     """
 
     def __init__(self) -> None:
@@ -89,13 +90,24 @@ class AnswerBody(Protocol):
         """Take a piece."""
         self._read += len(data)
         self.kept += data[: KEPT - len(self.kept)]
-        if self._read > READ:
+        if self._read > READ and not self.done.called:
             self.end()
+            self.done.callback(None)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Take note of the end."""
-        if not self.done.called:
+        """
+        Take note of the end.
+
+        @param reason: C{ResponseDone} is the end of a body with a length, or the last chunk; C{PotentialDataLoss} that
+            of one without, on a L{webhookrx.observers.http_connection.Connection} that ended in order. Any other,
+            C{ResponseFailed} in most cases, means that something is missing.
+        """
+        if self.done.called:
+            return
+        if reason.check(ResponseDone, PotentialDataLoss):
             self.done.callback(None)
+        else:
+            self.done.errback(reason)
 
     def end(self) -> None:
         """End the connection, which is aborted in the middle of an answer."""

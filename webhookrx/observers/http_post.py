@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @implementer(IWaitingObserver)
 class HTTPObserver:
     """
-    Posts messages to another HTTP server, which has them safe as soon as it answers 2xx: its word is passed on.
+    Posts messages to another HTTP server, which has them safe once its 2xx has come whole: its word is passed on.
 
     One request at a time, so that messages arrive in order. What a server refuses for good is sought out by halves,
     until it is alone; the rest is sent.

@@ -149,6 +149,10 @@ class SyslogObserver:
         except ConfigError as error:
             # The files of certificates, read anew, are not what they were at the start.
             raise Unavailable(f"{self._server}: {error.problem}") from error
+        except BaseException:
+            # It may be in the middle of a frame: what came next would be taken for the rest of it.
+            self._disconnect()
+            raise
 
     def _is_connected(self) -> bool:
         """Look whether the connection is still there, and forget it when not."""
@@ -186,7 +190,7 @@ def build_syslog(spec: str, args: Sequence[str], given: Mapping[str, str], ack: 
         spec,
         str(destination),
         "queued" if destination.transport == "udp" else "written",
-        read_format(options, one_line=not octet_counting),
+        read_format(options, octet_counting=octet_counting),
         _connect_for(destination, options),
         timeout=read_timeout(options),
         max_size=read_max_size(options),

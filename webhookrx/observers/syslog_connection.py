@@ -23,7 +23,9 @@ Frame: TypeAlias = Callable[[bytes], bytes]
 MakeContext: TypeAlias = Callable[[], ssl.SSLContext]
 
 SHORTEST_PROBATION: Final = 0.25
-"""Seconds that a new stream must live before anything goes out on it."""
+"""Seconds that a new stream must live before anything goes out on it, and after its first batch."""
+WATCH: Final = 0.01
+"""Seconds that it must live after each further one."""
 
 # Between two looks at what is not acknowledged yet, seconds.
 _SHORTEST_LOOK: Final = 0.001
@@ -31,6 +33,7 @@ _LONGEST_LOOK: Final = 0.02
 
 _READ_SIZE: Final = 16 * 1024
 _MOST_READS: Final = 64
+_CLOSED: Final = "the other end closed the connection"
 
 
 class Connection(Protocol):
@@ -76,6 +79,7 @@ class StreamConnection:
         self._socket = stream
         self._patience = patience
         self._frame = frame
+        self._is_proven = False
 
     def check(self) -> None:
         """
@@ -85,9 +89,14 @@ class StreamConnection:
             # One that never stops talking must not keep us here.
             for _ in range(_MOST_READS):
                 if not self._socket.recv(_READ_SIZE):
-                    raise ConnectionResetError(errno.ECONNRESET, "the other end closed the connection")
+                    raise ConnectionResetError(errno.ECONNRESET, _CLOSED)
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
+        # Nor may all that it said hide that it is gone.
+        poller = select.poll()
+        poller.register(self._socket, select.POLLRDHUP)
+        if poller.poll(0):
+            raise ConnectionResetError(errno.ECONNRESET, _CLOSED)
 
     def probation(self, seconds: float) -> None:
         """
@@ -102,7 +111,10 @@ class StreamConnection:
                 self.check()
 
     def send(self, messages: Sequence[bytes]) -> dict[int, Rejected]:
-        """Send all, and wait until nothing is left in our kernel that the other end has not acknowledged."""
+        """
+        Send all, and wait until nothing is left in our kernel that the other end has not acknowledged; then for a
+        moment more, see L{_outlive}.
+        """
         unsent = memoryview(b"".join(map(self._frame, messages)))
         while unsent:
             try:
@@ -112,6 +124,8 @@ class StreamConnection:
             except ssl.SSLWantReadError:
                 self._patience.wait(self._socket, select.POLLIN)
         self._wait_until_acknowledged()
+        if self._socket.family != socket.AF_UNIX:
+            self._outlive()
         return {}
 
     def _wait_until_acknowledged(self) -> None:
@@ -124,6 +138,19 @@ class StreamConnection:
         # A reset empties the buffer too.
         self.check()
 
+    def _outlive(self) -> None:
+        """
+        Wait whether the other end closes now. Over TCP its kernel acknowledges what nobody has read, and throws it away
+        if it is closed then. No time is long enough for all cases; this is for those who close because of what they
+        got. It travels as fast as the acknowledgement, so a long way needs no more.
+
+        @raise OSError: it does.
+        """
+        seconds = WATCH if self._is_proven else SHORTEST_PROBATION
+        if self._patience.left() > seconds:
+            self.probation(seconds)
+        self._is_proven = True
+
     def close(self) -> None:
         """Say that this is the end (over TLS, RFC 5425 section 4.4), and close."""
         try:
@@ -135,17 +162,49 @@ class StreamConnection:
         self._socket.close()
 
 
+class Daemon:
+    """
+    Who listens on a UNIX socket of datagrams.
+
+    When it ends, the kernel throws away what it has not read, and to whoever sent that it looks as if it had been read.
+    So it counts as read by a daemon that is there after it.
+
+    @param path: the socket.
+    @raise OSError: there is none.
+    """
+
+    def __init__(self, path: str, patience: Patience) -> None:
+        self._path = path
+        self._patience = patience
+        self._identity = self._identify()
+
+    def check(self) -> None:
+        """
+        @raise OSError: it is not there any more; another may be.
+        """
+        probe, _ = connect_socket(socket.AF_UNIX, socket.SOCK_DGRAM, self._path, self._patience)
+        probe.close()
+        if self._identify() != self._identity:
+            raise ConnectionResetError(errno.ECONNRESET, "its socket was replaced")
+
+    def _identify(self) -> tuple[int, int, int]:
+        status = os.stat(self._path)
+        # A number of a file that was removed may be given to the next one at once.
+        return status.st_dev, status.st_ino, status.st_ctime_ns
+
+
 class DatagramConnection:
     """
     Datagrams, one a message: RFC 5426, or a UNIX socket.
 
     @param datagrams: connected and not blocking.
+    @param daemon: who reads from the UNIX socket that it is connected to.
     """
 
-    def __init__(self, datagrams: socket.socket, patience: Patience) -> None:
+    def __init__(self, datagrams: socket.socket, patience: Patience, daemon: Daemon | None = None) -> None:
         self._socket = datagrams
         self._patience = patience
-        self._is_local = datagrams.family == socket.AF_UNIX
+        self._daemon = daemon
 
     def check(self) -> None:
         """
@@ -164,13 +223,18 @@ class DatagramConnection:
                 if error.errno != errno.EMSGSIZE:
                     raise
                 refused[place] = Rejected(f"{len(message)} bytes are too long for a datagram")
+        if self._daemon is not None:
+            self._wait_until_read()
+            self._daemon.check()
+        self.check()
+        return refused
+
+    def _wait_until_read(self) -> None:
         look = _SHORTEST_LOOK
-        while self._is_local and unacknowledged(self._socket):
+        while unacknowledged(self._socket):
             if self._patience.wait(self._socket, 0, at_most=look):
                 self.check()
             look = min(2 * look, _LONGEST_LOOK)
-        self.check()
-        return refused
 
     def _send_one(self, message: bytes) -> None:
         while True:
@@ -239,9 +303,11 @@ def connect_unix(path: str, patience: Patience) -> Connection:
 
     @raise OSError: nobody listens there.
     """
+    # Looked at first: one that is replaced in between is found to be another later.
+    daemon = Daemon(path, patience)
     try:
         datagrams, _ = connect_socket(socket.AF_UNIX, socket.SOCK_DGRAM, path, patience)
-        return DatagramConnection(datagrams, patience)
+        return DatagramConnection(datagrams, patience, daemon)
     except OSError as error:
         if error.errno != errno.EPROTOTYPE:
             raise

@@ -27,7 +27,7 @@ DEFAULT_MAX_SIZE: Final = 64 * 1024
 _FORMAT_OPTIONS: Final = ("facility", "severity", "app_name", "template", "sd_id", "bom")
 _TCP_OPTIONS: Final = ("framing",)
 _TLS_OPTIONS: Final = (*TLS_OPTIONS, "server_name")
-SYSLOG_OPTIONS: Final = (*_FORMAT_OPTIONS, "timeout", "max_size", *_TCP_OPTIONS, *_TLS_OPTIONS)
+SYSLOG_OPTIONS: Final = (*_FORMAT_OPTIONS, "escape", "timeout", "max_size", *_TCP_OPTIONS, *_TLS_OPTIONS)
 
 #: Transport to its registered port, RFC 5425 section 4.1 and RFC 5426 section 3.3. Plain TCP never got one (RFC 6587).
 _PORTS: Final[Mapping[str, int | None]] = {"tcp": None, "tls": 6514, "udp": 514}
@@ -88,10 +88,10 @@ def check_belongs(transport: str, options: SpecOptions) -> None:
                 raise _wrong(f"{name}= goes with syslog:{owner}: only, not with syslog:{transport}:")
 
 
-def read_format(options: SpecOptions, *, one_line: bool) -> SyslogFormat:
+def read_format(options: SpecOptions, *, octet_counting: bool) -> SyslogFormat:
     """
-    @param one_line: the framing can't carry line feeds.
-    @raise ConfigError: an option is wrong.
+    @param octet_counting: frames count octets, and so can carry any text.
+    @raise ConfigError: an option is wrong, or does not go with the framing.
     """
     standard = SyslogFormat()
     return SyslogFormat(
@@ -101,8 +101,18 @@ def read_format(options: SpecOptions, *, one_line: bool) -> SyslogFormat:
         text=options.read("template", standard.text, Template.parse),
         sd_id=options.read("sd_id", standard.sd_id, _sd_id),
         bom=options.flag("bom", standard.bom),
-        one_line=one_line,
+        one_line=_read_escape(options, octet_counting=octet_counting),
     )
+
+
+def _read_escape(options: SpecOptions, *, octet_counting: bool) -> bool:
+    escape = options.flag("escape", True)
+    if not escape and not octet_counting:
+        raise _wrong(
+            "escape=no goes with octet counting only, which syslog:tls: has, and syslog:tcp: without framing=newline: "
+            "elsewhere a line break in a text ends the message for many servers, and its sender could forge the next"
+        )
+    return escape
 
 
 def read_framing(options: SpecOptions) -> str:

@@ -47,6 +47,8 @@ class Facts(NamedTuple):
     @ivar reload_succeeded: whether the last reload did; True when there was none.
     @ivar loaded: when the settings in use were loaded, seconds since the epoch.
     @ivar connectors: the labels of each connector: its name, its rule, type, port, product, vendor, and all labels.
+    @ivar unread_age: seconds that the oldest of what senders have sent is unread; 0 while it is read in time.
+    @ivar overloaded: whether more is sent than can be read.
     @ivar blocked: why the connectors stay as they are, though the rules have others: one sentence for each file.
     """
 
@@ -64,6 +66,8 @@ class Facts(NamedTuple):
     loaded: float
     connectors: tuple[tuple[str, ...], ...] = ()
     blocked: tuple[str, ...] = ()
+    unread_age: float = 0.0
+    overloaded: bool = False
 
 
 def portable(facts: Facts) -> Facts:
@@ -99,6 +103,8 @@ def total(facts: Sequence[Facts]) -> Facts:
         loaded=min(each.loaded for each in facts),
         connectors=tuple(dict.fromkeys(labels for each in facts for labels in each.connectors)),
         blocked=tuple(dict.fromkeys(reason for each in facts for reason in each.blocked)),
+        unread_age=max(each.unread_age for each in facts),
+        overloaded=any(each.overloaded for each in facts),
     )
 
 

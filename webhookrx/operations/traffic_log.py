@@ -92,6 +92,12 @@ class TrafficLog:
                 "A step of {source} failed, the message stays as it was: {problem}", source=source, problem=problem
             )
 
+    def accept_failed(self, error: str) -> None:
+        """See L{ITraffic.accept_failed}."""
+        self._counters.add("accepts_failed")
+        if self._limit.passes("accept"):
+            self._log.error("No connection can be accepted for a moment: {error}", error=error)
+
     def handshake_failed(self, peer: str, failure: Failure) -> None:
         """See L{ITraffic.handshake_failed}."""
         why = "it took too long" if failure.check(TimeoutError) else self._describe_handshake(failure)
@@ -100,6 +106,12 @@ class TrafficLog:
         self._counters.add("tls_handshakes_failed")
         if self._limit.passes("tls_handshake"):
             self._log.warn("TLS handshake with {peer} failed: {why}", peer=peer, why=why)
+
+    def dropped_unread(self) -> None:
+        """See L{ITraffic.dropped_unread}."""
+        self._counters.add("dropped_unread")
+        if self._limit.passes("dropped_unread"):
+            self._log.warn("Dropped a connection unread: its sender has left, and more is sent than can be read")
 
     def failed(self, what: str, failure: Failure) -> None:
         """See L{ITraffic.failed}."""

@@ -25,6 +25,8 @@ _ELEMENT: Final = re.compile(rb'[^",\\]*(?:"[^"\\]*(?:\\.[^"\\]*)*"[^",\\]*)*', 
 _PARAMETER: Final = re.compile(
     r"""[ \t]*+(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*+)"|([^\s",;\\=]+)))?[ \t]*+(?:;|\Z)""", re.DOTALL
 )
+_INTERFACE_BITS: Final = 64
+"""Bits of an IPv6 address that tell the interfaces of one link apart."""
 _QUOTED_PAIR: Final = re.compile(r"\\(.)", re.DOTALL)
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 
@@ -73,6 +75,21 @@ def normal_ip(text: str) -> str | None:
     except ValueError:
         return None
     return _normal(address)
+
+
+@lru_cache(maxsize=1024)
+def sender_of(ip: str) -> str:
+    """
+    Return whose address it is, for what one sender may take: an IPv4 address is a sender of its own, of IPv6 all that
+    have the first 64 bits in common, since a host has any number of those (RFC 4291 section 2.5.1, RFC 7934).
+
+    @param ip: in its normal form, see L{normal_ip}. The zone of a link-local address stays: it is another link's.
+    """
+    if ":" not in ip:
+        return ip
+    address, percent, zone = ip.partition("%")
+    network = int(IPv6Address(address)) >> _INTERFACE_BITS << _INTERFACE_BITS
+    return f"{IPv6Address(network)}{percent}{zone}/{128 - _INTERFACE_BITS}"
 
 
 def _normal(address: IPv4Address | IPv6Address) -> str:

@@ -58,7 +58,7 @@ class PatternCheck(NamedTuple):
     """
     All findings.
 
-    @ivar errors: what makes a pattern unusable.
+    @ivar errors: what makes a pattern unusable; or, by the kind L{NOT_LINEAR}, usable only by who takes the risk.
     @ivar warnings: what is allowed but probably not meant.
     """
 
@@ -68,7 +68,7 @@ class PatternCheck(NamedTuple):
 
 def check_patterns(patterns: Sequence[str]) -> PatternCheck:
     """
-    Look for patterns that can't be used, and for those that do nothing or cost much.
+    Look for patterns that can't be used, or that a hostile path makes run for ever, and for those that do nothing.
 
     @return: errors and warnings, each in the order of the patterns.
     """
@@ -81,9 +81,10 @@ def check_patterns(patterns: Sequence[str]) -> PatternCheck:
             problems = [_repeated_group(pattern) or (SYNTAX, f"{_quoted(pattern)} does not compile: {error}.")]
         else:
             problems = _group_problems(pattern, compiled)
+            if not problems:
+                usable[index] = compiled
+                problems = _slow(pattern, compiled)
         errors.extend(PatternProblem(index, *problem) for problem in problems)
-        if not problems:
-            usable[index] = compiled
     warnings = [PatternProblem(index, *said) for index, said in _Warnings(patterns, usable).in_order()]
     return PatternCheck(tuple(errors), tuple(warnings))
 
@@ -116,6 +117,13 @@ def _group_problems(pattern: str, compiled: PathPattern) -> list[_Said]:
     return problems
 
 
+def _slow(pattern: str, compiled: PathPattern) -> list[_Said]:
+    if compiled.linear is not None:
+        return []
+    text = "can't run on RE2, but on Python's re, where a hostile path may hold up everything before it needs a token."
+    return [(NOT_LINEAR, f"{_quoted(pattern)} {text}")]
+
+
 class _Warnings:
     """Goes through the usable patterns in order, with what is known of the earlier ones."""
 
@@ -131,20 +139,13 @@ class _Warnings:
         for index, compiled in self._usable.items():
             pattern = self._patterns[index]
             parsed = _parsed(pattern)
-            found = (
-                self._runs_on_re(compiled),
-                self._never_matches(compiled, parsed) or self._hidden(index, compiled, parsed),
-            )
-            warnings.extend((index, (said[0], f"{_quoted(pattern)} {said[1]}")) for said in found if said)
+            said = self._never_matches(compiled, parsed) or self._hidden(index, compiled, parsed)
+            if said is not None:
+                warnings.append((index, (said[0], f"{_quoted(pattern)} {said[1]}")))
             self._index_of.setdefault(pattern, index)
             if self._universal is None and parsed is not None and parsed.is_universal():
                 self._universal = index
         return warnings
-
-    def _runs_on_re(self, compiled: PathPattern) -> _Said | None:
-        if compiled.linear is not None:
-            return None
-        return NOT_LINEAR, "can't run on RE2; it runs on the slower re, where a hostile path may take very long."
 
     def _never_matches(self, compiled: PathPattern, parsed: ParsedPattern | None) -> _Said | None:
         if compiled.linear is not None and not _may_begin_with_slash(compiled):

@@ -21,6 +21,7 @@ import msgspec
 import re2  # type: ignore[import-untyped]
 
 from webhookrx.errors import WebhookrxError
+from webhookrx.linear_regex import occurs_in
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Value
 from webhookrx.yield_point import PIECE, count_byte, yield_point
@@ -147,7 +148,7 @@ def parse_strict_json(body: bytes) -> Value:
         raise PayloadError(f"The body is longer than {MAX_JSON} bytes, too long to be read as JSON.")
     if len(body) > MAX_ELEMENTS and has_too_many_values(body):
         raise PayloadError(f"The body holds more than {MAX_ELEMENTS} values.")
-    if len(body) > _FEW_INTEGERS and _has_long_integer(body):
+    if len(body) > _FEW_INTEGERS and occurs_in(_LONG_INTEGER, body, MAX_DIGITS + 3):
         return _parse_unusual_json(body)
     if len(body) > PIECE:
         yield_point()
@@ -280,14 +281,6 @@ def _without_lone_surrogates(body: bytes) -> bytes | None:
 _FEW_INTEGERS: Final = 4 * 1024
 #: What is an integer of more than L{MAX_DIGITS} digits if it is not within a string. RE2 looks at each byte once.
 _LONG_INTEGER: Final = re2.compile(rb"[\[,:\s]-?[0-9]{%d}" % (MAX_DIGITS + 1))
-
-
-def _has_long_integer(body: bytes) -> bool:
-    for start in range(0, len(body), PIECE):
-        if _LONG_INTEGER.search(body[start : start + PIECE + MAX_DIGITS + 3]):
-            return True
-        yield_point()
-    return False
 
 
 def _parse_unusual_json(body: bytes) -> Value:

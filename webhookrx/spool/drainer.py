@@ -72,6 +72,7 @@ class Drainer:
         self._wall_clock = wall_clock
         self._said = DrainLog(path, inner.spec, queue.standing, clock, wall_clock)
         self._not_before = 0.0
+        self._next_tidy = 0.0
         self._unsettled: tuple[list[int], list[DeadLetter]] = ([], [])
         self._away: str | None = None
         self._problem: str | None = None
@@ -132,7 +133,7 @@ class Drainer:
         self.is_idle = True
         rows = self._queue.next_batch()
         if not rows:
-            return 0.0 if self._queue.tidy() else POLL
+            return self._tidy()
         self.is_idle = False
         done, dead, failure = self._offer(rows)
         self._unsettled = (done, dead)
@@ -144,6 +145,19 @@ class Drainer:
             self._backoff.succeeded()
         self._is_away(failure)
         return self._pause(self._backoff.failed(failure.retry_after if isinstance(failure, Unavailable) else None))
+
+    def _tidy(self) -> float:
+        """
+        Do one turn of giving room back, when the last one is at least as long ago as it took: whoever stores messages
+        meanwhile has the disk for as long as this.
+        """
+        began = self._clock()
+        if began < self._next_tidy:
+            return self._next_tidy - began
+        more = self._queue.tidy()
+        took = self._clock() - began
+        self._next_tidy = began + 2 * took
+        return took if more else POLL
 
     def _settle(self) -> None:
         done, dead = self._unsettled

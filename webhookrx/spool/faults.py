@@ -13,23 +13,30 @@ class Fault(Enum):
     """What to do about the file."""
 
     PASSING = "nothing was written; the file is as good as before"
+    LOCKED = "the same, but locks of it are had by somebody else, or could not be let go: then opening it anew helps"
     FAILED = "a write or sync failed: what is in the page cache may never reach the disk"
     DAMAGED = "what is in the file is not what was written"
 
 
-#: I/O errors that say nothing of the file's own content: locks, memory, and the C{-shm} file, which is never synced.
+#: I/O errors that say nothing of the file's own content: memory, and the C{-shm} file, which is never synced.
 _HARMLESS = frozenset(
     {
         sqlite3.SQLITE_IOERR_NOMEM,
         sqlite3.SQLITE_IOERR_ACCESS,
+        sqlite3.SQLITE_IOERR_SHMOPEN,
+        sqlite3.SQLITE_IOERR_SHMSIZE,
+        sqlite3.SQLITE_IOERR_SHMMAP,
+    }
+)
+
+#: The same of its locks.
+_LOCKS = frozenset(
+    {
         sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK,
         sqlite3.SQLITE_IOERR_LOCK,
         sqlite3.SQLITE_IOERR_RDLOCK,
         sqlite3.SQLITE_IOERR_UNLOCK,
-        sqlite3.SQLITE_IOERR_SHMOPEN,
-        sqlite3.SQLITE_IOERR_SHMSIZE,
         sqlite3.SQLITE_IOERR_SHMLOCK,
-        sqlite3.SQLITE_IOERR_SHMMAP,
     }
 )
 
@@ -42,6 +49,8 @@ def fault_of(error: BaseException) -> Fault:
     primary = code & 0xFF
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT):
         return Fault.DAMAGED
+    if code in _LOCKS or primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
+        return Fault.LOCKED
     if primary == sqlite3.SQLITE_IOERR and code not in _HARMLESS:
         return Fault.FAILED
     # The name of the file is gone, or is that of another file.

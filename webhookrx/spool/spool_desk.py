@@ -30,7 +30,8 @@ HIGHEST: Final = 2**63 - 1
 
 _TOGETHER: Final = 100
 _BYTES_TOGETHER: Final = 1024**2
-"""Changes in one transaction, and about so many bytes: a receiver that runs can store nothing meanwhile."""
+_TIME_TOGETHER: Final = 0.05
+"""Changes in one transaction, and about so many bytes and seconds: a receiver that runs can store nothing meanwhile."""
 
 _PAUSE: Final = 0.025
 """Seconds between two transactions, or as many as the last one took: a receiver that waits looks again now and then."""
@@ -99,6 +100,7 @@ class SpoolDesk:
         self._sleep = sleep
         self._clock = clock
         try:
+            self._directory.check_links()
             numbers = self._directory.numbers()
         except OSError as error:
             raise DeskError(f"{path!r}: {error.strerror}") from error
@@ -240,9 +242,10 @@ class SpoolDesk:
                     raise DeskError(
                         "the newest file of the spool has failed; try again once the receiver has a new one"
                     )
+                began = self._clock()
                 for number in numbers:
                     outcomes.append(change(transaction, number))
-                    if transaction.written >= _BYTES_TOGETHER:
+                    if transaction.written >= _BYTES_TOGETHER or self._clock() - began >= _TIME_TOGETHER:
                         break
             file.checkpoint_if_due()
         return outcomes

@@ -15,6 +15,7 @@ import fcntl
 import os
 import re
 import sqlite3
+import stat
 from contextlib import suppress
 from typing import Final
 from urllib.parse import quote
@@ -67,6 +68,18 @@ class FileSystem:
             return None
         return status.st_dev, status.st_ino
 
+    def link_owner(self, path: str) -> int | None:
+        """
+        Return the user whose symbolic link has this name; None if it is something else, or nothing.
+
+        @raise OSError: that can't be told.
+        """
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            return None
+        return status.st_uid if stat.S_ISLNK(status.st_mode) else None
+
     def connect(self, path: str, *, read_only: bool) -> sqlite3.Connection:
         """
         Open a database that is there. Transactions are begun and ended by hand.
@@ -105,12 +118,27 @@ class SpoolDirectory:
         self.file_system = FileSystem() if file_system is None else file_system
         self._lock_fd: int | None = None
 
+    def check_links(self) -> None:
+        """
+        See that neither the directory nor the lock is a link of somebody else, who could lead us anywhere, and to
+        another place later. Those of root, such as systemd makes for C{DynamicUser=}, and our own are followed.
+
+        @raise OSError: one of them is.
+        """
+        lock = os.path.join(self.path, LOCK)
+        # In this order: behind a link of somebody else nothing is looked at.
+        for path in (self.path, lock) if self._within is None else (self._within, self.path, lock):
+            owner = self.file_system.link_owner(path)
+            if owner not in (None, 0, os.geteuid()):
+                raise OSError(errno.EPERM, f"{path!r} is a symbolic link of another user (uid {owner})")
+
     def make(self) -> None:
         """
         Make the directory, for its owner alone, unless it is there; not the one around it, but for that of the spool.
 
-        @raise OSError: it can't be made, or something else has its name.
+        @raise OSError: it can't be made, or something else has its name; or as L{check_links} says.
         """
+        self.check_links()
         if self._within is not None:
             self._make(self._within)
         self._make(self.path)
@@ -120,11 +148,20 @@ class SpoolDirectory:
         Take the directory for this process, until L{unlock} or its end, however it ends.
 
         @raise InUse: another process has it, or this one.
-        @raise OSError: it can't be locked.
+        @raise OSError: it can't be locked; or as L{check_links} says.
         """
-        fd = self.file_system.open(os.path.join(self.path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.check_links()
+        path = os.path.join(self.path, LOCK)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        if self.file_system.link_owner(path) is None:
+            flags |= os.O_NOFOLLOW
+        fd = self.file_system.open(path, flags, 0o600)
         try:
             self.file_system.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Once more: who can exchange a name may have done so between the look and the opening.
+            self.check_links()
+            if self.file_system.identity(path) != _identity(fd):
+                raise OSError(errno.EPERM, f"{path!r} was exchanged while it was locked")
         except BlockingIOError:
             reason = STILL_OURS if _identity(fd) in _ours else "another receiver uses it"
             self.file_system.close(fd)
@@ -277,6 +314,7 @@ class SpoolDirectory:
         It is not synced: a power cut takes both this and what makes it necessary, pages that only the cache holds.
         """
         with suppress(OSError):
+            self.check_links()
             fd = self.file_system.open(self._failed(number), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self.file_system.close(fd)
 

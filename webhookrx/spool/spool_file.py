@@ -8,52 +8,23 @@ that can't write does not.
 
 from __future__ import annotations
 
-import errno
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from webhookrx.spool.file_reader import FileReader
 from webhookrx.spool.footprint import PAGE, Footprint
-from webhookrx.spool.rows import (
-    NUMBERS_PER_FILE,
-    ROW_OVERHEAD,
-    DeadLetter,
-    Passed,
-    Row,
-    State,
-    damage,
-    damage_told,
-    dead_letter_of,
-    first_number,
-    oldest_of,
-    state_of,
-    whole_numbers,
-)
-from webhookrx.spool.schema import LAST_VERSION, LOG_BYTES, SMALL_LOG_BYTES, VERSION
+from webhookrx.spool.rows import damage, damage_told, state_of
+from webhookrx.spool.schema import SMALL_LOG_BYTES, VERSION
 from webhookrx.spool.spool_directory import BUSY_TIME, SpoolDirectory
 from webhookrx.spool.transaction import Transaction
-
-SMALL_BATCH: Final = 32
-BATCH_MESSAGES: Final = 1000
-BATCH_BYTES: Final = 1024**2
-"""A batch for the observer has so many messages and about so many bytes at most, or is one larger message."""
 
 _TRUNCATE_TIME: Final = 50
 """Milliseconds that cutting off the log waits for readers."""
 
 _PAGE_OVERHEAD: Final = 16 * 1024
 """Bytes that a transaction writes besides its messages: whole pages of the tree, and the state."""
-
-
-def batch_for(waiting: int) -> int:
-    """
-    Return how many messages a new batch has at most.
-
-    A crash between the observer's word and ours delivers a batch again; so it is small while the observer keeps up,
-    and grows with what waits.
-    """
-    return min(max(waiting // 4, SMALL_BATCH), BATCH_MESSAGES)
 
 
 def _check_size(directory: SpoolDirectory, path: str) -> None:
@@ -65,9 +36,9 @@ def _check_size(directory: SpoolDirectory, path: str) -> None:
         raise damage("it ends inside a page")
 
 
-class SpoolFile:
+class SpoolFile(FileReader):
     """
-    A file that is there. Whoever writes is alone; reading goes on beside it.
+    A file that may be written, too. Whoever writes is alone; reading goes on beside it.
 
     @param writable: False opens it for reading only.
     @ivar log_limit: bytes after which its log is copied into it; L{limit_log} sets it.
@@ -77,47 +48,24 @@ class SpoolFile:
 
     @damage_told()
     def __init__(self, directory: SpoolDirectory, number: int, *, writable: bool) -> None:
-        self.number = number
-        self.first_number = first_number(number)
-        path = directory.path_of(number)
-        self._reader = directory.file_system.connect(path, read_only=True)
+        super().__init__(directory, number)
         self._writer: sqlite3.Connection | None = None
-        self._directory = directory
-        self._places: dict[str, tuple[int, int]] = {}
         self.log_limit = SMALL_LOG_BYTES
         self._unsettled = 0
-        try:
-            # Otherwise nothing at all is read of a file that was cut short.
-            self._reader.execute("PRAGMA writable_schema=ON")
-            # The first look takes the lock that keeps other connections from copying the log when they close.
-            self._reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            version = self._version()
-            if writable:
-                if version != VERSION:
-                    raise damage("its version is none")
-                _check_size(directory, path)
-                self._open_writer(path)
-                # The log is there now. SQLite syncs its name, too, but goes on if that fails.
-                directory.sync()
-                self._places = directory.places(number)
-        except BaseException:
-            self.close()
-            raise
+        if writable:
+            try:
+                self._open_writer()
+            except BaseException:
+                self.close()
+                raise
 
     # -- life ----------------------------------------------------------------------------------------------------
 
-    def _version(self) -> int:
-        """
-        @raise OSError: a later version of this program has made it.
-        """
-        version = int(self._reader.execute("PRAGMA user_version").fetchone()[0])
-        if VERSION < version <= LAST_VERSION:
-            path = self._directory.path_of(self.number)
-            raise OSError(errno.ENOTSUP, f"{path} was made by a later version of webhookrx (version {version})")
-        return version
-
-    def _open_writer(self, path: str) -> None:
-        writer = self._writer = self._directory.file_system.connect(path, read_only=False)
+    def _open_writer(self) -> None:
+        if self._version != VERSION:
+            raise damage("its version is none")
+        _check_size(self._directory, self._path)
+        writer = self._writer = self._directory.file_system.connect(self._path, read_only=False)
         # The checkpoint that SQLite makes by itself keeps its errors to itself; see checkpoint_if_due().
         writer.execute("PRAGMA wal_autocheckpoint=0")
         writer.execute(f"PRAGMA journal_size_limit={2 * self.log_limit}").fetchall()
@@ -126,7 +74,10 @@ class SpoolFile:
         state_of(writer)
         self.check_totals()
         # Whoever had it before may have left so much to copy.
-        self._unsettled = self._directory.file_system.size(path + "-wal")
+        self._unsettled = self._directory.file_system.size(self._path + "-wal")
+        # The log is there now. SQLite syncs its name, too, but goes on if that fails.
+        self._directory.sync()
+        self._places = self._directory.places(self.number)
 
     def stop_writing(self) -> None:
         """Never write or sync it again. What is committed can be read."""
@@ -143,108 +94,6 @@ class SpoolFile:
         self._reader.close()
         if self._writer is not None:
             self._writer.close()
-
-    # -- reading -------------------------------------------------------------------------------------------------
-
-    @damage_told()
-    def read_state(self) -> State:
-        """
-        Return the totals.
-
-        @raise sqlite3.Error: they can't be read, or can't be right.
-        """
-        state = state_of(self._reader)
-        if not 0 <= state.next_id - self.first_number <= NUMBERS_PER_FILE:
-            raise damage("its next number is not one of its own")
-        return state
-
-    @damage_told()
-    def check_totals(self) -> None:
-        """
-        See whether the totals can be right.
-
-        @raise sqlite3.Error: they can't, or can't be read.
-        """
-        state = self.read_state()
-        (pages,) = self._reader.execute("PRAGMA page_count").fetchone()
-        (highest,) = self._reader.execute("SELECT max(id) FROM waiting").fetchone()
-        if highest is not None and state.next_id <= whole_numbers([highest])[0]:
-            raise damage("its next number is taken")
-        for count, size in ((state.messages, state.bytes), (state.dead, state.dead_bytes)):
-            if not 0 <= ROW_OVERHEAD * count <= size <= (ROW_OVERHEAD * count + pages * PAGE if count else 0):
-                raise damage("its totals can't be right")
-        if bool(state.messages) != (highest is not None):
-            raise damage("its totals can't be right")
-
-    @damage_told()
-    def read(self, after: int, count: int = BATCH_MESSAGES, size: int = BATCH_BYTES) -> list[Row]:
-        """
-        Return the messages that wait behind a number, in order: so many, or of so many bytes, at most, but one at
-        least. Where the file is damaged, those before the damage.
-
-        @raise sqlite3.Error: not even the first can be read.
-        """
-        rows: list[Row] = []
-        cursor = self._reader.execute("SELECT id, crc, data FROM waiting WHERE id > ? ORDER BY id", (after,))
-        try:
-            for found in cursor:
-                row = Row.of(*found)
-                if row.id <= after:
-                    raise damage("its messages are not in order")
-                after = row.id
-                rows.append(row)
-                size -= row.size
-                if len(rows) >= count or size <= 0:
-                    break
-        except sqlite3.Error:
-            if not rows:
-                raise
-        finally:
-            # A statement that is not done holds on to its moment, and the log could not be begun anew.
-            cursor.close()
-        return rows
-
-    @damage_told()
-    def read_one(self, number: int) -> Row | None:
-        """
-        Return one message that waits; None when it does not.
-
-        @raise sqlite3.Error: it can't be read.
-        """
-        found = self._reader.execute("SELECT id, crc, data FROM waiting WHERE id = ?", (number,)).fetchone()
-        return None if found is None else Row.of(*found)
-
-    @damage_told()
-    def oldest(self) -> int | None:
-        """
-        Return when the first message that waits was received.
-
-        @raise sqlite3.Error: it can't be read.
-        """
-        return oldest_of(self._reader)
-
-    @damage_told()
-    def read_dead(self, after: int, count: int) -> list[DeadLetter]:
-        """
-        Return so many dead letters behind a number.
-
-        @raise sqlite3.Error: they can't be read.
-        """
-        found = self._reader.execute(
-            "SELECT id, received, crc, data, reason, spec, died FROM dead WHERE id > ? ORDER BY id LIMIT ?",
-            (after, count),
-        )
-        return list(map(dead_letter_of, found.fetchall()))
-
-    @damage_told()
-    def read_passed(self) -> dict[int, Passed]:
-        """
-        Return how far the files before this one are done, by their numbers.
-
-        @raise sqlite3.Error: it can't be read.
-        """
-        found = self._reader.execute("SELECT file, id, messages, bytes FROM passed").fetchall()
-        return {file: Passed._make(whole_numbers(rest)) for file, *rest in found}
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -310,12 +159,12 @@ class SpoolFile:
 
         @raise sqlite3.Error: it can't be read.
         """
-        path, size = self._directory.path_of(self.number), self._directory.file_system.size
+        size = self._directory.file_system.size
         # The reader may be in the middle of a moment that is past.
         db = self._reader if self._writer is None else self._writer
         (pages,) = db.execute("PRAGMA page_count").fetchone()
         (free,) = db.execute("PRAGMA freelist_count").fetchone()
-        return Footprint(size(path), size(path + "-wal"), pages * PAGE, free * PAGE)
+        return Footprint(size(self._path), size(self._path + "-wal"), pages * PAGE, free * PAGE)
 
     def limit_log(self, size: int) -> None:
         """
@@ -347,24 +196,36 @@ class SpoolFile:
             return
         # Before it is tried: one that fails is tried again only once it is due again.
         self._unsettled = 0
-        _, log, copied = self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        if copied < log:
-            # A reader has kept some of it from being copied, and all of it from being begun anew.
+        busy, log, copied = self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if busy or copied < log:
+            # Somebody who reads, or copies, has kept some of it from being copied, and all of it from being begun anew.
             self._unsettled = self.log_limit // 2
 
-    def give_back(self, pages: int) -> bool:
+    def give_back(self, keep: int, most: int, is_late: Callable[[], bool]) -> bool:
         """
-        Give pages that hold nothing back to the file system, so many at most; tell whether there were that many.
+        Give pages that hold nothing back to the file system, and tell whether there are more to give.
 
+        @param keep: so many of them stay.
+        @param most: so many are given back at most.
+        @param is_late: no more are, after the first one, once this is true.
         @raise sqlite3.Error: it could not be done.
         """
-        if self._writer is None or self._writer.execute("PRAGMA freelist_count").fetchone()[0] < pages:
+        if self._writer is None:
             return False
-        self._writer.execute("PRAGMA synchronous=NORMAL")
-        # It stops after each page, and only a script is done on to its end: execute() takes no rows of it.
-        self._writer.executescript(f"PRAGMA incremental_vacuum({pages})")
-        self._unsettled += LOG_BYTES
-        return True
+        (free,) = self._writer.execute("PRAGMA freelist_count").fetchone()
+        spare: int = free - keep
+        if spare <= 0:
+            return False
+        given = 0
+        with self.transaction(durable=False) as transaction:
+            while given < min(spare, most) and not (given and is_late()):
+                transaction.give_back_page()
+                given += 1
+        if given < spare:
+            return True
+        # The file is cut off when the log is copied.
+        self._unsettled = self.log_limit
+        return False
 
     def give_back_log(self) -> None:
         """

@@ -26,6 +26,9 @@ from webhookrx.spool.transaction import Transaction
 _ROLL_PAUSE: Final = 0.5
 """Seconds between two tries to begin a new file."""
 
+LOCKED_TIME: Final = 5.0
+"""Seconds that locks may be in the way of the newest file. A person's command has them for a fraction of one."""
+
 _NOTHING: Final = State(0, 0, 0, 0, 0, 0)
 
 _log = Logger()
@@ -55,6 +58,7 @@ class SpoolFiles:
         self._clock = clock
         self._next_roll = 0.0
         self._roll_problem = ""
+        self._locked_since: float | None = None  # since when locks are in the way of the newest file
 
     # -- opening and closing -------------------------------------------------------------------------------------
 
@@ -110,7 +114,7 @@ class SpoolFiles:
                 return SpoolFile(self._directory, number, writable=mode)
             except sqlite3.Error as error:
                 problem = error
-            if fault_of(problem) is Fault.PASSING:
+            if fault_of(problem) in (Fault.PASSING, Fault.LOCKED):
                 raise problem
             self._directory.mark_failed(number)
         _log.error(
@@ -176,6 +180,7 @@ class SpoolFiles:
             )
 
     def _begin(self) -> SpoolFile:
+        self._directory.check_links()
         number = self._directory.next_number(max((old.file.number for old in self.old), default=0))
         create(self._directory, number)
         try:
@@ -193,6 +198,7 @@ class SpoolFiles:
             self._directory.remove(number)
             raise
         self.newest, self.state, self.oldest, self.offered = file, state, oldest, state.offered
+        self._locked_since = None
         self._directory.remove_marks()
         return file
 
@@ -204,32 +210,52 @@ class SpoolFiles:
         @param durable: as for L{SpoolFile.transaction}.
         @raise sqlite3.Error: nothing was written.
         """
-        try:
+        with self.judging(file):
             with file.transaction(durable=durable) as transaction:
                 yield transaction
+            self._locked_since = None
+
+    @contextmanager
+    def judging(self, file: SpoolFile) -> Iterator[None]:
+        """
+        Let what fails inside decide about a file: whatever is read of it, written to it, or asked.
+
+        @raise sqlite3.Error: what has failed.
+        """
+        began = self._clock()
+        try:
+            yield
         except sqlite3.Error as error:
-            self.has_failed(file, error)
+            self.has_failed(file, error, began)
             raise
 
     def checkpoint(self, file: SpoolFile, *, at_once: bool = False) -> None:
         """Copy its log into it once that is due. Where that fails no message is lost, but the file is given up."""
-        try:
+        with suppress(sqlite3.Error), self.judging(file):
             if at_once:
                 file.checkpoint()
             else:
                 file.checkpoint_if_due()
-        except sqlite3.Error as error:
-            self.has_failed(file, error)
 
-    def has_failed(self, file: SpoolFile, error: sqlite3.Error) -> bool:
-        """Tell whether an error ends the writing of a file; if so, no more is written to it."""
+    def has_failed(self, file: SpoolFile, error: sqlite3.Error, began: float) -> bool:
+        """
+        Tell whether an error ends the writing of a file, or that has ended; if so, no more is written to it.
+
+        @param began: when that was begun which has failed, as the clock tells: SQLite waits long for locks by itself.
+        """
+        if file is not self.newest:
+            return True
         fault = fault_of(error)
-        if fault is Fault.PASSING and not file.is_stuck:
-            return False
-        self.give_up(file, text_of(error), damaged=fault is Fault.DAMAGED)
-        return True
+        if fault is Fault.LOCKED:
+            since = self._locked_since = began if self._locked_since is None else self._locked_since
+            ends = file.is_stuck or self._clock() - since >= LOCKED_TIME
+        else:
+            ends = file.is_stuck or fault is not Fault.PASSING
+        if ends:
+            self.give_up(file, text_of(error), fault)
+        return ends
 
-    def give_up(self, file: SpoolFile, problem: str, *, damaged: bool = False) -> None:
+    def give_up(self, file: SpoolFile, problem: str, fault: Fault = Fault.FAILED) -> None:
         """Write no more to the newest file; what is in it is read to its end."""
         if file is not self.newest:
             return
@@ -238,7 +264,9 @@ class SpoolFiles:
         with suppress(sqlite3.Error):
             file.stop_writing()
         state = self.state._replace(offered=max(self.state.offered, self.offered))
-        self.old.append(OldFile(file, state, self.oldest, damaged=damaged))
+        self.old.append(
+            OldFile(file, state, self.oldest, damaged=fault is Fault.DAMAGED, is_locked=fault is Fault.LOCKED)
+        )
         self.state, self.oldest, self.offered = _NOTHING, None, 0
         _log.error(
             "Spool file {path} failed: {problem}; it is only read any more, and a new one is begun",
@@ -247,6 +275,11 @@ class SpoolFiles:
         )
 
     # -- those before it -----------------------------------------------------------------------------------------
+
+    @property
+    def first_old(self) -> OldFile | None:
+        """The one from which messages are taken now."""
+        return self.old[0] if self.old else None
 
     @property
     def old_bytes(self) -> int:
@@ -274,7 +307,7 @@ class SpoolFiles:
         self._next_roll = 0.0
 
     def remove(self, old: OldFile) -> None:
-        """Remove an old file, all of which is done; put it aside if it is damaged."""
+        """Remove an old file, all of which is done, and which stays open; put it aside if it is damaged."""
         self.old.remove(old)
         number = old.file.number
         if not old.file.has_its_name:
@@ -285,9 +318,6 @@ class SpoolFiles:
             self._set_aside(number, f"up to {left} messages of it could not be read" if left else "all was read")
         else:
             self._directory.remove(number)
-        # Only now: what it held is not needed any more, and nothing can be copied into it.
-        with suppress(sqlite3.Error):
-            old.file.close()
         if self.newest is not None:
             with suppress(sqlite3.Error), self.writing(self.newest, durable=False) as transaction:
                 transaction.forget(number)

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from webhookrx.message.stored import received_of
+from webhookrx.spool.footprint import PAGE
 from webhookrx.spool.rows import (
     ROW_OVERHEAD,
     DeadLetter,
@@ -25,7 +26,7 @@ class Transaction:
     """
     What can be done to a file, all or nothing. Totals follow by themselves.
 
-    @ivar written: bytes of messages that were written or removed.
+    @ivar written: bytes of messages that were written or removed, and of pages that were moved.
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -125,6 +126,12 @@ class Transaction:
             dropped += 1
             freed += len(letter.data) + ROW_OVERHEAD
         return dropped, freed
+
+    def give_back_page(self) -> None:
+        """Give the room of a page that holds nothing back to the file system; another page may be moved for it."""
+        # One at a time, whatever the number in brackets: a statement stops at each row, and this one's have no columns.
+        self._db.execute("PRAGMA incremental_vacuum(1)").close()
+        self.written += 2 * PAGE
 
     def pass_over(self, file: int, passed: Passed) -> None:
         """Note how far a file before this one is done."""

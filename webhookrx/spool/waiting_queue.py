@@ -2,8 +2,9 @@
 The messages that wait, first in, first out, on disk.
 
 One thread appends and another one takes from the head; neither is the reactor's. One lock keeps their transactions
-apart, so that SQLite's own, which is waited for by sleeping, is only ever in the way of a person's command. Reading
-needs no lock.
+apart, so that SQLite's own, which is waited for by sleeping, is only ever in the way of a person's command. They have
+it by turns: who appends waits for one transaction of the other at most, or one copying of the log, and each of these is
+bounded in bytes. Reading needs no lock.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import Lock
 from typing import Final
 
 from twisted.logger import Logger
@@ -20,14 +20,17 @@ from twisted.logger import Logger
 from webhookrx.disk_space import DiskSpace
 from webhookrx.errors import NotStored
 from webhookrx.interfaces import Backlog
-from webhookrx.spool.faults import Fault, fault_of, is_full, text_of
+from webhookrx.spool.fair_lock import FairLock
+from webhookrx.spool.faults import is_full, text_of
+from webhookrx.spool.file_reader import batch_for
 from webhookrx.spool.footprint import Incoming
+from webhookrx.spool.giving_back import give_back
 from webhookrx.spool.old_file import OldFile
 from webhookrx.spool.reserve import Reserve
 from webhookrx.spool.room import Room, SpoolFull
 from webhookrx.spool.rows import ROW_OVERHEAD, DeadLetter, Row, damage
 from webhookrx.spool.spool_directory import SpoolDirectory
-from webhookrx.spool.spool_file import SpoolFile, batch_for
+from webhookrx.spool.spool_file import SpoolFile
 from webhookrx.spool.spool_files import SpoolFiles
 
 _DROP_LINES: Final = 10.0
@@ -35,15 +38,6 @@ _DROP_LINES: Final = 10.0
 
 FULL_LAPSES: Final = 10.0
 """Seconds after which a refusal says nothing any more, if nobody could look for room since."""
-
-_IDLE_PAGES: Final = 4096
-"""More free pages than this are given back while nothing waits, so many at a time."""
-
-_TIGHT_PAGES: Final = 64
-"""The same, while room is short: each page that is given back may first be moved, through the log."""
-
-_CARRIED: Final = 200
-"""Dead letters that are carried to the newest file in one transaction."""
 
 _log = Logger()
 
@@ -74,7 +68,7 @@ class WaitingQueue:
         self._reserve = Reserve(space, drop_oldest=room.drop_oldest)
         self._clock = clock
         self._wall_clock = wall_clock
-        self._lock = Lock()
+        self._lock = FairLock()
         self._files = SpoolFiles(directory, clock)
         self._settled: frozenset[int] = frozenset()
         self._refused: Incoming | None = None  # the last batch for which there was no room; None once there is
@@ -150,7 +144,8 @@ class WaitingQueue:
 
     def _append(self, file: SpoolFile, stored: Sequence[bytes], incoming: Incoming) -> tuple[range, int]:
         """Add a batch, and return its numbers, and how many messages were dropped for it."""
-        short = self._reserve.shortage(file, incoming)
+        with self._files.judging(file):
+            short = self._reserve.shortage(file, incoming)
         with self._files.writing(file, durable=True) as transaction:
             dropped = self._room.make(
                 transaction, self._files.old_bytes, incoming.size, self._wall_clock(), short=short
@@ -204,7 +199,7 @@ class WaitingQueue:
         """
         while True:
             with self._lock:
-                old, newest = self._files.old[0] if self._files.old else None, self._files.newest
+                old, newest = self._files.first_old, self._files.newest
             if old is not None:
                 if rows := old.read():
                     return rows
@@ -212,6 +207,7 @@ class WaitingQueue:
                 continue
             if newest is None:
                 return []
+            began = self._clock()
             try:
                 rows = newest.read(0)
                 if rows and rows[0].id in self._settled:
@@ -221,7 +217,7 @@ class WaitingQueue:
             except sqlite3.Error as error:
                 # As an old file it is read with more patience.
                 with self._lock:
-                    if not self._files.has_failed(newest, error):
+                    if not self._files.has_failed(newest, error, began):
                         raise
 
     def _offered_of(self, file: SpoolFile, rows: list[Row]) -> list[Row]:
@@ -253,23 +249,30 @@ class WaitingQueue:
         @raise OSError: the same.
         """
         numbers = sorted([*done, *(letter.id for letter in dead)])
-        with self._lock:
-            self._leave_what_is_gone()
-            tries = 0
-            while True:
+        tries = 0
+        while True:
+            old = self._files.first_old
+            if old is not None:
+                # Before the lock is taken: it may look long for what can be read behind damage.
+                old.read()
+            with self._lock:
+                self._leave_what_is_gone()
+                if self._files.first_old is not old:
+                    continue
                 tries += 1
-                old, newest = self._files.old[0] if self._files.old else None, self._files.newest
+                newest = self._files.newest
                 try:
                     self._settle(old, numbers, dead)
-                    return
+                    break
                 except sqlite3.Error as error:
                     # A newest file that fails here becomes an old one, and is settled as such.
                     if old is not None or newest is None:
                         raise
                     if is_full(error):
                         self._make_way(newest, error, tries)
-                    elif fault_of(error) is Fault.PASSING:
+                    elif self._files.newest is newest:
                         raise
+        self._copy_log()
 
     def _make_way(self, newest: SpoolFile, error: sqlite3.Error, tries: int) -> None:
         """
@@ -289,7 +292,6 @@ class WaitingQueue:
                 transaction.remove(numbers)
                 state, oldest = transaction.state(), transaction.oldest()
             self._files.state, self._files.oldest, self._settled = state, oldest, frozenset(numbers)
-            self._files.checkpoint(file)
         else:
             if dead:
                 with self._files.writing(self._files.begin_if_needed(), durable=True) as transaction:
@@ -297,6 +299,12 @@ class WaitingQueue:
                     self._files.state = transaction.state()
             old.settle(numbers)
             self._files.note_passed(old)
+
+    def _copy_log(self) -> None:
+        """Copy the log once that is due, as a turn of its own: who appends does not wait for what came before, too."""
+        with self._lock:
+            if self._files.newest is not None:
+                self._files.checkpoint(self._files.newest)
 
     def refresh(self) -> None:
         """
@@ -308,12 +316,13 @@ class WaitingQueue:
         with self._lock:
             self._leave_what_is_gone()
             file = self._files.newest
+            began = self._clock()
             try:
                 self._files.look()
                 if self._refused is not None:
                     self._look_for_room(self._refused)
             except sqlite3.Error as error:
-                if file is None or not self._files.has_failed(file, error):
+                if file is None or not self._files.has_failed(file, error, began):
                     raise
 
     def _look_for_room(self, refused: Incoming) -> None:
@@ -324,8 +333,12 @@ class WaitingQueue:
         self._note_refused(refused)
         file = self._files.newest
         if file is not None and file.is_tight:
-            with suppress(sqlite3.OperationalError):
-                file.give_back(_TIGHT_PAGES)
+            try:
+                give_back(file, self._clock)
+            except sqlite3.OperationalError as error:
+                # There is not even room for the moving of pages.
+                if not is_full(error):
+                    raise
             self._files.checkpoint(file)
 
     def _leave_what_is_gone(self) -> None:
@@ -343,15 +356,12 @@ class WaitingQueue:
             file = self._files.newest
             if file is None or self._files.state.messages:
                 return False
-            try:
-                more = file.give_back(_TIGHT_PAGES if file.is_tight else _IDLE_PAGES)
+            with self._files.judging(file):
+                more = give_back(file, self._clock)
                 if file.is_tight and not more:
                     file.give_back_log()
-            except sqlite3.Error as error:
-                self._files.has_failed(file, error)
-                raise
-            self._files.checkpoint(file)
-            return more
+        self._copy_log()
+        return more
 
     def _end(self, old: OldFile) -> None:
         """
@@ -370,21 +380,24 @@ class WaitingQueue:
                 self._files.remove_early(old)
                 return
         self._carry_dead(old)
+        if not old.damaged and old.read():
+            # Put back meanwhile, by a person's command that was in the middle of it when the file was given up.
+            return
         with self._lock:
             self._files.remove(old)
+        # Only now, when what it held is not needed any more and nothing can be copied into it. And without the lock:
+        # the file system may take long to take its room back.
+        with suppress(sqlite3.Error):
+            old.file.close()
 
     def _carry_dead(self, old: OldFile) -> None:
         after = 0
         while True:
-            try:
-                letters = old.file.read_dead(after, _CARRIED)
-            except sqlite3.Error:
-                old.damaged = True
-                return
+            letters = old.read_dead(after)
             if not letters:
-                old.dead = 0
                 return
             after = letters[-1].id
             with self._lock, self._files.writing(self._files.begin_if_needed(), durable=True) as transaction:
                 transaction.bury(letters)
                 self._files.state = transaction.state()
+            self._copy_log()

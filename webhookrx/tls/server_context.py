@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from OpenSSL import SSL
 
-from webhookrx.config.settings import TLS
+from webhookrx.config.settings import TLS, FileContents
 from webhookrx.config.tls_files import load_key_and_chain
 from webhookrx.errors import ConfigError
 from webhookrx.tls.client_cert_policy import apply_client_cert_policy
@@ -23,13 +23,14 @@ _TLS13_CIPHERS = b"TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_PO
 _PRIORITIZE_CHACHA = 1 << 21
 
 
-def build_context(tls: TLS) -> SSL.Context:
+def build_context(tls: TLS, known: FileContents | None = None) -> SSL.Context:
     """
-    Build a context for TLS 1.2 and 1.3 from the files as they are now.
+    Build a context for TLS 1.2 and 1.3 from the files as they are now, or were when they were checked.
 
     There is no ALPN: a client that offers C{h2} gets HTTP/1.1. A context can't be changed once a connection has used
     it, so each reload builds another.
 
+    @param known: what was in the files; those that are missing there are read.
     @raise ConfigError: a file is missing, unreadable or wrong; the text names it.
     """
     context = SSL.Context(SSL.TLS_SERVER_METHOD)
@@ -41,13 +42,13 @@ def build_context(tls: TLS) -> SSL.Context:
     context.set_tls13_ciphersuites(_TLS13_CIPHERS)
     context.set_options(SSL.OP_CIPHER_SERVER_PREFERENCE | _PRIORITIZE_CHACHA)
     limit_groups(context)
-    _use_key_and_chain(context, tls)
-    apply_client_cert_policy(context, tls)
+    _use_key_and_chain(context, tls, known)
+    apply_client_cert_policy(context, tls, known)
     return context
 
 
-def _use_key_and_chain(context: SSL.Context, tls: TLS) -> None:
-    key, chain = load_key_and_chain(tls)
+def _use_key_and_chain(context: SSL.Context, tls: TLS, known: FileContents | None) -> None:
+    key, chain = load_key_and_chain(tls, known)
     try:
         context.use_certificate(chain[0])
         for issuer in chain[1:]:

@@ -4,7 +4,19 @@ All proofs, by name.
 
 from __future__ import annotations
 
-from tests.system.torture import away, clock, faults, full_spool, kill, overload, powercut, sick, signals
+from tests.system.torture import (
+    away,
+    clock,
+    faults,
+    full_spool,
+    giving_back,
+    kill,
+    overload,
+    powercut,
+    sick,
+    signals,
+    stuck,
+)
 from tests.system.torture.proof import Proof
 
 PROOFS: dict[str, Proof] = {
@@ -18,11 +30,14 @@ PROOFS: dict[str, Proof] = {
     "full-disk": faults.full_disk,
     "full-disk-spool": full_spool.full_disk_spool,
     "away": away.away,
+    "giving-back": giving_back.giving_back,
     "terminate": signals.terminate,
     "hang-up": signals.hang_up,
     "clock": clock.clock,
     "stand-still": clock.stand_still,
     "overload-disk": overload.overload_disk,
     "overload-processor": overload.overload_processor,
+    "stuck-locks": stuck.stuck_locks,
+    "unreadable": stuck.unreadable,
     "sick-observer": sick.sick_observer,
 }

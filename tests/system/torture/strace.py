@@ -176,16 +176,17 @@ def recording_prefix(path: str, *injections: str) -> list[str]:
     return [need_strace(), "-D", "--seccomp-bpf", *_SHOWN, "-e", f"trace={WATCHED}", *failing, "-o", path]
 
 
-def slowing_prefix(injection: str) -> list[str]:
+def slowing_prefix(*injections: str) -> list[str]:
     """
     Return what a program must run under so that some calls take long, and nothing else does.
 
-    @param injection: what C{-e inject=} takes.
+    @param injections: what C{-e inject=} takes.
     @raise Skipped: there is no C{strace}.
     """
-    calls = injection.partition(":")[0]
+    calls = ",".join(injection.partition(":")[0] for injection in injections)
+    slowing = (part for injection in injections for part in ("-e", f"inject={injection}"))
     quiet = ("-f", "-qq", "-e", "signal=none", "-o", os.devnull)
-    return [need_strace(), "-D", "--seccomp-bpf", *quiet, "-e", f"trace={calls}", "-e", f"inject={injection}"]
+    return [need_strace(), "-D", "--seccomp-bpf", *quiet, "-e", f"trace={calls}", *slowing]
 
 
 def wait_for_end(path: str, pid: int) -> None:
@@ -206,10 +207,11 @@ class Attached:
 
     @param injections: what C{-e inject=} takes. The C{when=} of one is counted for each thread.
     @param watched: calls that are written down, too.
+    @param paths: only calls that have to do with these files; all if there are none.
     @ivar path: the recording.
     """
 
-    def __init__(self, pid: int, injections: Sequence[str], watched: str = "") -> None:
+    def __init__(self, pid: int, injections: Sequence[str], watched: str = "", paths: Sequence[str] = ()) -> None:
         handle, self.path = tempfile.mkstemp(prefix="webhookrx-strace-")
         os.close(handle)
         failing = ",".join(injection.partition(":")[0] for injection in injections)
@@ -223,6 +225,7 @@ class Attached:
             "-e",
             f"trace={','.join(filter(None, (failing, watched)))}",
             *(part for injection in injections for part in ("-e", f"inject={injection}")),
+            *(part for path in paths for part in ("-P", path)),
         ]
         self._pid = pid
         self._process: subprocess.Popen[bytes] | None = None

@@ -1,0 +1,144 @@
+"""Room that goes back to the file system, a little at a time."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from tests.spool.faulty_spool import SmallDisk, drain, stored
+from tests.spool.test_waiting_queue import QueueCase
+from webhookrx.spool import giving_back
+from webhookrx.spool.fair_lock import FairLock
+from webhookrx.spool.footprint import PAGE
+from webhookrx.spool.waiting_queue import WaitingQueue
+
+MIB = 1024**2
+
+
+class Holds(FairLock):
+    """Notes how much was done before each time that it was had, by a list that others make longer."""
+
+    def __init__(self, done: list[tuple[str, str]]) -> None:
+        super().__init__()
+        self.begins: list[int] = []
+        self._done = done
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self.begins.append(len(self._done))
+
+    def split(self) -> list[list[str]]:
+        """Return what was done each time."""
+        ends = [*self.begins[1:], len(self._done)]
+        return [[text for _, text in self._done[begin:end]] for begin, end in zip(self.begins, ends, strict=True)]
+
+
+class TurnTests(QueueCase):
+    """What one turn takes, and what is left."""
+
+    def large(self, mib: int = 24) -> WaitingQueue:
+        """Return a queue that was so large, and in which nothing waits."""
+        queue = self.open()
+        for _ in range(mib):
+            queue.append(stored(*["x" * 100_000] * 10))
+        drain(queue)
+        self.faults.statements.clear()
+        return queue
+
+    def pages(self) -> int:
+        """Return how many were given back since this was last asked."""
+        return self.written("00000001.sqlite").count("PRAGMA incremental_vacuum(1)")
+
+    def test_pages(self) -> None:
+        """A turn gives back so many pages at most; the last one leaves what is kept, and all of it is off the disk."""
+        queue = self.large()
+        turns = []
+        while queue.tidy():
+            turns.append(self.pages())
+        self.assertEqual({giving_back.TURN_PAGES}, set(turns))
+        self.assertLessEqual(self.pages(), giving_back.TURN_PAGES)
+        size = os.path.getsize(os.path.join(self.path, "00000001.sqlite"))
+
+        self.assertLess(abs(size - giving_back.IDLE_PAGES * PAGE), MIB)
+        self.assertFalse(queue.tidy())
+        self.assertEqual(0, self.pages())
+        queue.append(stored("one"))
+        self.assertEqual(["one"], drain(queue))
+
+    def test_time(self) -> None:
+        """A turn ends when its time is over, after one page at least."""
+        queue = self.large()
+        check = self.faults.check
+        for slow, pages in ((0.001, 19), (0.0101, 1), (5.0, 1)):
+
+            def slowly(statement: str, path: str, read_only: bool = False, slow: float = slow) -> None:
+                check(statement, path, read_only)
+                if statement.startswith(("PRAGMA incremental", "BEGIN")):
+                    self.clocks.now += slow
+
+            self.patch(self.faults, "check", slowly)
+            self.assertTrue(queue.tidy())
+            self.assertLess(abs(pages - self.pages()), 2, slow)
+
+    def test_turns(self) -> None:
+        """Giving back and copying the log are not done in one turn: who appends may come between them."""
+        queue = self.large()
+        holds = Holds(self.faults.statements)
+        self.patch(queue, "_lock", holds)
+        while queue.tidy():
+            pass
+        queue.append(stored("x" * 5 * MIB))
+        drain(queue)
+        copied = 0
+        for statements in holds.split():
+            copies = sum(text.startswith("PRAGMA wal_checkpoint") for text in statements)
+            if any(text.startswith(("PRAGMA incremental", "DELETE")) for text in statements):
+                self.assertEqual(0, copies, statements)
+            copied += copies
+        self.assertGreater(copied, 3)
+
+    def test_while_messages_wait(self) -> None:
+        """While something waits nothing is given back: what comes needs the room."""
+        queue = self.large()
+        queue.append(stored("one"))
+        self.assertFalse(queue.tidy())
+        self.assertEqual(0, self.pages())
+        drain(queue)
+
+        self.assertTrue(queue.tidy())
+
+    def test_kept(self) -> None:
+        """A queue that never was large gives nothing back, and does not write for that."""
+        queue = self.large(15)
+        self.assertFalse(queue.tidy())
+        self.assertEqual([], self.written("00000001.sqlite"))
+
+    def test_fails(self) -> None:
+        """An error of the disk ends the writing of the file; a full one does not."""
+        queue = self.large()
+        self.faults.fail("PRAGMA incremental", "SQLITE_FULL")
+        self.assertIn("SQLITE_FULL", self.problem(queue))
+        self.assertEqual(["00000001.sqlite"], self.names())
+        self.faults.fail("COMMIT", "SQLITE_IOERR_WRITE")
+        self.assertIn("SQLITE_IOERR_WRITE", self.problem(queue))
+        queue.append(stored("one"))
+        self.assertEqual(["one"], drain(queue))
+
+        self.assertEqual(["00000002.sqlite"], self.names())
+
+    def problem(self, queue: WaitingQueue) -> str:
+        """Let it fail, and return the name of the error."""
+        return str(self.assertRaises(sqlite3.Error, queue.tidy).sqlite_errorname)
+
+    def test_log(self) -> None:
+        """Where room is short, that of the log is given back in the end, too."""
+        disk = SmallDisk(self.path, 8 * MIB)
+        queue = self.open(disk=disk)
+        for _ in range(8):
+            queue.append(stored(*["x" * 50_000] * 10))
+        drain(queue)
+        while queue.tidy():
+            pass
+
+        self.assertLess(os.path.getsize(os.path.join(self.path, "00000001.sqlite-wal")), 64 * 1024)
+        self.assertLess(os.path.getsize(os.path.join(self.path, "00000001.sqlite")), MIB)

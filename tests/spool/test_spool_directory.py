@@ -1,0 +1,188 @@
+"""Links in the place of a spool's directory or lock."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.spool.faulty_spool import FaultySpool, drain, make_queue, stored
+from tests.spool.test_spool_observer import SpoolCase
+from webhookrx.errors import ConfigError, NotStored
+from webhookrx.spool.cautious_files import CautiousFileSystem
+from webhookrx.spool.spool_desk import DeskError, SpoolDesk
+from webhookrx.spool.spool_directory import FileSystem, SpoolDirectory
+
+STRANGER = 54321
+OURSELVES = 1234
+
+
+class OtherOwners(FaultySpool):
+    """
+    Links belong to whom a test says.
+
+    @ivar owners: the ends of their paths to user numbers.
+    """
+
+    def __init__(self, owners: dict[str, int]) -> None:
+        super().__init__()
+        self.owners = owners
+
+    def link_owner(self, path: str) -> int | None:
+        """Look for it there."""
+        owner = super().link_owner(path)
+        return owner if owner is None else self.owners.get(os.path.basename(path), owner)
+
+
+class LinkTests(SynchronousTestCase):
+    """Whose links are followed."""
+
+    def setUp(self) -> None:
+        """Make what links lead to."""
+        self.around = os.path.abspath(self.mktemp())
+        os.makedirs(os.path.join(self.around, "elsewhere"))
+        self.path = os.path.join(self.around, "spool")
+        self.faults = OtherOwners({})
+        self.patch(os, "geteuid", lambda: OURSELVES)
+
+    def refused(self, name: str) -> None:
+        """See that nothing is opened, and that the words tell why."""
+        before = sorted(os.listdir(os.path.join(self.around, "elsewhere")))
+        error = self.assertRaises(OSError, make_queue(self.path, self.faults).open)
+        self.assertIn(f"{name}' is a symbolic link of another user (uid {STRANGER})", str(error))
+        self.assertEqual(before, sorted(os.listdir(os.path.join(self.around, "elsewhere"))))
+
+    def test_directory(self) -> None:
+        """A directory behind a link of root's or ours is taken; behind one of somebody else it is left alone."""
+        os.symlink("elsewhere", self.path)
+        for owner, taken in ((STRANGER, False), (0, True), (OURSELVES, True)):
+            self.faults.owners["spool"] = owner
+            if not taken:
+                self.refused("/spool")
+                continue
+            queue = make_queue(self.path, self.faults)
+            queue.open()
+            queue.append(stored("one"))
+            self.assertEqual(["one"], drain(queue))
+            queue.close()
+
+    def test_lock(self) -> None:
+        """The same holds for the lock; a link of somebody else makes no file where it leads to."""
+        os.mkdir(self.path)
+        os.symlink("../elsewhere/file", os.path.join(self.path, "lock"))
+        for owner, taken in ((STRANGER, False), (0, True), (OURSELVES, True)):
+            self.faults.owners["lock"] = owner
+            if not taken:
+                self.refused("/lock")
+                continue
+            queue = make_queue(self.path, self.faults)
+            queue.open()
+            queue.close()
+        self.assertEqual(["file"], os.listdir(os.path.join(self.around, "elsewhere")))
+
+    def test_owner_of_link(self) -> None:
+        """It is the owner of the link that counts, and not of what it leads to; a link to nothing is one, too."""
+        os.symlink("nothing", self.path)
+        files = FileSystem()
+        self.assertEqual(os.getuid(), files.link_owner(self.path))
+        self.assertIsNone(files.link_owner(os.path.join(self.around, "elsewhere")))
+        self.assertIsNone(files.link_owner(os.path.join(self.around, "nothing")))
+        self.assertRaises(OSError, files.link_owner, __file__ + "/x")
+        if os.getuid() == 0:
+            os.lchown(self.path, STRANGER, STRANGER)
+            self.assertEqual(STRANGER, files.link_owner(self.path))
+            self.assertRaises(OSError, make_queue(self.path).open)
+
+    def test_worker(self) -> None:
+        """The directory of a worker is looked at, and so is that of the spool around it."""
+        os.symlink("elsewhere", self.path)
+        os.mkdir(os.path.join(self.path, "worker-1"))
+        self.faults.owners["spool"] = STRANGER
+        directory = SpoolDirectory(os.path.join(self.path, "worker-1"), self.faults, self.path)
+        for method in (directory.make, directory.lock):
+            self.assertIn("another user", str(self.assertRaises(OSError, method)))
+
+    def exchange_at(self, call: str, exchange: object) -> None:
+        """Let names be exchanged just before a call of the system."""
+        real = getattr(self.faults, call)
+
+        def exchanged(*args: object) -> object:
+            setattr(self.faults, call, real)
+            exchange()  # type: ignore[operator]
+            return real(*args)
+
+        setattr(self.faults, call, exchanged)
+
+    def test_link_meanwhile(self) -> None:
+        """A link that is put in the place of the lock after it was looked at is not followed."""
+        os.mkdir(self.path)
+        lock = os.path.join(self.path, "lock")
+        self.exchange_at("open", lambda: os.symlink("../elsewhere/file", lock))
+        error = self.assertRaises(OSError, SpoolDirectory(self.path, self.faults).lock)
+
+        self.assertEqual(errno.ELOOP, error.errno)
+        self.assertEqual([], os.listdir(os.path.join(self.around, "elsewhere")))
+
+    def test_directory_meanwhile(self) -> None:
+        """A directory that is exchanged while it is locked is not taken, whether for a link or for another one."""
+        for link in (True, False):
+            os.mkdir(self.path)
+
+            def exchange(link: bool = link) -> None:
+                os.rename(self.path, f"{self.path}-{link}")
+                if link:
+                    self.faults.owners["spool"] = STRANGER
+                    os.symlink("elsewhere", self.path)
+                else:
+                    os.mkdir(self.path)
+
+            directory = SpoolDirectory(self.path, self.faults)
+            self.exchange_at("flock", exchange)
+            error = self.assertRaises(OSError, directory.lock)
+            self.assertIn("another user" if link else "exchanged", str(error))
+            self.assertFalse(directory.is_locked)
+            if link:
+                os.unlink(self.path)
+                self.faults.owners.clear()
+
+    def test_while_it_runs(self) -> None:
+        """A link that takes the place of the directory later ends the 200s, and nothing is written behind it."""
+        queue = make_queue(self.path, self.faults)
+        queue.open()
+        self.addCleanup(queue.close)
+        queue.append(stored("one"))
+        os.rename(self.path, self.path + "-old")
+        os.symlink("elsewhere", self.path)
+        self.faults.owners["spool"] = STRANGER
+        error = self.assertRaises(NotStored, queue.append, stored("two"))
+
+        self.assertIn("symbolic link of another user", str(error))
+        (one,) = queue.next_batch()
+        queue.settle([one.id])
+        self.assertRaises(OSError, queue.next_batch)
+        self.assertEqual([], os.listdir(os.path.join(self.around, "elsewhere")))
+
+    def test_command(self) -> None:
+        """A person's command does not follow it either."""
+        os.symlink("elsewhere", self.path)
+        queue = make_queue(self.path, self.faults)
+        queue.open()
+        queue.close()
+        self.patch(CautiousFileSystem, "link_owner", lambda _, path: STRANGER if path == self.path else None)
+
+        self.assertIn("another user", str(self.assertRaises(DeskError, SpoolDesk, self.path)))
+
+
+class LinkWordsTests(SpoolCase):
+    """What the start says."""
+
+    def test_words(self) -> None:
+        """The error of the start names the link and its owner."""
+        self.faults = OtherOwners({"spool": STRANGER})
+        os.mkdir(self.path)
+        os.symlink("..", os.path.join(self.path, "spool"))
+        self.path = os.path.join(self.path, "spool")
+        error = self.assertRaises(ConfigError, self.make_observer().open)
+
+        self.assertIn(f"{self.path!r} is a symbolic link of another user (uid {STRANGER})", str(error))
