@@ -6,6 +6,8 @@ import json
 import os
 
 from tests.commands.running import CommandCase, run_command
+from tests.senders.test_samples import DATA
+from webhookrx.senders import otlp, unpacking
 
 REQUEST = """\
     POST /events?team=a HTTP/1.1
@@ -203,6 +205,20 @@ class RequestTests(ClassifyCase):
         ):
             _, out, _ = run_command("classify", "-", "--senders", "senders", stdin=request)
             self.assertIn(f"  nearly  acme-doors  {missing}\n", out)
+
+    def test_protobuf(self) -> None:
+        """OTLP as protobuf is shown as Parse reads it; without the extra one line says what is missing."""
+        sample = str(DATA / "samples/otlp-logs-protobuf.http")
+        status, out, err = run_command("classify", sample)
+        self.assertEqual((0, ""), (status, err))
+        self.assertIn("  message     payment 4711 failed\n", out)
+        for module in (otlp, unpacking):
+            self.patch(module, "AVAILABLE", False)
+        status, out, err = run_command("classify", sample)
+        self.assertEqual((1, "", 1), (status, out, err.count("\n")))
+        self.assertTrue(
+            err.startswith("webhookrx: otlp-logs: body key resourceLogs; the extra otlp is not installed"), err
+        )
 
     def test_no_request(self) -> None:
         """What is no recorded request is told in one line."""
