@@ -133,6 +133,13 @@ class ReadTests(SynchronousTestCase):
         entry, (finding,) = read_entry(text.encode(), "f")
         self.assertIsNone(entry)
         self.assertEqual((finding.code, finding.field, finding.line), ("entry-query", "time[0].condition", 6))
+        text = text.replace("time:", "message:").replace("at: /a", 'text: "{a}"')
+        entry, findings = read_entry(text.encode(), "f")
+        self.assertIsNone(entry)
+        self.assertEqual(
+            [(each.code, each.field) for each in findings],
+            [("entry-query", "message[0].condition"), ("entry-place", "message[0].text")],
+        )
 
     def test_ids(self) -> None:
         """An id has up to 100 characters that need no quotes anywhere."""

@@ -80,6 +80,18 @@ class PlaceTests(SynchronousTestCase):
         inside = {"o": [{"a": 5, "k": "new"}], "k": "gone"}
         self.assertEqual(extracted(inside, events="/o", time=times).time_unix_nano, 5)
 
+    def test_message_condition(self) -> None:
+        """A message with a condition counts only where the event is like that."""
+        messages = [{"text": "{/a} is gone", "condition": "k = gone"}, {"text": "new", "condition": "k = new"}, "{/a}"]
+        for body, expected in (
+            ({"a": 1, "k": "gone"}, "1 is gone"),
+            ({"k": "gone"}, None),
+            ({"a": 1, "k": "new"}, "new"),
+            ({"a": 1}, "1"),
+            (b"plain", None),
+        ):
+            self.assertEqual(extracted(body, message=messages).message, expected, body)
+
     def test_port(self) -> None:
         """A port is taken off a host, and nothing else; those of all elements are compared without."""
         for host, expected in {

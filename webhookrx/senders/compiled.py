@@ -72,6 +72,7 @@ class CompiledEntry(msgspec.Struct, frozen=True, gc=False):
     @ivar ways: in which its requests are told, in the order of the file; there is at least one.
     @ivar service_is_inside: whether the service may be in one of several events, or in what is decoded.
     @ivar times: a place, what reads the time there, and what the event must be like, if anything.
+    @ivar messages: a text, and what the event must be like, if anything.
     @ivar severities: a place, and what reads the severity there.
     @ivar decodes: the steps of a JSON pointer, and how what is there is decoded.
     @ivar events: the steps of a JSON pointer; empty when there is none.
@@ -85,7 +86,7 @@ class CompiledEntry(msgspec.Struct, frozen=True, gc=False):
     services: tuple[Text, ...]
     service_is_inside: bool
     times: tuple[tuple[Place, Callable[[Any], int | None], Query | None], ...]
-    messages: tuple[Text, ...]
+    messages: tuple[tuple[Text, Query | None], ...]
     severities: tuple[tuple[Place, SeverityMap], ...]
     default_severity: Known | None
     hosts: tuple[Text, ...]
@@ -127,7 +128,7 @@ class _Compilation:
         self._check_words()
         ways = self._ways()
         services = self._services()
-        messages = self._texts(entry.message, "message")
+        messages = self._messages()
         hosts = self._texts(entry.host, "host")
         times = [
             (
@@ -259,6 +260,17 @@ class _Compilation:
             return self._texts(service, "service")
         text = self._text(service, ("service",)) if service else None
         return () if text is None else (text,)
+
+    def _messages(self) -> tuple[tuple[Text, Query | None], ...]:
+        messages: list[tuple[Text | None, Query | None]] = []
+        for number, message in enumerate(self.entry.message):
+            path: Path = ("message", number)
+            if isinstance(message, str):
+                messages.append((self._text(message, path), None))
+            else:
+                condition = self._query(message.condition, (*path, "condition"))
+                messages.append((self._text(message.text, (*path, "text")), condition))
+        return tuple((text, condition) for text, condition in messages if text is not None)
 
     def _texts(self, texts: tuple[str, ...], name: str) -> tuple[Text, ...]:
         read = (self._text(text, (name, number)) for number, text in enumerate(texts))

@@ -101,6 +101,13 @@ class Time(_Base, frozen=True):
     ] = ""
 
 
+class Message(_Base, frozen=True):
+    """A message for some kinds of events."""
+
+    text: Annotated[str, Meta(description="A text.")]
+    condition: Annotated[str, Meta(description="A query on the event; the text counts only where it matches.")]
+
+
 class Severity(_Base, frozen=True):
     """Where a severity is, and what its words mean."""
 
@@ -142,7 +149,10 @@ class Entry(_Base, frozen=True):
     decode: Annotated[tuple[Decode, ...], Meta(description="Texts in the body that are structured themselves.")] = ()
     events: Annotated[str, Meta(description="A JSON pointer to the array of events in the body.")] = ""
     time: Annotated[tuple[Time, ...], Meta(description="Where the time is; the first that can be read counts.")] = ()
-    message: Annotated[tuple[str, ...], Meta(description="Texts; the first that yields something counts.")] = ()
+    message: Annotated[
+        tuple[str | Message, ...],
+        Meta(description="Texts, or mappings as below; the first that yields something counts."),
+    ] = ()
     severity: Annotated[tuple[Severity, ...], Meta(description="Where the severity is; the first that is known.")] = ()
     default_severity: Annotated[str, Meta(description="The severity when nothing above says one.")] = ""
     host: Annotated[tuple[str, ...], Meta(description="Texts; where the host is, if no path group has set it.")] = ()

@@ -69,14 +69,23 @@ def extract(entry: CompiledEntry, evidence: Evidence) -> Extracted:
     taken: dict[str, str] = {}
     moment = _time(entry, scope, taken)
     severity = _severity(entry, scope, taken)
-    message = None
-    if (found := first_text(entry.messages, scope)) is not None:
-        message, taken["message"] = found
+    message = _message(entry, scope, taken)
     host = None
     if (found := first_text(entry.hosts, scope, host_of)) is not None:
         host, taken["host"] = found[0][:MAX_NAME].rstrip(), found[1]
     is_unpacked = type(unpacked.whole) is not str and entry.entry.format in BINARY
     return Extracted(_body(unpacked, message), is_unpacked, moment, severity, message, host, taken)
+
+
+def _message(entry: CompiledEntry, scope: Scope, taken: dict[str, str]) -> str | None:
+    for text, condition in entry.messages:
+        if condition is not None and not _holds(condition, scope.event):
+            continue
+        found = text.render(scope)
+        if found is not None:
+            message, taken["message"] = found
+            return message
+    return None
 
 
 def _time(entry: CompiledEntry, scope: Scope, taken: dict[str, str]) -> int | None:

@@ -13,7 +13,7 @@ from webhookrx.markdown import table
 from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.compiled import CODES, compile_entry
 from webhookrx.senders.conditions import Conditions
-from webhookrx.senders.entry import SEVERITIES, Decode, Entry, Severity, Time, When
+from webhookrx.senders.entry import SEVERITIES, Decode, Entry, Message, Severity, Time, When
 from webhookrx.senders.severities import USUAL_WORDS
 
 _PARTS: Final = (
@@ -21,6 +21,7 @@ _PARTS: Final = (
     (When, "`when`, and an element of it when it is a list"),
     (Decode, "An element of `decode`"),
     (Time, "An element of `time`"),
+    (Message, "An element of `message` that is a mapping"),
     (Severity, "An element of `severity`"),
 )
 
