@@ -31,6 +31,9 @@ MOST_EVENTS_OVERLOADED = 1024
 #: Seconds after which no other event of a turn is dealt with; those that are left come first in the next.
 LONGEST_TURN = 0.01
 
+#: There is something to read, and it is the last.
+_READABLE = select.EPOLLIN | select.EPOLLRDHUP
+
 # Made once, since most connections end by one of them.
 _DONE = Failure(CONNECTION_DONE)
 _USUAL: dict[type[BaseException], Failure] = {ConnectionDone: _DONE, ConnectionLost: Failure(CONNECTION_LOST)}
@@ -197,8 +200,12 @@ class InnerPoll:
         self._keep_turning(epoll)
         readable = select.EPOLLIN
         ready = epoll.poll(0, MOST_EVENTS_OVERLOADED)
-        self._serve([(fd, events & ~readable) for fd, events in ready if events != readable])
-        pause = overload.turn(self, [fd for fd, events in ready if events & readable and fd != self._alarm])
+        self._serve([(fd, events & ~readable) for fd, events in ready if events & ~(readable | select.EPOLLRDHUP)])
+        pause = overload.turn(
+            self,
+            [fd for fd, events in ready if events & _READABLE == readable and fd != self._alarm],
+            [fd for fd, events in ready if events & _READABLE == _READABLE],
+        )
         if self._epoll is None:
             return  # the last connection has ended
         if not overload.stands:
@@ -257,9 +264,11 @@ class InnerPoll:
     def _watched(self, fd: int) -> int:
         """Return for what a descriptor is watched: not for what is unread while it waits in the queue."""
         events = self._events[fd]
+        if not events & select.EPOLLIN:
+            return events
         if self.overload is not None and fd in self.overload.queue:
             return events & ~select.EPOLLIN
-        return events
+        return events | select.EPOLLRDHUP
 
     # -- what descriptors see ------------------------------------------------------------------------------------
 
@@ -289,7 +298,7 @@ class InnerPoll:
         if before:
             epoll.modify(fd, self._watched(fd))
         else:
-            epoll.register(fd, event)
+            epoll.register(fd, self._watched(fd))
             self._descriptors[fd] = descriptor
 
     def _ignore(self, descriptor: Any, event: int) -> None:
