@@ -60,6 +60,7 @@ class InnerPoll:
         self.overload = overload
         self._clock = clock
         self._left: list[tuple[int, int]] = []  # of the last turn, for which its time was too short
+        self._is_full = False  # whether the last poll has shown as many as one may
         self._reactor = reactor
         self._alarm: int | None = None  # readable, so that turns go on while what is unread is not watched
         self._pause: IDelayedCall | None = None  # until the next of them, when nobody waits for it
@@ -130,16 +131,16 @@ class InnerPoll:
         if epoll is None:
             return
         if overload is not None and overload.stands:
+            self._left = []
             self._overloaded_turn(epoll, overload)
             return
-        if self._left:
-            # Polled again, they would be behind those that had their turn.
-            self._left = self._serve(self._left)
-            return
-        ready = epoll.poll(0, MOST_EVENTS)
+        # Polled again, those that are left would be behind those that had their turn.
+        ready = self._left or epoll.poll(0, MOST_EVENTS)
+        if not self._left:
+            self._is_full = len(ready) >= MOST_EVENTS
         if overload is not None:
             # Only when there is more than one turn can do is the first of them worth a system call.
-            if len(ready) < MOST_EVENTS:
+            if not self._is_full:
                 if overload.age:
                     overload.saw(0.0)
             elif (info := self._info(ready[0][0])) is not None:
