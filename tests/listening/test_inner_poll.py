@@ -465,6 +465,19 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual([["ConnectionLost"]] * 2 + [[]] * 4, events)
         self.assertFalse(self.overload.queue)
 
+    def test_ended(self) -> None:
+        """Who sends no more is served after those who may, though it came later; and it is told of its end."""
+        self.overload_it()
+        self.left = {self.fd(1), self.fd(2)}
+        self.send(0, 1, 2)
+        for number in (1, 2):
+            self.ends[number][2].shutdown(socket.SHUT_WR)
+        self.world.reactor.step()
+        self.assertEqual([0, 2], self.order)
+        self.world.reactor.settle()
+        self.assertEqual([0, 2, 1], self.order)
+        self.assertEqual([[], ["read lost"], ["read lost"]], [each.events for _, each, _ in self.ends[:3]])
+
     def test_pause(self) -> None:
         """While only such are left there are pauses; who comes, the end of a pause or a sweep has it go on."""
         self.patch(overload, "DROPPED", 1)

@@ -166,6 +166,16 @@ class OverloadTests(SynchronousTestCase):
         self.world.turn()
         self.assertEqual(([], waiting[::-1]), (self.world.dropped, self.world.was_read))
 
+    def test_just_ended(self) -> None:
+        """Who has just ended comes after all others, a few in each turn; one when somebody was served."""
+        ended = list(range(1, 3 * DROPPED + 1))
+        self.world.ended.update(ended)
+        self.world.ages = dict.fromkeys(ended, 0.1)
+        self.overload.turn(self.world, [900], ended)
+        self.assertEqual((900, 2), (self.world.was_read[0], len(self.world.was_read)))
+        self.world.turn()
+        self.assertEqual((DROPPED, []), (len(self.world.was_read), self.world.dropped))
+
     def test_old(self) -> None:
         """Who is old and has not left is served when nobody is younger."""
         waiting = self.world.queue(3, 60.0)

@@ -31,6 +31,9 @@ MOST_EVENTS_OVERLOADED = 1024
 #: Seconds after which no other event of a turn is dealt with; those that are left come first in the next.
 LONGEST_TURN = 0.01
 
+#: There is something to read, and it is the last.
+_READABLE = select.EPOLLIN | select.EPOLLRDHUP
+
 # Made once, since most connections end by one of them.
 _DONE = Failure(CONNECTION_DONE)
 _USUAL: dict[type[BaseException], Failure] = {ConnectionDone: _DONE, ConnectionLost: Failure(CONNECTION_LOST)}
@@ -57,6 +60,7 @@ class InnerPoll:
         self.overload = overload
         self._clock = clock
         self._left: list[tuple[int, int]] = []  # of the last turn, for which its time was too short
+        self._is_full = False  # whether the last poll has shown as many as one may
         self._reactor = reactor
         self._alarm: int | None = None  # readable, so that turns go on while what is unread is not watched
         self._pause: IDelayedCall | None = None  # until the next of them, when nobody waits for it
@@ -127,16 +131,16 @@ class InnerPoll:
         if epoll is None:
             return
         if overload is not None and overload.stands:
+            self._left = []
             self._overloaded_turn(epoll, overload)
             return
-        if self._left:
-            # Polled again, they would be behind those that had their turn.
-            self._left = self._serve(self._left)
-            return
-        ready = epoll.poll(0, MOST_EVENTS)
+        # Polled again, those that are left would be behind those that had their turn.
+        ready = self._left or epoll.poll(0, MOST_EVENTS)
+        if not self._left:
+            self._is_full = len(ready) >= MOST_EVENTS
         if overload is not None:
             # Only when there is more than one turn can do is the first of them worth a system call.
-            if len(ready) < MOST_EVENTS:
+            if not self._is_full:
                 if overload.age:
                     overload.saw(0.0)
             elif (info := self._info(ready[0][0])) is not None:
@@ -197,8 +201,12 @@ class InnerPoll:
         self._keep_turning(epoll)
         readable = select.EPOLLIN
         ready = epoll.poll(0, MOST_EVENTS_OVERLOADED)
-        self._serve([(fd, events & ~readable) for fd, events in ready if events != readable])
-        pause = overload.turn(self, [fd for fd, events in ready if events & readable and fd != self._alarm])
+        self._serve([(fd, events & ~readable) for fd, events in ready if events & ~(readable | select.EPOLLRDHUP)])
+        pause = overload.turn(
+            self,
+            [fd for fd, events in ready if events & _READABLE == readable and fd != self._alarm],
+            [fd for fd, events in ready if events & _READABLE == _READABLE],
+        )
         if self._epoll is None:
             return  # the last connection has ended
         if not overload.stands:
@@ -257,9 +265,11 @@ class InnerPoll:
     def _watched(self, fd: int) -> int:
         """Return for what a descriptor is watched: not for what is unread while it waits in the queue."""
         events = self._events[fd]
+        if not events & select.EPOLLIN:
+            return events
         if self.overload is not None and fd in self.overload.queue:
             return events & ~select.EPOLLIN
-        return events
+        return events | select.EPOLLRDHUP
 
     # -- what descriptors see ------------------------------------------------------------------------------------
 
@@ -289,7 +299,7 @@ class InnerPoll:
         if before:
             epoll.modify(fd, self._watched(fd))
         else:
-            epoll.register(fd, event)
+            epoll.register(fd, self._watched(fd))
             self._descriptors[fd] = descriptor
 
     def _ignore(self, descriptor: Any, event: int) -> None:

@@ -25,7 +25,7 @@ TURN = 0.01
 OLD = 1.0
 #: Of these, so many between two looks at the clock.
 AT_ONCE = 16
-#: Connections that are dropped in one turn; who has just come is not to wait for more.
+#: Connections whose senders have ended that are seen to in one turn; who has just come is not to wait for more.
 DROPPED = 16
 #: The part of the processor time in which those who wait for too long are refused.
 REFUSING = 0.1
@@ -112,11 +112,12 @@ class Overload:
             self.saw(0.0)
         self._looked = False
 
-    def turn(self, unread: Unread, ready: list[int]) -> float:
+    def turn(self, unread: Unread, ready: list[int], ended: Sequence[int] = ()) -> float:
         """
         Serve the youngest of those that are ready and those in the queue, and refuse some of the oldest.
 
         @param ready: connections with something unread that are not in the queue, in about the order in which it came.
+        @param ended: those whose senders send no more, which come after all others.
         @return: seconds until there needs to be another turn, unless somebody comes; 0: there is more to do now.
         """
         queue, processor_time = self.queue, self._processor_time
@@ -129,7 +130,7 @@ class Overload:
             unread.read(some)
             served += len(some)
             spent = processor_time() - began
-        for fd in ready:
+        for fd in (*ready, *ended):
             age = unread.unread_for(fd)
             if age is None:
                 unread.read((fd,))
@@ -138,15 +139,17 @@ class Overload:
                 unread.rest(fd)
         while queue and served < SERVED and spent < TURN:
             fd, came = queue.take_youngest()
-            if now - came > OLD and unread.has_ended(fd):
-                self._drop(unread, fd)
+            if has_ended := unread.has_ended(fd):
                 dropped += 1
-                if served or dropped == DROPPED:
-                    break  # nobody in the queue is younger, and who has been served waits for the end of this turn
+            else:
+                served += 1
+            if has_ended and now - came > OLD:
+                self._drop(unread, fd)
             else:
                 unread.wake(fd)
                 unread.read((fd,))
-                served += 1
+            if has_ended and (served or dropped == DROPPED):
+                break  # who has been served waits for the end of this turn, and so may somebody who comes
             spent = processor_time() - began
         is_full = served >= SERVED or spent >= TURN
         self.new = max(1, served // SERVED_PER_NEW) if is_full else SERVED

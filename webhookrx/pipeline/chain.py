@@ -61,7 +61,7 @@ class Chain:
         messages it hit, 0 when none. It may be called for every message, so it limits its own rate;
         it must not raise.
     @param patience: seconds that a C{store} may run before its observer is given nothing more until it is back.
-    @param pause_time: seconds that more may wait than is stored soon, until that is refused.
+    @param pause_time: seconds, from the first pause, in which the producer may be paused.
     @param stored: told in the reactor thread of each C{store} that came back, well or not: the observer's spec,
         messages, bytes, and seconds in the thread's thread; it must not raise.
     @param monotonic: seconds on a clock that nobody sets; it is asked from all threads.
