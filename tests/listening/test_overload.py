@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from webhookrx.interfaces import IOverload
-from webhookrx.listening.overload import DROPPED, GROUP, OLD, REFUSING, SERVED, SERVED_PER_NEW, TURN, Overload
+from webhookrx.listening.overload import DROPPED, GROUP, NEW, OLD, REFUSING, SERVED, SERVED_PER_NEW, TURN, Overload
 
 
 class Rule:
@@ -247,7 +247,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertFalse(self.overload.refusing)
 
     def test_new(self) -> None:
-        """In a full turn somebody new is let in for so many that are served, at least one; else there is room."""
+        """In a full turn somebody new is let in for so many that are served, at least one; in others a few."""
         self.world.turn(*range(1, SERVED + 1))
         self.assertEqual(SERVED // SERVED_PER_NEW, self.overload.new)
         self.world.cost = 2 * TURN
@@ -255,7 +255,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual(1, self.overload.new)
         self.world.cost = 0.00001
         self.world.turn(1)
-        self.assertEqual(SERVED, self.overload.new)
+        self.assertEqual(NEW, self.overload.new)
 
     def test_pause(self) -> None:
         """Who has left is dropped in a tenth of the time, and only when there is nothing else to do."""

@@ -33,6 +33,8 @@ REFUSING = 0.1
 GROUP = 0.001
 #: New connections that are let in for so many that are served: each costs as much as several requests.
 SERVED_PER_NEW = 32
+#: New connections that are let in for a turn that had time for more; by TLS each is a handshake.
+NEW = 8
 
 
 class Unread(Protocol):
@@ -156,7 +158,7 @@ class Overload:
             unread.read((fd,))
             spent = processor_time() - began
         is_full = served >= SERVED or spent >= TURN
-        self.new = max(1, served // SERVED_PER_NEW) if is_full else SERVED
+        self.new = max(1, served // SERVED_PER_NEW) if is_full else NEW
         if served:
             self._credit += spent * REFUSING / (1 - REFUSING)
         if self._credit > GROUP:
