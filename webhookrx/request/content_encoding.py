@@ -114,20 +114,19 @@ class _Unpacked:
     one copy of the body is ever held.
     """
 
-    __slots__ = ("_buffer", "_excess", "_room")
+    __slots__ = ("_buffer", "_by_ratio", "_room")
 
     def __init__(self, limit: int, by_ratio: int) -> None:
         self._buffer = io.BytesIO()
+        self._by_ratio = by_ratio < limit
         self._room = min(limit, by_ratio)
-        if by_ratio < limit:
-            self._excess = RequestRefused(UNPACK_RATIO)
-        else:
-            self._excess = RequestRefused(BODY_TOO_LARGE, "The body unpacks to more than this receiver accepts.")
 
     def write(self, piece: bytes) -> int:
         self._room -= len(piece)
         if self._room < 0:
-            raise self._excess
+            if self._by_ratio:
+                raise RequestRefused(UNPACK_RATIO)
+            raise RequestRefused(BODY_TOO_LARGE, "The body unpacks to more than this receiver accepts.")
         self._buffer.write(piece)
         yield_point()
         return len(piece)
@@ -149,6 +148,7 @@ def _unpack_zlib(body: bytes, wbits: int, unpacked: _Unpacked, *, several: bool)
             if inflater.eof:
                 if not several:
                     raise RequestRefused(BAD_COMPRESSION, "The compressed body goes on after its end.")
+                yield_point()  # streams may be empty
                 inflater = zlib.decompressobj(wbits)
             piece = inflater.decompress(fed, _TAKEN)
             unpacked.write(piece)
@@ -220,6 +220,7 @@ def _unpack_zstd(body: bytes, unpacked: _Unpacked) -> bool:
     writer = _zstd.decoder.stream_writer(sink, closefd=False)  # type: ignore[arg-type]
     for start in range(0, len(body), _FED):
         writer.write(body[start : start + _FED])
+        yield_point()  # frames may be empty
     sink.body_ends()
     try:
         # In two parts: given a whole frame at once after a header that was cut short, libzstd forgets the header.
