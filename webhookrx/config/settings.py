@@ -188,6 +188,8 @@ class Router:
     """Why the gate is closed: one sentence for each file. None of them: it is open."""
     senders: tuple[Entry, ...] = ()
     """Kinds of senders that the operator knows, besides those that come with webhookrx."""
+    json_files: Mapping[str, bytes] = field(default_factory=dict)
+    """What the JSON files hold that expressions of its rules name, by their absolute paths."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,15 @@ Conditions of steps, and Select Messages.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Final
 
-from webhookrx.connectors.passage import Action, Mark, Passage
+from webhookrx.connectors.passage import Action, Condition, Mark, Passage
 from webhookrx.connectors.step_problem import Member, StepProblems
 from webhookrx.findings import quoted
 from webhookrx.query import Query, QueryError, line_and_column, parse
-
-#: Tells whether a query matches a message.
-Matches: TypeAlias = Callable[[Mapping[str, Any]], bool]
 
 _TOPMOST: Final = ("log", "meta")
 
@@ -40,7 +37,7 @@ _MEANT: Final = tuple(
 )
 
 
-def compile_query(text: str, member: Member, problems: StepProblems) -> Matches | None:
+def compile_query(text: str, member: Member, problems: StepProblems) -> Condition | None:
     """Return what tells whether a query matches; None for an empty one, which matches all, and for a wrong one."""
     try:
         query = parse(text)
@@ -49,7 +46,10 @@ def compile_query(text: str, member: Member, problems: StepProblems) -> Matches 
         return None
     for sentence, column in doubtful_fields(query):
         problems.doubt("step-unknown-field", sentence, member, *line_and_column(text, column))
-    return query.matches if text.strip() else None
+    if not text.strip():
+        return None
+    decide = query.decide
+    return lambda passage: decide(passage.record, passage.work)
 
 
 def compile_select(text: str, dropped: Mark, problems: StepProblems) -> Action:
@@ -59,9 +59,11 @@ def compile_select(text: str, dropped: Mark, problems: StepProblems) -> Action:
     @param dropped: what it leaves behind of them.
     """
     matches = compile_query(text, ("select",), problems)
+    if matches is None:
+        return lambda passage: None
 
     def select(passage: Passage) -> Mark | None:
-        return None if matches is None or matches(passage.record) else dropped
+        return None if matches(passage) else dropped
 
     return select
 

@@ -50,7 +50,7 @@ class Predicate(NamedTuple):
     @ivar value: what is compared to; casefolded unless C{strict} or a regular expression.
     @ivar holds: tells whether it holds for a text.
     @ivar needs: what is, casefolded, in every casefolded text for which it holds; it may be empty.
-    @ivar cost: as how many characters that a term looks at one counts.
+    @ivar cost: units of work for each character that a term looks at.
     """
 
     kind: str
@@ -58,14 +58,7 @@ class Predicate(NamedTuple):
     value: str
     holds: Callable[[str], bool]
     needs: str
-    cost: int = 1
-
-
-_INSTRUCTIONS: Final = 2
-"""
-Of a regular expression, for which a character counts once more. RE2 takes some five nanoseconds for each of them where
-it has to try all of them, and next to nothing for most expressions.
-"""
+    cost: int = 4
 
 
 def predicate(operator: Operator, value: str) -> Predicate:
@@ -78,7 +71,7 @@ def predicate(operator: Operator, value: str) -> Predicate:
     if kind == "matches":
         # The expression itself ignores case: casefolded, "\\S" would be "\\s".
         regex = LinearRegex(value, ignore_case=not strict)
-        return Predicate(kind, strict, value, regex.search, required_text(value), 1 + regex.size // _INSTRUCTIONS)
+        return Predicate(kind, strict, value, regex.search, required_text(value), regex.per_byte)
     folded = value.casefold()
     wanted = value if strict else folded
     return Predicate(kind, strict, wanted, _HOLDS[kind, strict](wanted), folded)
