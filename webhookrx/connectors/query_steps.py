@@ -15,7 +15,7 @@ from webhookrx.connectors.step_problem import Member, StepProblems
 from webhookrx.findings import quoted
 from webhookrx.query import Query, QueryError, line_and_column, parse
 
-_TOPMOST: Final = ("log", "meta")
+_TOPMOST: Final = ("log", "meta", "connector")
 
 _MOST_DOUBTS: Final = 3
 """Fields of one query that are told of: a file may have very many."""
@@ -28,7 +28,7 @@ _MEANT: Final = tuple(
         (r"meta\.(.+)", r"meta.\1"),
         (r"((?:body|attributes)(?:\..+)?|severity_number|severity_text|(?:observed_)?time_unix_nano)", r"log.\1"),
         (r"(webhook\.(?:query|path)\..+)", r"log.attributes.\1"),
-        (r"((?:connector|connection|router|host|classify)\..+|vendor|product|service)", r"meta.\1"),
+        (r"((?:connection|router|host|classify)\..+|vendor|product|service)", r"meta.\1"),
         (r"(?:labels?\.|label_)(.+)", r"meta.connector.labels.\1"),
         (r"host|host_?name", "meta.host.name"),
         (r"message|msg", "log.body"),
