@@ -13,13 +13,14 @@ class WorkTests(SynchronousTestCase):
     """Work that is counted."""
 
     def test_spend(self) -> None:
-        """All that is there may be spent, and not one unit more; from then on nothing may."""
+        """All that is there may be spent, and not one unit more; what is refused takes nothing."""
         work = Work(10)
         work.spend(4)
+        self.assertRaises(TooMuchWork, work.spend, 7)
         work.spend(6)
         self.assertEqual(0, work.left)
         self.assertRaises(TooMuchWork, work.spend, 1)
-        self.assertRaises(TooMuchWork, work.spend, 1)
+        work.spend(0)
 
     def test_most(self) -> None:
         """A message has more than one step of it may take."""

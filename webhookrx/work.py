@@ -13,7 +13,7 @@ MOST_FOR_MESSAGE: Final = 6_000_000
 """Units for all steps that one message comes to."""
 
 MOST_FOR_STEP: Final = 4_000_000
-"""Units for one step."""
+"""Units for one of them."""
 
 PER_INSTRUCTION: Final = 4
 """Units that a regular expression may take for each of its instructions and each byte of a text."""
@@ -27,7 +27,7 @@ class Work:
     """
     What is left of the work that may be done for one message.
 
-    @ivar left: units; below 0 once it was too much.
+    @ivar left: units.
     """
 
     __slots__ = ("left",)
@@ -39,8 +39,8 @@ class Work:
         """
         Count what is to be done.
 
-        @raise TooMuchWork: there is not so much left.
+        @raise TooMuchWork: there is not so much left; what is then not done is not counted.
         """
-        self.left -= units
-        if self.left < 0:
+        if units > self.left:
             raise TooMuchWork("All steps together have too much to do with this message.")
+        self.left -= units

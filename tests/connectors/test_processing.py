@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from webhookrx.connectors import processing
 from webhookrx.connectors.passage import CLASSIFIED, DROPPED, PROBE, STEP_ERROR, UNKNOWN_SENDER
 from webhookrx.connectors.processing import Outcome, Processing
 from webhookrx.connectors.rule import Preprocessing, Regex, SetField, Step
@@ -180,16 +181,29 @@ class RunTests(SynchronousTestCase):
 
     def test_not_begun(self) -> None:
         """Steps for which those before have left no work have failed, each of them."""
-        costly = "x = upper(log.body.text); " * 12
-        steps = [Step(expression=costly) for _ in range(3)]
+        self.patch(processing, "MOST_FOR_MESSAGE", 1_200)
         remove = Step(unset="log.body.text", on_error="drop", label="redact")
-        body = json.dumps({"text": "a" * 20_000}).encode()
-        record, evidence = a_request(body)
-        outcome = make(*steps, Step(probe="p"), remove).run(record, evidence)
+        record, evidence = a_request()
+        outcome = make(Step(probe="p"), Step(probe="q"), Step(probe="r"), Step(probe="s"), remove).run(record, evidence)
         self.assertFalse(outcome.kept)
-        names = ["2 expression", "3 expression", "4 probe", "redact"]
-        self.assertEqual([(STEP_ERROR, name) for name in names] + [(DROPPED, "redact")], list(outcome.marks))
-        self.assertIn("'2 expression' failed", outcome.problem)
+        failed = [(STEP_ERROR, name) for name in ("3 probe", "4 probe", "redact")]
+        self.assertEqual([(PROBE, "p"), (PROBE, "q"), *failed, (DROPPED, "redact")], list(outcome.marks))
+        self.assertIn("'3 probe' failed: It was not begun", outcome.problem)
+
+    def test_work_of_one(self) -> None:
+        """A step can't take all the work of a message, and one that would take more than is left takes nothing."""
+        body = json.dumps({"text": "a" * 20_000}).encode()
+        costly = Step(expression="x = upper(log.body.text); " * 40)
+        refused = Step(select="log.body.text =~ '(a?){1000}b'")
+        steps = [refused] * 20 + [costly, refused, Step(expression="log.body.text = upper(log.body.text);")]
+        record, evidence = a_request(body)
+        outcome = make(*steps).run(record, evidence)
+        self.assertEqual([(STEP_ERROR, f"{each} select") for each in range(1, 21)], list(outcome.marks[:20]))
+        self.assertEqual([(STEP_ERROR, "21 expression"), (STEP_ERROR, "22 select")], list(outcome.marks[20:]))
+        self.assertEqual("A" * 20_000, record["log"]["body"]["text"])
+        taking = [costly] * 3 + [Step(expression="x = upper(log.body.text); " * 3)]
+        outcome = make(*taking).run(*a_request(body))
+        self.assertEqual([(STEP_ERROR, f"{each} expression") for each in (1, 2, 3, 4)], list(outcome.marks))
 
     def test_work_is_the_same(self) -> None:
         """However long a message takes by the clock, what its steps do to it is the same."""

@@ -84,7 +84,7 @@ def with_connector(*steps: Step) -> Settings:
         {"/rules.yaml": (1, -2, 1 << 63), "/senders": ()},
         ("why",),
         (OWN,),
-        {"/t.json": b'{"a":1}'},
+        json_files={"/t.json": b'{"a":1}'},
     )
     return replace(SETTINGS, sources=(*SETTINGS.sources, source), router=router)
 

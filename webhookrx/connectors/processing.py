@@ -18,7 +18,7 @@ from webhookrx.expressions import ExpressionError, Files, no_files
 from webhookrx.linear_regex import RegexTooCostly
 from webhookrx.message.escapes import TEXT_ESCAPES, escape
 from webhookrx.message.fields import FieldError
-from webhookrx.work import TooMuchWork, Work
+from webhookrx.work import MOST_FOR_MESSAGE, MOST_FOR_STEP, TooMuchWork, Work
 
 if TYPE_CHECKING:
     from webhookrx.senders.classifier import Classifier
@@ -108,17 +108,20 @@ class Processing:
         """
         if not self._steps:
             return _UNTOUCHED
-        work = Work()
+        work, left, most = Work(0), MOST_FOR_MESSAGE, 0
         passage = Passage(record, evidence, host_is_set, self._classifier, work)
         marks: list[Mark] = []
         problem = ""
         clock = self._clock
         end = 0.0
         for name, matches, act, on_error in self._steps:
+            # What the one before has taken.
+            left -= most - work.left
+            work.left = most = left if left < MOST_FOR_STEP else MOST_FOR_STEP
             try:
-                work.left -= _STEP
-                if work.left < 0 or (end and clock() > end):
+                if left < _STEP or (end and clock() > end):
                     raise _NotBegun("It was not begun, since those before it had too much to do.")
+                work.left -= _STEP
                 end = end or clock() + _LONGEST
                 mark = None if matches is not None and not matches(passage) else act(passage)
             except Exception as error:  # whatever a sender writes, it is decided what happens to its message

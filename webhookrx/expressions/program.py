@@ -152,9 +152,9 @@ class _Statements:
             return lambda run: None
 
         def do(run: Run) -> bool | None:
+            if cost > run.left:
+                run.spend(cost)
             run.left -= cost
-            if run.left < 0:
-                run.spend(0)
             for step in steps:
                 ended = step(run)
                 if ended is not None:

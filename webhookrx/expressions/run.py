@@ -20,7 +20,7 @@ class Run:
     @ivar record: the record's members.
     @ivar locals: the local variables.
     @ivar declared: the names of those that the program declares.
-    @ivar left: units of work; below 0 once it was too much.
+    @ivar left: units of work.
     @ivar journal: what changes objects and lists, those of local variables too: they may come from the record.
     """
 
@@ -42,11 +42,11 @@ class Run:
         """
         Count what is to be done.
 
-        @raise Mistake: it is too much.
+        @raise Mistake: it is too much; what is then not done is not counted.
         """
-        self.left -= units
-        if self.left < 0:
+        if units > self.left:
             raise Mistake("The program has too much to do with this message.", final=True)
+        self.left -= units
 
     def remove_member(self, members: dict[str, Any], name: str) -> Any:
         """
@@ -60,4 +60,4 @@ class Run:
 
     def settle(self) -> None:
         """Take what was spent off what is left for the message."""
-        self._work.left -= self._most - (self.left if self.left > 0 else 0)
+        self._work.left -= self._most - self.left

@@ -45,6 +45,8 @@ def compile_tree(node: Node) -> Deciding:
     cost = len(terms) * _TERM
 
     def matches(record: Mapping[str, Any], work: Work) -> bool:
+        if cost > work.left:
+            spend(work, cost)
         work.left -= cost
         try:
             for part in parts:

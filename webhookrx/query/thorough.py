@@ -30,11 +30,11 @@ def spend(work: Work, units: int) -> None:
     """
     Count what is to be done for a query.
 
-    @raise QueryTooCostly: there is not so much left.
+    @raise QueryTooCostly: there is not so much left; what is then not done is not counted.
     """
-    work.left -= units
-    if work.left < 0:
+    if units > work.left:
         raise QueryTooCostly("The message holds too much for a query of that size.")
+    work.left -= units
 
 
 class Thorough:
