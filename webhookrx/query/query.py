@@ -45,7 +45,7 @@ class Query:
         self.decide: Deciding = compile_tree(tree)
 
     def matches(self, record: Mapping[str, Any]) -> bool:
-        """Tell the same, with a second or so to do it."""
+        """Tell the same, with as much work as all steps of a message may take."""
         return self.decide(record, Work(MOST_WORK))
 
     @property

@@ -12,10 +12,10 @@ from typing import Any, Final
 from webhookrx.message.fields import MISSING, Path, get_field
 from webhookrx.query.texts import bytes_of, counted_leaves, spend_json, text_of
 from webhookrx.query.tree import And, Everything, Exists, Node, Not, Or, Term
-from webhookrx.work import TooMuchWork, Work
+from webhookrx.work import MOST_FOR_MESSAGE, TooMuchWork, Work
 
-MOST_WORK: Final = 500_000_000
-"""Units of work for all terms of a query, for those who have a second or so."""
+MOST_WORK: Final = MOST_FOR_MESSAGE
+"""Units of work for all terms of a query that is asked alone."""
 
 _ASKING: Final = 250
 _LEAF: Final = 350
