@@ -43,6 +43,16 @@ class LinearRegexTests(SynchronousTestCase):
         self.assertEqual({"b": "x"}, expression.groups("x=", Work()))
         self.assertIsNone(expression.groups("nothing", Work()))
 
+    def test_without_captures(self) -> None:
+        """Where nobody asks for groups there are none, named ones included; the match is the same."""
+        for pattern in (r"(?P<a>b+)(c)", r"(?<a>b+)(c)", r"[(?P<a>]*(?P<a>b+)\(?P<a>c|(c)", r"\Q(?P<a>\E|b(b)c"):
+            bare = compile_linear(pattern, captures=False)
+            self.assertEqual(0, bare.groups, pattern)
+            whole = spans_of(compile_linear(pattern), whole=False)(b"(?P<a>bbc")
+            found = spans_of(bare, whole=False)(b"(?P<a>bbc")
+            assert whole is not None and found is not None
+            self.assertEqual([whole[0]], list(found), pattern)
+
     def test_slow_way(self) -> None:
         """With an RE2 whose inner parts are others, the public ones do the same."""
         with patch.object(linear_regex.re2, "_Anchor", None):

@@ -29,6 +29,7 @@ _DIALECT: Final = re.compile(
     | \\.
     | \[ \^? \]? (?: \\. | [^\]\\] )* \]
     | \{ , (?P<most> [0-9]* ) \}            # RE2 takes {,3} for plain text
+    | (?P<named> \(\?P?<\w+> )             # RE2 captures it whatever its options say
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -80,7 +81,8 @@ def compile_linear(pattern: str, *, ignore_case: bool = False, memory: int | Non
         return None
     try:
         options = quiet_options(ignore_case=ignore_case, memory=memory, captures=captures)
-        return re2.compile(_DIALECT.sub(_in_re2_words, pattern), options)
+        words = _in_re2_words if captures or r"\Q" in pattern else _without_names
+        return re2.compile(_DIALECT.sub(words, pattern), options)
     except (re2.error, UnicodeEncodeError):
         return None
 
@@ -89,6 +91,10 @@ def _in_re2_words(found: re.Match[str]) -> str:
     if found["end"]:
         return r"\z"
     return found[0] if found["most"] is None else f"{{0,{found['most']}}}"
+
+
+def _without_names(found: re.Match[str]) -> str:
+    return "(" if found["named"] else _in_re2_words(found)
 
 
 def spans_of(linear: Any, *, whole: bool = True) -> Callable[[bytes], Sequence[tuple[int, int]] | None]:
@@ -179,6 +185,7 @@ class LinearRegex:
 
         @raise TooMuchWork: the text is too long for this expression, with what is left.
         """
+        work.spend(len(text))
         raw = text.encode("utf-8", "replace")
         work.spend(len(raw) * self.per_byte)
         spans = self._spans(raw)

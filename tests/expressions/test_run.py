@@ -42,12 +42,13 @@ class RunTests(SynchronousTestCase):
         self.assert_over(run, 1)
 
     def test_settle(self) -> None:
-        """What it took is taken off what is left for the message in the end, and nothing for what was refused."""
+        """What it took is taken off what is left for the message in the end; all of its own, when it was too much."""
         work = Work(150)
-        for units, left in ((60, 90), (70, 20), (20, 0)):
+        for units, more, left in ((60, 0, 90), (60, 11, 20), (0, 21, 0)):
             run = self.run_of(70, work)
             run.spend(units)
-            self.assert_over(run, 71)
+            if more:
+                self.assert_over(run, more)
             run.settle()
             self.assertEqual(left, work.left)
 

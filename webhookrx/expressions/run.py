@@ -42,9 +42,10 @@ class Run:
         """
         Count what is to be done.
 
-        @raise Mistake: it is too much; what is then not done is not counted.
+        @raise Mistake: it is too much. All that was left to the run is then taken: some of it may have been done.
         """
         if units > self.left:
+            self.left = 0
             raise Mistake("The program has too much to do with this message.", final=True)
         self.left -= units
 
