@@ -245,6 +245,10 @@ class RunTests(SynchronousTestCase):
         self.assertEqual([(STEP_ERROR, f"{each} select") for each in range(1, 21)], list(outcome.marks[:20]))
         self.assertEqual([(STEP_ERROR, "21 expression"), (STEP_ERROR, "22 select")], list(outcome.marks[20:]))
         self.assertEqual("A" * 20_000, record["log"]["body"]["text"])
+        greedy = Step(select=" OR ".join(f"log.body.text =* {number}" for number in range(25)))
+        record, evidence = a_request(json.dumps({"text": "a" * 100_000}).encode())
+        outcome = make(greedy, Step(probe="p", condition="log.body.text =* a")).run(record, evidence)
+        self.assertEqual(((STEP_ERROR, "1 select"), (PROBE, "p")), outcome.marks)
         taking = [costly] * 3 + [Step(expression="x = upper(log.body.text); " * 3)]
         outcome = make(*taking).run(*a_request(body))
         self.assertEqual([(STEP_ERROR, f"{each} expression") for each in (1, 2, 3, 4)], list(outcome.marks))
