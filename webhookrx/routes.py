@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from webhookrx.config.settings import Connector, FileContents, Listener, Settings, Source
 from webhookrx.connectors.rule import CONNECTOR_TYPE
@@ -36,16 +36,22 @@ def rules_of(source: Source, settings: Settings) -> SourceRules:
 
 
 def connector_rules(
-    source: Source, connector: Connector, settings: Settings, classifier: Classifier | None
+    source: Source,
+    connector: Connector,
+    settings: Settings,
+    classifier: Classifier | None,
+    files: Callable[[str], Any] | None = None,
 ) -> ConnectorRules:
     """
     Return how a connector decides.
 
     @param classifier: for those that classify.
+    @param files: gives the JSON files that expressions name; None to read what the settings hold.
     """
     # Megabytes of memory that nobody needs who has no connectors.
     from webhookrx.connector_intake import ConnectorRules
     from webhookrx.connectors.processing import Processing
+    from webhookrx.expressions import tables_of
 
     router = settings.router
     assert router is not None, "connectors are a router's"
@@ -56,7 +62,9 @@ def connector_rules(
         labels=connector.labels,
         router=router.name,
         router_labels=router.labels,
-        processing=Processing(connector.preprocessing, classifier, time.perf_counter),
+        processing=Processing(
+            connector.preprocessing, classifier, time.perf_counter, files or tables_of(router.json_files)
+        ),
         body_limit=settings.limits.body,
         unpack_ratio=settings.limits.unpack_ratio,
     )
@@ -73,6 +81,15 @@ def classifier_for(settings: Settings) -> Classifier | None:
     own = settings.router.senders if settings.router else ()
     # An operator's entry stands in for ours of the same id.
     return Classifier({entry.id: entry for entry in (*builtin_entries(), *own)}.values())
+
+
+def _json_files(settings: Settings) -> Callable[[str], Any] | None:
+    """Return what gives the JSON files of all connectors, each of which is read once."""
+    if settings.router is None or not settings.router.json_files:
+        return None
+    from webhookrx.expressions import tables_of
+
+    return tables_of(settings.router.json_files)
 
 
 def connector_labels(settings: Settings) -> tuple[tuple[str, ...], ...]:
@@ -126,6 +143,7 @@ def build_roots(
     @param slices: does what large bodies need.
     """
     classifier = classifier_for(settings)
+    files = _json_files(settings)
     resources: dict[str, WebhookResource] = {}
     for source in settings.sources:
         if source.connector is None:
@@ -133,7 +151,7 @@ def build_roots(
                 rules_of(source, settings), consumer, traffic, receipts, slices=slices
             )
         else:
-            rules = connector_rules(source, source.connector, settings, classifier)
+            rules = connector_rules(source, source.connector, settings, classifier, files)
             traffic.expects(source.name, rules.processing.possible_marks)
             # The same megabytes.
             from webhookrx.http.connector_resource import ConnectorResource

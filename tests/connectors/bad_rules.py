@@ -102,6 +102,14 @@ BAD = [
     Bad("step-kind", STEPS + "probe: a\n      unset: log.body", (7, 7, _STEP)),
     Bad("step-kind", STEPS + "classify: no", (7, 17, f"{_STEP}.classify")),
     Bad("bad-label", STEPS + "probe: a\n      label: a|b", (8, 14, f"{_STEP}.label")),
+    Bad("bad-on-error", STEPS + "probe: a\n      on_error: dorp", (8, 17, f"{_STEP}.on_error")),
+    Bad("step-keeps-unhidden", STEPS + "unset: log.body", (7, 7, _STEP)),
+    Bad(
+        "step-keeps-unhidden",
+        STEPS + "set: {field: log.a, value: '***'}\n      on_error: keep",
+        (8, 17, f"{_STEP}.on_error"),
+    ),
+    Bad("step-keeps-unhidden", STEPS + "expression: unset(log.a);", (7, 7, _STEP)),
     Bad("bad-query", STEPS + "select: meta.a = b OR", (7, 28, f"{_STEP}.select")),
     Bad(
         "bad-query",

@@ -199,6 +199,8 @@ class Router:
     """Kinds of senders that the operator knows, besides those that come with webhookrx."""
     tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
     """What was in the files of its L{TLS} when they were checked, keys included; as it runs when the gate is closed."""
+    json_files: Mapping[str, bytes] = field(default_factory=dict)
+    """What the JSON files hold that expressions of its rules name, by their absolute paths."""
 
 
 @dataclass(frozen=True, slots=True)
