@@ -2,7 +2,7 @@
 
 PYTHON = .venv/bin/python
 
-.PHONY: all setup test coverage lint docs ci run clean
+.PHONY: all setup test coverage mutants lint docs ci run clean
 
 all: lint test
 
@@ -20,6 +20,10 @@ coverage: .venv
 	COVERAGE_HOME=$(CURDIR) COVERAGE_PROCESS_START=$(CURDIR)/.ci/coveragerc $(PYTHON) -m twisted.trial tests
 	COVERAGE_HOME=$(CURDIR) $(PYTHON) -m coverage combine -q --rcfile=.ci/coveragerc
 	COVERAGE_HOME=$(CURDIR) $(PYTHON) -m coverage report --rcfile=.ci/coveragerc
+
+mutants: .venv
+	.venv/bin/pip install -q -e '.[mutants]'
+	$(PYTHON) -m tests.mutants
 
 lint: .venv
 	.venv/bin/ruff check

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.errors import RequestRefused
+from webhookrx.errors import BAD_REQUEST, Reason, RequestRefused
+from webhookrx.http.body import _OVERHEAD as OVERHEAD
 from webhookrx.http.body import ChunkedBody, DiscardedBody, SizedBody
 
 
@@ -23,6 +24,11 @@ def read(*reads: bytes) -> tuple[bytes, bytes | None]:
         assert rest is None, "the body ended before the last read"
         rest = body.feed(data)
     return body.take(), rest
+
+
+def _said(refused: RequestRefused) -> tuple[Reason, str]:
+    """Return what a refusal says."""
+    return refused.reason, refused.detail
 
 
 class ChunkedBodyTests(SynchronousTestCase):
@@ -78,6 +84,18 @@ class ChunkedBodyTests(SynchronousTestCase):
             for _ in range(100):
                 body.feed(b"a" * 1024)
 
+    def test_bound_of_overhead(self) -> None:
+        """Eight bytes for each byte of data, and a fixed number over all of it, are not too many; one more is."""
+        begin = b"5\r\nabcde\r\n1;"
+        allowed = 8 * 5 + OVERHEAD
+        body = ChunkedBody()
+        body.feed(begin)
+        self.assertIs(None, body.feed(b"x" * (allowed - len(begin))))
+        self.assertEqual(5, body.size)
+        with self.assertRaises(RequestRefused) as caught:
+            body.feed(b"x")
+        self.assertEqual((BAD_REQUEST, "The chunked body is mostly overhead."), _said(caught.exception))
+
     def test_memory(self) -> None:
         """However small the chunks or the reads, what is held is little more than the data."""
         for body, reads in (
@@ -95,6 +113,19 @@ class ChunkedBodyTests(SynchronousTestCase):
     def test_one_byte_chunks(self) -> None:
         """Data in the smallest chunks is wasteful, not overhead."""
         self.assertEqual((b"a" * 50_000, b""), read(b"1\r\na\r\n" * 50_000, b"0\r\n\r\n"))
+
+    def test_empty_line_in_reads(self) -> None:
+        """The body ends where it ends, however its last line comes, and though the last read goes on behind it."""
+        wire, follows = b"1\r\na\r\n0\r\n\r\n", b"\r\nPOST / HTTP/1.1\r\n\r\n"
+        for first in range(len(wire)):
+            for kinds in itertools.product((False, True), repeat=min(4, len(wire) - first - 1)):
+                cuts = [
+                    first,
+                    *(first + 1 + number for number, cut in enumerate(kinds) if cut),
+                    len(wire) + len(follows),
+                ]
+                reads = [(wire + follows)[start:stop] for start, stop in itertools.pairwise([0, *cuts])]
+                self.assertEqual((b"a", follows), read(*reads), reads)
 
     @settings(max_examples=200, deadline=None)
     @given(

@@ -117,7 +117,7 @@ class ConnectorResourceTests(SynchronousTestCase):
         self.build(PROBE)
         self.assertEqual(400, self.ask(b"no gzip", b"Content-Encoding: gzip\r\n"))
         self.assertEqual([(NAME, "bad_compression")], self.traffic.refused_by)
-        self.assertEqual(([], []), (self.bodies(), self.traffic.processings))
+        self.assertEqual(([], [], []), (self.bodies(), self.traffic.processings, self.traffic.failures))
 
     def test_no_room(self) -> None:
         """Without room for a message its sender is told so, and nothing of it is counted."""

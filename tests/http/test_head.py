@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import RequestRefused
 from webhookrx.http.head import RequestHead, parse_head
-from webhookrx.http.head_grammar import check_beginning
+from webhookrx.http.head_grammar import check_beginning, grammar
 
 HOST = b"Host: receiver\r\n"
 
@@ -60,6 +60,7 @@ class AcceptedHeadTests(SynchronousTestCase):
             (b"Content-Length: 0\r\n", 0, False),
             (b"Content-Length: 007\r\n", 7, True),
             (b"Content-Length: 12 \r\n", 12, True),
+            (b"Content-Length: " + b"9" * 19 + b"\r\n", 10**19 - 1, True),
             (b"Transfer-Encoding: chunked\r\n", None, True),
             (b"transfer-encoding: CHUNKED\r\n", None, True),
         ]
@@ -245,8 +246,24 @@ class RefusedHeadTests(SynchronousTestCase):
         block = request(HOST + b"A: " + b"b" * 100 + b"\r\n")
         parse(block, block_limit=len(block))
         self.assert_refused(431, block, block_limit=len(block) - 1)
+        # What follows a head is none of it, also where its size is all that lets its other fault be seen.
+        wrong = request(HOST + b"A : b\r\n")
+        self.assert_refused(400, wrong + b"\r\n\r\nPOST", block_limit=len(wrong))
         parse(request(HOST + b"A: b\r\n" * 99))
         self.assert_refused(431, request(HOST + b"A: b\r\n" * 100))
+
+    def test_limits_of_malformed_heads(self) -> None:
+        """A head is refused for what is wrong with it, unless its first line is longer than any may be."""
+        wrong = HOST + b"A : b\r\n"
+        for method in (b"POST", b"M" * 32):
+            self.assert_refused(400, request(wrong, method + b" /" + b"a" * 99 + b" HTTP/1.1\r\n"), target_limit=100)
+        longest = b"POST /" + b"a" * (100 + 64 - 6)
+        self.assert_refused(400, request(first=longest + b"\r\n"), target_limit=100)
+        self.assert_refused(414, request(first=longest + b"a\r\n"), target_limit=100)
+
+    def test_grammar_is_made_once(self) -> None:
+        """Heads with the same limit are read by the same expression."""
+        self.assertIs(grammar(7), grammar(7))
 
     def test_detail_never_echoes(self) -> None:
         """What the sender wrote does not come back in the detail."""
@@ -290,6 +307,14 @@ class BeginningTests(SynchronousTestCase):
             with self.assertRaises(RequestRefused) as caught:
                 check_beginning(beginning, 100, 1000)
             self.assertEqual(status, caught.exception.reason.status, beginning[:40])
+
+    def test_size(self) -> None:
+        """As many bytes as a head may have are waited on, and no more."""
+        beginning = b"POST / HTTP/1.1\r\nA: ".ljust(1000, b"b")
+        check_beginning(beginning, 100, 1000)
+        with self.assertRaises(RequestRefused) as caught:
+            check_beginning(beginning + b"b", 100, 1000)
+        self.assertEqual(431, caught.exception.reason.status)
 
     def test_what_was_seen(self) -> None:
         """What was looked at is not looked at again, and what is wrong is found wherever a read has ended."""

@@ -8,16 +8,22 @@ import json
 from typing import Any
 
 from treq.testing import StubTreq
+from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
+from twisted.web.server import Site as StockSite
 from twisted.web.static import Data, File
-from zope.interface.verify import verifyObject
+from zope.interface.verify import verifyClass, verifyObject
 
 from tests.http.wire import Wire, post
-from webhookrx.http.interfaces import IEarlyResource
+from webhookrx.http.exchange import Exchange
+from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
+from webhookrx.http.root_resource import _StockExchange
+from webhookrx.http.webhook_resource import WebhookResource
 
 
 class Form(Resource):
@@ -41,6 +47,8 @@ class Late(Resource):
         self.requests.append(request)
         request.notifyFinish().addBoth(self.outcomes.append)
         return NOT_DONE_YET
+
+    render_POST = render_GET
 
 
 class Producer:
@@ -128,6 +136,16 @@ class StockResourceTests(SynchronousTestCase):
         response = self.wire.ask(post(body, b"/form", b"Content-Type: multipart/form-data; boundary=b\r\n"))
         self.assertEqual((200, body + b" multi"), (response.status, response.body))
 
+    def test_small_forms(self) -> None:
+        """One byte is a form, and none is a form without fields."""
+        headers = b"Content-Type: application/x-www-form-urlencoded\r\n"
+        sender = self.wire.connect()
+        sender.send(post(b"=", b"/late", headers))
+        self.assertEqual({b"": [b""]}, self.late.requests[0].args)
+        sender = self.wire.connect()
+        sender.send(post(b"", b"/late", b"Content-Type: multipart/form-data; boundary=b\r\n"))
+        self.assertEqual(({}, []), (self.late.requests[1].args, sender.responses()))
+
     def test_broken_form(self) -> None:
         """A form that can't be read is a 400, and the end."""
         sender = self.wire.connect()
@@ -200,9 +218,13 @@ class StockResourceTests(SynchronousTestCase):
 
     def test_broken(self) -> None:
         """A resource that raises is a 500 without a traceback; when it has begun to answer, the connection is cut."""
-        response = self.wire.ask(get(b"/broken"))
+        sender = self.wire.connect()
+        sender.send(get(b"/broken") + get(b"/data"))
+        response, following = sender.responses()
         self.assertEqual((500, "internal_error"), (response.status, json.loads(response.body)["reason"]))
+        self.assertEqual("application/json", response.headers["content-type"])
         self.assertNotIn(b"CANARY", response.body)
+        self.assertEqual(200, following.status)
         sender = self.wire.connect()
         sender.send(get(b"/torn"))
         self.assertEqual("aborted", sender.transport.end)
@@ -257,6 +279,23 @@ class StockResourceTests(SynchronousTestCase):
         sender.send(get(b"/data"))
         self.assertEqual([200, 200], sender.statuses())
 
+    def test_after_a_producer(self) -> None:
+        """Once a resource's producer is done the sender's pace is ours to mind, and the time for an answer begins."""
+        sender = self.wire.connect()
+        sender.send(get(b"/late"))
+        (request,) = self.late.requests
+        request.setHeader(b"Content-Length", b"100001")
+        request.registerProducer(Producer(), True)
+        self.wire.advance(29)
+        request.unregisterProducer()
+        self.wire.advance(29)
+        self.assertIsNone(sender.transport.end)
+        sender.transport.stop_taking()
+        request.write(b"x" * 100_000)
+        self.assertFalse(sender.transport.reading)
+        sender.transport.take()
+        self.assertTrue(sender.transport.reading)
+
     def test_nothing_of_ours(self) -> None:
         """A path that only the resources below our root know, under a site that asks us for it, is not ours."""
         ours = Wire({"/in": {}})
@@ -289,6 +328,34 @@ class StockResourceTests(SynchronousTestCase):
 class StockSiteTests(SynchronousTestCase):
     """Our root resource under a C{Site} of C{twisted.web}'s own."""
 
+    def ask(self, wire: Wire, data: bytes, peer: Any) -> bytes:
+        """Send a request over a connection from that address; return the answer."""
+        site = StockSite(wire.root, reactor=Clock())
+        transport = StringTransport(peerAddress=peer)
+        protocol = site.buildProtocol(peer)
+        protocol.makeConnection(transport)
+        protocol.dataReceived(data)
+        wire.settle()
+        return transport.value()
+
+    def test_peer(self) -> None:
+        """A message has its sender's address; that of a UNIX socket is this host's."""
+        for peer, values in (
+            (IPv4Address("TCP", "192.0.2.7", 4711), ("192.0.2.7", 4711)),
+            (IPv6Address("TCP", "2001:db8::7", 4711), ("2001:db8::7", 4711)),
+            (UNIXAddress(None), ("127.0.0.1", None)),
+        ):
+            wire = Wire({"/in": {}})
+            self.assertTrue(self.ask(wire, post(b"x"), peer).startswith(b"HTTP/1.1 200 OK\r\n"))
+            (message,) = wire.messages
+            self.assertEqual(values, (message["SOURCEIP"], message.get("SOURCEPORT")))
+
+    def test_exchange(self) -> None:
+        """Requests of both kinds of sites are exchanges, and a source takes both."""
+        verifyClass(IExchange, _StockExchange)
+        verifyClass(IExchange, Exchange)
+        verifyClass(IReceiver, WebhookResource)
+
     def test_post(self) -> None:
         """A message comes of a request, with its query and headers."""
         wire = Wire({"/in/(?P<HOST>.*)": {"include_request_headers": True}})
@@ -300,6 +367,10 @@ class StockSiteTests(SynchronousTestCase):
         response = self.successResultOf(answer)
         self.assertEqual(200, response.code)
         self.assertEqual(b'{"status":"received"}', self.successResultOf(response.content()))
+        self.assertEqual(
+            (21, [b"application/json"]), (response.length, response.headers.getRawHeaders(b"content-type"))
+        )
+        self.assertEqual(["default"], [source for source, _ in wire.traffic.answers])
         (values,) = wire.messages
         self.assertEqual(("hello", "h1", "1"), (values["MESSAGE"], values["HOST"], values["webhook.query.a"]))
         self.assertEqual(["1", "2"], values["webhook.headers"]["X-A"])
@@ -324,3 +395,4 @@ class StockSiteTests(SynchronousTestCase):
         client.flush()
         wire.consumer.acknowledge_all()
         self.assertEqual(1, len(wire.messages))
+        self.assertEqual([], wire.traffic.answers)

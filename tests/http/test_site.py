@@ -4,8 +4,11 @@ Tests for L{webhookrx.http.site}: what all connections share, and how it is chan
 
 from __future__ import annotations
 
+from twisted.internet.interfaces import IPushProducer
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.static import Data
+from zope.interface.verify import verifyObject
 
 from tests.http.test_resources import Tree, get
 from tests.http.wire import Wire, post
@@ -120,3 +123,93 @@ class DispatchTests(SynchronousTestCase):
         self.assertIsInstance(Wire().site.resource, RootResource)
         wire = Wire(root=Tree(b"data", Data(b"hello", "text/plain")))
         self.assertEqual(200, wire.ask(get(b"/data")).status)
+
+
+class PauseTests(SynchronousTestCase):
+    """The chain has a site read on, or not."""
+
+    def setUp(self) -> None:
+        """Have a sender whose head is begun."""
+        self.wire = Wire()
+        self.site = self.wire.site
+        self.sender = self.wire.connect()
+        self.sender.send(b"POST ")
+        self.wire.clock.advance(5)
+
+    def test_interface(self) -> None:
+        """It is a producer that can be paused."""
+        verifyObject(IPushProducer, self.site)
+
+    def test_deadlines(self) -> None:
+        """Senders get the time back in which nothing was read from them, all of it and no more."""
+        before = self.sender.channel.deadline
+        self.site.pauseProducing()
+        self.assertEqual((before, False), (self.sender.channel.deadline, self.sender.transport.reading))
+        self.wire.clock.advance(1)
+        self.site.pauseProducing()
+        self.wire.clock.advance(0.5)
+        self.site.resumeProducing()
+        self.assertEqual((before + 1.5, True), (self.sender.channel.deadline, self.sender.transport.reading))
+        self.site.resumeProducing()
+        self.assertEqual(before + 1.5, self.sender.channel.deadline)
+
+    def test_end(self) -> None:
+        """To stop, or to finish, is to read on: everyone is to hear of it."""
+        for end in (self.site.stopProducing, self.site.finish):
+            self.site.pauseProducing()
+            end()
+            self.assertTrue(self.sender.transport.reading)
+
+
+class EndTests(SynchronousTestCase):
+    """The last requests, and a beginning after them."""
+
+    def setUp(self) -> None:
+        """Have a sender."""
+        self.wire = Wire()
+        self.site = self.wire.site
+        self.sender = self.wire.connect()
+
+    def ask(self) -> tuple[int, str | None, str | None]:
+        """Send a request; return status and Connection of the answer, and how the connection has ended."""
+        self.sender.send(post(b"x"))
+        self.wire.settle()
+        (response,) = self.sender.responses()
+        return response.status, response.headers.get("connection"), self.sender.transport.end
+
+    def test_finish(self) -> None:
+        """A request is answered as ever, and its sender told that it was the last one here."""
+        self.site.finish()
+        self.assertEqual((200, "close", "closed"), self.ask())
+        self.sender = self.wire.connect()
+        self.assertEqual((200, "close", "closed"), self.ask())
+
+    def test_stop(self) -> None:
+        """Once the chain takes no more a request is refused."""
+        self.site.stopProducing()
+        self.assertEqual((503, "close", "half"), self.ask())
+
+    def test_start_again(self) -> None:
+        """One that is started again takes requests, and more than one."""
+        for end in (self.site.finish, self.site.stopProducing):
+            end()
+            self.site.startFactory()
+            self.assertEqual((200, None, None), self.ask())
+
+    def test_quiet(self) -> None:
+        """It writes no lines of Twisted's into the log."""
+        with capturedLogs() as events:
+            self.site.doStart()
+            self.site.doStop()
+        self.assertEqual([], list(events))
+
+
+class SweepTests(SynchronousTestCase):
+    """What is looked at now and then."""
+
+    def test_date(self) -> None:
+        """Answers have the date of the last look."""
+        wire = Wire()
+        for seconds, date in ((0, "12:00:00"), (2, "12:00:02")):
+            wire.advance(seconds)
+            self.assertEqual(f"Thu, 01 Jan 2026 {date} GMT", wire.ask(post(b"x")).headers["date"])

@@ -106,6 +106,20 @@ class RefusedTests(SynchronousTestCase):
             site = wire()
             site.ask(request)
             self.assertEqual([(source, reason)], site.traffic.refused_by, request)
+            self.assertEqual(([], []), (site.traffic.acceptances, site.traffic.failures), request)
+
+    def test_no_room(self) -> None:
+        """A message that finds no room is none, though there was room for its body."""
+        from webhookrx.errors import NoRoom
+
+        site = wire()
+
+        def full(*_: object) -> None:
+            raise NoRoom
+
+        self.patch(site.consumer, "write", full)
+        self.assertEqual(503, site.ask(post(b"hello", b"/one")).status)
+        self.assertEqual(([("one", "no_room")], []), (site.traffic.refused_by, site.traffic.acceptances))
 
     def test_in_the_body(self) -> None:
         """So it is when the body takes too long, or ends too early."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+from weakref import ref
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from webhookrx.pipeline import observer_thread
 from webhookrx.pipeline.observer_thread import RealThread
+from webhookrx.testing import MemoryObserver
 
 
 class Wakes:
@@ -18,6 +23,20 @@ class Wakes:
     def callFromThread(self, call: Callable[[], None]) -> None:
         """Keep it."""
         self.calls.append(call)
+
+
+class Started:
+    """Stands in for C{threading.Thread}: counts how often it was started."""
+
+    def __init__(self, target: Callable[[], None], name: str, daemon: bool) -> None:
+        self.target = target
+        self.name = name
+        self.daemon = daemon
+        self.starts = 0
+
+    def start(self) -> None:
+        """Count it."""
+        self.starts += 1
 
 
 class RealThreadTests(SynchronousTestCase):
@@ -33,6 +52,44 @@ class RealThreadTests(SynchronousTestCase):
         """Let the thread do what it was given."""
         self.thread.stop()
         self.thread._loop()
+
+    def test_start(self) -> None:
+        """It runs on a thread of that name, which does not keep the process alive."""
+        threads: list[Started] = []
+        self.patch(observer_thread, "Thread", lambda **options: threads.append(Started(**options)) or threads[-1])
+        self.thread.start()
+        (thread,) = threads
+        self.assertEqual(("test", True, 1), (thread.name, thread.daemon, thread.starts))
+        self.thread.run(lambda: 1, self.seen.append)
+        self.thread.stop()
+        thread.target()
+        self.assertEqual(1, len(self.reactor.calls))
+
+    def test_work_fails(self) -> None:
+        """What the work raises is its outcome, were it SystemExit, and the next work is done."""
+        self.thread.run(lambda: exit("enough"), self.seen.append)
+        self.thread.run(lambda: "next", self.seen.append)
+        self.do_all()
+        self.reactor.calls[0]()
+        self.assertEqual([SystemExit, str], [type(outcome) for outcome in self.seen])
+
+    def test_holds_nothing(self) -> None:
+        """While it waits for work it keeps nothing of the last alive."""
+        alive: list[bool] = []
+        thread = self.thread
+
+        class Queue(SimpleQueue[Any]):
+            def get(self, *arguments: Any, **options: Any) -> Any:
+                alive.append(work() is not None)
+                return super().get(*arguments, **options)
+
+        thread._queue = Queue()
+        batch = MemoryObserver("batch")
+        work = ref(batch)
+        thread.run(batch.close, self.seen.append)
+        del batch
+        self.do_all()
+        self.assertEqual([True, False], alive)
 
     def test_wakes(self) -> None:
         """The reactor is woken for each outcome, and tells them in order."""

@@ -95,6 +95,48 @@ class ProducerGateTests(SynchronousTestCase):
         gate.grew()
         self.assertEqual(9, len(producer.calls))
 
+    def test_pressure(self) -> None:
+        """A time of pressure lasts while pauses, and what comes between them, are less than a second apart."""
+        for resumed, again, calls in (
+            (1.5, 2.2, ["pause", "resume"]),  # two seconds of the same pressure are over
+            (1.5, 2.5, ["pause", "resume", "pause"]),  # a second without any has passed
+            (0.5, 1.4, ["pause", "resume", "pause"]),
+        ):
+            budget, clock = Budget(100, 4), Clock()
+            gate = ProducerGate(budget, clock.seconds, 2.0)
+            producer = RecordingProducer()
+            gate.register(producer, True)
+            for _ in range(4):
+                budget.add_message(1)
+            gate.grew()
+            clock.advance(resumed)
+            gate.open()
+            clock.advance(again - resumed)
+            gate.grew()
+
+            self.assertEqual(calls, producer.calls, again)
+
+    def test_others(self) -> None:
+        """A producer that comes after one that was paused is paused itself, and not resumed without that."""
+        for end in ("unregister", "stop"):
+            budget = Budget(100, 4)
+            gate = ProducerGate(budget, Clock().seconds, 2.0)
+            first, second = RecordingProducer(), RecordingProducer()
+            gate.register(first, True)
+            for _ in range(4):
+                budget.add_message(1)
+            gate.grew()
+            getattr(gate, end)()
+            gate.register(second, True)
+            self.assertEqual(["pause"], second.calls, end)
+            getattr(gate, end)()
+            budget.remove_messages(4, 4)
+            third = RecordingProducer()
+            gate.register(third, True)
+            gate.shrank()
+
+            self.assertEqual([], third.calls, end)
+
     def test_stop(self) -> None:
         """The producer is told once that nothing more is taken, and hears nothing after that."""
         budget = Budget(100, 4)

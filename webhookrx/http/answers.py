@@ -93,7 +93,7 @@ class AnswerWriter:
 
     def __init__(self) -> None:
         self._ready: list[dict[Answer, bytes]] = [{} for _ in CONNECTION_LINES]
-        self._second = 0
+        self._second: int | None = None
         self.date = b""
 
     def at(self, wall_clock: float) -> None:

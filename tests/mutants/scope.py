@@ -1,0 +1,35 @@
+"""
+Which files get mutants, and which tests have to notice them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+#: File or directory to the tests of its room.
+SCOPE = {
+    "webhookrx/http": ["tests.http"],
+    "webhookrx/intake.py": ["tests.test_intake", "tests.test_connector_intake"],
+    "webhookrx/pipeline": ["tests.pipeline"],
+    "webhookrx/spool": ["tests.spool", "tests.commands.test_spool"],
+    "webhookrx/expressions/run.py": ["tests.expressions"],
+    "webhookrx/connectors/passage.py": ["tests.connectors"],
+}
+
+
+def files(root: Path) -> list[str]:
+    """Return the paths of all files that get mutants."""
+    found: list[Path] = []
+    for name in SCOPE:
+        found += [root / name] if name.endswith(".py") else (root / name).rglob("*.py")
+    return sorted(str(file.relative_to(root)) for file in found)
+
+
+def tests_of(root: Path, path: str) -> list[str]:
+    """Return the tests for a file: those that mirror it, if there are any, then those of its room."""
+    room = next(tests for name, tests in SCOPE.items() if path == name or path.startswith(f"{name}/"))
+    _, *directories, name = Path(path).parts
+    mirror = Path("tests", *directories, f"test_{name}")
+    # Each name is a run of its own: together they would be one, with some tests twice in it.
+    first = [".".join(mirror.with_suffix("").parts)] if (root / mirror).exists() else []
+    return list(dict.fromkeys([*first, *room]))
