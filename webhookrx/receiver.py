@@ -49,6 +49,7 @@ class Receiver:
     @param open_socket: makes the sockets of endpoints; None has them bound as their strings say.
     @ivar settings: those in use.
     @ivar phase: what it is about.
+    @ivar fit: whether the service that it belongs to, as a whole, should be sent messages, as far as it was told.
     @ivar hurried: whether it was told not to wait for the end of what is under way.
     """
 
@@ -57,6 +58,7 @@ class Receiver:
     ) -> None:
         self.settings = settings
         self.phase = Phase.STARTING
+        self.fit = False
         self.counters = Counters()
         self.hurried = False
         self._reactor = reactor
@@ -199,7 +201,14 @@ class Receiver:
         self.chain.reopen()
 
     def _build_roots(self, settings: Settings) -> dict[str, Any]:
-        return dict(build_roots(settings, self.chain, self._traffic, self._receipts, self._slices.run))
+        return dict(
+            build_roots(settings, self.chain, self._traffic, self._receipts, self._slices.run, lambda: self._is_ready)
+        )
+
+    @property
+    def _is_ready(self) -> bool:
+        """Whether load balancers should have messages sent here: asked by anybody, so it is next to no work."""
+        return self.fit and self.phase is Phase.RUNNING
 
     def _build_observers(
         self, settings: Settings, known: Mapping[Observer, IMessageObserver]

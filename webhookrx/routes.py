@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from webhookrx.config.settings import Connector, FileContents, Listener, Settings, Source
 from webhookrx.connectors.rule import CONNECTOR_TYPE
-from webhookrx.http.root_resource import RootResource
+from webhookrx.http.root_resource import RootResource, nobody_knows
 from webhookrx.http.webhook_resource import InSlices, WebhookResource, at_once
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import IMessageConsumer, ITraffic
@@ -118,12 +118,14 @@ def build_roots(
     traffic: ITraffic,
     receipts: Callable[[], Receipt],
     in_slices: InSlices = at_once,
+    ready: Callable[[], bool] = nobody_knows,
 ) -> dict[str, RootResource]:
     """
     Return the root of each endpoint, by C{Listener.inner}.
 
     @param receipts: gives each message its L{Receipt}.
     @param in_slices: does what large bodies need.
+    @param ready: whether the service as a whole should be sent messages, for who asks at the health path of a source.
     """
     classifier = classifier_for(settings)
     resources: dict[str, WebhookResource] = {}
@@ -141,7 +143,10 @@ def build_roots(
             resources[source.name] = ConnectorResource(rules, consumer, traffic, receipts, in_slices=in_slices)
     return {
         listener.inner: RootResource(
-            [(pattern, resources[source.name]) for source in sources for pattern in source.paths], traffic
+            [(pattern, resources[source.name]) for source in sources for pattern in source.paths],
+            traffic,
+            frozenset(source.health.encode("ascii") for source in sources if source.health),
+            ready,
         )
         for listener, sources in by_listener(settings.sources)
     }

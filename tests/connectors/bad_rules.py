@@ -77,6 +77,7 @@ BAD = [
     Bad("relative-path", TLS + "  cert_file: c.pem", (6, 14, f"{_FIRST}.cert_file")),
     Bad("relative-path", TLS.replace("/k", "~/k") + "  cert_file: /c", (5, 13, f"{_FIRST}.key_file")),
     Bad("no-paths", RULE + "  paths: []", (5, 10, f"{_FIRST}.paths")),
+    Bad("bad-health", RULE + "  health: /.*", (5, 11, f"{_FIRST}.health")),
     Bad("path-without-slash", RULE + "  paths: [/a, b]", (5, 15, f"{_FIRST}.paths[1]")),
     Bad("path-too-long", RULE + f"  paths: [/a, /{'b' * 10_000}]", (5, 15, f"{_FIRST}.paths[1]")),
     Bad("path-syntax", RULE + "  paths: [/a, '/(b']", (5, 15, f"{_FIRST}.paths[1]")),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.request.path_patterns import PathPatterns
-from webhookrx.request.pattern_checks import check_patterns
+from webhookrx.request.pattern_checks import check_patterns, health_path_problem
 
 NO_RE2 = "can't run on RE2, but on Python's re, where a hostile path may hold up everything before it needs a token."
 NO_SLASH = "can never match: every path begins with '/'."
@@ -185,6 +185,15 @@ class CheckPatternsTests(SynchronousTestCase):
             self.assertEqual((), check_patterns(["/.+", pattern]).errors)
 
         self.assertLess(time.process_time() - started, 10)
+
+    def test_health_path(self) -> None:
+        """Health has one path, which is no pattern."""
+        for path in ("/healthz", "/", "/a/b.c-d_e~f", "/%41;v=1"):
+            self.assertEqual(None, health_path_problem(path))
+        for path in ("healthz", "", "*"):
+            self.assertIn("begins with a slash", str(health_path_problem(path)))
+        for path in ("/.*", "/a|b", "/(a)", "/a?b=c", "/a#b", "/a b", "/\u00e4", "/a\n"):
+            self.assertIn("is not one path", str(health_path_problem(path)))
 
     @given(
         st.lists(st.from_regex(r"/?([ab./]|\[\^?[ab]\]|\(a\|b?\)|\(\?P<HOST>.\)|\\[wdS]){0,4}[*+?]?", fullmatch=True)),

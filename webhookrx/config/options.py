@@ -108,6 +108,13 @@ OPTIONS: tuple[Option, ...] = (
         repeat=True,
     ),
     Option(
+        "health",
+        Scope.SOURCE,
+        Kind.TEXT,
+        "a path at which GET, HEAD and OPTIONS ask, without a token, whether the service is ready: 200 or 503",
+        value="PATH",
+    ),
+    Option(
         "allow-slow-patterns",
         Scope.SOURCE,
         Kind.FLAG,

@@ -17,6 +17,7 @@ from webhookrx.config.values import Effective, Values, origin
 from webhookrx.config.written import Layer, Written
 from webhookrx.errors import ConfigError
 from webhookrx.request.auth_tokens import check_token, parse_token_file
+from webhookrx.request.pattern_checks import health_path_problem
 
 DEFAULTS = Source()
 
@@ -53,6 +54,7 @@ def source_options(values: Values, patterns: tuple[PlacedPattern, ...]) -> Sourc
         include_request_headers=values.flag("include-request-headers", DEFAULTS.include_request_headers),
         proxy_header=_proxy_header(values),
         on_parse_error=values.text("on-parse-error", DEFAULTS.on_parse_error),
+        health=_health(values),
     )
 
 
@@ -105,6 +107,17 @@ def _prefix(values: Values) -> str:
     prefix = texts[0].text if texts else DEFAULTS.prefix
     values.show("prefix", prefix or "(empty)")
     return prefix
+
+
+def _health(values: Values) -> str:
+    texts = values.texts("health")
+    path = texts[0].text if texts else DEFAULTS.health
+    problem = health_path_problem(path) if texts else None
+    if problem is not None:
+        values.problems.error(problem, values.place("health"))
+        path = DEFAULTS.health
+    values.show("health", path or "none")
+    return path
 
 
 def _proxy_header(values: Values) -> str | None:

@@ -37,6 +37,7 @@ RULE_CODES: Final = (
     Code("path-slow", WARNING, "The same, where `--allow-slow-patterns` takes the risk."),
     Code("path-invisible", WARNING, "A path wants characters that come percent-encoded, and can't match."),
     Code("path-hidden", WARNING, "An earlier path matches all that this one would."),
+    Code("bad-health", ERROR, "The path for load balancers is not one path."),
     Code("connector-name-too-long", ERROR, "The name of a connector would have more than 253 characters."),
     Code("duplicate-connector", ERROR, "Two connectors of a router would have one name."),
     Code("parse-without-classify", ERROR, "Parse needs a Classify before it."),

@@ -22,6 +22,7 @@ from webhookrx.request.pattern_checks import (
     REPEATED_GROUP,
     SYNTAX,
     check_patterns,
+    health_path_problem,
 )
 from webhookrx.typed_yaml import Path
 
@@ -88,6 +89,9 @@ def rule_mistakes(rule: Rule, path: Path, check_paths: PathCheck) -> Iterator[Mi
         sentence = "The list is empty, so that no request would be taken; leave it out for the default."
         yield Mistake("no-paths", paths, sentence)
     yield from (Mistake(code, (*paths, index), sentence) for index, code, sentence in check_paths(rule.paths))
+    problem = health_path_problem(rule.health) if rule.health else None
+    if problem is not None:
+        yield Mistake("bad-health", (*path, "health"), problem)
     yield from _preprocessing_mistakes(rule.preprocessing, (*path, "preprocessing"))
 
 

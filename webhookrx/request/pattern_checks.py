@@ -25,6 +25,10 @@ _GROUP: Final = re.compile(
 )
 
 
+#: What a path may hold (RFC 3986 §3.3), but for what stands in patterns.
+_PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9._~!&',;=:@%/-]+")
+
+
 SYNTAX: Final = "syntax"
 REPEATED_GROUP: Final = "repeated-group"
 HARD_MACRO: Final = "hard-macro"
@@ -87,6 +91,15 @@ def check_patterns(patterns: Sequence[str]) -> PatternCheck:
         errors.extend(PatternProblem(index, *problem) for problem in problems)
     warnings = [PatternProblem(index, *said) for index, said in _Warnings(patterns, usable).in_order()]
     return PatternCheck(tuple(errors), tuple(warnings))
+
+
+def health_path_problem(path: str) -> str | None:
+    """Return what is wrong with a path at which load balancers ask for health; None when it is one."""
+    if not path.startswith("/"):
+        return f"{_quoted(path)} is not a path; it begins with a slash, such as /healthz."
+    if not _PLAIN_PATH.fullmatch(path):
+        return f"{_quoted(path)} is not one path: it takes no pattern and no query, such as /healthz."
+    return None
 
 
 def _repeated_group(pattern: str) -> _Said | None:
