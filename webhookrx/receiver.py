@@ -15,7 +15,7 @@ from twisted.logger import Logger
 
 from webhookrx import known_observers
 from webhookrx.config.settings import ALONE, Group, Observer, Settings
-from webhookrx.description import describe, difference
+from webhookrx.description import describe, difference, renewals
 from webhookrx.drain import LAST_WORDS, Drain
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.http.time_slices import TimeSlices
@@ -181,6 +181,7 @@ class Receiver:
             change.abandon()
             raise
         before, self.settings, self._observers = self.settings, settings, observers
+        renewed = renewals(self._endpoints.certificates, change.certificates)
         same = before == settings
         limits = settings.limits
         self.chain.set_limits(
@@ -193,8 +194,9 @@ class Receiver:
         self._loaded = time.time()
         blocked = "; the router is blocked" if settings.blocked else ""
         if same:
-            return f"the settings are the same; files were read and opened anew{blocked}"
-        return f"{difference(before, settings)}; {len(listeners)} endpoints, {len(observers)} observers{blocked}"
+            return f"the settings are the same; files were read and opened anew{renewed}{blocked}"
+        counts = f"{len(listeners)} endpoints, {len(observers)} observers"
+        return f"{difference(before, settings)}; {counts}{renewed}{blocked}"
 
     def reopen(self) -> None:
         """Open the files of messages anew by name: logrotate relies on it."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir
 from datetime import UTC, datetime
+from typing import Any
 
 from twisted.application.service import IService
 from twisted.python import usage
@@ -25,6 +26,7 @@ from webhookrx.config.problems import COMMAND_LINE, quoted, suggestion
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
 from webhookrx.config.settings import Observer, Settings
 from webhookrx.config.worker_count import usable_cpus
+from webhookrx.config.writable import run_as, unwritable
 from webhookrx.config.written import Text, Written
 from webhookrx.errors import ConfigError
 from webhookrx.operations.oplog import forget_plugin_cache_complaints
@@ -174,6 +176,11 @@ class Options(_TableOptions):
                 raise SystemExit(1) from None
             raise usage.UsageError(str(error)) from None
         if check:
+            parent: Mapping[str, Any] = self.parent or {}
+            unusable = unwritable(resolved.settings.observers, run_as(parent.get("uid"), parent.get("gid")))
+            if unusable:
+                print(error_report("\n".join(unusable)), file=sys.stderr)
+                raise SystemExit(1)
             print(check_report(resolved))
             raise SystemExit(0)
         forget_plugin_cache_complaints()

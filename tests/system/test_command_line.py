@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
@@ -34,10 +35,10 @@ class CommandLineTests(SynchronousTestCase):
         self.directory = os.path.abspath(self.mktemp())
         os.mkdir(self.directory)
 
-    def run_command(self, command: Sequence[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_command(
+        self, command: Sequence[str], *arguments: str, bounds: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
         """Run one of the commands to its end."""
-        # Root without its capabilities is stopped by the modes of files like anybody.
-        bounds = (SETPRIV, "--bounding-set=-all", "--inh-caps=-all") if SETPRIV and os.getuid() == 0 else ()
         return subprocess.run(
             [*bounds, sys.executable, *command, "webhookrx", *arguments],
             cwd=self.directory,
@@ -87,12 +88,14 @@ class CommandLineTests(SynchronousTestCase):
         """In a working directory that can't be written there is a line on each file, and no traceback."""
         if os.getuid() == 0 and SETPRIV is None:
             raise SkipTest("root can write anywhere without setpriv")
+        # Root without its capabilities is stopped by the modes of files like anybody.
+        bounds = (SETPRIV, "--bounding-set=-all", "--inh-caps=-all") if SETPRIV and os.getuid() == 0 else ()
         os.chmod(self.directory, 0o555)
         for before, fragment in (
             (("-n",), f'{self.directory}/twistd.pid". It needs none in the foreground'),
             (("--pidfile=",), f'{self.directory}/twistd.log"'),
         ):
-            done = self.run_command((*TWISTD[:2], *before), "--port", LOOPBACK)
+            done = self.run_command((*TWISTD[:2], *before), "--port", LOOPBACK, bounds=bounds)
             self.assertEqual((78, "", 1), (done.returncode, done.stdout, done.stderr.count("\n")), done.stderr)
             self.assertIn(fragment, done.stderr)
 
@@ -111,6 +114,19 @@ class CommandLineTests(SynchronousTestCase):
             done = self.run_command(command, "--check", "--ack", "disk")
             self.assertEqual((1, ""), (done.returncode, done.stdout))
             self.assertIn('error: command line: --ack: "disk" is not one of durable, written, queued.', done.stderr)
+
+    def test_check_of_another_user(self) -> None:
+        """What the user that it will run as may not write is found before the start."""
+        if os.getuid() != 0:
+            raise SkipTest("only root can have twistd become another user")
+        shared = tempfile.mkdtemp(prefix="webhookrx-")
+        self.addCleanup(shutil.rmtree, shared)
+        os.chmod(shared, 0o755)
+        for user, status, fragment in (("nobody", 1, "may not be written by nobody (uid "), ("root", 0, "")):
+            command = (*TWISTD, "--uid", user)
+            done = self.run_command(command, "--check", "--port", LOOPBACK, "--observer", f"file:{shared}/messages")
+            self.assertEqual(status, done.returncode, done.stderr)
+            self.assertIn(fragment, done.stderr)
 
     def test_taken_port(self) -> None:
         """A port that can't be bound ends the process with status 1 and a line that names it."""
