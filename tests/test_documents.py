@@ -43,6 +43,8 @@ RULE_KEYS = {"connector_rules", "hosts", "preprocessing", "steps", "when"}
 DIRECTORIES = re.compile(
     "/etc/webhookrx|/etc/hooks|/run/credentials/webhookrx.service|/run/webhookrx|/var/log(/webhookrx)?"
 )
+#: What the examples take from the environment.
+ENVIRONMENT = {"WEBHOOK_TOKEN": "token", "PORT": "8181", "SITE": "one"}
 #: As the examples of docs/messages.md have it.
 RECEIPT = Receipt(RECEIVED_AT, "01a1f8c9307a-c49c42be-0000000001")
 
@@ -51,7 +53,7 @@ def settings_of(text: str, path: str) -> Resolved:
     """Return what a YAML text comes to; it is written to C{path} first."""
     with open(path, "w") as file:
         file.write(text)
-    surroundings = Surroundings({}, datetime.now(UTC), known_observers.known_names(), known_observers.build)
+    surroundings = Surroundings(ENVIRONMENT, datetime.now(UTC), known_observers.known_names(), known_observers.build)
     return resolve({"config": Written("--config", (Text(path, "test"),))}, surroundings)
 
 

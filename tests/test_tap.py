@@ -58,10 +58,11 @@ class OptionsTests(SynchronousTestCase):
 
     def test_underscores(self) -> None:
         """Names may be written with _, or cut short; values stay as they are."""
-        options = parsed("--include_request_headers", "--proxy_h", "x_y", "--paths", "--a_b", "--limit=header_time=2s")
+        options = parsed("--include_request_headers", "--proxy_h", "x_y", "--paths", "/a_b", "--limit=header_time=2s")
         (source,) = options.settings.sources
-        self.assertEqual((True, "x_y", ("--a_b",)), (source.include_request_headers, source.proxy_header, source.paths))
+        self.assertEqual((True, "x_y", ("/a_b",)), (source.include_request_headers, source.proxy_header, source.paths))
         self.assertEqual(2.0, options.settings.limits.header_time)
+        self.assert_usage_error('"--a_b" can never match', "--paths", "--a_b")
 
     def test_unknown_option(self) -> None:
         """An unknown option is an error that names the nearest, and shows nothing that may be a token."""

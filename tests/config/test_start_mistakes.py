@@ -57,6 +57,7 @@ ON_THE_COMMAND_LINE = [
     Mistake({"port": ["8181", "tcp:8181:backlog=5"]}, "--port", "can't take the same address"),
     Mistake({"port": "unix:/no/such/x.sock"}, "--port", '"/no/such" does not exist'),
     # Source options.
+    Mistake({"paths": "events"}, "--paths", '"events" can never match: every path begins with'),
     Mistake({"health": "healthz"}, "--health", '"healthz" is not a path'),
     Mistake({"health": "/.*"}, "--health", '"/.*" is not one path'),
     Mistake({"source": "webhook_json"}, "--source", 'not one of webhook, webhook-json. Did you mean "webhook-json"?'),

@@ -85,6 +85,7 @@ BAD = [
     Bad("path-hard-macro", RULE + "  paths:\n  - /(?P<SOURCEIP>.*)", (6, 5, f"{_FIRST}.paths[0]")),
     Bad("path-not-linear", RULE + "  paths: [/a, '/(?P<b>.)(?P=b)']", (5, 15, f"{_FIRST}.paths[1]")),
     Bad("path-not-linear", RULE + "  paths: ['/a(?=b)b']", (5, 11, f"{_FIRST}.paths[0]")),
+    Bad("path-glob", RULE + "  paths: [/a, /b/*]", (5, 15, f"{_FIRST}.paths[1]")),
     Bad("path-invisible", RULE + "  paths: [/a b]", (5, 11, f"{_FIRST}.paths[0]")),
     Bad("path-hidden", RULE + "  paths: [/.*, /b]", (5, 16, f"{_FIRST}.paths[1]")),
     Bad("connector-name-too-long", _LONG, (2, 10, f"{_FIRST}.name")),

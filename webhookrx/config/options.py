@@ -70,6 +70,11 @@ class Option:
     secret: bool = False
 
     @property
+    def is_spec(self) -> bool:
+        """Whether its value is an endpoint or observer string."""
+        return self.name in ("port", "admin", "observer")
+
+    @property
     def yaml_keys(self) -> tuple[str, ...]:
         """Its keys in a YAML file, with C{_}; the first is the usual one."""
         if self.scope is Scope.COMMAND:

@@ -36,6 +36,7 @@ RULE_CODES: Final = (
     Code("path-not-linear", ERROR, "RE2 can't run a path: a hostile request could hold up everything."),
     Code("path-slow", WARNING, "The same, where `--allow-slow-patterns` takes the risk."),
     Code("path-invisible", WARNING, "A path wants characters that come percent-encoded, and can't match."),
+    Code("path-glob", WARNING, "A star in a path repeats the slash before it; `.*` is meant."),
     Code("path-hidden", WARNING, "An earlier path matches all that this one would."),
     Code("bad-health", ERROR, "The path for load balancers is not one path."),
     Code("connector-name-too-long", ERROR, "The name of a connector would have more than 253 characters."),

@@ -14,6 +14,7 @@ from webhookrx.connectors.steps import step_problems
 from webhookrx.errors import ConfigError
 from webhookrx.findings import nearest, quoted
 from webhookrx.request.pattern_checks import (
+    GLOB,
     HARD_MACRO,
     HIDDEN,
     INVISIBLE,
@@ -38,6 +39,7 @@ _PATH_CODES: Final = {
     NOT_LINEAR: "path-not-linear",
     NO_SLASH: "path-without-slash",
     INVISIBLE: "path-invisible",
+    GLOB: "path-glob",
     HIDDEN: "path-hidden",
 }
 _IN_TEXT: Final = ("bad-query", "bad-regex", "bad-expression", "step-unknown-field")

@@ -25,6 +25,9 @@ _GROUP: Final = re.compile(
 )
 
 
+#: A star behind a single slash, and all in which one is something else.
+_STAR: Final = re.compile(r"\\. | \[ \^? \]? (?: \\. | [^\]\\] )* \] | // | / (?P<star> \* )", re.VERBOSE | re.DOTALL)
+
 #: What a path may hold (RFC 3986 §3.3), but for what stands in patterns.
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9._~!&',;=:@%/-]+")
 
@@ -35,6 +38,7 @@ HARD_MACRO: Final = "hard-macro"
 NOT_LINEAR: Final = "not-linear"
 NO_SLASH: Final = "no-slash"
 INVISIBLE: Final = "invisible"
+GLOB: Final = "glob"
 HIDDEN: Final = "hidden"
 """Kinds of problems."""
 
@@ -152,7 +156,7 @@ class _Warnings:
         for index, compiled in self._usable.items():
             pattern = self._patterns[index]
             parsed = _parsed(pattern)
-            said = self._never_matches(compiled, parsed) or self._hidden(index, compiled, parsed)
+            said = self._never_matches(compiled, parsed) or _glob(pattern) or self._hidden(index, compiled, parsed)
             if said is not None:
                 warnings.append((index, (said[0], f"{_quoted(pattern)} {said[1]}")))
             self._index_of.setdefault(pattern, index)
@@ -204,6 +208,15 @@ class _Warnings:
 
     def _name(self, index: int) -> str:
         return f"pattern {index + 1}, {_quoted(self._patterns[index])}"
+
+
+def _glob(pattern: str) -> _Said | None:
+    """Return a warning of a star that repeats the slash in front of it, which nobody wants."""
+    for found in _STAR.finditer(pattern):
+        if found["star"]:
+            meant = f"{pattern[: found.start('star')]}.{pattern[found.start('star') :]}"
+            return GLOB, f"repeats the slash, and matches nothing below it: for anything below write {_quoted(meant)}."
+    return None
 
 
 def _parsed(pattern: str) -> ParsedPattern | None:
