@@ -147,8 +147,7 @@ class ReadmeTests(SynchronousTestCase):
             self.assertEqual("python3 -m venv .venv", lines[0])
             self.assertEqual([], [line for line in lines[1:] if not line.startswith(".venv/bin/")])
             self.assertIn("pip install ", lines[1])
-        self.assertIn(" -n ", run)
-        self.assertTrue(run.endswith(" webhookrx --port tcp:8181:interface=127.0.0.1\n"))
+        self.assertTrue(run.endswith("/webhookrx --port tcp:8181:interface=127.0.0.1\n"))
         self.assertTrue(test.endswith(" -m twisted.trial tests\n"))
 
     def test_first_message(self) -> None:

@@ -28,7 +28,14 @@ _webhookrx() {
 _webhookrx_command() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} verbs= options= files=-f
     COMPREPLY=()
+    # Those of a receiver.
+    case ${COMP_WORDS[1]-}/$((COMP_CWORD > 2)) in
+        run/* | -*/* | config/1)
+            ((COMP_CWORD == 1)) || { _webhookrx; return; }
+            ;;
+    esac
     case ${COMP_WORDS[1]-} in
+        config) verbs="check" ;;
         spool) verbs="list show replay drop" files=-d ;;
         rules) verbs="check preview explain" ;;
         query) verbs="check" files= ;;
@@ -45,7 +52,7 @@ _webhookrx_command() {
         "classify") options="--help --json --senders --list --check" ;;
     esac
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "spool rules query classify --help --version" -- "$word"))
+        COMPREPLY=($(compgen -W "run config spool rules query classify --help --version" -- "$word"))
     elif ((COMP_CWORD == 2)) && [[ $verbs ]]; then
         COMPREPLY=($(compgen -W "$verbs --help" -- "$word"))
     elif [[ $word == -* ]]; then

@@ -14,12 +14,15 @@ from collections.abc import Sequence
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from tests.config.starting import LOOPBACK, write_text
+from tests.system.receiver import PATIENCE, Connection, post, wait_until
 from webhookrx.tap import installed_version
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 TWISTD = ("-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile=")
 TWIST = ("-m", "twisted")
+
+WEBHOOKRX = ("-m", "webhookrx")
 
 SETPRIV = shutil.which("setpriv")
 
@@ -127,6 +130,54 @@ class CommandLineTests(SynchronousTestCase):
             done = self.run_command(command, "--check", "--port", LOOPBACK, "--observer", f"file:{shared}/messages")
             self.assertEqual(status, done.returncode, done.stderr)
             self.assertIn(fragment, done.stderr)
+
+    def test_own_command(self) -> None:
+        """C{webhookrx run}, C{webhookrx --port} and C{webhookrx config check} are what twistd has longer words for."""
+        config = write_text(self.directory, "x.yaml", f"port: {LOOPBACK}\n")
+        for words, status, stream, fragment in (
+            (("run", "--prot", "1"), 78, "stderr", "error: There is no option --prot."),
+            (("--prot", "1"), 78, "stderr", "error: There is no option --prot."),
+            (("run", "--help"), 0, "stdout", "--tls-peer-verify"),
+            (("config", "check", config), 0, "stdout", "The configuration is good."),
+            (("config", "check", "/no/such.yaml"), 1, "stderr", '"/no/such.yaml" does not exist'),
+            (("--port", LOOPBACK, "--observer", "file:/proc/x"), 1, "stdout", "can't be opened for appending"),
+        ):
+            done = subprocess.run(
+                [sys.executable, *WEBHOOKRX, *words],
+                cwd=self.directory,
+                env={**os.environ, "PYTHONPATH": PROJECT},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            self.assertEqual(status, done.returncode, done.stdout + done.stderr)
+            self.assertIn(fragment, getattr(done, stream))
+        self.assertEqual(["x.yaml"], os.listdir(self.directory))
+
+    def test_workers_of_own_command(self) -> None:
+        """It can have workers, receives, and ends as it is told."""
+        # The path of a socket may not be long.
+        directory = tempfile.mkdtemp(prefix="webhookrx-")
+        self.addCleanup(shutil.rmtree, directory)
+        path = os.path.join(directory, "in")
+        with open(os.path.join(directory, "log"), "wb") as file:
+            process = subprocess.Popen(
+                [sys.executable, *WEBHOOKRX, "--port", "unix:in", "--workers", "2"],
+                cwd=directory,
+                env={**os.environ, "PYTHONPATH": PROJECT},
+                stdout=file,
+                stderr=file,
+            )
+        self.addCleanup(process.wait, PATIENCE)
+        self.addCleanup(process.kill)
+        wait_until(lambda: os.path.exists(path), "it listens")
+        with Connection(path) as connection:
+            answer = connection.send(post(b"hello")).answer()
+        self.assertEqual(200, answer and answer.status)
+        process.terminate()
+        self.assertEqual(0, process.wait(PATIENCE))
 
     def test_taken_port(self) -> None:
         """A port that can't be bound ends the process with status 1 and a line that names it."""
