@@ -52,10 +52,11 @@ class RoutesTests(SynchronousTestCase):
             include_request_headers=True,
             proxy_header="forwarded",
             on_parse_error="reject",
+            keep_message="unparsed",
         )
         rules = rules_of(source, Settings((source,), (Observer("stdout", "stdout"),)))
         self.assertEqual(
-            ("one", True, "p.", True, b"forwarded", False, 10 * 2**20),
+            ("one", True, "p.", True, b"forwarded", False, False, 10 * 2**20),
             (
                 rules.name,
                 rules.parse_json,
@@ -63,6 +64,7 @@ class RoutesTests(SynchronousTestCase):
                 rules.include_request_headers,
                 rules.proxy_header,
                 rules.keep_unparsed,
+                rules.keep_text,
                 rules.body_limit,
             ),
         )

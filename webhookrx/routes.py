@@ -30,6 +30,7 @@ def rules_of(source: Source, settings: Settings) -> SourceRules:
         include_request_headers=source.include_request_headers,
         proxy_header=source.proxy_header,
         keep_unparsed=source.on_parse_error == "keep",
+        keep_text=source.keep_message == "yes",
         body_limit=settings.limits.body,
         unpack_ratio=settings.limits.unpack_ratio,
     )

@@ -138,10 +138,20 @@ OPTIONS: tuple[Option, ...] = (
         "on-parse-error",
         Scope.SOURCE,
         Kind.TEXT,
-        "what becomes of a body that is not JSON: keep it as MESSAGE, or reject it with 400 (webhook-json only)",
+        "what becomes of a body that is neither JSON nor a form: keep it as MESSAGE, or reject it with 400 "
+        "(webhook-json only)",
         value="ACTION",
         default=_SOURCE.on_parse_error,
         choices=("keep", "reject"),
+    ),
+    Option(
+        "keep-message",
+        Scope.SOURCE,
+        Kind.TEXT,
+        "whether MESSAGE has the body: of every message, or only of those that could not be parsed (webhook-json only)",
+        value="WHEN",
+        default=_SOURCE.keep_message,
+        choices=("yes", "unparsed"),
     ),
     Option(
         "auth-token",

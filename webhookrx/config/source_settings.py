@@ -28,7 +28,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """C{token} of RFC 9110 §5.6.2."""
 
 #: Options that change how a body is parsed, which C{webhook} does not do.
-_PARSING_OPTIONS = ("prefix", "on-parse-error")
+_PARSING_OPTIONS = ("prefix", "on-parse-error", "keep-message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ def source_options(values: Values, patterns: tuple[PlacedPattern, ...]) -> Sourc
         include_request_headers=values.flag("include-request-headers", DEFAULTS.include_request_headers),
         proxy_header=_proxy_header(values),
         on_parse_error=values.text("on-parse-error", DEFAULTS.on_parse_error),
+        keep_message=values.text("keep-message", DEFAULTS.keep_message),
         health=_health(values),
     )
 

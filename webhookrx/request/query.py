@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from webhookrx.errors import BAD_ENCODING, BAD_REQUEST, RequestRefused
+from webhookrx.yield_point import PIECE, yield_point
 
 MAX_PARAMETERS: Final = 1000
 """The most that a query may hold: each becomes a name-value pair."""
@@ -37,8 +38,8 @@ def parse_query(query: bytes) -> dict[str, str | list[str]]:
             continue
         raw_name, _, raw_value = pair.partition(b"=")
         try:
-            name = (unquote_to_bytes(raw_name) if _PERCENT in raw_name else raw_name).decode()
-            value = (unquote_to_bytes(raw_value) if _PERCENT in raw_value else raw_value).decode()
+            name = (_unquoted(raw_name) if _PERCENT in raw_name else raw_name).decode()
+            value = (_unquoted(raw_value) if _PERCENT in raw_value else raw_value).decode()
         except UnicodeDecodeError:
             raise RequestRefused(BAD_ENCODING) from None
         earlier = values.get(name)
@@ -49,3 +50,19 @@ def parse_query(query: bytes) -> dict[str, str | list[str]]:
         else:
             values[name] = [earlier, value]
     return values
+
+
+def _unquoted(raw: bytes) -> bytes:
+    """Undo percent-encoding, with a yield point after each piece of a long text: that of a form."""
+    if len(raw) <= PIECE:
+        return unquote_to_bytes(raw)
+    pieces = []
+    start = 0
+    while start < len(raw):
+        end = start + PIECE
+        begun = raw.rfind(b"%", end - 2, end)  # an escape that the end would cut in two
+        end = end if begun < 0 else begun
+        pieces.append(unquote_to_bytes(raw[start:end]))
+        start = end
+        yield_point()
+    return b"".join(pieces)
