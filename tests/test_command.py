@@ -38,6 +38,7 @@ class HelpTests(SynchronousTestCase):
             (("config",), ("check",)),
             (("rules",), ("check", "preview", "explain")),
             (("query",), ("check",)),
+            (("import",), ("collector",)),
             (("classify",), ()),
         ):
             status, out, _ = run_command(*subject, "--help")

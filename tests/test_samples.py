@@ -114,7 +114,7 @@ class CompletionTests(SynchronousTestCase):
         self.assertEqual("check", verbs.pop("config"))
         commands = set(command.SUBJECTS) - verbs.keys() - {"run", "config"}
         for subject, words in verbs.items():
-            self.assertEqual(re.findall(r"^ {4}(\w+) ", self.help(subject), re.MULTILINE), words.split())
+            self.assertEqual(re.findall(r"^ {4}(\w+)(?: |$)", self.help(subject), re.MULTILINE), words.split())
             commands |= {f"{subject} {verb}" for verb in words.split()}
         self.assertEqual(commands, offered.keys())
         for words, options in offered.items():

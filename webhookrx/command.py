@@ -7,6 +7,7 @@ The command C{webhookrx}: a receiver in the foreground, and what people do besid
   - C{webhookrx rules check|preview|explain FILE}: connector rules, and what they come to on which routers
   - C{webhookrx query check TEXT}: whether a query is one
   - C{webhookrx classify FILE}: who has sent a recorded request
+  - C{webhookrx import collector FILE}: webhooks of a collector as sources of ours
   - C{webhookrx --version}
 """
 
@@ -31,8 +32,11 @@ SUBJECTS: Final = {
     "rules": "connector rules, and what they come to on which routers",
     "query": "whether a query is one",
     "classify": "who has sent a recorded request",
+    "import": "what others have configured, as a configuration of ours",
 }
-"""Each has a module of its name in L{webhookrx.commands}, but for C{run}, which is not for argparse."""
+"""Each has a module of its name in L{webhookrx.commands}, or of that in L{_MODULES}; C{run} is not for argparse."""
+
+_MODULES: Final = {"import": "importing"}
 
 _OURS: Final = ("-h", "--help", "--version")
 
@@ -106,5 +110,5 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     for name, text in SUBJECTS.items():
         subject = subjects.add_parser(name, help=text)
         if name == named:
-            import_module(f"webhookrx.commands.{name}").add_to(subject)
+            import_module(f"webhookrx.commands.{_MODULES.get(name, name)}").add_to(subject)
     return parser

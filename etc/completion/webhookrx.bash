@@ -37,6 +37,7 @@ _webhookrx_command() {
     esac
     case ${COMP_WORDS[1]-} in
         config) verbs="check" ;;
+        import) verbs="collector" ;;
         spool) verbs="list show replay drop" files=-d ;;
         rules) verbs="check preview explain" ;;
         query) verbs="check" files= ;;
@@ -50,10 +51,11 @@ _webhookrx_command() {
         "rules preview") options="--help --json --selector --rule --all" ;;
         "rules explain") options="--help --json --router --router-label" ;;
         "query check") options="--help --json" ;;
+        "import collector") options="--help" ;;
         "classify") options="--help --json --senders --list --check" ;;
     esac
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "run config spool rules query classify --help --version" -- "$word"))
+        COMPREPLY=($(compgen -W "run config spool rules query classify import --help --version" -- "$word"))
     elif ((COMP_CWORD == 2)) && [[ $verbs ]]; then
         COMPREPLY=($(compgen -W "$verbs --help" -- "$word"))
     elif [[ $word == -* ]]; then
