@@ -183,10 +183,11 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
     """
     rules = admission.rules
     text, exact = body_text(body)
-    values = _first_values(text, rules, receipt)
     notes: tuple[str, ...] = ()
     left_out = NOTHING
-    if rules.parse_json:
+    if not rules.parse_json:
+        values = _first_values(text, rules, receipt)
+    else:
         try:
             values, left_out = _parsed(head, body, text, rules, receipt)
         except PayloadError as error:

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from webhookrx.request import query
 from webhookrx.request.form import form_members, says_form
 from webhookrx.request.query import MAX_PARAMETERS
 from webhookrx.request.received import Head
+from webhookrx.yield_point import PIECE
 
 
 def head_of(*types: bytes) -> Head:
@@ -88,6 +90,23 @@ class FormTests(SynchronousTestCase):
         if "payload" in fields:
             return
         self.assertEqual(fields, form_members(urlencode(fields, quote_via=quote).encode()))
+
+    @given(st.lists(st.sampled_from(["%", "%4", "%41", "%3d", "%0A", "%25", "=", "+", "z", "~", "_", "f0"])))
+    def test_pieces(self, parts: list[str]) -> None:
+        """Long values are read as short ones are, escapes that are none included."""
+        value = "".join(parts)
+        filler = "x" * PIECE
+        short, long = form_members(f"a={value}".encode()), form_members(f"a={value}{filler}".encode())
+        self.assertEqual(None if short is None else {"a": f"{short['a']}{filler}"}, long)
+
+    def test_turns(self) -> None:
+        """Others have turns while a long one is read, be it one value or many."""
+        turns: list[None] = []
+        self.patch(query, "yield_point", lambda: turns.append(None))
+        for body in (b"a=" + b"%41" * 300_000, b"&".join(b"a=" + b"x" * 900 for _ in range(999))):
+            turns.clear()
+            self.assertNotEqual(None, form_members(body))
+            self.assertGreater(len(turns), len(body) // PIECE - 2)
 
     def test_long(self) -> None:
         """A long one is read exactly, in time that stays in proportion to its length."""
