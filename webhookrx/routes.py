@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhookrx.config.settings import Connector, FileContents, Listener, Settings, Source
 from webhookrx.connectors.rule import CONNECTOR_TYPE
-from webhookrx.http.root_resource import RootResource
+from webhookrx.http.root_resource import RootResource, nobody_knows
 from webhookrx.http.webhook_resource import Slices, WebhookResource
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import IMessageConsumer, ITraffic
@@ -30,6 +30,7 @@ def rules_of(source: Source, settings: Settings) -> SourceRules:
         include_request_headers=source.include_request_headers,
         proxy_header=source.proxy_header,
         keep_unparsed=source.on_parse_error == "keep",
+        keep_text=source.keep_message == "yes",
         body_limit=settings.limits.body,
         unpack_ratio=settings.limits.unpack_ratio,
     )
@@ -135,12 +136,14 @@ def build_roots(
     traffic: ITraffic,
     receipts: Callable[[], Receipt],
     slices: Slices | None = None,
+    ready: Callable[[], bool] = nobody_knows,
 ) -> dict[str, RootResource]:
     """
     Return the root of each endpoint, by C{Listener.inner}.
 
     @param receipts: gives each message its L{Receipt}.
     @param slices: does what large bodies need.
+    @param ready: whether the service as a whole should be sent messages, for who asks at the health path of a source.
     """
     classifier = classifier_for(settings)
     files = _json_files(settings)
@@ -159,7 +162,10 @@ def build_roots(
             resources[source.name] = ConnectorResource(rules, consumer, traffic, receipts, slices=slices)
     return {
         listener.inner: RootResource(
-            [(pattern, resources[source.name]) for source in sources for pattern in source.paths], traffic
+            [(pattern, resources[source.name]) for source in sources for pattern in source.paths],
+            traffic,
+            frozenset(source.health.encode("ascii") for source in sources if source.health),
+            ready,
         )
         for listener, sources in by_listener(settings.sources)
     }

@@ -139,6 +139,10 @@ class Source:
     """Lower-case name of the one trusted header."""
     on_parse_error: str = "keep"
     """C{"keep"} or C{"reject"}; C{webhook-json} only."""
+    keep_message: str = "yes"
+    """C{"yes"} or C{"unparsed"}; C{webhook-json} only."""
+    health: str = ""
+    """Path at which load balancers ask whether the service is ready; none when it is empty."""
     listeners: tuple[Listener, ...] = ()
     connector: Connector | None = None
     """Of the router form; None for the collector form."""

@@ -134,6 +134,9 @@ class Rule(_Base, frozen=True):
             extra_json_schema={"minItems": 1},
         ),
     ] = DEFAULT_PATHS
+    health: Annotated[
+        str, Meta(description="A path at which load balancers ask, without a message, whether the service is ready.")
+    ] = ""
     key_file: Annotated[str, Meta(description="HTTPS only: absolute path of the unencrypted private key, in PEM.")] = ""
     cert_file: Annotated[
         str, Meta(description="HTTPS only: absolute path of the certificate or the whole chain, in PEM.")
