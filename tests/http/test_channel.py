@@ -91,12 +91,14 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual(([200], ["hello"]), (sender.statuses(), [each["MESSAGE"] for each in self.wire.messages]))
 
     def test_late(self) -> None:
-        """Whose request nobody has read does not come too late; others do."""
+        """Whose request nobody has read does not come too late, and has its time once it is read; others do."""
         waiting, idle = self.connect(7), self.connect(8)
         self.wire.advance(25)
         self.assertEqual((None, "closed"), (waiting.transport.end, idle.transport.end))
         self.overload.unread = ()
-        self.wire.advance(10)
+        self.wire.advance(4)
+        self.assertIsNone(waiting.transport.end)
+        self.wire.advance(6)
         self.assertEqual("closed", waiting.transport.end)
 
 
@@ -797,6 +799,21 @@ class DeadlineTests(SynchronousTestCase):
         sender.send(post(target=b"/in"))
         wire.settle()
         self.assertEqual(200, sender.statuses()[-1])
+
+    def test_late_answer_not_taken(self) -> None:
+        """The time for taking an answer begins when it is written, however long it was waited for."""
+        wire = Wire()
+        wire.consumer.hold()
+        sender = wire.connect()
+        sender.transport.stop_taking()
+        sender.transport._high_water = 10
+        sender.send(post())
+        wire.advance(20)
+        wire.consumer.acknowledge_all()
+        wire.advance(29)
+        self.assertIsNone(sender.transport.end)
+        wire.advance(2)
+        self.assertEqual("aborted", sender.transport.end)
 
     def test_last_answer_not_taken(self) -> None:
         """A connection whose last answer is not taken does not stay for ever."""

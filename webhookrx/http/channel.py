@@ -337,7 +337,6 @@ class HTTPChannel(Connection):
         exchange, self._exchange = self._exchange, None
         self._report(reason, detail, self._parsed, source if exchange is None else exchange.source)
         self._parsed = parsed
-        self._keep = parsed is not None and self._keep
         body_to_come = parsed is None or self._state is BODY or parsed.has_body
         keep = (
             parsed is not None
