@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import gzip
 import json
+from base64 import b64encode
+from random import Random
 from typing import Any
 
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ from webhookrx.intake import Accepted, Admission, Receipt, Refused, SourceRules,
 from webhookrx.message.json_lines import encode_line
 from webhookrx.message.macros import is_hard_macro, isodate
 from webhookrx.request.received import Head, HeaderLines
+from webhookrx.yield_point import PIECE
 
 RECEIPT = Receipt(1_767_323_045_678_901_234, "id-1")
 
@@ -132,6 +135,13 @@ class RawMessageTests(IntakeTestCase):
         ):
             values = self.accept(body)
             self.assertEqual((message, exact), (values["MESSAGE"], values.get("webhook.body_base64")))
+
+    def test_long_body(self) -> None:
+        """However long a body is that is not UTF-8, its Base64 is that of all of it."""
+        for size in (PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE + 2):
+            body = Random(size).randbytes(size)
+            values = self.accept(body, body_limit=size)
+            self.assertEqual(b64encode(body).decode(), values["webhook.body_base64"])
 
     def test_unpacked(self) -> None:
         """The message is the unpacked body, and so is its size."""

@@ -233,6 +233,14 @@ class LargeBodyTests(SynchronousTestCase):
         self.assertEqual(([503], [503]), (full.statuses(), unpacked.statuses()))
         self.assertEqual((0, []), (self.budget.bytes, self.wire.messages))
 
+    def test_no_room_for_large_ones(self) -> None:
+        """A body that may unpack to much has no part in the room that is there for small ones, small as it still is."""
+        self.budget.resize(2 * MiB, 10)
+        self.budget.reserve(MiB)
+        sender = self.send(gzip.compress(random.Random(5).randbytes(30_000)), headers=GZIP)
+        self.assertEqual(([503], []), (sender.statuses(), self.waiting))
+        self.assertEqual((["no_room"], MiB), (self.wire.traffic.reasons, self.budget.bytes))
+
     def test_refused(self) -> None:
         """What is refused is refused as at once, and the connection stays, unless too little has become too much."""
         for body, target, headers, status, ended in (

@@ -57,6 +57,14 @@ class BudgetTests(SynchronousTestCase):
         self.assertTrue(budget.add_message(1))
         self.assertFalse(budget.add_message(11))
 
+    def test_nothing_but_bodies(self) -> None:
+        """Bodies that hold more than a limit that was lowered leave room for a message when no other waits."""
+        budget = Budget(100, 10)
+        budget.reserve(50)
+        budget.resize(40, 10)
+        self.assertEqual((False, True), (budget.is_full(), budget.add_message(1)))
+        self.assertEqual((True, False), (budget.is_full(), budget.add_message(1)))
+
     def test_messages(self) -> None:
         """Messages are limited by number and by bytes."""
         cases = [

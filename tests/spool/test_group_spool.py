@@ -264,6 +264,7 @@ class GroupSpoolTests(GroupCase):
         self.drained()
         spool.hurry()
 
+        self.assertEqual([1, 1], [inner.reopened for inner in self.inners])
         self.assertEqual([True, True], [inner.hurried for inner in self.inners])
         self.assertEqual([False, False], [thread.running for thread in self.threads])
 
