@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
+
 from tests.spool.faulty_spool import drain, make_queue, stored
 from tests.spool.test_waiting_queue import QueueCase
 from webhookrx.errors import NotStored
@@ -96,7 +98,14 @@ class MovedTests(QueueCase):
         self.assertIn("removed", str(self.assertRaises(NotStored, queue.append, stored("one"))))
 
     def test_replaced(self) -> None:
-        """Another file in the place of one that is done is not ours to remove."""
+        """Another file in the place of one that is done is not ours to remove, and the log says that it is there."""
+        lines: list[str] = []
+
+        def note(event: LogEvent) -> None:
+            lines.append(formatEvent(event))
+
+        globalLogPublisher.addObserver(note)
+        self.addCleanup(globalLogPublisher.removeObserver, note)
         queue = self.open()
         queue.append(stored("one"))
         path = os.path.join(self.path, NAME)
@@ -106,6 +115,7 @@ class MovedTests(QueueCase):
         self.assertEqual(["one", "two"], drain(queue))
 
         self.assertIn(NAME, self.names())
+        self.assertEqual(f"Another file is in the place of {path}; it is left alone", lines[-1])
 
     def test_directory_for_good(self) -> None:
         """Where it can't be made again nothing is acknowledged, and what can be read is delivered."""
