@@ -709,6 +709,24 @@ class DeadlineTests(SynchronousTestCase):
         wire.advance(45)
         self.assertEqual("closed", sender.transport.end)
 
+    def test_late_answer_in_the_kernel(self) -> None:
+        """That time begins with the answer, however long it was waited for."""
+        ours, theirs = socket.socketpair()
+        self.addCleanup(ours.close)
+        self.addCleanup(theirs.close)
+        wire = Wire()
+        wire.consumer.hold()
+        sender = wire.connect()
+        sender.transport.fileno = ours.fileno  # type: ignore[attr-defined]
+        sender.send(post())
+        wire.advance(20)
+        wire.consumer.acknowledge_all()
+        ours.send(b"x")
+        wire.advance(29)
+        self.assertIsNone(sender.transport.end)
+        wire.advance(1.5)
+        self.assertEqual("aborted", sender.transport.end)
+
     def test_slow_second_head(self) -> None:
         """A head that does not come after a request that was served is the end, whatever that request was like."""
         for first in (post(b"x"), post(b"12345", b"/out"), b"GET /in HTTP/1.1\r\nHost: a\r\n\r\n"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 
@@ -10,7 +11,7 @@ from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from tests.spool.faulty_spool import drain, make_queue, stored
 from tests.spool.test_waiting_queue import QueueCase
 from webhookrx.errors import NotStored
-from webhookrx.spool.spool_directory import InUse
+from webhookrx.spool.spool_directory import InUse, SpoolDirectory
 from webhookrx.spool.waiting_queue import WaitingQueue
 
 NAME = "00000001.sqlite"
@@ -152,6 +153,21 @@ class MovedTests(QueueCase):
         queue.append(stored("three"))
 
         self.assertEqual(["one", "two", "three"], drain(queue))
+
+    def test_lock_of_another(self) -> None:
+        """A lock that was ours until it was renamed is somebody else's when that one has it."""
+        directory = SpoolDirectory(self.path, self.faults)
+        directory.make()
+        directory.lock()
+        self.addCleanup(directory.unlock)
+        lock = os.path.join(self.path, "lock")
+        os.rename(lock, lock + "-old")
+        directory.see_lock()
+        directory.unlock()
+        os.rename(lock + "-old", lock)
+        with open(lock) as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            self.assertIn("another receiver uses it", str(self.assertRaises(InUse, directory.lock)))
 
     def test_parent(self) -> None:
         """The name of a directory that is there already is synced, too, where that can be done."""
