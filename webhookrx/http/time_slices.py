@@ -93,7 +93,7 @@ class TimeSlices:
         pause_by(self._pause)
         while True:
             self._slice_begins.acquire()
-            work, _ = self._waiting[0]
+            work = self._waiting[0][0]
             try:
                 self._outcome = work()
             except BaseException:
