@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -78,6 +79,28 @@ class FileReaderTests(QueueCase):
                         self.assertEqual(self.batch[first : first + good], read(first))
                     else:
                         self.assertEqual(Fault.DAMAGED, fault_of(self.assertRaises(sqlite3.Error, read, first)))
+
+    def test_text(self) -> None:
+        """Text that is none, wherever it is found, makes one message damaged, or it is damage of the file."""
+        db = sqlite3.connect(os.path.join(self.path, "00000001.sqlite"))
+        db.execute("INSERT INTO passed VALUES (5, 1, 2, 3)")
+        for table, column in (
+            ("waiting", "data"),
+            ("waiting", "received"),
+            ("dead", "reason"),
+            ("passed", "bytes"),
+            ("state", "next_id"),
+        ):
+            db.execute(f"UPDATE {table} SET {column} = CAST(x'6e6fff' AS TEXT) WHERE rowid IN (1, 5)")
+        db.commit()
+        db.close()
+        row = self.reader.read_one(1)
+        assert row is not None
+        self.assertFalse(row.is_whole)
+        self.assertEqual([False, True, True, True], [row.is_whole for row in self.reader.read(0)])
+        self.assertEqual(["no\ufffd", "no", "no"], [found.reason for found in self.reader.read_dead(0)])
+        for read in (self.reader.oldest, self.reader.read_passed, self.reader.read_state):
+            self.assertEqual(Fault.DAMAGED, fault_of(self.assertRaises(sqlite3.Error, read)))
 
     def test_one(self) -> None:
         """One that waits is found by its number; one that does not is None."""
