@@ -32,9 +32,10 @@ class BatchTests(SynchronousTestCase):
         rig.write("one")
         rig.turns()
         rig.clock.advance(3)
-        rig.write("two")
-        rig.turns()
-        rig.clock.advance(2)
+        for text, seconds in (("two", 1.5), ("three", 0.5)):
+            rig.write(text)
+            rig.turns()
+            rig.clock.advance(seconds)
         rig.threads[0].release()
         rig.turns()
         self.assertEqual([5.0, 2.0], told)

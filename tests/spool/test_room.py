@@ -67,6 +67,7 @@ class RoomTests(QueueCase):
             (Room(4 * self.size, drop_oldest=True), 1, 1, ["3st", "2st", "1st"]),
             (Room(4 * self.size, drop_oldest=True), self.size, 0, ["3st", "2st", "1st"]),
             (Room(4 * self.size, drop_oldest=True), self.size + 1, 1, ["2st", "1st"]),
+            (Room(2 * self.size, drop_oldest=True), self.size + 1, 2, []),
         ):
             self.assertEqual(gone, self.make(room, incoming), (room, incoming))
             self.assertEqual(left, texts(self.queue.next_batch()))
