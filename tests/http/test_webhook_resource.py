@@ -195,6 +195,12 @@ class LargeBodyTests(SynchronousTestCase):
         self.assertEqual([DIRECT, DIRECT + 1, DIRECT, 132_000, 60_000], [m["RAWMSG_SIZE"] for m in self.wire.messages])
         self.assertEqual(0, self.budget.bytes)
 
+    def test_may_become_large(self) -> None:
+        """A packed body is unpacked at once when it can't become more than 2 MiB."""
+        for size, waits in ((2 * MiB // 100, 0), (2 * MiB // 100 + 1, 1)):
+            sender = self.send(b"x" * size, headers=GZIP)
+            self.assertEqual(([400] * (1 - waits), waits), (sender.statuses(), len(self.waiting)))
+
     def test_order(self) -> None:
         """Requests of one connection are answered in their order, however large they are."""
         sender = self.wire.connect()
@@ -225,10 +231,10 @@ class LargeBodyTests(SynchronousTestCase):
         self.wire.consumer.is_full = True
         full = self.send(b"x" * 2 * DIRECT)
         self.wire.consumer.is_full = False
-        self.budget.resize(400_000, 10)
+        self.budget.resize(600_000, 10)
         unpacked = self.send(packed, headers=GZIP)
         self.assertEqual(len(packed), self.budget.bytes)
-        self.budget.resize(300_000, 10)
+        self.budget.resize(400_000, 10)
         self.proceed()
         self.assertEqual(([503], [503]), (full.statuses(), unpacked.statuses()))
         self.assertEqual((0, []), (self.budget.bytes, self.wire.messages))
@@ -263,6 +269,7 @@ class LargeBodyTests(SynchronousTestCase):
         self.proceed()
         self.assertEqual(([500], 0), (sender.statuses(), self.budget.bytes))
         self.assertEqual(["A request could not be judged."], self.wire.traffic.failures)
+        self.assertEqual([("default", "internal_error")], self.wire.traffic.refused_by)
 
     def test_sender_leaves(self) -> None:
         """A sender that leaves meanwhile changes nothing for the message."""

@@ -109,6 +109,17 @@ class BatchTests(SynchronousTestCase):
 
         self.assertEqual([1, 2, 2], observer.batch_sizes)
 
+    def test_late_end_of_turn(self) -> None:
+        """When a wall clock that was set back holds up the end of a turn, the next tick hands over what it gathered."""
+        observer = MemoryObserver()
+        rig = Rig(observer)
+        rig.write("one")
+        (end_of_turn,) = rig.clock.getDelayedCalls()
+        end_of_turn.delay(3600)
+        rig.chain.tick()
+        rig.turns()
+        self.assertEqual(["one"], texts(observer))
+
     def test_flush(self) -> None:
         """flush() hands over at once what the turn's end would, and then there is nothing left for it."""
         observer = MemoryObserver()

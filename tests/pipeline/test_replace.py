@@ -304,7 +304,7 @@ class ReplaceTests(SynchronousTestCase):
 
         self.assertEqual(["new"], [state.spec for state in rig.chain.lanes()])
 
-    def test_room(self) -> None:
+    def test_room_of_one_that_stays(self) -> None:
         """What an observer that stays can't store soon is refused early again, once the others are exchanged."""
         rig = Rig(self.kept, self.old)
         rig.threads[0].hold()
