@@ -1006,6 +1006,19 @@ class DrainTests(SynchronousTestCase):
         sender.transport.take()
         self.successResultOf(done)
 
+    def test_rest_of_a_refused_request(self) -> None:
+        """A drain waits for the body of a request that was refused before it, and for nothing after that."""
+        wire = Wire({"/in": {}})
+        sender = wire.connect()
+        sender.send(post(b"12", b"/out")[:-1])
+        self.assertEqual([404], sender.statuses())
+        done = wire.site.drain()
+        wire.advance(0.5)
+        self.assertNoResult(done)
+        sender.send(b"2")
+        wire.advance(0.5)
+        self.successResultOf(done)
+
     def test_nothing_to_drain(self) -> None:
         """Without connections a drain is over at once."""
         self.successResultOf(Wire().site.drain())
