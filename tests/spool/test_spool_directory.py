@@ -81,6 +81,13 @@ class LinkTests(SynchronousTestCase):
             queue.close()
         self.assertEqual(["file"], os.listdir(os.path.join(self.around, "elsewhere")))
 
+    def test_lock_alone(self) -> None:
+        """Nothing is made behind a link of somebody else, though it was not there when the directory was made."""
+        os.symlink("elsewhere", self.path)
+        self.faults.owners["spool"] = STRANGER
+        self.assertRaises(OSError, SpoolDirectory(self.path, self.faults).lock)
+        self.assertEqual([], os.listdir(os.path.join(self.around, "elsewhere")))
+
     def test_owner_of_link(self) -> None:
         """It is the owner of the link that counts, and not of what it leads to; a link to nothing is one, too."""
         os.symlink("nothing", self.path)
