@@ -19,8 +19,9 @@ from tests.system.torture.subject import Output
 #: Connections, each of which has a request that waits at any time.
 _SENDERS = 900
 
-#: Seconds that the receiver is stopped, and then runs, in turns.
+#: Seconds that the receiver is stopped, and then runs, in turns; how much longer it is stopped each time, up to what.
 _STOPPED, _RUNNING = 0.06, 0.002
+_LONGER, _LONGEST = 1.02, 0.4
 
 #: Seconds after which all must have shown.
 _LONG = 120.0
@@ -28,13 +29,15 @@ _LONG = 120.0
 
 @contextmanager
 def hardly_running(receiver: Receiver) -> Iterator[None]:
-    """Let the receiver run for a small part of the time only."""
+    """Let the receiver run for a small part of the time only, and a smaller one by and by: it is to be too small."""
     over = threading.Event()
 
     def stop_and_go() -> None:
+        stopped = _STOPPED
         while not over.is_set():
             receiver.signal(signal.SIGSTOP)
-            time.sleep(_STOPPED)
+            time.sleep(stopped)
+            stopped = min(stopped * _LONGER, _LONGEST)
             receiver.signal(signal.SIGCONT)
             time.sleep(_RUNNING)
 

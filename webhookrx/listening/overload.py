@@ -33,6 +33,8 @@ REFUSING = 0.1
 GROUP = 0.001
 #: New connections that are let in for so many that are served: each costs as much as several requests.
 SERVED_PER_NEW = 32
+#: New connections that are let in for a turn that had time for more; by TLS each is a handshake.
+NEW = 8
 
 
 class Unread(Protocol):
@@ -89,6 +91,7 @@ class Overload:
         self._clock = clock
         self._processor_time = processor_time
         self._credit = 0.0  # processor time that may go into refusing
+        self._pause_ends = 0.0  # in which nobody is dropped
         self._looked = False  # since the last sweep
 
     @property
@@ -123,7 +126,7 @@ class Overload:
         queue, processor_time = self.queue, self._processor_time
         now = self._clock()
         began = processor_time()
-        served, dropped, spent = 0, 0, 0.0
+        served, dropped, spent, only_ended = 0, 0, 0.0, False
         while ready and served < SERVED and spent < TURN:
             some = ready[: -min(AT_ONCE, SERVED - served) - 1 : -1]
             del ready[-len(some) :]
@@ -139,28 +142,34 @@ class Overload:
                 unread.rest(fd)
         while queue and served < SERVED and spent < TURN:
             fd, came = queue.take_youngest()
-            if has_ended := unread.has_ended(fd):
-                dropped += 1
-            else:
+            if not unread.has_ended(fd):
                 served += 1
-            if has_ended and now - came > OLD:
-                self._drop(unread, fd)
+            elif served or dropped == DROPPED or now < self._pause_ends:
+                # Who has been served waits for the end of this turn, and so may somebody who comes.
+                queue.put(fd, came)
+                only_ended = True
+                break
             else:
-                unread.wake(fd)
-                unread.read((fd,))
-            if has_ended and (served or dropped == DROPPED):
-                break  # who has been served waits for the end of this turn, and so may somebody who comes
+                dropped += 1
+                if now - came > OLD:
+                    self._drop(unread, fd)
+                    continue
+            unread.wake(fd)
+            unread.read((fd,))
             spent = processor_time() - began
         is_full = served >= SERVED or spent >= TURN
-        self.new = max(1, served // SERVED_PER_NEW) if is_full else SERVED
+        self.new = max(1, served // SERVED_PER_NEW) if is_full else NEW
         if served:
             self._credit += spent * REFUSING / (1 - REFUSING)
         if self._credit > GROUP:
             self._refuse(unread, now)
         oldest = queue.oldest()
         self.saw(0.0 if oldest is None else now - oldest)
-        # Nobody waits for those who have left to be dropped: what comes meanwhile has the processor.
-        return 0.0 if served or not queue else (self._clock() - now) * (1 - REFUSING) / REFUSING
+        ends = self._clock()
+        if dropped:
+            # Nobody waits for those who have left to be dropped: what comes meanwhile has the processor.
+            self._pause_ends = ends + (ends - now) * (1 - REFUSING) / REFUSING
+        return max(0.0, self._pause_ends - ends) if only_ended else 0.0
 
     def release(self, unread: Unread) -> None:
         """The queue stands no more: leave those in it to the usual turns."""

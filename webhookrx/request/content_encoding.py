@@ -33,53 +33,72 @@ _ZLIB: Final = 15
 _RAW_DEFLATE: Final = -15
 
 
-def check_encoding(content_encoding: Sequence[bytes]) -> str | None:
+def check_encoding(content_encoding: Sequence[bytes]) -> tuple[str, ...]:
     """
-    Say which coding a body has, before it is read.
+    Say which codings a body is said to have, before it is read.
 
     @param content_encoding: the values of all C{Content-Encoding} lines.
-    @return: C{"gzip"}, C{"deflate"}, C{"zstd"} or C{"br"}; None when there is nothing to undo.
-    @raise RequestRefused: C{UNSUPPORTED_ENCODING}: a coding that is not known, or more than one.
+    @return: of C{"gzip"}, C{"deflate"}, C{"zstd"} and C{"br"}, in the order of the header; empty when there is nothing
+        to undo.
+    @raise RequestRefused: C{UNSUPPORTED_ENCODING}: a coding that is not known, or more than two, or two with C{br}.
     """
     if not content_encoding:
-        return None
+        return ()
     # As nearly every sender writes it.
     coding = _CODINGS.get(content_encoding[0])
     if coding is not None and len(content_encoding) == 1:
-        return coding
+        return (coding,)
     names = (name.strip(b" \t").lower() for value in content_encoding for name in value.split(b","))
-    codings = [name for name in names if name not in (b"", b"identity")]
-    if not codings:
-        return None
-    if len(codings) > 1:
-        raise RequestRefused(UNSUPPORTED_ENCODING, "Content-Encoding may name only one coding.")
-    coding = _CODINGS.get(codings[0])
-    if coding is None:
+    named = [name for name in names if name not in (b"", b"identity")]
+    if len(named) > 2:
+        raise RequestRefused(UNSUPPORTED_ENCODING, "Content-Encoding may name at most two codings.")
+    codings = tuple(_CODINGS[name] for name in named if name in _CODINGS)
+    if len(codings) < len(named):
         raise RequestRefused(UNSUPPORTED_ENCODING)
-    return coding
+    if len(codings) == 2 and "br" in codings:
+        raise RequestRefused(
+            UNSUPPORTED_ENCODING, "Content-Encoding may name br only alone, since no body shows that it was applied."
+        )
+    return codings
 
 
 def unpack(body: bytes, content_encoding: Sequence[bytes], limit: int, ratio: int) -> bytes:
     """
-    Undo the coding of a body, with a yield point after each piece. An empty body stays empty, whatever its coding.
+    Undo the codings of a body, with a yield point after each piece. An empty body stays empty, whatever its coding.
+
+    Of two codings each is undone where the body begins as it does, in whatever order; else it was not applied. Some
+    GELF libraries say C{gzip,deflate} of what has one of them.
 
     A body may consist of several gzip members (RFC 1952 section 2.2) or zstd frames (RFC 8878 section 3.1), one after
     the other. C{deflate} is the zlib format (RFC 9110 section 8.4.1.2), and also the bare stream that many send.
 
     @param content_encoding: the values of all C{Content-Encoding} lines.
-    @param limit: bytes that may come out. Little more than that is held at any time, and 8 MiB of zstd window or
-        16 MiB of brotli window at most.
+    @param limit: bytes that may come out. Little more than that is held at any time, twice that with two codings, and
+        8 MiB of zstd window or 16 MiB of brotli window at most.
     @param ratio: how many times its size on the wire a body may unpack to, beyond L{ALWAYS_UNPACKED}.
     @raise RequestRefused: C{UNSUPPORTED_ENCODING} as L{check_encoding} does; C{BAD_COMPRESSION} when the body is
         corrupt, cut short, or goes on after its end; C{BODY_TOO_LARGE} when more than C{limit} bytes come out;
         C{UNPACK_RATIO} when more come out than C{ratio} allows.
     """
-    coding = check_encoding(content_encoding)
-    if coding is None or not body:
-        if len(body) > limit:
-            raise RequestRefused(BODY_TOO_LARGE)
+    codings = check_encoding(content_encoding)
+    if not body:
         return body
-    unpacked = _Unpacked(limit, max(ALWAYS_UNPACKED, ratio * len(body)))
+    by_ratio = max(ALWAYS_UNPACKED, ratio * len(body))
+    if len(codings) == 1:
+        return _undo(codings[0], body, limit, by_ratio)
+    # The last that is named was applied last (RFC 9110 section 8.4).
+    left = list(reversed(codings))
+    while (coding := next((each for each in left if _BEGINS[each](body)), None)) is not None:
+        body = _undo(coding, body, limit, by_ratio)
+        left.remove(coding)
+    if len(body) > limit:
+        raise RequestRefused(BODY_TOO_LARGE)
+    return body
+
+
+def _undo(coding: str, body: bytes, limit: int, by_ratio: int) -> bytes:
+    """@raise RequestRefused: as L{unpack} does."""
+    unpacked = _Unpacked(limit, by_ratio)
     try:
         complete = _UNPACKERS[coding](body, unpacked)
     except (zlib.error, brotli.error, zstandard.ZstdError):
@@ -145,10 +164,9 @@ def _unpack_gzip(body: bytes, unpacked: _Unpacked) -> bool:
 
 
 def _unpack_deflate(body: bytes, unpacked: _Unpacked) -> bool:
-    # A zlib header (RFC 1950 section 2.2) read as a bare stream would be a stored block with its padding bits set,
-    # which no compressor writes: so the two can be told apart.
-    wrapped = len(body) >= 2 and body[0] & 0x0F == 8 and body[0] >> 4 <= 7 and (body[0] << 8 | body[1]) % 31 == 0
-    return _unpack_zlib(body, _ZLIB if wrapped else _RAW_DEFLATE, unpacked, several=False)
+    # A zlib header read as a bare stream would be a stored block with its padding bits set, which no compressor writes:
+    # so the two can be told apart.
+    return _unpack_zlib(body, _ZLIB if _begins_zlib(body) else _RAW_DEFLATE, unpacked, several=False)
 
 
 def _unpack_brotli(body: bytes, unpacked: _Unpacked) -> bool:
@@ -218,6 +236,24 @@ _CODINGS: Final = {
     b"deflate": "deflate",
     b"zstd": "zstd",
     b"br": "br",
+}
+
+
+def _begins_zlib(body: bytes) -> bool:
+    """Tell whether a body has the header of zlib (RFC 1950 section 2.2)."""
+    return len(body) >= 2 and body[0] & 0x0F == 8 and body[0] >> 4 <= 7 and (body[0] << 8 | body[1]) % 31 == 0
+
+
+def _begins_zstd(body: bytes) -> bool:
+    """Tell whether a body begins with a frame of zstd, one to be skipped included (RFC 8878 section 3.1)."""
+    return body.startswith(b"\x28\xb5\x2f\xfd") or (body[1:4] == b"\x2a\x4d\x18" and body[0] >> 4 == 5)
+
+
+#: Of codings that can be one of two.
+_BEGINS: Final[dict[str, Callable[[bytes], bool]]] = {
+    "gzip": lambda body: body.startswith(b"\x1f\x8b\x08"),
+    "deflate": _begins_zlib,
+    "zstd": _begins_zstd,
 }
 _UNPACKERS: Final[dict[str, Callable[[bytes, _Unpacked], bool]]] = {
     "gzip": _unpack_gzip,
