@@ -101,6 +101,23 @@ class SpoolFileTests(QueueCase):
         )
         self.assertEqual(stored("one"), [row.data for row in self.file.read(0)])
 
+    def test_not_opened(self) -> None:
+        """One that can't be opened for writing leaves nothing open."""
+        self.file.close()
+        opened: list[sqlite3.Connection] = []
+        connect = self.faults.connect
+
+        def noting(path: str, *, read_only: bool) -> sqlite3.Connection:
+            opened.append(connect(path, read_only=read_only))
+            return opened[-1]
+
+        self.patch(self.faults, "connect", noting)
+        self.faults.fail("PRAGMA journal_size_limit", "SQLITE_IOERR_READ")
+        self.assertRaises(sqlite3.Error, self.reopened)
+        self.assertEqual(2, len(opened))
+        for db in opened:
+            self.assertRaises(sqlite3.ProgrammingError, db.execute, "SELECT 1")
+
     def test_undone(self) -> None:
         """A transaction that ends with an error leaves nothing, and what it wrote is not counted."""
         for _ in range(2):

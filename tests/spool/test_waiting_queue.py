@@ -500,6 +500,20 @@ class FaultTests(QueueCase):
         said = [sql for _, sql in self.faults.statements if sql.startswith(("PRAGMA synchronous", "INSERT"))]
         self.assertEqual(["PRAGMA synchronous=NORMAL", "INSERT OR REPLACE INTO passed VALUES (?, ?, ?, ?)"], said)
 
+    def test_oldest_of_all_files(self) -> None:
+        """The oldest that waits is looked for in old files and the newest: clocks are set back at times."""
+        for moments, oldest in (((100, 200), 100), ((200, 100), 100)):
+            self.path += "x"
+            queue = self.open()
+            queue.append(stored("one", received=moments[0]))
+            self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+            self.assertRaises(NotStored, queue.append, stored("lost"))
+            queue.append(stored("two", received=moments[1]))
+            self.assertEqual(oldest, queue.standing().oldest)
+            one = queue.next_batch()[0]
+            queue.settle([one.id])
+            self.assertEqual(moments[1], queue.standing().oldest)
+
     def test_restart_before_new_file(self) -> None:
         """The same holds if the process ended before it began a new file."""
         queue = self.open()
