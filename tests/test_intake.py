@@ -6,17 +6,22 @@ from __future__ import annotations
 
 import gzip
 import json
+from base64 import b64encode
+from functools import partial
+from random import Random
 from typing import Any
+from unittest import mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx import intake
-from webhookrx.intake import Accepted, Admission, Receipt, Refused, SourceRules, admit, judge, unpacked
+from webhookrx.intake import Accepted, Admission, Receipt, Refused, SourceRules, admit, base64_text, judge, unpacked
 from webhookrx.message.json_lines import encode_line
 from webhookrx.message.macros import is_hard_macro, isodate
 from webhookrx.request.received import Head, HeaderLines
+from webhookrx.yield_point import PIECE, pause_by
 
 RECEIPT = Receipt(1_767_323_045_678_901_234, "id-1")
 
@@ -133,10 +138,36 @@ class RawMessageTests(IntakeTestCase):
             values = self.accept(body)
             self.assertEqual((message, exact), (values["MESSAGE"], values.get("webhook.body_base64")))
 
+    def test_turns_of_others(self) -> None:
+        """A long body lets others have their turn after each piece, also once it is Base64; a short one needs not."""
+        for size, turns in ((100, 0), (5 * PIECE, 6)):
+            taken: list[None] = []
+            pause_by(partial(taken.append, None))
+            try:
+                base64_text(bytes(size))
+            finally:
+                pause_by(lambda: None)
+            self.assertEqual(turns, len(taken))
+
+    def test_long_body(self) -> None:
+        """However long a body is that is not UTF-8, its Base64 is that of all of it."""
+        for size in (PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE + 2):
+            body = Random(size).randbytes(size)
+            values = self.accept(body, body_limit=size)
+            self.assertEqual(b64encode(body).decode(), values["webhook.body_base64"])
+
     def test_unpacked(self) -> None:
         """The message is the unpacked body, and so is its size."""
         values = self.accept(gzip.compress(b"hello"), make_head((b"content-encoding", b"gzip")))
         self.assertEqual(("hello", 5), (values["MESSAGE"], values["RAWMSG_SIZE"]))
+
+    def test_nothing_left_out(self) -> None:
+        """A body that is not taken apart leaves nothing out, nor does one that says nothing that is ours."""
+        for body, parse_json in ((b'{"TAGS":1}', False), (b'{"a":1}', True), (b"text", True)):
+            verdict = self.judge(body, parse_json=parse_json)
+            assert isinstance(verdict, Accepted)
+            self.assertEqual(0, verdict.left_out)
+        self.assertEqual((0, ()), (Accepted(verdict.message).left_out, Accepted(verdict.message).notes))
 
     def test_unpacking_fails(self) -> None:
         """A body that does not unpack, or unpacks to too much, is refused."""
@@ -198,6 +229,28 @@ class RawMessageTests(IntakeTestCase):
             self.assertEqual(*recorded)
             self.assertEqual(len({line.split(b":")[0].lower() for line in lines}) + 1, len(recorded[0]))
             self.assertNotIn("CANARY", str(recorded))
+
+    def test_headers_at_once(self) -> None:
+        """Where lines are plain and no name is repeated they are not looked at one by one as bytes."""
+        head = Head(
+            b"POST", b"/", b"", HeaderLines(b"POST / HTTP/1.1\r\nHost: a\r\nX-B: b\r\n\r\n"), "192.0.2.7", 1, False, {}
+        )
+        with mock.patch.object(HeaderLines, "__iter__", side_effect=AssertionError):
+            values = self.accept(head=head, include_request_headers=True)
+        self.assertEqual({"Host": ["a"], "X-B": ["b"]}, values["webhook.headers"])
+
+    def test_names_are_kept(self) -> None:
+        """A name of up to 64 bytes is looked at once and kept, until there are 1024; then it begins anew."""
+        names = intake._NAMES
+        names.clear()
+        self.addCleanup(names.clear)
+        for number in range(1024):
+            self.assertEqual((f"X-{number}", False), names[f"x-{number}"])
+        self.assertEqual(1024, len(names))
+        self.assertEqual(("X" + "x" * 64, False), names["x" * 65])
+        self.assertEqual(1024, len(names))
+        self.assertEqual(("X" + "x" * 63, False), names["x" * 64])
+        self.assertEqual(["x" * 64], list(names))
 
     def test_made_up_headers(self) -> None:
         """Names that a sender makes up take no memory for long, and each is spelled and judged all the same."""

@@ -471,6 +471,7 @@ class ExplainTests(RulesCase):
                 "paths": ["/events", "/events/(?P<HOST>.*)"],
                 "key_file": "",
                 "cert_file": "",
+                "health": "",
                 "labels": {"product": "webhook", "vendor": "generic", "team": "secops"},
                 "preprocessing": {},
                 "in_words": [],

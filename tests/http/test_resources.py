@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest import mock
 
 from treq.testing import StubTreq
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
@@ -22,6 +23,7 @@ from zope.interface.verify import verifyClass, verifyObject
 from tests.http.wire import Wire, post
 from webhookrx.http.exchange import Exchange
 from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
+from webhookrx.http.request import Request
 from webhookrx.http.root_resource import _StockExchange
 from webhookrx.http.webhook_resource import WebhookResource
 
@@ -342,6 +344,31 @@ class StockResourceTests(SynchronousTestCase):
         request.finish()
         sender.send(get(b"/data"))
         self.assertEqual([200, 200], sender.statuses())
+
+    def test_taken_in_parts(self) -> None:
+        """Each time that the sender has taken what was written, there is as much time for the rest of the answer."""
+        sender = self.wire.connect()
+        sender.send(get(b"/late"))
+        (request,) = self.late.requests
+        request.setHeader(b"Content-Length", b"100001")
+        sender.transport.stop_taking()
+        request.write(b"x" * 100_000)
+        self.wire.advance(20)
+        sender.transport.take()
+        self.wire.advance(20)
+        self.assertIsNone(sender.transport.end)
+        request.write(b"x")
+        request.finish()
+        self.assertEqual([200], sender.statuses())
+
+    def test_no_request(self) -> None:
+        """Should not even a request come of it, its connection is cut and the failure told; others are served."""
+        sender = self.wire.connect()
+        with mock.patch.object(Request, "from_parts", side_effect=ValueError):
+            sender.send(get(b"/data"))
+        self.assertEqual(("aborted", b""), (sender.transport.end, sender.transport.written))
+        self.assertEqual(["A request could not be judged."], self.wire.traffic.failures)
+        self.assertEqual(200, self.wire.ask(get(b"/data")).status)
 
     def test_after_a_producer(self) -> None:
         """Once a resource's producer is done the sender's pace is ours to mind, and the time for an answer begins."""

@@ -348,7 +348,6 @@ class HTTPChannel(Connection):
     def _answer_early(self, parsed: RequestHead | None, answer: Answer, rest: bytes) -> bytes | None:
         """Answer the request that is under way, whose body nobody wants; see L{_refuse}."""
         self._parsed = parsed
-        self._keep = parsed is not None and self._keep
         body_to_come = parsed is None or self._state is BODY or parsed.has_body
         keep = (
             parsed is not None

@@ -207,6 +207,7 @@ class Site(TwistedSite):
                     # One that is broken must not keep the others alive.
                     self.traffic.failed("A connection could not be ended.", Failure())
                     channel.abort()
+        # A connection may be done without its end: of a request that was refused, the body has come and gone.
         self._settle_drain()
 
     # -- the chain pauses us -------------------------------------------------------------------------------------
