@@ -448,6 +448,7 @@ class ExplainTests(RulesCase):
                 "cert_file": "",
                 "labels": {"product": "webhook", "vendor": "generic", "team": "secops"},
                 "preprocessing": {},
+                "health": "",
                 "in_words": [],
             },
             connector,
