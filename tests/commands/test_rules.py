@@ -474,6 +474,7 @@ class ExplainTests(RulesCase):
                 "health": "",
                 "labels": {"product": "webhook", "vendor": "generic", "team": "secops"},
                 "preprocessing": {},
+                "health": "",
                 "in_words": [],
             },
             connector,
