@@ -474,7 +474,6 @@ class ExplainTests(RulesCase):
                 "health": "",
                 "labels": {"product": "webhook", "vendor": "generic", "team": "secops"},
                 "preprocessing": {},
-                "health": "",
                 "in_words": [],
             },
             connector,
