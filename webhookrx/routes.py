@@ -57,6 +57,7 @@ def connector_rules(
         router=router.name,
         router_labels=router.labels,
         processing=Processing(connector.preprocessing, classifier, time.perf_counter),
+        include_request_headers=source.include_request_headers,
         body_limit=settings.limits.body,
         unpack_ratio=settings.limits.unpack_ratio,
     )

@@ -430,6 +430,15 @@ class ExplainTests(RulesCase):
         self.assertIn("\nlab-1-lab-lab\n", out)
         self.assertIn("  edge  its selector is no query\n", out)
 
+    def test_headers(self) -> None:
+        """A rule that puts headers into messages says so."""
+        given = ("--router", "fra-2", "--router-label", "wec=enabled")
+        with_headers = RULES.replace("port: 8080", "port: 8080\n        include_request_headers: yes")
+        _, out, _ = self.rules("explain", with_headers, *given)
+        self.assertIn("headers        in log.attributes, credentials masked\n", out)
+        _, out, _ = self.rules("explain", RULES, *given)
+        self.assertNotIn("headers", out)
+
     def test_json(self) -> None:
         """In JSON it is one object."""
         _, out, _ = self.rules("explain", RULES, "--router", "fra-2", "--router-label", "wec=enabled", "--json")
@@ -448,6 +457,7 @@ class ExplainTests(RulesCase):
                 "cert_file": "",
                 "labels": {"product": "webhook", "vendor": "generic", "team": "secops"},
                 "preprocessing": {},
+                "include_request_headers": False,
                 "in_words": [],
             },
             connector,

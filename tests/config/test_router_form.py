@@ -105,11 +105,13 @@ class ConnectorTests(RouterCase):
         key, cert = self.pair()
         rule = (
             "{name: t, suffix: in, protocol: HTTPS, port: 8443, paths: [/a, /b], labels: {team: x}, "
+            "include_request_headers: yes, "
             f"key_file: {key}, cert_file: {cert}, preprocessing: {{classify: yes, steps: [{{probe: p}}]}}}}"
         )
         (source,) = self.settings(rules=self.rules(rule), router_name="edge-1").sources
         self.assertEqual(TLS(key, cert), source.listeners[0].tls)
         self.assertEqual(("edge-1-t-in", ("/a", "/b")), (source.name, source.paths))
+        self.assertTrue(source.include_request_headers)
         assert source.connector is not None
         self.assertEqual({"product": "webhook", "vendor": "generic", "team": "x"}, source.connector.labels)
         self.assertEqual(Preprocessing(classify=True, steps=(Step(probe="p"),)), source.connector.preprocessing)

@@ -128,6 +128,8 @@ def _rows(connector: Connector) -> list[list[str]]:
     rows += _column("paths", connector.paths)
     rows += [[name, file] for name, file in (("key", connector.key_file), ("certificate", connector.cert_file)) if file]
     rows.append(["labels", _labels(connector.labels)])
+    if connector.include_request_headers:
+        rows.append(["headers", "in log.attributes, credentials masked"])
     return rows + _column("preprocessing", preprocessing_words(connector.preprocessing) or ["none"])
 
 

@@ -192,7 +192,14 @@ def _source(connector: router.Connector) -> Source:
     port = str(connector.port)
     listener = Listener(port, parse_endpoint(port).inner, tls=tls_of(connector))
     details = Connector(connector.rule, connector.port, connector.labels, connector.preprocessing)
-    return Source(connector.name, "connector", connector.paths, listeners=(listener,), connector=details)
+    return Source(
+        connector.name,
+        "connector",
+        connector.paths,
+        include_request_headers=connector.include_request_headers,
+        listeners=(listener,),
+        connector=details,
+    )
 
 
 def _effective(source: Source, reading: RulesReading) -> list[Effective]:

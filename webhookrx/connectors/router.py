@@ -84,6 +84,7 @@ class Connector(msgspec.Struct, frozen=True):
     cert_file: str
     labels: Mapping[str, str]
     preprocessing: Preprocessing
+    include_request_headers: bool = False
 
 
 def router_of(host: Host) -> Router:
@@ -114,6 +115,7 @@ def connector_of(router_name: str, rule: Rule) -> Connector:
         cert_file=rule.cert_file,
         labels=DEFAULT_LABELS | rule.labels,
         preprocessing=rule.preprocessing,
+        include_request_headers=rule.include_request_headers,
     )
 
 

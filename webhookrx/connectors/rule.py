@@ -113,6 +113,10 @@ class Rule(_Base, frozen=True):
             extra_json_schema={"minItems": 1},
         ),
     ] = DEFAULT_PATHS
+    include_request_headers: Annotated[
+        bool,
+        Meta(description='Put the request headers into `log.attributes["webhook.headers"]`, credentials masked.'),
+    ] = False
     key_file: Annotated[str, Meta(description="HTTPS only: absolute path of the unencrypted private key, in PEM.")] = ""
     cert_file: Annotated[
         str, Meta(description="HTTPS only: absolute path of the certificate or the whole chain, in PEM.")

@@ -13,6 +13,7 @@ import msgspec
 from webhookrx.connectors.passage import CLASSIFIED, UNKNOWN_SENDER, Mark, Passage
 from webhookrx.message.fields import set_field
 from webhookrx.request.payload import json_or_missing
+from webhookrx.senders.classifier import delivery_id
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.extraction import extract
 
@@ -22,7 +23,10 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def classify(passage: Passage) -> Mark | None:
-    """Set C{meta.vendor}, C{product}, C{service} and C{classify} when the sender is known."""
+    """
+    Set C{meta.vendor}, C{product}, C{service} and C{classify} when the sender is known, and C{meta.sender.delivery_id}
+    where it says which delivery it is.
+    """
     classifier = passage.classifier
     assert classifier is not None, "whoever asks for it has one"
     match = classifier.classify(_evidence(passage))
@@ -32,6 +36,8 @@ def classify(passage: Passage) -> Mark | None:
     meta["vendor"] = entry.vendor
     meta["product"] = entry.product
     meta["service"] = match.service
+    if delivery := delivery_id(entry, passage.evidence):
+        meta["sender"] = {"delivery_id": delivery}
     meta["classify"] = {"rule": entry.id, "confidence": match.confidence, "why": match.why}
     passage.match = match
     return CLASSIFIED, entry.id
