@@ -121,6 +121,7 @@ class SummaryTests(SynchronousTestCase):
         counters.add("refused", BAD_TOKEN.word, "github")
         facts = make_facts(queue_messages=Level(2, 100))
         self.assertEqual("3 messages, 1 refused, 2 waiting", summary(counters, facts))
+        self.assertIn("2 waiting; the rules file is not taken: why", summary(counters, facts._replace(not_taken="why")))
         for blocked, text in (
             (("f:1: error: a.",), "f:1: error: a."),
             (("f:1: error: a.", "f:2: error: b.", "f:3: error: c."), "f:1: error: a. And 2 more."),

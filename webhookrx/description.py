@@ -63,6 +63,8 @@ def summary(counters: Counters, facts: Facts) -> str:
     sources = {"", *counters.sources, *facts.sources}
     refused = sum(counters.get("refused", reason.word, source) for reason in REASONS for source in sources)
     counts = f"{messages} messages, {refused} refused, {facts.queue_messages.now} waiting"
+    if facts.not_taken:
+        counts = f"{counts}; the rules file is not taken: {facts.not_taken}"
     if not facts.blocked:
         return counts
     first, *others = facts.blocked

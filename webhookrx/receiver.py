@@ -145,6 +145,8 @@ class Receiver:
             loaded=self._loaded,
             connectors=connector_labels(self.settings),
             blocked=self.settings.blocked,
+            closed=self.settings.closed,
+            not_taken=self.settings.not_taken,
         )
 
     def tick(self) -> None:

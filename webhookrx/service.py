@@ -21,6 +21,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.listening.listener_service import CannotListen, ListenerService
 from webhookrx.operations.facts import Facts, Phase
 from webhookrx.operations.file_watch import FileWatch
+from webhookrx.operations.kept_state import KeptState, keep_last_set
 from webhookrx.operations.notify import Notifier
 from webhookrx.operations.signals import CUT_OFF, GRACE, Signals, end_with
 from webhookrx.operations.ticker import Ticker
@@ -55,6 +56,7 @@ class ReceiverService(Service):
         self._ticks = 0
         self._watch = FileWatch()
         self._watch.use(settings.watched)
+        self._kept = KeptState(reactor, self.receiver.counters)
         self._signals = Signals(
             reactor,
             hang_up=self.hang_up,
@@ -107,6 +109,7 @@ class ReceiverService(Service):
         if self.running:
             self._signals.take_termination()  # once more: the reactor has taken them since
             self.receiver.phase = Phase.RUNNING
+            keep_last_set(self._kept, self.settings)
             self._notifier.ready(self.status())
 
     def _say_how_it_is(self) -> None:
@@ -177,6 +180,7 @@ class ReceiverService(Service):
             raise
         self._admin.listeners.commit(admin_change)
         self._watch.use(settings.watched)
+        keep_last_set(self._kept, settings)
         if settings != before:
             self._say_how_it_is()
         return text

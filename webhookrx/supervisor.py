@@ -31,6 +31,7 @@ from webhookrx.listening.listener_service import CannotListen
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Facts, Level, Phase, total
 from webhookrx.operations.file_watch import FileWatch
+from webhookrx.operations.kept_state import KeptState, keep_last_set
 from webhookrx.operations.notify import Notifier
 from webhookrx.operations.signals import CUT_OFF, GRACE, Signals, end_with
 from webhookrx.operations.ticker import Ticker
@@ -80,6 +81,7 @@ class SupervisorService(Service):
         self._ticks = 0
         self._watch = FileWatch()
         self._watch.use(settings.watched)
+        self._kept = KeptState(reactor, self._counters)
         self._hung_up = False
         self._hurried = False
         self._stops = False
@@ -138,6 +140,7 @@ class SupervisorService(Service):
     def _is_up(self) -> None:
         self.phase = Phase.RUNNING
         self._say_how_it_is()
+        keep_last_set(self._kept, self.settings)
         self._notifier.ready(self.status())
         if self._hung_up:
             self._reloads.request()
@@ -184,6 +187,8 @@ class SupervisorService(Service):
             sources=[source.name for source in self.settings.sources],
             connectors=connector_labels(self.settings),
             blocked=self.settings.blocked,
+            closed=self.settings.closed,
+            not_taken=self.settings.not_taken,
             reload_succeeded=self._reloads.succeeded,
             loaded=self._loaded,
         )
@@ -246,6 +251,7 @@ class SupervisorService(Service):
         self._admin.listeners.commit(admin_change)
         self._watch.use(settings.watched)
         self._loaded = time.time()
+        keep_last_set(self._kept, settings)
         if settings != before:
             self._say_how_it_is()
         return text

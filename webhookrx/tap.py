@@ -186,7 +186,8 @@ class Options(_TableOptions):
         return settings
 
     def _resolve(self, running: Settings | None = None) -> Resolved:
-        return resolve(self.given(), _surroundings(), running)
+        given = self.given()
+        return resolve(given, _surroundings(checks_only="check" in given), running)
 
 
 def makeService(options: Options) -> IService:
@@ -208,7 +209,7 @@ def makeService(options: Options) -> IService:
         raise SystemExit(f"webhookrx: {error}") from None
 
 
-def _surroundings() -> Surroundings:
+def _surroundings(*, checks_only: bool) -> Surroundings:
     return Surroundings(
         environ=os.environ,
         now=datetime.now(UTC),
@@ -216,6 +217,7 @@ def _surroundings() -> Surroundings:
         check_observer=known_observers.build,
         cpus=usable_cpus(),
         open_files=most_open_files(),
+        checks_only=checks_only,
     )
 
 

@@ -13,14 +13,14 @@ _webhookrx() {
         --ack) COMPREPLY=($(compgen -W "durable written queued" -- "$word")) ;;
         --on-parse-error) COMPREPLY=($(compgen -W "keep reject" -- "$word")) ;;
         --limit) COMPREPLY=($(compgen -S = -W "$limits" -- "$word")) ;;
-        --tls-ca-dir | --senders) COMPREPLY=($(compgen -d -- "$word")) ;;
+        --tls-ca-dir | --senders | --state-dir) COMPREPLY=($(compgen -d -- "$word")) ;;
         --config | --rules | --auth-token-file | --tls-*-file) COMPREPLY=($(compgen -f -- "$word")) ;;
         --port | -p | --paths | --prefix | --auth-token | --proxy-header | --observer | -o | --admin | --drain-timeout | --workers | --router-name | --router-label) ;;
         *)
             COMPREPLY=($(compgen -W "--port --source --paths --allow-slow-patterns --prefix --on-parse-error --auth-token --auth-token-file
                 --include-request-headers --proxy-header --tls-key-file --tls-cert-file --tls-peer-verify --tls-ca-file
                 --tls-ca-dir --tls-use-system-cert-store --allow-plaintext-token --observer --ack --limit --drain-timeout
-                --admin --workers --rules --router-name --router-label --senders --config --check --help --version" -- "$word"))
+                --admin --workers --rules --router-name --router-label --senders --state-dir --config --check --help --version" -- "$word"))
             ;;
     esac
 }

@@ -28,6 +28,8 @@ class PortableTests(SynchronousTestCase):
             queue_bytes=Level(5, 64),
             connectors=(("edge-1-a-b", "a", "webhook", "8181", "webhook", "generic", "x=y"),),
             blocked=("why",),
+            closed=("c",),
+            not_taken="n",
         )
         for codec in (msgspec.msgpack, msgspec.json):
             self.assertEqual(facts, codec.decode(codec.encode(portable(facts)), type=Facts))

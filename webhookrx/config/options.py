@@ -299,6 +299,14 @@ OPTIONS: tuple[Option, ...] = (
         value="DIR",
     ),
     Option(
+        "state-dir",
+        Scope.SERVICE,
+        Kind.DIRECTORY,
+        "where the last good set of connectors is kept, for a restart whose rules or certificates can't be used",
+        value="DIR",
+        default="$STATE_DIRECTORY, else none",
+    ),
+    Option(
         "config",
         Scope.COMMAND,
         Kind.FILE,

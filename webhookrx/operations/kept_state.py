@@ -1,0 +1,85 @@
+"""
+Files for the next start, written while the receiver runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from twisted.logger import Logger
+
+from webhookrx.config.last_set import LAST_SET
+from webhookrx.config.settings import Settings
+from webhookrx.config.state_dir import read_state, write_state
+from webhookrx.errors import ConfigError
+from webhookrx.operations.counters import Counters
+
+_log = Logger()
+
+
+class _File(NamedTuple):
+    directory: str
+    name: str
+    content: bytes
+
+
+class KeptState:
+    """
+    Keeps files, without making the reactor wait for a disk. Of several that come while one is being written, the last
+    is written next. One that is there already is left alone.
+
+    @param reactor: has threads.
+    @param counters: where files that can't be written are counted.
+    """
+
+    def __init__(self, reactor: Any, counters: Counters) -> None:
+        self._reactor = reactor
+        self._counters = counters
+        self._next: _File | None = None
+        self._busy = False
+
+    def keep(self, directory: str, name: str, content: bytes) -> None:
+        """Have a file put in its place soon; see L{webhookrx.config.state_dir.write_state}."""
+        self._next = _File(directory, name, content)
+        self._begin()
+
+    def _begin(self) -> None:
+        file = self._next
+        if file is not None and not self._busy:
+            self._next, self._busy = None, True
+            self._reactor.callInThread(self._write, file)
+
+    def _write(self, file: _File) -> None:
+        problem = ""
+        try:
+            if not _is_there(file):
+                write_state(*file)
+        except Exception as error:  # whatever it is, the receiver goes on
+            problem = str(error)
+        self._reactor.callFromThread(self._written, file, problem)
+
+    def _written(self, file: _File, problem: str) -> None:
+        self._busy = False
+        if problem:
+            self._counters.add("state_writes_failed")
+            # One line for each change of the settings at most.
+            _log.error(
+                "{name} could not be kept in {directory}, so a restart may not have it: {problem}",
+                name=file.name,
+                directory=file.directory,
+                problem=problem,
+            )
+        self._begin()
+
+
+def keep_last_set(kept: KeptState, settings: Settings) -> None:
+    """Have the connectors of settings that are in use kept for the next start, when all of them are good."""
+    if settings.state_dir is not None and settings.router is not None and settings.router.good:
+        kept.keep(settings.state_dir, LAST_SET, settings.router.good)
+
+
+def _is_there(file: _File) -> bool:
+    try:
+        return read_state(file.directory, file.name) == file.content
+    except ConfigError:
+        return False
