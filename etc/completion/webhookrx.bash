@@ -38,9 +38,9 @@ _webhookrx_command() {
         "spool show") options="--help --json" ;;
         "spool replay") options="--help --json --all" ;;
         "spool drop") options="--help --json --all --waiting" ;;
-        "rules check") options="--help --json --files --strict --allow-slow-patterns --router --router-label" ;;
+        "rules check") options="--help --json --files --strict --allow-slow-patterns --router --router-label --elsewhere" ;;
         "rules preview") options="--help --json --selector --rule --all" ;;
-        "rules explain") options="--help --json --router --router-label" ;;
+        "rules explain") options="--help --json --router --router-label --elsewhere" ;;
         "query check") options="--help --json" ;;
         "classify") options="--help --json --senders --list --check" ;;
     esac
