@@ -71,6 +71,15 @@ def summary(counters: Counters, facts: Facts) -> str:
     return f"{counts}; the router is blocked: {first}{f' And {len(others)} more.' if others else ''}"
 
 
+def rules_not_taken(settings: Settings, failure: str) -> str:
+    """
+    Return why the rules file as it is now is not in use; empty when it is, or there is none.
+
+    @param failure: how the last reload has failed, which takes nothing at all; empty when it has not.
+    """
+    return "" if settings.router is None else failure or settings.not_taken
+
+
 def where(address: IAddress | None) -> str:
     """Return an address as people write it; empty when there is none."""
     match address:

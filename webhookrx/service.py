@@ -16,7 +16,7 @@ from twisted.logger import Logger
 
 from webhookrx.admin import Admin
 from webhookrx.config.settings import Settings
-from webhookrx.description import cannot_listen, summary, where
+from webhookrx.description import cannot_listen, rules_not_taken, summary, where
 from webhookrx.errors import ConfigError
 from webhookrx.listening.listener_service import CannotListen, ListenerService
 from webhookrx.operations.facts import Facts, Phase
@@ -128,7 +128,9 @@ class ReceiverService(Service):
         return self._reloads.told_in(summary(self.receiver.counters, self.receiver.facts))
 
     def _facts(self) -> Facts:
-        return self.receiver.facts._replace(reload_succeeded=self._reloads.succeeded)
+        return self.receiver.facts._replace(
+            reload_succeeded=self._reloads.succeeded, not_taken=rules_not_taken(self.settings, self._reloads.failure)
+        )
 
     def _tick(self) -> None:
         self.receiver.tick()

@@ -24,7 +24,7 @@ from webhookrx.config.settings import Settings
 from webhookrx.crew.crew import LAST_MOMENT, Crew, Sockets
 from webhookrx.crew.messages import check
 from webhookrx.crew.process import Launch, Launcher
-from webhookrx.description import cannot_listen, describe, summary, where
+from webhookrx.description import cannot_listen, describe, rules_not_taken, summary, where
 from webhookrx.listening.endpoints import socket_endpoint
 from webhookrx.listening.held_ports import HeldPorts
 from webhookrx.listening.listener_service import CannotListen
@@ -167,7 +167,8 @@ class SupervisorService(Service):
     def status(self) -> str:
         """Return one line on how the service does."""
         up = sum(worker.up for worker in self._crew.workers)
-        counts = summary(self._all_counters(), self._facts())
+        # How a reload has failed is told once.
+        counts = summary(self._all_counters(), self._facts()._replace(not_taken=self.settings.not_taken))
         return self._reloads.told_in(f"{up} of {self.settings.workers} workers, {counts}")
 
     def _all_counters(self) -> Counters:
@@ -188,7 +189,7 @@ class SupervisorService(Service):
             connectors=connector_labels(self.settings),
             blocked=self.settings.blocked,
             closed=self.settings.closed,
-            not_taken=self.settings.not_taken,
+            not_taken=rules_not_taken(self.settings, self._reloads.failure),
             reload_succeeded=self._reloads.succeeded,
             loaded=self._loaded,
         )

@@ -21,7 +21,7 @@ CONNECTOR_TYPE: Final = "webhook"
 PROTOCOLS: Final = ("HTTPS", "HTTP")
 
 # For the JSON Schema; the reader's own checks have better sentences.
-_RULE_NAME: Final = {"pattern": NAME_PATTERN, "maxLength": LONGEST_RULE_NAME}
+_RULE_NAME: Final = {"minLength": 1, "maxLength": LONGEST_RULE_NAME}
 _HOST_NAME: Final = {"pattern": NAME_PATTERN, "maxLength": LONGEST_NAME}
 _PORT: Final = {"minimum": 1, "maximum": 65535}
 
