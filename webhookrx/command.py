@@ -5,6 +5,7 @@ The command C{webhookrx}: what people do beside a receiver.
   - C{webhookrx rules check|preview|explain FILE}: connector rules, and what they come to on which routers
   - C{webhookrx query check TEXT}: whether a query is one
   - C{webhookrx classify FILE}: who has sent a recorded request
+  - C{webhookrx try FILE}: what a connector makes of a recorded request
   - C{webhookrx --version}
 """
 
@@ -27,8 +28,12 @@ SUBJECTS: Final = {
     "rules": "connector rules, and what they come to on which routers",
     "query": "whether a query is one",
     "classify": "who has sent a recorded request",
+    "try": "what a connector makes of a recorded request, step by step",
 }
-"""Each has a module of its name in L{webhookrx.commands}."""
+"""Each has a module of its name in L{webhookrx.commands}, see L{_MODULES}."""
+
+_MODULES: Final = {"try": "try_request"}
+"""The modules of subjects whose names can't be those of modules."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,5 +78,5 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     for name, text in SUBJECTS.items():
         subject = subjects.add_parser(name, help=text)
         if name == named:
-            import_module(f"webhookrx.commands.{name}").add_to(subject)
+            import_module(f"webhookrx.commands.{_MODULES.get(name, name)}").add_to(subject)
     return parser

@@ -42,17 +42,18 @@ _webhookrx_command() {
         "rules preview") options="--help --json --selector --rule --all" ;;
         "rules explain") options="--help --json --router --router-label --elsewhere" ;;
         "query check") options="--help --json" ;;
+        "try") options="--help --json --rules --router --router-label --elsewhere --rule --port --path --at --senders --allow-slow-patterns" ;;
         "classify") options="--help --json --senders --list --check" ;;
     esac
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "spool rules query classify --help --version" -- "$word"))
+        COMPREPLY=($(compgen -W "spool rules query classify try --help --version" -- "$word"))
     elif ((COMP_CWORD == 2)) && [[ $verbs ]]; then
         COMPREPLY=($(compgen -W "$verbs --help" -- "$word"))
     elif [[ $word == -* ]]; then
         COMPREPLY=($(compgen -W "$options" -- "$word"))
     else
         case $before in
-            --limit | --router | --router-label | --selector | --rule) ;;
+            --limit | --router | --router-label | --selector | --rule | --port | --path | --at) ;;
             --senders | --check) COMPREPLY=($(compgen -d -- "$word")) ;;
             -*) [[ $files ]] && COMPREPLY=($(compgen $files -- "$word")) ;;
             *) ((COMP_CWORD == (${#verbs} ? 3 : 2))) && [[ $files ]] && COMPREPLY=($(compgen $files -- "$word")) ;;

@@ -131,3 +131,8 @@ def _problem(name: str, error: Exception) -> str:
     if isinstance(error, (FieldError, QueryTooCostly, RegexTooCostly)):
         return f"Step {name!r} failed: {error}"
     return f"Step {name!r} failed: {type(error).__name__}."
+
+
+def told(name: str, error: Exception) -> str:
+    """Say which step failed and why, as L{Outcome.problem} does."""
+    return _one_line(_problem(name, error))
