@@ -26,6 +26,7 @@ from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Facts, Level, Phase
 from webhookrx.operations.line_limit import LineLimit
 from webhookrx.operations.receipts import Receipts
+from webhookrx.operations.recorder import Place, Recorder
 from webhookrx.operations.traffic_log import TrafficLog
 from webhookrx.pipeline.chain import Chain
 from webhookrx.pipeline.observer_thread import RealThread
@@ -75,6 +76,8 @@ class Receiver:
             report=self._traffic.observer_failed,
             stored=self._traffic.store_done,
         )
+        self._recorder = Recorder(reactor, self.counters)
+        self._recorder.use(_place_of(settings))
         self._slices = TimeSlices(lambda call: reactor.callFromThread(call))
         self._endpoints = Listeners(reactor, self.chain, self._traffic, settings.limits, open_socket)
         listeners = [listener for listener, _ in by_listener(settings.sources)]
@@ -181,6 +184,7 @@ class Receiver:
             change.abandon()
             raise
         before, self.settings, self._observers = self.settings, settings, observers
+        self._recorder.use(_place_of(settings))
         same = before == settings
         limits = settings.limits
         self.chain.set_limits(
@@ -201,7 +205,8 @@ class Receiver:
         self.chain.reopen()
 
     def _build_roots(self, settings: Settings) -> dict[str, Any]:
-        return dict(build_roots(settings, self.chain, self._traffic, self._receipts, self._slices.run))
+        record = None if settings.record is None else self._recorder.record
+        return dict(build_roots(settings, self.chain, self._traffic, self._receipts, self._slices.run, record))
 
     def _build_observers(
         self, settings: Settings, known: Mapping[Observer, IMessageObserver]
@@ -247,3 +252,10 @@ class Receiver:
         turned: Deferred[None] = Deferred()
         self._reactor.callFromThread(turned.callback, None)
         return turned
+
+
+def _place_of(settings: Settings) -> Place | None:
+    """Return where these settings have requests recorded; None: nowhere."""
+    if settings.record is None:
+        return None
+    return Place(settings.record, settings.limits.recorded_requests, settings.limits.recorded_bytes)

@@ -5,7 +5,7 @@
 _webhookrx() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     local limits="body unpack_ratio header_block headers target connections connections_per_peer queue queue_messages
-        header_time body_time answer_time idle_time pause_time"
+        header_time body_time answer_time idle_time pause_time recorded_requests recorded_bytes"
     COMPREPLY=()
     [[ " ${COMP_WORDS[*]:0:COMP_CWORD} " == *" webhookrx "* ]] || return 0
     case $before in
@@ -13,14 +13,14 @@ _webhookrx() {
         --ack) COMPREPLY=($(compgen -W "durable written queued" -- "$word")) ;;
         --on-parse-error) COMPREPLY=($(compgen -W "keep reject" -- "$word")) ;;
         --limit) COMPREPLY=($(compgen -S = -W "$limits" -- "$word")) ;;
-        --tls-ca-dir | --senders | --state-dir) COMPREPLY=($(compgen -d -- "$word")) ;;
+        --tls-ca-dir | --senders | --state-dir | --record) COMPREPLY=($(compgen -d -- "$word")) ;;
         --config | --rules | --auth-token-file | --tls-*-file) COMPREPLY=($(compgen -f -- "$word")) ;;
         --port | -p | --paths | --prefix | --auth-token | --proxy-header | --observer | -o | --admin | --drain-timeout | --workers | --router-name | --router-label) ;;
         *)
             COMPREPLY=($(compgen -W "--port --source --paths --allow-slow-patterns --prefix --on-parse-error --auth-token --auth-token-file
                 --include-request-headers --proxy-header --tls-key-file --tls-cert-file --tls-peer-verify --tls-ca-file
                 --tls-ca-dir --tls-use-system-cert-store --allow-plaintext-token --observer --ack --limit --drain-timeout
-                --admin --workers --rules --router-name --router-label --senders --state-dir --config --check --help --version" -- "$word"))
+                --admin --workers --rules --router-name --router-label --senders --state-dir --record --config --check --help --version" -- "$word"))
             ;;
     esac
 }

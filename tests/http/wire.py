@@ -20,7 +20,7 @@ from webhookrx.http.channel import HTTPChannel
 from webhookrx.http.connections import Connections
 from webhookrx.http.root_resource import RootResource
 from webhookrx.http.site import Site
-from webhookrx.http.webhook_resource import InSlices, WebhookResource, at_once
+from webhookrx.http.webhook_resource import InSlices, Record, WebhookResource, at_once
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import ITraffic
 from webhookrx.testing import RecordingConsumer
@@ -255,6 +255,7 @@ class Wire:
         root: Any = None,
         consumer: Any = None,
         in_slices: InSlices = at_once,
+        record: Record | None = None,
         **site_options: Any,
     ) -> None:
         self.clock = Clock()
@@ -281,6 +282,7 @@ class Wire:
                     self._receipt,
                     self.clock.seconds,
                     in_slices,
+                    record,
                 ),
             )
             for pattern, options in (patterns or {"/.*": {}}).items()

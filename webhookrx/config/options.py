@@ -307,6 +307,13 @@ OPTIONS: tuple[Option, ...] = (
         default="$STATE_DIRECTORY, else none",
     ),
     Option(
+        "record",
+        Scope.SERVICE,
+        Kind.DIRECTORY,
+        "write requests into this directory as they came, credentials masked, for webhookrx classify and webhookrx try",
+        value="DIR",
+    ),
+    Option(
         "config",
         Scope.COMMAND,
         Kind.FILE,

@@ -119,8 +119,11 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
     drain_timeout = service.duration("drain-timeout", Settings((), ()).drain_timeout)
     admin = admin_listener(service, [each for source in sources for each in source.listeners])
     workers = worker_count(service, surroundings.cpus)
+    record = _record(service)
     problems.raise_errors()
-    settings = Settings(sources, observers, ack, limits, drain_timeout, admin, workers, router, state_dir=state_dir)
+    settings = Settings(
+        sources, observers, ack, limits, drain_timeout, admin, workers, router, state_dir=state_dir, record=record
+    )
     settings = _fitted(settings, surroundings.open_files, service)
     problems.raise_errors()
     # What connectors have the router has: while it is blocked that is not what is in their files now.
@@ -163,6 +166,16 @@ def _state_dir(service: Values, environ: Mapping[str, str]) -> str | None:
     directory = service.path("state-dir")
     if directory is not None:
         service.problems.attempt(service.place("state-dir"), check_state_dir, directory)
+    return directory
+
+
+def _record(service: Values) -> str | None:
+    """Return the directory in which requests are recorded; None when they are not."""
+    directory = service.path("record")
+    if directory is not None:
+        place = service.place("record")
+        service.problems.attempt(place, check_state_dir, directory)
+        service.problems.warn(f"Requests are recorded in {quoted(directory)}, their bodies as they came.", place)
     return directory
 
 

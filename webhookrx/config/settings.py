@@ -75,6 +75,10 @@ class Limits:
     """Between two requests on one connection."""
     pause_time: float = 2.0
     """For which reading from senders may be off because too much waits; then they are refused."""
+    recorded_requests: int = 1_000
+    """Files with recorded requests that there may be."""
+    recorded_bytes: int = 64 * MiB
+    """Bytes of them together."""
 
 
 FileContents: TypeAlias = Mapping[str, tuple[bytes, int]]
@@ -231,6 +235,8 @@ class Settings:
     """What is allowed but probably not meant; logged at start, printed by C{--check}."""
     state_dir: str | None = None
     """The absolute path of the directory for what a restart needs; None: nothing is kept."""
+    record: str | None = None
+    """The absolute path of the directory in which requests are recorded; None: they are not."""
     tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
     """What was in the files of all L{TLS} when they were checked, keys included; for connectors the router has it."""
 

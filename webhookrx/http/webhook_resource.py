@@ -23,6 +23,9 @@ from webhookrx.request.received import Head
 #: Does work, and calls back with its outcome or a L{Failure}: L{webhookrx.http.time_slices.TimeSlices.run}.
 InSlices: TypeAlias = "Callable[[Callable[[], Any], Callable[[Any], None]], None]"
 
+#: Takes a request that was read: its head, and its body unpacked.
+Record: TypeAlias = Callable[[Head, bytes], None]
+
 DIRECT: Final = 128 * 1024
 """Bytes of a body, unpacked, that is judged at once: some milliseconds at most."""
 
@@ -47,6 +50,7 @@ class WebhookResource:
     @param receipts: gives the next L{Receipt}.
     @param clock: seconds on the monotonic clock.
     @param in_slices: does what a large body needs.
+    @param record: is given each request before it is judged, with its body unpacked; None: nobody wants them.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class WebhookResource:
         receipts: Callable[[], Receipt],
         clock: Callable[[], float] = time.monotonic,
         in_slices: InSlices = at_once,
+        record: Record | None = None,
     ) -> None:
         self._rules = rules
         self._consumer = consumer
@@ -64,6 +69,7 @@ class WebhookResource:
         self._receipts = receipts
         self._in_slices = in_slices
         self._clock = clock
+        self._record = record
 
     def admit(self, head: Head, raw_groups: dict[str, bytes]) -> Admission | Refused:
         """See L{webhookrx.intake.admit}."""
@@ -85,6 +91,8 @@ class WebhookResource:
         if len(body) > DIRECT:
             self._receive_in_slices(exchange, body, packed=False)
         else:
+            if self._record is not None:
+                self._record(exchange.head, body)
             self._take(exchange, self._judge(exchange.head, admission, body, self._receipts()), wire_size)
 
     #: Returns L{Refused}, or what L{_take} knows.
@@ -148,6 +156,8 @@ class WebhookResource:
                 if not consumer.reserve(len(plain), small=False):
                     return Refused(NO_ROOM, NO_ROOM.detail, self._rules.name), None
                 counted += len(plain)
+            if self._record is not None:
+                self._record(exchange.head, plain)
             verdict = self._judge(exchange.head, exchange.admission, plain, self._receipts())
             message = getattr(verdict, "message", None)
             return verdict, None if message is None else consumer.prepare(message)

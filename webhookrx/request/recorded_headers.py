@@ -12,7 +12,7 @@ from webhookrx.request.received import HeaderLines
 
 #: Names of headers that let whoever reads them in; their values are never recorded. Rather one too many.
 _CREDENTIALS: Final = re.compile(
-    r"token|secret|passw|api-?key|subscription-key|cookie|session|jwt|credential|(?:^|-)auth(?:$|-|oriz|entic)"
+    r"token|secret|passw|api-?key|access-?key|subscription-key|cookie|session|jwt|credential|(?:^|-)auth(?:$|-|oriz|entic)"
 )
 MASK: Final = "***"
 
