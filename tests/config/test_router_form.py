@@ -13,7 +13,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.config.starting import NOW, check_observer, given, write_text
-from tests.system.certificates import self_signed
+from tests.system.certificates import self_signed, write
 from webhookrx.config import router_form
 from webhookrx.config.check import check_report
 from webhookrx.config.file_signatures import signature_of
@@ -450,6 +450,13 @@ class LastSetTests(RouterCase):
         self.assertEqual((first.sources, True), (settings.sources, bool(settings.not_taken)))
         good = self.settings(settings, rules=self.rules("{name: c, protocol: HTTP, port: 1234}"))
         self.assertEqual((["edge-c-c"], ""), (names(good), good.not_taken))
+
+    def test_senders_that_are_no_text(self) -> None:
+        """Senders that are no text are told like others, where nothing stands in for them."""
+        os.mkdir(self.path("senders"))
+        write(self.path("senders/a.yaml"), b"\xff")
+        errors = self.errors(rules=self.rules(PLAIN), senders=self.path("senders"))
+        self.assertIn("[not-utf8]", errors[0])
 
     def test_bad_options(self) -> None:
         """What is wrong elsewhere ends the start, whatever there was before."""

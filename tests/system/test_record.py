@@ -10,6 +10,8 @@ import stat
 import subprocess
 import sys
 
+from tests.system.certificates import write
+from tests.system.hanging_up import hang_up
 from tests.system.receiver import post, wait_until
 from tests.system.routers import RouterCase, free_ports, rule
 from tests.system.workers import metrics
@@ -27,6 +29,25 @@ class RecordTests(RouterCase):
     def test_workers(self) -> None:
         """The same with two workers."""
         self.check("--workers", "2")
+
+    def test_reload(self) -> None:
+        """It is turned on and off by a reload."""
+        (port,) = free_ports(1)
+        router = self.router("--config", "config.yaml")
+        router.write(rule("hooks", port))
+        write(router.path("config.yaml"), b"limits: {body: 1KiB}\n")
+        router.start()
+        self.assertEqual(200, self.ask(port, post(b"1", "/events")).status)
+        write(router.path("config.yaml"), b"record: recorded\n")
+        hang_up(router)
+        self.assertEqual(200, self.ask(port, post(b"2", "/events")).status)
+        wait_until(lambda: recorded(router.path("recorded")), "it is recorded")
+        write(router.path("config.yaml"), b"limits: {body: 1KiB}\n")
+        hang_up(router)
+        self.assertEqual(200, self.ask(port, post(b"3", "/events")).status)
+        (path,) = recorded(router.path("recorded"))
+        with open(path, "rb") as file:
+            self.assertTrue(file.read().endswith(b"\r\n\r\n2"))
 
     def check(self, *options: str) -> None:
         """Record some; give them to the command."""
