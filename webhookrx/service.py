@@ -142,6 +142,7 @@ class ReceiverService(Service):
             _log.info("The rules have changed, or what they name")
             self._reloads.request()
         self._reloads.tick()
+        self._kept.tick()
         self._notifier.tick(alive=not self.receiver.chain.is_stuck)
         if self._ticks % _TICKS_TO_STATUS == 0 and self.receiver.phase is not Phase.DRAINING:
             self._notifier.status(self.status())

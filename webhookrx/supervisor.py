@@ -205,6 +205,7 @@ class SupervisorService(Service):
             _log.info("The rules have changed, or what they name")
             self.hang_up()
         self._reloads.tick()
+        self._kept.tick()
         self._notifier.tick(alive=not self._crew.stuck)
         if self._ticks % _TICKS_TO_STATUS == 0 and self.phase is Phase.RUNNING:
             self._notifier.status(self.status())

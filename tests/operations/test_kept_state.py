@@ -8,13 +8,15 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from twisted.internet.task import Clock
+from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.config.last_set import LAST_SET
 from webhookrx.config.settings import Router, Settings
 from webhookrx.config.state_dir import read_state
 from webhookrx.operations.counters import Counters
-from webhookrx.operations.kept_state import KeptState, keep_last_set
+from webhookrx.operations.kept_state import AGAIN, KeptState, keep_last_set
 
 
 class Threads:
@@ -45,8 +47,11 @@ class KeptStateTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.directory = os.path.abspath(self.mktemp())
-        self.threads, self.counters = Threads(), Counters()
-        self.kept = KeptState(self.threads, self.counters)
+        self.threads, self.counters, self.clock = Threads(), Counters(), Clock()
+        self.kept = KeptState(self.threads, self.counters, self.clock.seconds)
+        self.events: list[Any] = []
+        globalLogPublisher.addObserver(self.events.append)
+        self.addCleanup(globalLogPublisher.removeObserver, self.events.append)
 
     def test_written_in_a_thread(self) -> None:
         """Nothing is written before a thread does it."""
@@ -78,6 +83,23 @@ class KeptStateTests(SynchronousTestCase):
         self.assertEqual(1, self.counters.get("state_writes_failed"))
         self.kept.keep(self.directory, "a", b"1")
         self.threads.work()
+        self.assertEqual(b"1", read_state(self.directory, "a"))
+
+    def test_again(self) -> None:
+        """It is tried again after a while, and told once for one reason; then nothing is left to do."""
+        with open(self.directory, "wb"):
+            self.kept.keep(self.directory, "a", b"1")
+        self.assertEqual(1, self.threads.work())
+        for seconds, tries in ((AGAIN / 2, 0), (AGAIN / 2, 1), (AGAIN, 1)):
+            self.clock.advance(seconds)
+            self.kept.tick()
+            self.assertEqual(tries, self.threads.work())
+        self.assertEqual((3, 1), (self.counters.get("state_writes_failed"), len(self.events)))
+        os.remove(self.directory)
+        for tries in (1, 0):
+            self.clock.advance(AGAIN)
+            self.kept.tick()
+            self.assertEqual(tries, self.threads.work())
         self.assertEqual(b"1", read_state(self.directory, "a"))
 
     def test_last_set(self) -> None:

@@ -4,7 +4,9 @@ Files for the next start, written while the receiver runs.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import time
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 from twisted.logger import Logger
 
@@ -13,6 +15,9 @@ from webhookrx.config.settings import Settings
 from webhookrx.config.state_dir import read_state, write_state
 from webhookrx.errors import ConfigError
 from webhookrx.operations.counters import Counters
+
+AGAIN: Final = 60.0
+"""Seconds after which a file that could not be written is tried again."""
 
 _log = Logger()
 
@@ -26,14 +31,18 @@ class _File(NamedTuple):
 class KeptState:
     """
     Keeps files, without making the reactor wait for a disk. Of several that come while one is being written, the last
-    is written next. One that is there already is left alone.
+    is written next. One that is there already is left alone; one that could not be written is tried again.
 
     @param reactor: has threads.
     @param counters: where files that can't be written are counted.
+    @param clock: seconds on the monotonic clock.
     """
 
-    def __init__(self, reactor: Any, counters: Counters) -> None:
+    def __init__(self, reactor: Any, counters: Counters, clock: Callable[[], float] = time.monotonic) -> None:
         self._reactor = reactor
+        self._clock = clock
+        self._not_before = 0.0
+        self._problem = ""
         self._counters = counters
         self._next: _File | None = None
         self._busy = False
@@ -41,11 +50,13 @@ class KeptState:
     def keep(self, directory: str, name: str, content: bytes) -> None:
         """Have a file put in its place soon; see L{webhookrx.config.state_dir.write_state}."""
         self._next = _File(directory, name, content)
-        self._begin()
+        self._not_before = 0.0
+        self.tick()
 
-    def _begin(self) -> None:
+    def tick(self) -> None:
+        """Begin what is to be written, if it is time; called now and then."""
         file = self._next
-        if file is not None and not self._busy:
+        if file is not None and not self._busy and self._clock() >= self._not_before:
             self._next, self._busy = None, True
             self._reactor.callInThread(self._write, file)
 
@@ -62,14 +73,18 @@ class KeptState:
         self._busy = False
         if problem:
             self._counters.add("state_writes_failed")
-            # One line for each change of the settings at most.
-            _log.error(
-                "{name} could not be kept in {directory}, so a restart may not have it: {problem}",
-                name=file.name,
-                directory=file.directory,
-                problem=problem,
-            )
-        self._begin()
+            if problem != self._problem:
+                _log.error(
+                    "{name} could not be kept in {directory}, so a restart may not have it: {problem}",
+                    name=file.name,
+                    directory=file.directory,
+                    problem=problem,
+                )
+            if self._next is None:
+                self._next = file
+                self._not_before = self._clock() + AGAIN
+        self._problem = problem
+        self.tick()
 
 
 def keep_last_set(kept: KeptState, settings: Settings) -> None:
