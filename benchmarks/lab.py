@@ -64,11 +64,16 @@ class Running:
         self.pid = self._process.pid
         try:
             self._wait()
-            if self._quota is not None and server.quota is not None:
-                self._quota.limit(server.quota)
+            if server.quota is not None:
+                self.limit(server.quota)
         except BaseException:
             self.stop()
             raise
+
+    def limit(self, cores: float) -> None:
+        """Give another quota to a server that has one."""
+        assert self._quota is not None
+        self._quota.limit(cores)
 
     def cpu_seconds(self) -> float:
         """Return the processor time that it has taken so far."""

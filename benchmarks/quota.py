@@ -15,6 +15,9 @@ _V2 = "/sys/fs/cgroup"
 PERIOD = 10_000
 """Microseconds: short, so that a process that has used its share does not stop for long."""
 
+LEAST = 1_000
+"""Microseconds: the smallest share of a period that the kernel grants. The period of a smaller one is longer."""
+
 
 class Quota:
     """
@@ -37,11 +40,12 @@ class Quota:
 
         @raise Unavailable: that is not to be had here.
         """
-        amount = round(cores * PERIOD)
+        amount = max(round(cores * PERIOD), LEAST)
+        period = round(amount / cores)
         if self._v2:
-            limits = {"cpu.max": f"{amount} {PERIOD}"}
+            limits = {"cpu.max": f"{amount} {period}"}
         else:
-            limits = {"cpu.cfs_period_us": str(PERIOD), "cpu.cfs_quota_us": str(amount)}
+            limits = {"cpu.cfs_period_us": str(period), "cpu.cfs_quota_us": str(amount)}
         try:
             for file, text in limits.items():
                 _write(os.path.join(self._path, file), text)

@@ -36,7 +36,7 @@ from webhookrx.testing import RECEIVED as RECEIVED_AT
 from webhookrx.testing import make_message
 
 #: Top-level keys of configurations of other programs.
-OTHERS_KEYS = {"sinks", "receivers", "groups"}
+OTHERS_KEYS = {"sinks", "receivers", "groups", "exporters"}
 #: Those of rules files, and of parts of them, which tests of their own read.
 RULE_KEYS = {"connector_rules", "hosts", "preprocessing", "steps", "when"}
 #: Where the examples have their files.

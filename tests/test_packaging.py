@@ -57,8 +57,17 @@ class SetupCfgTests(SynchronousTestCase):
         modules = {MODULES.get(name, name) for name in names}
         for module in modules:
             self.assertIsNot(None, find_spec(module), module)
-        # These two come with twisted[tls], which alone knows which versions fit each other.
-        self.assertEqual(set(), imported() - modules - {"cryptography", "zope", "webhookrx"})
+        # The first two come with twisted[tls], which alone knows which versions fit each other; the next two are for
+        # those who ask for them.
+        self.assertEqual({"google", "opentelemetry"}, imported() - modules - {"cryptography", "zope", "webhookrx"})
+
+    def test_extra(self) -> None:
+        """What reads OTLP as protobuf is an extra, each requirement with a lower bound, and the tests have it."""
+        extras = setup_cfg()["options.extras_require"]
+        lines = [line for line in extras["otlp"].splitlines() if line]
+        self.assertEqual([line.partition(">=")[0] for line in lines], ["opentelemetry-proto", "protobuf"])
+        self.assertTrue(all(">=" in line for line in lines))
+        self.assertIn(lines[0], extras["test"].splitlines())
 
 
 def imported() -> set[str]:

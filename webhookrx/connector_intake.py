@@ -14,6 +14,7 @@ import msgspec
 from webhookrx.connectors.passage import Mark
 from webhookrx.connectors.processing import Processing
 from webhookrx.connectors.rule import CONNECTOR_TYPE
+from webhookrx.connectors.sender_steps import BODY_BASE64
 from webhookrx.intake import Admission, Receipt, SourceRules, base64_text
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message
@@ -106,7 +107,7 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
     if not is_object:
         text, exact = body_text(body)
         if not exact:
-            attributes["webhook.body_base64"] = base64_text(body)
+            attributes[BODY_BASE64] = base64_text(body)
     host = admission.groups.get("HOST", "")
     connector, router = rules.fixed()
     record: dict[str, Any] = {

@@ -46,6 +46,7 @@ UNSUPPORTED_ENCODING = Reason(
 )
 BAD_COMPRESSION = Reason("bad_compression", 400, "The body does not unpack by its Content-Encoding.")
 NO_ROOM = Reason("no_room", 503, "There is no room for this message now.")
+OVERLOADED = Reason("overloaded", 503, "There is more to do than this receiver can do now.")
 TOO_MANY_CONNECTIONS = Reason("too_many_connections", 503, "There are too many open connections.")
 DRAINING = Reason("draining", 503, "This receiver is stopping.")
 NOT_STORED = Reason("not_stored", 503, "The message could not be made safe.")
@@ -67,6 +68,7 @@ REASONS: tuple[Reason, ...] = (
     UNSUPPORTED_ENCODING,
     BAD_COMPRESSION,
     NO_ROOM,
+    OVERLOADED,
     TOO_MANY_CONNECTIONS,
     DRAINING,
     NOT_STORED,

@@ -84,7 +84,7 @@ class Admission(msgspec.Struct, frozen=True, gc=False):
 
     @ivar groups: text of the path groups that took part.
     @ivar query: name to text, or to a list when it is repeated.
-    @ivar encodings: values of C{Content-Encoding}, known to be one that can be unpacked.
+    @ivar encodings: values of C{Content-Encoding}, known to be what can be unpacked.
     """
 
     rules: SourceRules

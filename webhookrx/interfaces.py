@@ -266,8 +266,38 @@ class ITraffic(Interface):
     def handshake_failed(peer: str, failure: Failure) -> None:
         """A connection ended before its TLS handshake did."""
 
+    def dropped_unread() -> None:
+        """What a sender has sent was dropped: it has left, and there is too much to do."""
+
     def failed(what: str, failure: Failure) -> None:
         """Something of ours raised what it should not."""
+
+
+class IAgeRule(Interface):
+    """Tells by the age of what waits in a queue whether the queue stands."""
+
+    stands: bool = Attribute("Whether it does.")
+
+    def saw(now: float, age: float, length: float) -> bool:
+        """
+        Take note of the queue as it is now; to be called whenever that is known anew.
+
+        @param now: seconds on the monotonic clock.
+        @param age: seconds that what is at its end waits.
+        @param length: how much is in it, in any unit; its age, where only that is known.
+        @return: whether it stands.
+        """
+
+
+class IOverload(Interface):
+    """What the wire is told while more is sent than can be read."""
+
+    refusing: bool = Attribute("The requests that are read now have waited for too long, and are to be refused.")
+
+    behind: bool = Attribute("What is ready to be read is more than fits into one turn, so that some of it waits.")
+
+    def has_unread(fd: int) -> bool:
+        """Tell whether what has come by the connection of this descriptor waits for us to read it."""
 
 
 class ITLSCreator(IOpenSSLServerConnectionCreator):

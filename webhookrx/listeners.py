@@ -26,9 +26,14 @@ from webhookrx.listening.door import Door
 from webhookrx.listening.endpoints import build_endpoint, socket_endpoint
 from webhookrx.listening.inner_poll import InnerPoll
 from webhookrx.listening.listener_service import ListenerService
+from webhookrx.listening.overload import Overload
+from webhookrx.pipeline.admission import StandingQueue
 from webhookrx.tls.connection_creator import ServerConnectionCreator
 
 _log = Logger()
+
+#: Seconds that what senders have sent may be unread, and for so long, until there is more of it than can be read.
+LONG_UNREAD = 0.5
 
 #: Makes the endpoint of a listener's socket alone, as L{socket_endpoint} does.
 OpenSocket: TypeAlias = Callable[[Listener], IStreamServerEndpoint]
@@ -104,6 +109,7 @@ class Listeners:
     @param limits: those that count over all endpoints together.
     @param open_socket: makes the sockets; None has them bound as their strings say.
     @ivar certificates: each certificate file, and when what is in use of it ends, seconds since the epoch.
+    @ivar overload: knows whether more is sent than can be read.
     """
 
     def __init__(
@@ -117,7 +123,8 @@ class Listeners:
         self.connections = Connections(limits)
         self.certificates: Mapping[str, float] = {}
         self._reactor = reactor
-        self._poll = InnerPoll(reactor) if InnerPoll.serves(reactor) else None
+        self.overload = Overload(StandingQueue(LONG_UNREAD, LONG_UNREAD, 0.0), traffic.dropped_unread)
+        self._poll = InnerPoll(reactor, self.overload) if InnerPoll.serves(reactor) else None
         # Not callLater, which goes by the wall clock.
         self._later = reactor.callFromThread if IReactorFromThreads.providedBy(reactor) else None
         self._consumer = consumer
@@ -225,6 +232,7 @@ class Listeners:
             connections=self.connections,
             knows_peers_at_once=not listener.proxy_protocol,
             later=self._later,
+            overload=self.overload,
         )
 
     def _let_go(self, site: Site) -> None:
@@ -250,6 +258,9 @@ class Listeners:
         last on their connections.
         """
         self._accept_failures.try_again()
+        self.overload.sweep()
+        if self._poll is not None:
+            self._poll.wake_up()
         for site in self.sites:
             site.sweep()
         finished, self._finished, self._finishing = self._finished, self._finishing, []

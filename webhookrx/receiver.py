@@ -4,6 +4,7 @@ What one process receives with: endpoints, the chain to the observers, and what 
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -122,6 +123,9 @@ class Receiver:
             service.startService()
         self._endpoints.use(self._build_roots(self.settings), self.settings.limits)
         self.chain.registerProducer(self._endpoints, True)
+        # What is there at the start stays; no collection of cycles needs to look at it.
+        gc.collect()
+        gc.freeze()
 
     def describe(self) -> list[str]:
         """Return a line for each endpoint: where it listens, with which patterns, policy and observers."""
@@ -150,6 +154,8 @@ class Receiver:
             blocked=self.settings.blocked,
             closed=self.settings.closed,
             not_taken=self.settings.not_taken,
+            unread_age=endpoints.overload.age,
+            overloaded=endpoints.overload.stands,
         )
 
     def tick(self) -> None:
@@ -206,7 +212,7 @@ class Receiver:
 
     def _build_roots(self, settings: Settings) -> dict[str, Any]:
         record = None if settings.record is None else self._recorder.record
-        return dict(build_roots(settings, self.chain, self._traffic, self._receipts, self._slices.run, record))
+        return dict(build_roots(settings, self.chain, self._traffic, self._receipts, self._slices, record))
 
     def _build_observers(
         self, settings: Settings, known: Mapping[Observer, IMessageObserver]

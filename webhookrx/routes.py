@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from webhookrx.config.settings import Connector, FileContents, Listener, Settings, Source
 from webhookrx.connectors.rule import CONNECTOR_TYPE
 from webhookrx.http.root_resource import RootResource
-from webhookrx.http.webhook_resource import InSlices, Record, WebhookResource, at_once
+from webhookrx.http.webhook_resource import Record, Slices, WebhookResource
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 
@@ -118,14 +118,14 @@ def build_roots(
     consumer: IMessageConsumer,
     traffic: ITraffic,
     receipts: Callable[[], Receipt],
-    in_slices: InSlices = at_once,
+    slices: Slices | None = None,
     record: Record | None = None,
 ) -> dict[str, RootResource]:
     """
     Return the root of each endpoint, by C{Listener.inner}.
 
     @param receipts: gives each message its L{Receipt}.
-    @param in_slices: does what large bodies need.
+    @param slices: does what large bodies need.
     @param record: see L{WebhookResource}.
     """
     classifier = classifier_for(settings)
@@ -133,7 +133,7 @@ def build_roots(
     for source in settings.sources:
         if source.connector is None:
             resources[source.name] = WebhookResource(
-                rules_of(source, settings), consumer, traffic, receipts, in_slices=in_slices, record=record
+                rules_of(source, settings), consumer, traffic, receipts, slices=slices, record=record
             )
         else:
             rules = connector_rules(source, source.connector, settings, classifier)
@@ -141,9 +141,7 @@ def build_roots(
             # The same megabytes.
             from webhookrx.http.connector_resource import ConnectorResource
 
-            resources[source.name] = ConnectorResource(
-                rules, consumer, traffic, receipts, in_slices=in_slices, record=record
-            )
+            resources[source.name] = ConnectorResource(rules, consumer, traffic, receipts, slices=slices, record=record)
     return {
         listener.inner: RootResource(
             [(pattern, resources[source.name]) for source in sources for pattern in source.paths], traffic

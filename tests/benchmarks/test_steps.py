@@ -33,7 +33,7 @@ class RequestTests(SynchronousTestCase):
 
     def test_unknown(self) -> None:
         """Nobody knows who posts what applications post."""
-        self.assertIsNone(Classifier(builtin_entries()).classify(steps.application().evidence()))
+        self.assertIsNone(Classifier(builtin_entries()).classify(steps.application().evidence(), last_resort=False))
 
 
 class StepTests(SynchronousTestCase):

@@ -6,6 +6,8 @@ import json
 import os
 
 from tests.commands.running import CommandCase, run_command
+from tests.senders.test_samples import DATA
+from webhookrx.senders import otlp, unpacking
 
 REQUEST = """\
     POST /events?team=a HTTP/1.1
@@ -126,7 +128,7 @@ class RequestTests(ClassifyCase):
         self.assertEqual(1008, len(found["message"]["text"]))
 
     def test_nobody(self) -> None:
-        """A sender that nobody knows is said to be one, with what the nearest entries miss."""
+        """JSON of a sender that nobody knows is said to be that, with what the nearest entries miss."""
         self.write("senders/zoo.yaml", """\
             id: zoo
             vendor: v
@@ -141,20 +143,27 @@ class RequestTests(ClassifyCase):
         request = b'X-Acme-Event: gate\nContent-Type: application/json\n\n{"door": "cellar"}'
         arguments = ("classify", "-", "--senders", "senders")
         status, out, err = run_command(*arguments, stdin=request)
-        self.assertEqual((1, ""), (status, err))
+        self.assertEqual((0, ""), (status, err))
         acme = ["header x-acme-event does not contain ^door[.]", "no body key at"]
         zoo = ["none of the headers x-zoo, x-zoo-event", "animal EXISTS (missing)", "content type is not text/plain"]
         zoo.append("path does not contain ^/zoo")
         self.assertEqual(
-            "no sender is known who sends such requests\n"
+            "generic-json: no sender is known who sends it\n"
+            "  confidence  low\n"
+            "  why         JSON\n"
+            "  time        not found\n"
+            "  message     not found\n"
+            "  severity    not found\n"
+            "  host        not found\n"
             f"  nearly  acme-doors  {'; '.join(acme)}\n"
             f"          zoo         {'; '.join(zoo)}\n",
             out,
         )
         status, out, _ = run_command(*arguments, "--json", stdin=request)
-        self.assertEqual(1, status)
+        self.assertEqual(0, status)
         nearly = [{"entry": "acme-doors", "failed": acme}, {"entry": "zoo", "failed": zoo}]
-        self.assertEqual({"classified": False, "nearly": nearly}, json.loads(out))
+        found = json.loads(out)
+        self.assertEqual(("generic-json", "low", nearly), (found["entry"], found["confidence"], found["nearly"]))
 
     def test_ways(self) -> None:
         """Of an entry that can be told in several ways, the one counts that lacks least."""
@@ -177,11 +186,16 @@ class RequestTests(ClassifyCase):
             self.assertIn({"entry": "acme", "failed": failed}, json.loads(out)["nearly"], request)
 
     def test_nothing_near(self) -> None:
-        """Where nothing is near nothing more is said."""
-        for request in (b"{}", b"GET / HTTP/1.1\n\nhello"):
-            self.assertEqual(
-                (1, "no sender is known who sends such requests\n", ""), run_command("classify", "-", stdin=request)
-            )
+        """Where nothing is near nothing more is said; what is no JSON is of no entry at all."""
+        unknown = (1, "no sender is known who sends such requests\n", "")
+        self.assertEqual(unknown, run_command("classify", "-", stdin=b"GET / HTTP/1.1\n\nhello"))
+        status, out, _ = run_command("classify", "-", stdin=b"{}")
+        self.assertEqual((0, False), (status, "nearly" in out))
+        status, out, _ = run_command("classify", "-", "--json", stdin=b'{"msg": "hi", "level": "warning"}')
+        found = json.loads(out)
+        self.assertEqual(("generic-json", "", "low", "hi", "WARN"), (
+            found["entry"], found["vendor"], found["confidence"], found["message"]["text"], found["severity"]["text"]
+        ))  # fmt: skip
 
     def test_missing_header(self) -> None:
         """A header, or a member of the body, that is not there is named."""
@@ -191,6 +205,20 @@ class RequestTests(ClassifyCase):
         ):
             _, out, _ = run_command("classify", "-", "--senders", "senders", stdin=request)
             self.assertIn(f"  nearly  acme-doors  {missing}\n", out)
+
+    def test_protobuf(self) -> None:
+        """OTLP as protobuf is shown as Parse reads it; without the extra one line says what is missing."""
+        sample = str(DATA / "samples/otlp-logs-protobuf.http")
+        status, out, err = run_command("classify", sample)
+        self.assertEqual((0, ""), (status, err))
+        self.assertIn("  message     payment 4711 failed\n", out)
+        for module in (otlp, unpacking):
+            self.patch(module, "AVAILABLE", False)
+        status, out, err = run_command("classify", sample)
+        self.assertEqual((1, "", 1), (status, out, err.count("\n")))
+        self.assertTrue(
+            err.startswith("webhookrx: otlp-logs: body key resourceLogs; the extra otlp is not installed"), err
+        )
 
     def test_no_request(self) -> None:
         """What is no recorded request is told in one line."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from base64 import b64encode
 from typing import Any
 
 import msgspec
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.expressions.programs import ticking
+from tests.senders.test_samples import DATA
 from webhookrx.connectors.passage import CLASSIFIED, DROPPED, PROBE, STEP_ERROR, UNKNOWN_SENDER
 from webhookrx.connectors.processing import Outcome, Processing
 from webhookrx.connectors.rule import Preprocessing, Regex, SetField, Step
@@ -18,11 +21,14 @@ from webhookrx.connectors.step_problem import StepProblem
 from webhookrx.message.fields import MISSING
 from webhookrx.message.json_lines import encode_line
 from webhookrx.message.message import Message
-from webhookrx.request.payload import PayloadError, parse_strict_json
+from webhookrx.request.payload import PayloadError, body_text, parse_strict_json
 from webhookrx.request.received import Head, HeaderLines
+from webhookrx.senders import otlp, unpacking
+from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.entry import Entry, Severity, Time, When
 from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.recorded import read_recorded
 
 ACME = Entry(
     id="acme-doors",
@@ -226,7 +232,7 @@ class RunTests(SynchronousTestCase):
         """Whatever goes wrong, nothing is raised, and only its kind is told."""
 
         class Broken:
-            def classify(self, evidence: Evidence) -> None:
+            def classify(self, evidence: Evidence, last_resort: bool) -> None:
                 raise RuntimeError(evidence.text)
 
         preprocessing = Preprocessing(classify=True, steps=(Step(probe="after"),))
@@ -313,6 +319,90 @@ class ClassifyTests(SynchronousTestCase):
         self.assertEqual(record["meta"]["vendor"], "other")
 
 
+class LastResortTests(SynchronousTestCase):
+    """Tests for Classify with an entry of last resort."""
+
+    entries = (ACME, BODIES, next(entry for entry in builtin_entries() if entry.last_resort))
+
+    def run_steps(self, body: bytes, *steps: Step, acme: bool = False, **more: bool) -> tuple[Outcome, dict[str, Any]]:
+        """Return what comes of a request."""
+        record, evidence = a_request(body, acme=acme)
+        record["meta"] |= {"vendor": "mine", "product": "own"}
+        processing = Processing(Preprocessing(**more, steps=steps), Classifier(self.entries), clock=lambda: 0.0)
+        return processing.run(record, evidence), record
+
+    def test_json(self) -> None:
+        """JSON of nobody known gets time, severity, host and message; vendor and product stay, service is not set."""
+        body = b'{"msg":"full","level":"warn","ts":1700000000,"host":{"name":"h1:80"}}'
+        outcome, record = self.run_steps(body, classify=True, parse=True)
+        self.assertEqual(outcome.marks, ((CLASSIFIED, "generic-json"),))
+        meta, log = record["meta"], record["log"]
+        self.assertEqual(meta["classify"], {"rule": "generic-json", "confidence": "low", "why": "JSON"})
+        self.assertEqual((meta["vendor"], meta["product"], "service" in meta), ("mine", "own", False))
+        self.assertEqual((log["time_unix_nano"], log["severity_text"]), (1_700_000_000 * 10**9, "WARN"))
+        self.assertEqual((log["body"]["message"], meta["host"]["name"]), ("full", "h1"))
+
+    def test_places(self) -> None:
+        """Each of the names that loggers use is looked at, the first that can be used counts."""
+        for members, message, severity, has_time, host in (
+            ({"message": "m", "msg": "n"}, "m", "", False, None),
+            ({"log": "l", "levelname": "WARNING"}, "l", "WARN", False, None),
+            ({"short_message": "s", "severity": "Critical"}, "s", "FATAL", False, None),
+            ({"text": "t", "log.level": "error", "host.name": "h"}, "t", "ERROR", False, "h"),
+            ({"title": "t", "status": 200, "eventTime": "2026-01-01T00:00:00Z"}, "t", "", True, None),
+            ({"message": {"no": "text"}, "msg": "n", "log": {"level": "info"}}, "n", "INFO", False, None),
+            ({"status": "error", "created_at": "2026-01-01 00:00:00"}, None, "ERROR", True, None),
+            ({"@timestamp": "soon", "time": 1700000000123, "hostname": "h"}, None, "", True, "h"),
+        ):
+            _, record = self.run_steps(json.dumps(members).encode(), classify=True, parse=True)
+            log = record["log"]
+            self.assertEqual(
+                (log["body"].get("message_text", log["body"].get("message")), log["severity_text"]),
+                (message, severity),
+                members,
+            )
+            self.assertEqual(
+                (log["time_unix_nano"] > 0, record["meta"]["host"]["name"]), (has_time, host or "192.0.2.1")
+            )
+
+    def test_no_json(self) -> None:
+        """Text, a form and single values are of nobody."""
+        for body in (b"plain", b"a=1&b=2", b"17", b'"x"', b"[1]", b""):
+            outcome, record = self.run_steps(body, classify=True, parse=True)
+            self.assertEqual((outcome.marks, "classify" in record["meta"]), ((UNKNOWN_SENDER,), False), body)
+
+    def test_off(self) -> None:
+        """It can be switched off for the preprocessing, and for a step."""
+        for steps, more in (
+            ((), {"classify": True, "classify_fallback": False}),
+            ((Step(classify=True, classify_fallback=False),), {}),
+            ((Step(classify=True),), {"classify_fallback": False}),
+        ):
+            outcome, record = self.run_steps(b'{"msg":"x"}', *steps, **more)
+            self.assertEqual((outcome.marks, "classify" in record["meta"]), ((UNKNOWN_SENDER,), False))
+        on = Step(classify=True, classify_fallback=True)
+        outcome, _ = self.run_steps(b'{"msg":"x"}', on, classify_fallback=False)
+        self.assertEqual(outcome.marks, ((CLASSIFIED, "generic-json"),))
+
+    def test_alone(self) -> None:
+        """The switch needs a Classify beside it."""
+        for step in (Step(probe="a", classify_fallback=False), Step(parse=True, classify_fallback=True)):
+            problem = self.assertRaises(StepProblem, make, step)
+            self.assertEqual((problem.code, problem.member), ("step-kind", ("classify_fallback",)))
+
+    def test_known_stays(self) -> None:
+        """A sender that was known before stays, whatever the body has become since."""
+        outcome, record = self.run_steps(
+            b'{"inner_key":1}', Step(set=SetField("log.body", {"msg": "x"})), Step(classify=True), classify=True
+        )
+        self.assertEqual(outcome.marks, ((CLASSIFIED, "other-bodies"), UNKNOWN_SENDER))
+        self.assertEqual(record["meta"]["classify"]["rule"], "other-bodies")
+        outcome, record = self.run_steps(
+            b'{"msg":1}', Step(set=SetField("log.body", {"inner_key": "x"})), Step(classify=True), classify=True
+        )
+        self.assertEqual(outcome.marks, ((CLASSIFIED, "generic-json"), (CLASSIFIED, "other-bodies")))
+
+
 class ParseTests(SynchronousTestCase):
     """Tests for Parse."""
 
@@ -365,6 +455,41 @@ class ParseTests(SynchronousTestCase):
         outcome = processing.run(record, evidence)
         self.assertEqual(outcome.marks, ((CLASSIFIED, "acme-doors"), (STEP_ERROR, "2 parse")))
         self.assertEqual(record["log"], a_request()[0]["log"])
+
+
+class ProtobufTests(SynchronousTestCase):
+    """Tests for Classify and Parse with OTLP as protobuf."""
+
+    def setUp(self) -> None:
+        head, query, body = read_recorded((DATA / "samples/otlp-logs-protobuf.http").read_bytes())
+        text, _ = body_text(body)
+        self.record, _ = a_request(b"{}")
+        self.record["log"] |= {"body": text, "attributes": {"webhook.body_base64": b64encode(body).decode()}}
+        self.before = copy.deepcopy(self.record)
+        self.evidence = Evidence(head, query, body, text, MISSING)
+        preprocessing = Preprocessing(classify=True, parse=True)
+        self.processing = Processing(preprocessing, Classifier(builtin_entries()), clock=lambda: 0.0)
+
+    def test_read(self) -> None:
+        """The body becomes an object, and is not kept a second time."""
+        outcome = self.processing.run(self.record, self.evidence)
+        self.assertEqual(outcome, Outcome(True, ((CLASSIFIED, "otlp-logs"),)))
+        log = self.record["log"]
+        self.assertEqual(
+            (list(log["body"]), log["body"]["message"]), (["resourceLogs", "message"], "payment 4711 failed")
+        )
+        self.assertEqual((log["attributes"], self.record["meta"]["host"]), ({}, {"name": "web-1.example.com"}))
+        encode_line(Message(self.record, 0))
+
+    def test_without_extra(self) -> None:
+        """Without the extra the body stays as any other, which is said, counted and hinted at."""
+        for module in (otlp, unpacking):
+            self.patch(module, "AVAILABLE", False)
+        outcome = self.processing.run(self.record, self.evidence)
+        self.assertEqual(outcome.marks, ((CLASSIFIED, "otlp-logs"), (STEP_ERROR, "parse")))
+        self.assertIn("pip install 'webhookrx[otlp]'", outcome.problem)
+        self.assertIn("the extra otlp is not installed", self.record["meta"]["classify"]["why"])
+        self.assertEqual(self.record["log"], self.before["log"])
 
 
 #: One of each kind, several of them bound to fail on some bodies.

@@ -14,19 +14,91 @@ from twisted.internet.address import IPv4Address
 from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener, IPushProducer
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
+from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
-from tests.http.wire import Wire, post
+from tests.http.wire import Sender, Wire, post
 from webhookrx.config.settings import Limits
 from webhookrx.errors import NotStored
 from webhookrx.http.answers import RETRY_AFTER
 from webhookrx.http.body import DISCARDED_BODY
+from webhookrx.interfaces import IOverload
 from webhookrx.testing import RecordingConsumer
 
 
 def refused(reason: str) -> dict[str, str]:
     """Return the part of a refusal that programs read."""
     return {"status": "refused", "reason": reason}
+
+
+@implementer(IOverload)
+class Overloaded:
+    """
+    There is too much to do.
+
+    @ivar unread: descriptors of connections that nobody reads from.
+    """
+
+    refusing = True
+    behind = False
+
+    def __init__(self, *unread: int) -> None:
+        self.unread = unread
+
+    def has_unread(self, fd: int) -> bool:
+        return fd in self.unread
+
+
+class OverloadTests(SynchronousTestCase):
+    """More is sent than can be read."""
+
+    def setUp(self) -> None:
+        self.overload = Overloaded(7)
+        self.wire = Wire(overload=self.overload)
+
+    def connect(self, descriptor: int) -> Sender:
+        """Open a connection with that descriptor."""
+        sender = self.wire.connect()
+        sender.transport.fileno = lambda: descriptor  # type: ignore[attr-defined]
+        return sender
+
+    def test_refused(self) -> None:
+        """A request is refused with 503 and C{Retry-After}, before anybody judges it; the connection stays."""
+        sender = self.wire.connect()
+        sender.send(post(b"hello", headers=b"Authorization: nonsense\r\n"))
+        (response,) = sender.responses()
+        self.assertEqual((503, str(RETRY_AFTER)), (response.status, response.headers["retry-after"]))
+        self.assertLessEqual(refused("overloaded").items(), json.loads(response.body).items())
+        self.assertEqual(([], [("", "overloaded")]), (self.wire.messages, self.wire.traffic.refused_by))
+        self.overload.refusing = False
+        sender.send(post(b"again"))
+        self.wire.settle()
+        self.assertEqual(([200], None), (sender.statuses(), sender.transport.end))
+
+    def test_pipelined(self) -> None:
+        """So are all that were read with it, each of them."""
+        sender = self.wire.connect()
+        sender.send(post(b"one") + post(b"two"))
+        self.assertEqual([503, 503], sender.statuses())
+
+    def test_begun(self) -> None:
+        """A body that has begun is read to its end, and its message made."""
+        self.overload.refusing = False
+        sender = self.wire.connect()
+        sender.send(post(b"hello")[:-2])
+        self.overload.refusing = True
+        sender.send(b"lo")
+        self.wire.settle()
+        self.assertEqual(([200], ["hello"]), (sender.statuses(), [each["MESSAGE"] for each in self.wire.messages]))
+
+    def test_late(self) -> None:
+        """Whose request nobody has read does not come too late; others do."""
+        waiting, idle = self.connect(7), self.connect(8)
+        self.wire.advance(25)
+        self.assertEqual((None, "closed"), (waiting.transport.end, idle.transport.end))
+        self.overload.unread = ()
+        self.wire.advance(10)
+        self.assertEqual("closed", waiting.transport.end)
 
 
 class AnswerTests(SynchronousTestCase):

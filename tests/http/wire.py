@@ -20,7 +20,7 @@ from webhookrx.http.channel import HTTPChannel
 from webhookrx.http.connections import Connections
 from webhookrx.http.root_resource import RootResource
 from webhookrx.http.site import Site
-from webhookrx.http.webhook_resource import InSlices, Record, WebhookResource, at_once
+from webhookrx.http.webhook_resource import Record, Slices, WebhookResource
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import ITraffic
 from webhookrx.testing import RecordingConsumer
@@ -158,6 +158,7 @@ class Traffic:
         self.expected: list[tuple[str, tuple[tuple[str, str], ...]]] = []
         self.processings: list[tuple[str, tuple[tuple[str, str], ...], str]] = []
         self.handshakes: list[str] = []
+        self.dropped = 0
         self.failures: list[str] = []
         self.accept_errors: list[str] = []
 
@@ -189,6 +190,9 @@ class Traffic:
 
     def handshake_failed(self, peer: str, failure: Failure) -> None:
         self.handshakes.append(peer)
+
+    def dropped_unread(self) -> None:
+        self.dropped += 1
 
     def failed(self, what: str, failure: Failure) -> None:
         self.failures.append(what)
@@ -254,7 +258,7 @@ class Wire:
         limits: Limits | None = None,
         root: Any = None,
         consumer: Any = None,
-        in_slices: InSlices = at_once,
+        slices: Slices | None = None,
         record: Record | None = None,
         **site_options: Any,
     ) -> None:
@@ -281,7 +285,7 @@ class Wire:
                     self.traffic,
                     self._receipt,
                     self.clock.seconds,
-                    in_slices,
+                    slices,
                     record,
                 ),
             )

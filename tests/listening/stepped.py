@@ -18,6 +18,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from webhookrx.listening.inner_poll import InnerPoll
+from webhookrx.listening.overload import Overload
 
 #: Milliseconds that what has been sent may take to come.
 PATIENCE = 20_000
@@ -149,11 +150,13 @@ class Producer:
 class World:
     """
     A reactor, a poll within, and connections.
+
+    @param overload: that of the poll.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, overload: Overload | None = None) -> None:
         self.reactor = SteppedReactor()
-        self.poll = InnerPoll(self.reactor)
+        self.poll = InnerPoll(self.reactor, overload)
         self.sockets: list[socket.socket] = []
 
     def pair(self, *, tcp: bool = False, small: bool = False) -> tuple[socket.socket, socket.socket]:

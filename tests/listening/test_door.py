@@ -9,6 +9,7 @@ import shutil
 import socket
 import tempfile
 from typing import Any
+from unittest import mock
 
 from twisted.internet import tcp, unix
 from twisted.internet.defer import Deferred, fail, succeed
@@ -25,6 +26,7 @@ from tests.system.certificates import Authority, server_settings, write_ca_file
 from tests.tls.in_memory import client_context
 from webhookrx.listening.door import Door
 from webhookrx.listening.eager_tcp import EagerServer, EagerUNIXServer
+from webhookrx.listening.overload import Overload
 from webhookrx.listening.socket_tls import TLSServer, TLSUNIXServer
 from webhookrx.tls.connection_creator import ServerConnectionCreator
 
@@ -227,6 +229,22 @@ class TransportTests(SynchronousTestCase):
                 made.abortConnection()
                 self.port.stopListening()
                 self.world.reactor.advance(0)
+
+    def test_accept_gate(self) -> None:
+        """While more is sent than can be read, few come in by a port of TCP that a poll watches, and all by others."""
+        rule = mock.Mock(stands=True)
+        for kind, has_overload, gated in ((tcp.Port, True, True), (tcp.Port, False, False), (unix.Port, True, False)):
+            self.world.poll.overload = Overload(rule, lambda: None) if has_overload else None
+            before = len(self.factory.made)
+            self.enter(self.open(kind))
+            self.assertEqual(0 if gated else 1, len(self.factory.made) - before, (kind, has_overload))
+            rule.stands = False
+            self.port.doRead()
+            self.assertEqual(1, len(self.factory.made) - before, (kind, has_overload))
+            rule.stands = True
+            self.factory.made[-1].transport.abortConnection()
+            self.port.stopListening()
+            self.world.reactor.advance(0)
 
     def test_tls(self) -> None:
         """With TLS they have it on the socket."""

@@ -4,6 +4,7 @@ Tests for L{webhookrx.listening.inner_poll}: with real sockets, and a reactor th
 
 from __future__ import annotations
 
+import itertools
 import select
 import socket
 import struct
@@ -18,9 +19,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from tests.listening.stepped import Recorder, World, drain
-from webhookrx.listening import inner_poll
+from webhookrx.listening import inner_poll, overload
 from webhookrx.listening.eager_tcp import EagerServer
 from webhookrx.listening.inner_poll import InnerPoll
+from webhookrx.listening.overload import Overload
+from webhookrx.listening.tcp_info import TCPInfo
+from webhookrx.pipeline.admission import StandingQueue
 
 
 class InnerPollCase(SynchronousTestCase):
@@ -204,6 +208,40 @@ class WatchingTests(InnerPollCase):
         self.reactor.settle()
         self.assertEqual(5, sum(bool(recorder.received) for _, recorder, _ in ends))
 
+    def test_long(self) -> None:
+        """A turn that takes too long ends. Those it has left come first in the next, whoever has sent more since."""
+        now = itertools.count(0.0, inner_poll.LONGEST_TURN)
+        self.poll._clock = lambda: next(now)
+        ends = [self.connect() for _ in range(5)]
+        for _, _, peer in ends:
+            peer.send(b"x")
+        served = []
+        for _ in ends:
+            before = [recorder.received for _, recorder, _ in ends]
+            self.reactor.step()
+            changed = [place for place, (_, recorder, _) in enumerate(ends) if recorder.received != before[place]]
+            for place in changed:
+                ends[place][2].send(b"x")
+            served += changed
+            if len(served) >= len(ends):
+                break
+        self.assertEqual(list(range(5)), sorted(served[:5]))
+
+    def test_left_then_closed(self) -> None:
+        """One that is closed before its turn comes is left out."""
+        now = itertools.count(0.0, inner_poll.LONGEST_TURN)
+        self.poll._clock = lambda: next(now)
+        ends = [self.connect() for _ in range(4)]
+        for _, _, peer in ends:
+            peer.send(b"x")
+        self.reactor.step()
+        for transport, recorder, _ in ends:
+            if not recorder.received:
+                transport.abortConnection()
+        for _ in range(10):
+            self.reactor.step()
+        self.assertLess(sum(bool(recorder.received) for _, recorder, _ in ends), 4)
+
 
 class EndTests(InnerPollCase):
     """
@@ -293,6 +331,259 @@ class EndTests(InnerPollCase):
 
     def _fail(self, *_: object) -> None:
         raise ZeroDivisionError
+
+
+class OverloadTests(SynchronousTestCase):
+    """
+    More is sent than can be read. Ages are as a test says, and so is who has left.
+    """
+
+    def setUp(self) -> None:
+        self.now = 1000.0
+        self.asked: list[int] = []
+        self.ages: dict[int, float] = {}
+        self.left: set[int] = set()
+        self.dropped = 0
+        self.rule = StandingQueue(0.5, 0.5, 0.0)
+        self.overload = Overload(self.rule, self._count, lambda: self.now, lambda: 0.0)
+        self.world = World(self.overload)
+        self.addCleanup(self.world.close)
+        self.poll = self.world.poll
+        self.patch(inner_poll, "tcp_info", self._info)
+        self.patch(inner_poll, "MOST_EVENTS", 2)
+        self.patch(overload, "SERVED", 2)
+        self.patch(overload, "OLD", 1.0)
+        self.order: list[int] = []
+        self.ends = []
+        for number in range(6):
+            ours, theirs = self.world.pair()
+            transport, recorder = self.world.serve(EagerServer, ours)
+            recorder.on_data = lambda data, number=number: self.order.append(number)
+            self.ages[transport.fileno()] = 0.9 - number / 10
+            self.ends.append((transport, recorder, theirs))
+
+    def _count(self) -> None:
+        self.dropped += 1
+
+    def _info(self, sock: socket.socket) -> TCPInfo | None:
+        self.asked.append(sock.fileno())
+        age = self.ages.get(sock.fileno())
+        return None if age is None else TCPInfo(age, sock.fileno() in self.left)
+
+    def fd(self, number: int) -> int:
+        """Return the descriptor of a connection."""
+        descriptor: int = self.ends[number][0].fileno()
+        return descriptor
+
+    def send(self, *numbers: int) -> None:
+        """Have these senders send."""
+        for number in numbers:
+            self.ends[number][2].send(b"x")
+
+    def overload_it(self) -> None:
+        """Let the queue stand."""
+        self.rule.stands = True
+
+    def test_not_full(self) -> None:
+        """A poll that is not full asks the kernel nothing."""
+        self.send(0)
+        self.world.reactor.settle()
+        self.assertEqual(([0], []), (self.order, self.asked))
+
+    def test_full(self) -> None:
+        """Of a full one only the first is asked; what waits long for long stands."""
+        self.ages = dict.fromkeys(self.ages, 0.9)
+        for _ in range(2):
+            self.send(0, 1, 2)
+            self.assertFalse(self.overload.stands)
+            self.world.reactor.step()
+            self.assertEqual((1, 0.9), (len(self.asked), self.overload.age))
+            self.now += 0.6
+            self.asked.clear()
+            self.send(3, 4, 5)
+        self.world.reactor.step()
+        self.assertTrue(self.overload.stands)
+
+    def test_full_then_not(self) -> None:
+        """A poll that is not full is the end of a queue that began to stand."""
+        self.send(0, 1, 2)
+        self.world.reactor.step()
+        self.assertEqual(0.9, self.overload.age)
+        self.world.reactor.settle()
+        self.assertEqual(0.0, self.overload.age)
+
+    def test_unix_sockets(self) -> None:
+        """Of whom nothing is known nothing is concluded; they are served in the usual way."""
+        self.ages.clear()
+        for _ in range(5):
+            self.send(0, 1, 2)
+            self.now += 10
+            self.world.reactor.settle()
+        self.assertEqual((False, 15), (self.overload.stands, len(self.order)))
+        self.overload_it()
+        self.order.clear()
+        self.send(*range(6))
+        self.world.reactor.step()
+        self.assertEqual(list(range(6)), sorted(self.order))
+
+    def test_youngest_first(self) -> None:
+        """Those who have come first wait for those who come later, and nobody has to send again to be served."""
+        self.overload_it()
+        self.send(*range(5))
+        self.world.reactor.step()
+        self.assertEqual([4, 3], self.order)
+        self.send(5)
+        self.world.reactor.step()
+        self.assertEqual([4, 3, 5, 2], self.order)
+        self.world.reactor.settle()
+        self.assertEqual([4, 3, 5, 2, 1, 0], self.order)
+        self.assertFalse(self.overload.stands)
+        self.send(0)
+        self.world.reactor.settle()
+        self.assertEqual([4, 3, 5, 2, 1, 0, 0], self.order)
+
+    def test_end(self) -> None:
+        """When the queue stands no more, those who are in it still are served in the usual way."""
+        self.overload_it()
+        self.ages = dict.fromkeys(self.ages, 0.1)
+        self.send(*range(6))
+        self.world.reactor.step()
+        self.assertEqual((2, False, 0), (len(self.order), self.overload.stands, len(self.overload.queue)))
+        self.world.reactor.settle()
+        self.assertEqual(list(range(6)), sorted(self.order))
+        self.assertIsNone(self.poll._alarm)
+
+    def test_left(self) -> None:
+        """Who has left, and is old, is dropped unread; what it was is gone with it."""
+        self.overload_it()
+        self.send(*range(4))
+        self.ages = {self.fd(number): 2.0 for number in range(6)}
+        self.left = {self.fd(0), self.fd(1)}
+        self.world.reactor.settle()
+        self.assertEqual((2, [3, 2]), (self.dropped, self.order))
+        events = [recorder.events for _, recorder, _ in self.ends]
+        self.assertEqual([["ConnectionLost"]] * 2 + [[]] * 4, events)
+        self.assertFalse(self.overload.queue)
+
+    def test_ended(self) -> None:
+        """Who sends no more is served after those who may, though it came later; and it is told of its end."""
+        self.overload_it()
+        self.left = {self.fd(1), self.fd(2)}
+        self.send(0, 1, 2)
+        for number in (1, 2):
+            self.ends[number][2].shutdown(socket.SHUT_WR)
+        self.world.reactor.step()
+        self.assertEqual([0], self.order)
+        self.world.reactor.settle()
+        self.assertEqual([0, 2, 1], self.order)
+        self.assertEqual([[], ["read lost"], ["read lost"]], [each.events for _, each, _ in self.ends[:3]])
+
+    def test_pause(self) -> None:
+        """While only such are left there are pauses; who comes, the end of a pause or a sweep has it go on."""
+        self.patch(overload, "DROPPED", 1)
+        self.ages = {self.fd(number): 2.0 for number in range(6)}
+        self.left = {self.fd(number) for number in range(5)}
+        self.overload_it()
+        self.send(*range(5))
+        self.patch(overload, "SERVED", 0)
+        self.world.reactor.step()
+        self.patch(overload, "SERVED", 2)
+        with mock.patch.object(self.overload, "_clock", itertools.count(1000).__next__):
+            self.world.reactor.step()
+            self.assertEqual((1, 0, 1), (self.dropped, self.world.reactor.ready(), len(self._timers())))
+            self.send(5)
+            self.world.reactor.step()
+            self.assertEqual(
+                ([5], 1, 0, 1), (self.order, self.dropped, self.world.reactor.ready(), len(self._timers()))
+            )
+            self.world.reactor.advance(60)
+            self.assertEqual((1, []), (self.world.reactor.ready(), self._timers()))
+            self.world.reactor.step()
+            self.assertEqual((1, 0, 1), (self.dropped, self.world.reactor.ready(), len(self._timers())))
+        self.poll.wake_up()
+        self.assertEqual((1, []), (self.world.reactor.ready(), self._timers()))
+        self.now = 2000.0
+        self.world.reactor.settle()
+        self.assertEqual((5, False, []), (self.dropped, self.overload.stands, self._timers()))
+
+    def _timers(self) -> list[Any]:
+        return self.world.reactor.getDelayedCalls()
+
+    def test_writing(self) -> None:
+        """Who waits to be read may be written to meanwhile, and is not read by that."""
+        self.overload_it()
+        self.send(*range(4))
+        self.world.reactor.step()
+        waiting = self.ends[0][0]
+        written: list[str] = []
+        waiting.doWrite = lambda: written.append("wrote")
+        waiting.startWriting()
+        self.patch(overload, "SERVED", 0)
+        self.world.reactor.step()
+        self.assertEqual((["wrote"], [3, 2]), (written, self.order))
+        waiting.stopWriting()
+        self.world.reactor.step()
+        self.assertEqual((["wrote"], [3, 2]), (written, self.order))
+
+    def test_paused(self) -> None:
+        """Who is paused while it waits leaves the queue, is not read, and comes again when it is resumed."""
+        self.overload_it()
+        self.send(*range(4))
+        self.world.reactor.step()
+        self.assertTrue(self.overload.has_unread(self.fd(0)))
+        self.ends[0][0].pauseProducing()
+        self.assertFalse(self.overload.has_unread(self.fd(0)))
+        self.world.reactor.settle()
+        self.assertEqual([3, 2, 1], self.order)
+        self.ends[0][0].resumeProducing()
+        self.world.reactor.settle()
+        self.assertEqual([3, 2, 1, 0], self.order)
+
+    def test_aborted(self) -> None:
+        """Who ends while it waits is not read, and what comes by its descriptor then is another's."""
+        self.overload_it()
+        self.send(*range(4))
+        self.world.reactor.step()
+        self.ends[0][0].connectionLost(Failure(CONNECTION_LOST))
+        self.world.reactor.settle()
+        self.assertEqual([3, 2, 1], self.order)
+
+    def test_reset(self) -> None:
+        """Whose connection is reset while it waits ends at once."""
+        ours, theirs = self.world.pair(tcp=True)
+        transport, recorder = self.world.serve(EagerServer, ours)
+        self.ages[transport.fileno()] = 0.95
+        theirs.send(b"x")
+        self.overload_it()
+        self.world.reactor.ready(wait=True)
+        self.patch(overload, "SERVED", 0)
+        self.world.reactor.step()
+        self.assertTrue(self.overload.has_unread(transport.fileno()))
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        theirs.close()
+        self.world.reactor.step()
+        self.assertEqual(["ConnectionLost"], recorder.events)
+
+    def test_reactor_ends(self) -> None:
+        """With the reactor those who wait end, too."""
+        self.poll.hold()
+        self.overload_it()
+        self.send(*range(5))
+        self.world.reactor.step()
+        self.poll.connectionLost(Failure(CONNECTION_LOST))
+        self.assertEqual([["ConnectionLost"]] * 6, [recorder.events for _, recorder, _ in self.ends])
+        self.assertEqual((0, -1), (len(self.overload.queue), self.poll.fileno()))
+
+    def test_last_connection_ends(self) -> None:
+        """When the last connection ends while the queue stands, nothing stays open."""
+        self.overload_it()
+        for _, recorder, _ in self.ends:
+            recorder.on_data = lambda data, recorder=recorder: recorder.transport.connectionLost(
+                Failure(CONNECTION_LOST)
+            )
+        self.send(*range(6))
+        self.world.reactor.settle()
+        self.assertEqual((-1, [], None), (self.poll.fileno(), self.world.reactor.readers, self.poll._alarm))
 
 
 class AssumptionTests(SynchronousTestCase):

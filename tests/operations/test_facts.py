@@ -30,9 +30,17 @@ class PortableTests(SynchronousTestCase):
             blocked=("why",),
             closed=("c",),
             not_taken="n",
+            unread_age=1.5,
+            overloaded=True,
         )
         for codec in (msgspec.msgpack, msgspec.json):
             self.assertEqual(facts, codec.decode(codec.encode(portable(facts)), type=Facts))
+
+    def test_overload(self) -> None:
+        """It is overloaded when one of its processes is, and what is unread is as old as the oldest of all."""
+        well = make_facts(unread_age=0.2)
+        self.assertEqual((0.2, False), total([well, make_facts()])[-2:])
+        self.assertEqual((1.5, True), total([well, make_facts(unread_age=1.5, overloaded=True), well])[-2:])
 
     def test_no_text(self) -> None:
         """Names of files that are no text have escapes, wherever they stand."""

@@ -70,6 +70,12 @@ class HealthTests(SynchronousTestCase):
             health_of(make_facts(phase=Phase.DRAINING, lanes=lanes)).reasons,
         )
 
+    def test_overloaded(self) -> None:
+        """While more is sent than can be read it is degraded, and still fit for messages."""
+        health = health_of(make_facts(overloaded=True))
+        self.assertEqual(("degraded", True), (health.state, health.fit))
+        self.assertIn("More is sent than can be read", health.reasons[0])
+
     def test_blocked(self) -> None:
         """A router that is blocked is degraded and says why; with nothing that receives it is not ready."""
         blocked = ("rules.yaml:3:1: error: x", "rules.yaml:9:1: error: y")

@@ -27,6 +27,8 @@ from webhookrx.operations.metric import REASONS_OF_SOURCE, REASONS_WITHOUT_SOURC
 from webhookrx.operations.metrics import METRICS
 from webhookrx.operations.traffic_log import TrafficLog
 
+OVERLOAD = ("unread_age_seconds", "overloaded", "dropped_unread_connections_total")
+
 PLAIN = b"text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = b"application/openmetrics-text; version=1.0.0; charset=utf-8"
 #: Suffixes that say what unit a number has, and those that the text adds.
@@ -258,6 +260,16 @@ class RouterTests(MetricsTestCase):
         self.assertEqual([], [name for name in self.values() if name.startswith("connector")])
         self.facts = make_facts(connectors=(labels,))
         self.assertEqual(1, self.value("connector", **dict(zip(names, labels, strict=True))))
+
+    def test_overload(self) -> None:
+        """How old what is unread has become, and what was done about it, are numbers."""
+        self.assertEqual([0, 0, 0], [self.value(name) for name in OVERLOAD])
+        self.facts = make_facts(unread_age=2.5, overloaded=True)
+        self.counters.add("dropped_unread", amount=7)
+        self.counters.add("refused", "overloaded", "", amount=3)
+        self.assertEqual([2.5, 1, 7], [self.value(name) for name in OVERLOAD])
+        self.assertEqual(1, self.value("degraded"))
+        self.assertEqual(3, self.value("refusals_total", source="", reason="overloaded"))
 
     def test_blocked(self) -> None:
         """Whether the router is blocked is a number, also where there is no router."""

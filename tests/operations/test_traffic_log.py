@@ -123,6 +123,14 @@ class TrafficLogTests(SynchronousTestCase):
         self.assertEqual(["No connection can be accepted for a moment: EMFILE"] * 2, self.lines)
         self.assertEqual(3, self.counters.get("accepts_failed"))
 
+    def test_dropped_unread(self) -> None:
+        """Connections that were dropped unread are counted, each of them, and logged in few lines."""
+        for _ in range(50):
+            self.traffic.dropped_unread()
+        self.assertEqual(50, self.counters.get("dropped_unread"))
+        self.assertIn("Dropped a connection unread", self.lines[0])
+        self.assertLess(len(self.lines), 20)
+
     def test_failures(self) -> None:
         """What of ours raised is logged with its traceback, a few times a second."""
         for _ in range(3):

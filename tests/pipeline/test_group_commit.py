@@ -21,6 +21,24 @@ class BatchTests(SynchronousTestCase):
 
         self.assertEqual([3], observer.batch_sizes)
 
+    def test_age(self) -> None:
+        """The queue in front of the observer is told how long the oldest of a store has waited for its end."""
+        rig = Rig(MemoryObserver())
+        queue = rig.chain._lanes.current[0].queue
+        told: list[float] = []
+        self.patch(type(queue), "stored", lambda self, now, size, seconds, waiting, age: told.append(age))
+        rig.clock.advance(100)
+        rig.threads[0].hold()
+        rig.write("one")
+        rig.turns()
+        rig.clock.advance(3)
+        rig.write("two")
+        rig.turns()
+        rig.clock.advance(2)
+        rig.threads[0].release()
+        rig.turns()
+        self.assertEqual([5.0, 2.0], told)
+
     def test_during_a_sync(self) -> None:
         """What several turns gather during one sync is one batch, the running turn's messages included."""
         observer = MemoryObserver()

@@ -132,7 +132,7 @@ class StallTests(SynchronousTestCase):
         rig.write("one")
         rig.turns()
         (stuck, _) = rig.chain._lanes.current
-        stuck.pace.room = 1
+        stuck.queue.room = 1
         rig.chain._narrow()
         self.assertTrue(rig.chain.budget.is_full())
         rig.wait(30)

@@ -15,7 +15,7 @@ from tests.senders.requests import compiled, entry_of, evidence_of, known_of
 from webhookrx.query import QueryTooCostly
 from webhookrx.request.received import Head, HeaderLines
 from webhookrx.senders.builtin import builtin_entries
-from webhookrx.senders.classifier import HIGH, MAX_NAME, MEDIUM, Classifier, delivery_id
+from webhookrx.senders.classifier import HIGH, LOW, MAX_NAME, MEDIUM, Classifier, delivery_id
 from webhookrx.senders.compiled import BadEntry
 from webhookrx.senders.entry import Entry, When
 from webhookrx.senders.evidence import Evidence
@@ -347,7 +347,8 @@ class EverythingTests(SynchronousTestCase):
         holding = self.classifier.holding(evidence)
         self.assertEqual(match and match.entry, holding[0].entry if holding else None)
         if match is not None:
-            self.assertEqual(match.confidence, HIGH if holding[0].conditions.by_header else MEDIUM)
+            sure = HIGH if holding[0].conditions.by_header else MEDIUM
+            self.assertEqual(match.confidence, LOW if match.entry.entry.last_resort else sure)
         for way in self.classifier.ways:
             extract(way.entry, evidence)
 

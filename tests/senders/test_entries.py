@@ -116,6 +116,31 @@ class ReadTests(SynchronousTestCase):
             self.assertIsNone(entry)
             self.assertIn(code, [finding.code for finding in findings])
 
+    def test_last_resort(self) -> None:
+        """An entry of last resort may do without conditions, and has no vendor and product; others need all three."""
+        for text, codes in (
+            ('vendor: ""\nproduct: ""\nwhen: []\nlast_resort: yes\n', []),
+            ('vendor: ""\nproduct: ""\nwhen: {body_keys: [a]}\nlast_resort: yes\n', []),
+            ('vendor: a\nproduct: ""\nwhen: []\nlast_resort: yes\n', ["entry-empty"]),
+            ('vendor: ""\nproduct: ""\nwhen: []\n', ["entry-empty", "entry-empty", "entry-evidence"]),
+        ):
+            entry, findings = read_entry(f"id: a\n{text}".encode(), "f")
+            self.assertEqual((entry is not None, [each.code for each in findings]), (not codes, codes), text)
+
+    def test_condition(self) -> None:
+        """A condition that can't be read is told with its place."""
+        text = 'id: a\nvendor: a\nproduct: a\nwhen: {body_keys: [a]}\ntime:\n  - {at: /a, condition: "b ="}\n'
+        entry, (finding,) = read_entry(text.encode(), "f")
+        self.assertIsNone(entry)
+        self.assertEqual((finding.code, finding.field, finding.line), ("entry-query", "time[0].condition", 6))
+        text = text.replace("time:", "message:").replace("at: /a", 'text: "{a}"')
+        entry, findings = read_entry(text.encode(), "f")
+        self.assertIsNone(entry)
+        self.assertEqual(
+            [(each.code, each.field) for each in findings],
+            [("entry-query", "message[0].condition"), ("entry-place", "message[0].text")],
+        )
+
     def test_ids(self) -> None:
         """An id has up to 100 characters that need no quotes anywhere."""
         for name, good in (("a", True), ("A-1._x", True), ("x" * 100, True), ("x" * 101, False), ("-a", False)):

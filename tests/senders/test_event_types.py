@@ -48,7 +48,12 @@ def eventbridge(kind: str, **detail: Any) -> tuple[dict[str, str], Any]:
 def alerts(*severities: str, **more: Any) -> dict[str, Any]:
     """Return a group of alerts of Prometheus."""
     found = [
-        {"labels": {"alertname": "Disk", "severity": severity}, "annotations": {}, "startsAt": "2026-11-03T05:06:07Z"}
+        {
+            "status": "firing",
+            "labels": {"alertname": "Disk", "severity": severity},
+            "annotations": {},
+            "startsAt": "2026-11-03T05:06:07Z",
+        }
         for severity in severities
     ]
     return {"receiver": "r", "status": "firing", "groupLabels": {}, "commonLabels": {}, "alerts": found, **more}
@@ -84,7 +89,7 @@ CASES: tuple[tuple[tuple[dict[str, str], Any], str, str, str, bool], ...] = (
               "displayMessage": "Add user to group", "actor": {"alternateId": "admin"},
               "outcome": {"result": "SUCCESS"},
               "target": [{"displayName": "Olga"}, {"displayName": "Admins"}]}),
-        "okta", "info", "Add user to group: Olga, Admins: SUCCESS (admin)", True,
+        "okta", "info", "group.user_membership.add Add user to group: Olga, Admins: SUCCESS (admin)", True,
     ),
     (
         ({}, [{"log_id": "9", "data": {"type": "limit_mu", "date": "2026-10-25T03:04:05Z", "ip": "203.0.113.1",
@@ -136,10 +141,10 @@ CASES: tuple[tuple[tuple[dict[str, str], Any], str, str, str, bool], ...] = (
             "data": {"number": 2, "title": "Down", "priority": {"summary": "SEV-2"}}}}),
         "pagerduty", "error", "incident.escalated #2 Down", True,
     ),
-    (({}, alerts("warning", "critical", "info")), "alertmanager", "critical", "firing Disk", True),
+    (({}, alerts("warning", "critical", "info")), "alertmanager", "critical", "firing 3: Disk 3", True),
     (
         ({}, alerts("warning", "critical", orgId=1, groupKey="k", title="[FIRING:2]")),
-        "grafana", "critical", "[FIRING:2]", True,
+        "grafana", "critical", "firing 2: [FIRING:2]", True,
     ),
     (
         ({"X-Zm-Signature": "v0=0"}, {"event": "zoomroom.alert", "event_ts": 1772439300412, "payload": {

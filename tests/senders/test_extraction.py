@@ -61,6 +61,54 @@ class BodyTests(SynchronousTestCase):
 class PlaceTests(SynchronousTestCase):
     """Time, severity, message, host."""
 
+    def test_latest(self) -> None:
+        """Of several times at one place the latest counts."""
+        body = {"a": [{"t": 5}, {"t": 9}, {"t": "soon"}, {"t": 7}]}
+        self.assertEqual(extracted(body, time=[{"at": "/a/*/t", "format": "unix-ns"}]).time_unix_nano, 9)
+
+    def test_condition(self) -> None:
+        """A time with a condition counts only where the event is like that."""
+        times = [{"at": "/a", "format": "unix-ns", "condition": "k = new"}, {"at": "/b", "format": "unix-ns"}]
+        for body, expected in (
+            ({"a": 5, "b": 6, "k": "new"}, 5),
+            ({"a": 5, "b": 6, "k": "gone"}, 6),
+            ({"a": 5, "k": "gone"}, None),
+            ([{"a": 5, "k": "new"}, {"k": "gone"}], 5),
+            (b"plain", None),
+        ):
+            self.assertEqual(extracted(body, time=times).time_unix_nano, expected, body)
+        inside = {"o": [{"a": 5, "k": "new"}], "k": "gone"}
+        self.assertEqual(extracted(inside, events="/o", time=times).time_unix_nano, 5)
+
+    def test_message_condition(self) -> None:
+        """A message with a condition counts only where the event is like that."""
+        messages = [{"text": "{/a} is gone", "condition": "k = gone"}, {"text": "new", "condition": "k = new"}, "{/a}"]
+        for body, expected in (
+            ({"a": 1, "k": "gone"}, "1 is gone"),
+            ({"k": "gone"}, None),
+            ({"a": 1, "k": "new"}, "new"),
+            ({"a": 1}, "1"),
+            (b"plain", None),
+        ):
+            self.assertEqual(extracted(body, message=messages).message, expected, body)
+
+    def test_port(self) -> None:
+        """A port is taken off a host, and nothing else; those of all elements are compared without."""
+        for host, expected in {
+            "h1:9100": "h1",
+            "192.0.2.1:80": "192.0.2.1",
+            "[2001:db8::1]:80": "2001:db8::1",
+            "2001:db8::1": "2001:db8::1",
+            "https://h1:9100": "https://h1:9100",
+            "h1:9100/metrics": "h1:9100/metrics",
+            "h1:http": "h1:http",
+            "h1:123456": "h1:123456",
+            "h1": "h1",
+        }.items():
+            self.assertEqual(extracted({"a": host}, host=["/a"]).host, expected)
+        body = {"e": [{"h": "h1:1"}, {"h": "h1:2"}]}
+        self.assertEqual(extracted(body, host=["same:/e/*/h"]).host, "h1")
+
     def test_time(self) -> None:
         """The first place with a time that can be read counts."""
         times = [{"at": "/a", "format": "rfc3339"}, {"at": "header:x-time", "format": "unix"}, {"at": "/b/c"}]

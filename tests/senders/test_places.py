@@ -29,6 +29,11 @@ EVENT: dict[str, Any] = {
 }
 
 
+def scope_first(place: str, body: Any) -> str | None:
+    """Return the text that a place in a body yields."""
+    return Place(place).first(scope_of(body), text_of)
+
+
 class PlaceTests(SynchronousTestCase):
     """Where to look."""
 
@@ -88,11 +93,16 @@ class PlaceTests(SynchronousTestCase):
             "/a/~2": 4,
             "/~": 2,
             "cookie:a": 1,
+            "same:": 6,
+            "same:a": 6,
+            "tally:header:a": 7,
+            "tally:/a/~2": 10,
         }.items():
             with self.assertRaises(PlaceError, msg=text) as caught:
                 Place(text)
             self.assertEqual(caught.exception.column, column, text)
         self.assertRaises(PlaceError, parse_pointer, "a")
+        self.assertEqual(self.assertRaises(PlaceError, parse_pointer, "/a/[b=c]/d").column, 4)
         self.assertEqual(parse_pointer("/a~1b//*"), ("a/b", "", "*"))
         # RFC 6901 section 4: ~1 is replaced first.
         self.assertEqual(parse_pointer("/~01/~0~1"), ("~1", "~/"))
@@ -124,6 +134,52 @@ class PlaceTests(SynchronousTestCase):
         self.assertIsNone(Place("/a/*/b/*").first(scope, seen.append))
         self.assertLessEqual(len(seen), MAX_TRIES)
         self.assertGreater(len(seen), MAX_TRIES // 2)
+
+    def test_picked(self) -> None:
+        """Elements are picked by the text of one of their members; the first that yields something counts."""
+        pairs = [{"key": "a", "value": {}}, {"key": "host.name", "value": {"s": "h1"}}, {"key": "a/b", "value": 2}, 5]
+        scope = scope_of({"of": pairs, "n": [{"key": 5, "v": "five"}], "o": {"[key=a]": "no array"}})
+        for text, expected in {
+            "/of/[key=host.name]/value/s": "h1",
+            "/of/[key=host]/value/s": None,
+            "/of/[key=a~1b]/value": "2",
+            "/of/[key=a]/value": None,
+            "/n/[key=5]/v": "five",
+            "/o/[key=a]": None,
+            "/o/[key=a]/x": None,
+        }.items():
+            self.assertEqual(Place(text).first(scope, text_of), expected, text)
+            self.assertTrue(Place(text).has_star, text)
+        self.assertEqual(scope_first("/[a]", {"[a]": "a name"}), "a name")
+
+    def test_same(self) -> None:
+        """What all elements have is yielded, and nothing when one lacks it, or has something else."""
+        for members, expected in (
+            ([{"s": 1, "h": "a"}, {"s": 1, "h": "a"}, {"s": 2, "h": "b"}], "a"),
+            ([{"s": 1, "h": "a"}, {"s": 1, "h": "b"}], None),
+            ([{"s": 1, "h": "a"}, {"s": 1}], None),
+            ([{"s": 1, "h": "a"}, {"s": 1, "h": ""}], None),
+            ([{"s": 2, "h": "a"}], None),
+            ([], None),
+            ([{"s": 1, "h": "a"}] * (MAX_TRIES + 1), None),
+            ([{"s": 1, "h": "a"}] * MAX_TRIES, "a"),
+        ):
+            self.assertEqual(scope_first("same:/e/[s=1]/h", {"e": members}), expected, members[:3])
+
+    def test_tally(self) -> None:
+        """Texts are counted, and come by text; one element is not counted."""
+        for members, expected in (
+            ([{"s": "resolved"}, {"s": "firing"}, {"s": "resolved"}, {}], "firing 1, resolved 2"),
+            ([{"s": "firing"}], "firing"),
+            ([{"s": n} for n in [*range(10, 22), 21]], f"{', '.join(f'{n} 1' for n in range(10, 20))}, 3 others"),
+            ([{"s": "firing"}, {"s": "firing"}], "firing 2"),
+            ([{}], None),
+            ([], None),
+            ({}, None),
+            ([{"s": "firing"}] * (MAX_TRIES + 1), None),
+            ([{"s": "firing"}] * MAX_TRIES, f"firing {MAX_TRIES}"),
+        ):
+            self.assertEqual(scope_first("tally:/e/*/s", {"e": members}), expected, members)
 
     def test_text_of(self) -> None:
         """Arrays, objects and integers of hundreds of digits are no text."""

@@ -43,14 +43,17 @@ class TableTests(SynchronousTestCase):
                 source="https://example.com/",
                 description="More.",
                 when=[{"body_keys": ["a"]}, {"query": {"t": "^x", "s": "*"}}],
+                recorded_from="anvil 2.0",
             ),
+            entry_of(id="c", vendor="", product="", when=[], last_resort=True),
         )
         self.patch(tables, "builtin_entries", lambda: entries)
         told_by = r"`x-a`; `x-b` with `^x\|y`; `x-c` or `x-d`; `a/b`; path `^/c`; `d`; `f EXISTS`"
-        _, _, first, second = sender_table().splitlines()
-        self.assertEqual(first, f"| `acme` | An anvil. | `acme` | `anvil` | {told_by} |")
+        _, _, first, second, third = sender_table().splitlines()
+        self.assertEqual(first, f"| `acme` | An anvil. | `acme` | `anvil` | {told_by} |  |")
         told_by = "`a`; *or* query parameter `s`; query parameter `t` with `^x`"
-        self.assertEqual(second, f"| `b` | [More.](https://example.com/) | `acme` | `anvil` | {told_by} |")
+        self.assertEqual(second, f"| `b` | [More.](https://example.com/) | `acme` | `anvil` | {told_by} | anvil 2.0 |")
+        self.assertEqual(third, "| `c` |  |  |  | JSON that no other entry knows |  |")
 
     def test_severities(self) -> None:
         """There is a row for each severity, with the other words for it."""

@@ -135,6 +135,8 @@ class DeadLetterTests(QueueCase):
                 command.close()
 
         self.patch(self.faults, "check", put_back)
+        self.assertEqual(1, len(queue.next_batch()))
+        self.assertEqual(2, queue.standing().dead)
         self.assertEqual(["x" * 10], drain(queue))
 
         self.assertEqual([(1, "1"), (3, "3")], self.kept(2))

@@ -78,6 +78,21 @@ class LockTests(QueueCase):
             self.assertEqual(["00000002.sqlite"], self.names())
             queue.close()
 
+    def test_new_file(self) -> None:
+        """How long locks of one file were in the way says nothing about the next one."""
+        queue = self.open()
+        self.faults.fail("BEGIN", "SQLITE_BUSY", times=2)
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        self.clocks.now += LOCKED_TIME
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        queue._files.begin_if_needed()
+        self.faults.fail("BEGIN", "SQLITE_BUSY")
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        queue.append(stored("one"))
+
+        self.assertEqual(["one"], drain(queue))
+        self.assertEqual(["00000002.sqlite"], self.names())
+
     def test_one_try(self) -> None:
         """A single try that has taken so long is enough: SQLite waits for locks by itself."""
         queue = self.open()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -13,6 +14,7 @@ from tests.spool.faulty_spool import (
     Disk,
     FaultySpool,
     SmallDisk,
+    _Connection,
     drain,
     make_queue,
     sqlite_error,
@@ -568,6 +570,50 @@ class FaultTests(QueueCase):
         queue.append(stored("x" * 5_000_000))
         self.assertEqual(1, len(drain(queue)))
         self.assertEqual(["00000002.sqlite"], self.names())
+
+    def test_busy_checkpoint(self) -> None:
+        """A log that somebody else was copying is copied soon after."""
+        queue = self.open()
+        execute = _Connection.execute
+
+        def busy(connection: _Connection, statement: str, *parameters: object) -> sqlite3.Cursor:
+            if statement.startswith("PRAGMA wal_checkpoint"):
+                # As SQLite answers then.
+                return execute(connection, "SELECT 1, -1, -1")
+            return execute(connection, statement, *parameters)
+
+        with mock.patch.object(_Connection, "execute", busy):
+            queue.append(stored("x" * 5_000_000))
+        self.written("00000001.sqlite")
+        queue.append(stored("x" * 3_000_000))
+
+        self.assertIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
+
+    def test_settle_without_the_lock(self) -> None:
+        """What is looked for in a file that was given up a moment ago is looked for while others may store."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        one, _ = queue.next_batch()
+        held: list[bool] = []
+        read, leave = old_file.OldFile.read, queue._leave_what_is_gone
+
+        def noting(file: old_file.OldFile) -> list[Row]:
+            if not file._batch:
+                held.append(queue._lock._is_held)
+            return read(file)
+
+        def give_up() -> None:
+            leave()
+            newest = queue._files.newest
+            if newest is not None:
+                queue._files.give_up(newest, "a test")
+
+        self.patch(old_file.OldFile, "read", noting)
+        self.patch(queue, "_leave_what_is_gone", give_up)
+        queue.settle([one.id])
+
+        self.assertEqual([False], held)
+        self.assertEqual(["two"], texts(queue.next_batch()))
 
     def test_settle_fails(self) -> None:
         """What is settled while the file fails is settled all the same; what is not stays the same batch."""

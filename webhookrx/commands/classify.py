@@ -26,9 +26,10 @@ from webhookrx.commands.sender_files import Senders, evidence_of, known_senders,
 from webhookrx.commands.verbs import describe
 from webhookrx.errors import WebhookrxError
 from webhookrx.findings import has_errors
-from webhookrx.senders.classifier import Classifier, Match
+from webhookrx.senders.classifier import LOW, Classifier, Match
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.extraction import Extracted, extract
+from webhookrx.senders.otlp import OtlpError
 from webhookrx.senders.recorded import RecordingError
 
 _LONGEST: Final = 200
@@ -44,7 +45,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         parser,
         _run,
         "Tell who has sent a recorded request, and what Parse would take from it. The exit status is 1 when nobody\n"
-        "is known who sends such requests.",
+        "is known who sends such requests, and they are no JSON.",
         "webhookrx classify request.http --senders /etc/webhookrx/senders",
     )
     what = parser.add_mutually_exclusive_group(required=True)
@@ -87,13 +88,23 @@ def _classify(classifier: Classifier, evidence: Evidence, as_json: bool, out: Te
     if match is None:
         _tell_none(near_misses(classifier, evidence), as_json, out)
         return FAILED
-    taken = extract(match.entry, evidence)
+    try:
+        taken = extract(match.entry, evidence)
+    except OtlpError as error:
+        raise WebhookrxError(f"{match.entry.id}: {match.why}: {error}") from None
     others = [entry.id for entry in classifier.matching(evidence) if entry.id != match.entry.id]
+    # Whoever gets a request of last resort may have hoped for another entry.
+    misses = near_misses(classifier, evidence) if match.confidence == LOW else []
     if as_json:
-        print_json(out, _facts(match, taken, others))
+        nearly = {"nearly": [miss._asdict() for miss in misses]} if match.confidence == LOW else {}
+        print_json(out, _facts(match, taken, others) | nearly)
     else:
-        print(f"{match.entry.id}: {match.entry.vendor}/{match.entry.product}", file=out)
+        sender = (
+            f"{match.entry.vendor}/{match.entry.product}" if match.entry.vendor else "no sender is known who sends it"
+        )
+        print(f"{match.entry.id}: {sender}", file=out)
         print_table(out, _rows(match, taken, others))
+        print_table(out, _near_rows(misses))
     return DONE
 
 
@@ -102,9 +113,11 @@ def _tell_none(misses: Sequence[NearMiss], as_json: bool, out: TextIO) -> None:
         print_json(out, {"classified": False, "nearly": [miss._asdict() for miss in misses]})
         return
     print("no sender is known who sends such requests", file=out)
-    print_table(
-        out, [["nearly" if not index else "", miss.entry, "; ".join(miss.failed)] for index, miss in enumerate(misses)]
-    )
+    print_table(out, _near_rows(misses))
+
+
+def _near_rows(misses: Sequence[NearMiss]) -> list[list[str]]:
+    return [["nearly" if not index else "", miss.entry, "; ".join(miss.failed)] for index, miss in enumerate(misses)]
 
 
 def _facts(match: Match, taken: Extracted, others: Sequence[str]) -> dict[str, Any]:
@@ -162,7 +175,10 @@ def _list(senders: Senders, as_json: bool, out: TextIO) -> None:
         for entry in senders.entries:
             print_json(out, {name: getattr(entry, name) for name in _LISTED})
         return
-    rows = [[entry.id, f"{entry.vendor}/{entry.product}", entry.description] for entry in senders.entries]
+    rows = [
+        [entry.id, "" if entry.last_resort else f"{entry.vendor}/{entry.product}", entry.description]
+        for entry in senders.entries
+    ]
     print_table(out, [["entry", "vendor/product", "description"], *rows], indent="")
 
 

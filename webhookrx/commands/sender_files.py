@@ -100,7 +100,7 @@ def _problem(classifier: Classifier, entry: Entry, path: str) -> tuple[str, str]
         return SAMPLE_UNREADABLE, error.problem
     except WebhookrxError as error:
         return SAMPLE_UNREADABLE, f"{quoted(path)}: {error}"
-    match = classifier.classify(evidence)
+    match = classifier.classify(evidence, entry.last_resort)
     if match is None:
         return SAMPLE_MISSED, f"The request in {quoted(path)} hits no entry."
     if match.entry.id != entry.id:

@@ -16,12 +16,14 @@ _LONGEST: Final = 72
 
 
 _CLASSIFY: Final = "Classify: find out who sent the message"
+_CLASSIFY_KNOWN: Final = f"{_CLASSIFY}, JSON of unknown senders left alone"
 _PARSE: Final = "Parse: take time, message, severity and host of a known sender from it"
 
 
 def preprocessing_words(preprocessing: Preprocessing) -> list[str]:
     """Return what is done to each message of a connector, in its order. Steps have the numbers that counters show."""
-    words = [text for text, wanted in ((_CLASSIFY, preprocessing.classify), (_PARSE, preprocessing.parse)) if wanted]
+    classify = _CLASSIFY if preprocessing.classify_fallback else _CLASSIFY_KNOWN
+    words = [text for text, wanted in ((classify, preprocessing.classify), (_PARSE, preprocessing.parse)) if wanted]
     return words + [f"{number}. {step_words(step)}" for number, step in enumerate(preprocessing.steps, 1)]
 
 
@@ -49,7 +51,7 @@ def _kinds(step: Step) -> list[str]:
     if step.probe is not None:
         words.append(f"count as {step.probe.name if isinstance(step.probe, Probe) else step.probe}")
     if step.classify:
-        words.append(_CLASSIFY)
+        words.append(_CLASSIFY_KNOWN if step.classify_fallback is False else _CLASSIFY)
     if step.parse:
         words.append(_PARSE)
     if step.expression is not None:

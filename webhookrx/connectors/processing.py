@@ -11,13 +11,14 @@ import msgspec
 
 from webhookrx.connectors.passage import DROPPED, STEP_ERROR, UNKNOWN_SENDER, Mark, Passage
 from webhookrx.connectors.rule import Preprocessing
-from webhookrx.connectors.sender_steps import classify, parse
+from webhookrx.connectors.sender_steps import classify, classify_known, parse
 from webhookrx.connectors.steps import Clock, CompiledStep, compile_step
 from webhookrx.expressions import ExpressionError
 from webhookrx.linear_regex import RegexTooCostly
 from webhookrx.message.escapes import escape
 from webhookrx.message.fields import FieldError
 from webhookrx.query import QueryTooCostly
+from webhookrx.senders.otlp import OtlpError
 
 if TYPE_CHECKING:
     from webhookrx.senders.classifier import Classifier
@@ -72,10 +73,14 @@ class Processing:
         """
         steps = []
         if preprocessing.classify:
-            steps.append(CompiledStep("classify", "classify", UNKNOWN_SENDER, None, classify))
+            act = classify if preprocessing.classify_fallback else classify_known
+            steps.append(CompiledStep("classify", "classify", UNKNOWN_SENDER, None, act))
         if preprocessing.parse:
             steps.append(CompiledStep("parse", "parse", None, None, parse))
-        steps += [compile_step(step, number, clock) for number, step in enumerate(preprocessing.steps, start=1)]
+        for number, step in enumerate(preprocessing.steps, start=1):
+            if step.classify and step.classify_fallback is None:
+                step = msgspec.structs.replace(step, classify_fallback=preprocessing.classify_fallback)
+            steps.append(compile_step(step, number, clock))
         self._steps = tuple((step.name, step.matches, step.act) for step in steps)
         self._classifier = classifier
         self._clock = clock
@@ -128,7 +133,7 @@ def _problem(name: str, error: Exception) -> str:
     """Say which step failed and why. Only errors of ours are known to quote nothing of a message."""
     if isinstance(error, ExpressionError):
         return f"Step {name!r} failed at {error.line}:{error.column}: {error.problem}"
-    if isinstance(error, (FieldError, QueryTooCostly, RegexTooCostly)):
+    if isinstance(error, (FieldError, OtlpError, QueryTooCostly, RegexTooCostly)):
         return f"Step {name!r} failed: {error}"
     return f"Step {name!r} failed: {type(error).__name__}."
 

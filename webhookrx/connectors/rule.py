@@ -63,6 +63,10 @@ class Step(_Base, frozen=True):
     regex: Annotated[Regex | None, Meta(description="Regex: named groups become fields.")] = None
     probe: Annotated[Probe | str | None, Meta(description="Probe: a counter with a name.")] = None
     classify: Annotated[bool | None, Meta(description="Classify: `yes`.")] = None
+    classify_fallback: Annotated[
+        bool | None,
+        Meta(description="Beside `classify`: JSON of unknown senders is `generic-json`; as in `preprocessing`."),
+    ] = None
     parse: Annotated[bool | None, Meta(description="Parse: `yes`; it needs a Classify before it.")] = None
     expression: Annotated[str | None, Meta(description="Statements of the expression language.")] = None
     condition: Annotated[str | None, Meta(description="A query; messages that it does not match skip the step.")] = None
@@ -76,6 +80,10 @@ class Preprocessing(_Base, frozen=True):
     """What is done to each message of a connector, in this order: classify, parse, steps."""
 
     classify: Annotated[bool, Meta(description="Find out who sent the message.")] = False
+    classify_fallback: Annotated[
+        bool,
+        Meta(description="JSON of unknown senders is `generic-json`; for `classify` steps, too."),
+    ] = True
     parse: Annotated[bool, Meta(description="Take time, message and severity from it; needs `classify`.")] = False
     steps: Annotated[tuple[Step, ...], Meta(description="Processing steps, in order.")] = ()
 

@@ -36,6 +36,7 @@ def rules_schema() -> dict[str, Any]:
     step["oneOf"] = [{"required": [kind]} for kind in KINDS]
     for switch in ("classify", "parse"):
         step["properties"][switch]["enum"] = _YES
+    step["dependentRequired"] = {"classify_fallback": ["classify"]}
     schema["$defs"]["Preprocessing"] |= {
         "if": {"properties": {"parse": {"enum": _YES}}, "required": ["parse"]},
         "then": {"properties": {"classify": {"enum": _YES}}, "required": ["classify"]},

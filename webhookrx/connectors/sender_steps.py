@@ -13,9 +13,12 @@ import msgspec
 from webhookrx.connectors.passage import CLASSIFIED, UNKNOWN_SENDER, Mark, Passage
 from webhookrx.message.fields import set_field
 from webhookrx.request.payload import json_or_missing
-from webhookrx.senders.classifier import delivery_id
+from webhookrx.senders.classifier import LOW, delivery_id
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.extraction import extract
+
+BODY_BASE64: Final = "webhook.body_base64"
+"""The member of C{log.attributes} that holds a body that is no UTF-8."""
 
 _HOST_NAME: Final = ("meta", "host", "name")
 
@@ -25,19 +28,32 @@ _encode: Final = msgspec.json.Encoder().encode
 def classify(passage: Passage) -> Mark | None:
     """
     Set C{meta.vendor}, C{product}, C{service} and C{classify} when the sender is known, and C{meta.sender.delivery_id}
-    where it says which delivery it is.
+    where it says which delivery it is; C{classify} alone when an entry of last resort is all that there is. That never
+    takes the place of a sender that an earlier step has found.
     """
+    return _classify(passage, True)
+
+
+def classify_known(passage: Passage) -> Mark | None:
+    """Do the same without entries of last resort."""
+    return _classify(passage, False)
+
+
+def _classify(passage: Passage, last_resort: bool) -> Mark | None:
     classifier = passage.classifier
     assert classifier is not None, "whoever asks for it has one"
-    match = classifier.classify(_evidence(passage))
+    earlier = passage.match
+    known_before = earlier is not None and earlier.confidence != LOW
+    match = classifier.classify(_evidence(passage), last_resort and not known_before)
     if match is None:
         return UNKNOWN_SENDER
     entry, meta = match.entry, passage.record["meta"]
-    meta["vendor"] = entry.vendor
-    meta["product"] = entry.product
-    meta["service"] = match.service
-    if delivery := delivery_id(entry, passage.evidence):
-        meta["sender"] = {"delivery_id": delivery}
+    if match.confidence != LOW:
+        meta["vendor"] = entry.vendor
+        meta["product"] = entry.product
+        meta["service"] = match.service
+        if delivery := delivery_id(entry, passage.evidence):
+            meta["sender"] = {"delivery_id": delivery}
     meta["classify"] = {"rule": entry.id, "confidence": match.confidence, "why": match.why}
     passage.match = match
     return CLASSIFIED, entry.id
@@ -58,6 +74,9 @@ def parse(passage: Passage) -> Mark | None:
         # The only one of these that can fail, so that a failure leaves the message as it was.
         set_field(record, _HOST_NAME, found.host)
     log["body"] = found.body
+    if found.is_unpacked:
+        # The same once more, which no step that removes something from the body would reach.
+        log["attributes"].pop(BODY_BASE64, None)
     passage.stale = True
     if found.time_unix_nano is not None:
         log["time_unix_nano"] = found.time_unix_nano

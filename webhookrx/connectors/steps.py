@@ -15,7 +15,7 @@ from webhookrx.connectors.passage import DROPPED, PROBE, UNKNOWN_SENDER, Action,
 from webhookrx.connectors.query_steps import Matches, compile_query, compile_select
 from webhookrx.connectors.regex_step import compile_regex
 from webhookrx.connectors.rule import KINDS, Probe, Step
-from webhookrx.connectors.sender_steps import classify, parse
+from webhookrx.connectors.sender_steps import classify, classify_known, parse
 from webhookrx.connectors.step_problem import StepProblem, StepProblems
 
 #: Returns seconds; from where on makes no difference.
@@ -90,6 +90,10 @@ def _compile(step: Step, number: int, clock: Clock, problems: StepProblems) -> C
         found = f"this one has {' and '.join(kinds)}" if kinds else "this one has none"
         problems.add("step-kind", f"A step has exactly one of {', '.join(KINDS)}; {found}.")
     made = [_compile_kind(kind, getattr(step, kind), name, clock, problems) for kind in kinds]
+    if step.classify_fallback is not None and not step.classify:
+        problems.add("step-kind", "classify_fallback stands beside classify: yes.", ("classify_fallback",))
+    if step.classify and step.classify_fallback is False:
+        made = [(classify_known, UNKNOWN_SENDER)]
     if problems:
         return None
     action, mark = made[0]

@@ -21,6 +21,7 @@ from webhookrx.errors import (
     INTERNAL_ERROR,
     NO_ROOM,
     NOT_STORED,
+    OVERLOADED,
     TIMEOUT,
     TOO_MANY_CONNECTIONS,
     Reason,
@@ -161,6 +162,8 @@ class HTTPChannel(Connection):
         self._keep = parsed.keep_alive
         self._kept_word = KEEP_1_0 if parsed.http_1_0 else KEEP
         start, length = parsed.size, parsed.content_length
+        if site.overload.refusing:
+            return self._refuse(parsed, OVERLOADED, OVERLOADED.detail, data[start:])
         head = Head(
             parsed.method,
             parsed.path,
@@ -247,6 +250,10 @@ class HTTPChannel(Connection):
                 self.abort()
             elif self.answer(exchange, FAILED):
                 self._report(INTERNAL_ERROR, INTERNAL_ERROR.detail, exchange.head, exchange.source)
+
+    def serves(self, exchange: Exchange) -> bool:
+        """Tell whether this request is still to be answered."""
+        return exchange is self._exchange
 
     def answer(self, exchange: Exchange, answer: Answer, close: bool = False) -> bool:
         """Answer the request that is under way; an answer to another one comes too late, is dropped, and is False."""

@@ -189,14 +189,29 @@ class Connection(Protocol):
         else:
             self._close()
 
+    def _is_unread(self) -> bool:
+        """Return whether we are behind with reading what has come."""
+        try:
+            descriptor = self.transport.fileno()  # type: ignore[attr-defined]  # by TLS it is what is below
+        except AttributeError:
+            return False  # not everything that is a transport has a descriptor
+        overload = self.site.overload
+        if overload.has_unread(descriptor):
+            return True
+        return overload.behind and self._reading and self._in_kernel(termios.FIONREAD) > 0
+
     def _untaken(self) -> int:
         """
         Return how many bytes of our answers wait in the kernel. Small ones find room there whether they are taken or
         not, so that nothing else tells of a sender that takes none.
         """
+        return self._in_kernel(termios.TIOCOUTQ)
+
+    def _in_kernel(self, which: int) -> int:
+        """Return how many bytes wait in the kernel: C{TIOCOUTQ}, C{FIONREAD}."""
         try:
             descriptor = self.transport.fileno()  # type: ignore[attr-defined]  # by TLS it is what is below
-            waiting = fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4))
+            waiting = fcntl.ioctl(descriptor, which, bytes(4))
         except (AttributeError, OSError, ValueError):
             return 0  # not everything that is a transport has a queue that could be asked for
         return int.from_bytes(waiting, sys.byteorder)
@@ -217,6 +232,8 @@ class Connection(Protocol):
         """The deadline has passed."""
         if self._state is CLOSING or self._blocked:
             self.abort()
+        elif (self._state is HEAD or self._state is BODY) and self._is_unread():
+            self.deadline = self.site.clock() + self.site.limits.header_time  # it is not the sender who is late
         elif self.secure and not self._handshaken:
             self._handshake_failed(Failure(TimeoutError()))
             self.abort()

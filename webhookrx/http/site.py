@@ -22,9 +22,21 @@ from webhookrx.http.connection import Connection
 from webhookrx.http.connections import Connections
 from webhookrx.http.interfaces import IEarlyResource, IReceiver
 from webhookrx.intake import Admission, Refused
-from webhookrx.interfaces import IMessageConsumer, ITraffic
+from webhookrx.interfaces import IMessageConsumer, IOverload, ITraffic
 from webhookrx.request.client_address import sender_of
 from webhookrx.request.received import Head
+
+
+@implementer(IOverload)
+class _NoOverload:
+    """There is never too much to do."""
+
+    refusing = False
+    behind = False
+
+    def has_unread(self, fd: int) -> bool:
+        """See L{IOverload.has_unread}."""
+        return False
 
 
 @implementer(IPushProducer)
@@ -39,6 +51,7 @@ class Site(TwistedSite):
     @param knows_peers_at_once: False behind the PROXY protocol: the peer is known with the first data.
     @param later: calls what it is given once all others who wait for the reactor had their turn. None: no sender is
         made to wait for the others, however much it has pipelined.
+    @param overload: tells what is to be refused rather than judged; None for nothing.
     """
 
     noisy = False
@@ -58,6 +71,7 @@ class Site(TwistedSite):
         wall_clock: Callable[[], float] = time.time,
         knows_peers_at_once: bool = True,
         later: Callable[[Callable[[], None]], object] | None = None,
+        overload: IOverload | None = None,
     ) -> None:
         super().__init__(resource)
         self.consumer = consumer
@@ -66,6 +80,7 @@ class Site(TwistedSite):
         self.clock = clock
         self.knows_peers_at_once = knows_peers_at_once
         self.later = later
+        self.overload: IOverload = overload or _NoOverload()
         self.answers = AnswerWriter()
         self.answers.at(wall_clock())
         self.paused = False

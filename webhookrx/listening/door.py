@@ -25,6 +25,7 @@ from zope.interface import implementer
 
 from webhookrx.interfaces import ITLSCreator
 from webhookrx.listening.accept_failures import AcceptFailures
+from webhookrx.listening.accept_gate import AcceptGate
 from webhookrx.listening.eager_tcp import EagerServer, EagerUNIXServer
 from webhookrx.listening.inner_poll import InnerPoll
 from webhookrx.listening.socket_tls import TLSServer, TLSUNIXServer
@@ -63,12 +64,13 @@ class _Behind:
 
     @ivar factory: who makes the protocols of the connections to come.
     @ivar is_open: whether the port is.
+    @ivar poll: watches the connections; None for the reactor.
     """
 
     def __init__(self, poll: InnerPoll | None, failures: AcceptFailures | None) -> None:
         self.factory: IProtocolFactory | None = None
         self.is_open = False
-        self._poll = poll
+        self.poll = poll
         self._failures = failures
         self._creator: ITLSCreator | None = None
         self._tls_factory: TLSMemoryBIOFactory | None = None
@@ -81,7 +83,7 @@ class _Behind:
         """
         self.factory = factory
         self._creator = creator
-        clock: Any = self._poll  # None for the reactor
+        clock: Any = self.poll  # None for the reactor
         self._tls_factory = None if creator is None else TLSMemoryBIOFactory(creator, False, factory, clock)
 
     def buildProtocol(self, addr: IAddress) -> IProtocol | None:
@@ -97,8 +99,8 @@ class _Behind:
         """The port opens."""
         assert self.factory is not None
         self.is_open = True
-        if self._poll is not None:
-            self._poll.hold()
+        if self.poll is not None:
+            self.poll.hold()
         self.factory.doStart()
 
     def doStop(self) -> None:
@@ -106,8 +108,8 @@ class _Behind:
         assert self.factory is not None
         self.is_open = False
         self.factory.doStop()
-        if self._poll is not None:
-            self._poll.let_go()
+        if self.poll is not None:
+            self.poll.let_go()
 
     def transport(
         self, sock: socket.socket, protocol: IProtocol, client: Any, port: tcp.Port, number: int, reactor: Any
@@ -116,7 +118,7 @@ class _Behind:
         if self._failures is not None:
             self._failures.accepted(port)
         by_unix = port.addressFamily == socket.AF_UNIX
-        watch: Any = reactor if self._poll is None else self._poll
+        watch: Any = reactor if self.poll is None else self.poll
         if isinstance(protocol, _Secured):
             assert self._creator is not None
             secure = TLSUNIXServer if by_unix else TLSServer
@@ -171,6 +173,9 @@ class Door:
     def _opened(self, port: IListeningPort) -> IListeningPort:
         self._port = port
         if isinstance(port, tcp.Port):
+            poll = self._behind.poll
+            if poll is not None and poll.overload is not None and port.addressFamily != socket.AF_UNIX:
+                port.socket = AcceptGate(port.socket, poll.overload)
             port.transport = self._behind.transport  # type: ignore[assignment]  # documented as what makes one
             if self._failures is not None:
                 self._failures.hear(port)

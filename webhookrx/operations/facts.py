@@ -47,6 +47,8 @@ class Facts(NamedTuple):
     @ivar reload_succeeded: whether the last reload did; True when there was none.
     @ivar loaded: when the settings in use were loaded, seconds since the epoch.
     @ivar connectors: the labels of each connector: its name, its rule, type, port, product, vendor, and all labels.
+    @ivar unread_age: seconds that the oldest of what senders have sent is unread; 0 while it is read in time.
+    @ivar overloaded: whether more is sent than can be read.
     @ivar blocked: why the connectors stay as they are, though the rules have others: one sentence for each file.
     @ivar closed: which connectors could not begin because of their files, and why: one sentence for each.
     @ivar not_taken: why the rules file as it is now is not in use; empty when it is, or there is none.
@@ -68,6 +70,8 @@ class Facts(NamedTuple):
     blocked: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
     not_taken: str = ""
+    unread_age: float = 0.0
+    overloaded: bool = False
 
 
 def portable(facts: Facts) -> Facts:
@@ -107,6 +111,8 @@ def total(facts: Sequence[Facts]) -> Facts:
         blocked=tuple(dict.fromkeys(reason for each in facts for reason in each.blocked)),
         closed=tuple(dict.fromkeys(reason for each in facts for reason in each.closed)),
         not_taken=next((each.not_taken for each in facts if each.not_taken), ""),
+        unread_age=max(each.unread_age for each in facts),
+        overloaded=any(each.overloaded for each in facts),
     )
 
 

@@ -94,6 +94,8 @@ def _slight(facts: Facts, workers: Sequence[WorkerState]) -> Iterator[str]:
     for reason in facts.blocked:
         yield f"The router is blocked: {reason}"
     yield from facts.closed
+    if facts.overloaded:
+        yield "More is sent than can be read: requests wait unread, and some are refused."
     for worker in workers:
         if worker.stuck:
             yield f"Worker {worker.number} hangs."

@@ -13,6 +13,7 @@ from webhookrx.errors import (
     HEADERS_TOO_LARGE,
     INTERNAL_ERROR,
     NO_MATCHING_PATH,
+    OVERLOADED,
     REASONS,
     TARGET_TOO_LONG,
     TIMEOUT,
@@ -32,7 +33,7 @@ RELOAD_RESULTS = ("ok", "failed")
 """Labels of the count C{reloads}."""
 
 #: Why a request is refused of which no source is known for good.
-_NEVER_OF_SOURCE = (NO_MATCHING_PATH, TARGET_TOO_LONG, HEADERS_TOO_LARGE, TOO_MANY_CONNECTIONS)
+_NEVER_OF_SOURCE = (NO_MATCHING_PATH, TARGET_TOO_LONG, HEADERS_TOO_LARGE, OVERLOADED, TOO_MANY_CONNECTIONS)
 
 REASONS_WITHOUT_SOURCE = frozenset(reason.word for reason in (*_NEVER_OF_SOURCE, BAD_REQUEST, TIMEOUT, INTERNAL_ERROR))
 """Words of the reasons for which a request is refused before a path pattern has matched."""

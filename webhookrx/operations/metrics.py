@@ -119,6 +119,30 @@ METRICS: tuple[Metric, ...] = (
         one(lambda view: view.facts.paused),
     ),
     Metric(
+        "webhookrx_unread_age_seconds",
+        "gauge",
+        (),
+        "How long the oldest of what senders have sent has been unread, the largest of all workers; 0 while there is no"
+        " more than can be read at once.",
+        one(lambda view: view.facts.unread_age),
+    ),
+    Metric(
+        "webhookrx_overloaded",
+        "gauge",
+        (),
+        "1 while more is sent than can be read: the youngest requests are served first, some of the oldest refused.",
+        one(lambda view: view.facts.overloaded),
+    ),
+    Metric(
+        "webhookrx_dropped_unread_connections_total",
+        "counter",
+        (),
+        "Connections that were closed with something unread while more was sent than could be read, since their senders"
+        " had left, or sent no more and had waited for a second; and large bodies whose senders had left before their"
+        " turn.",
+        one(lambda view: view.counters.get("dropped_unread")),
+    ),
+    Metric(
         "webhookrx_queue_bytes",
         "gauge",
         (),

@@ -107,6 +107,12 @@ class TrafficLog:
         if self._limit.passes("tls_handshake"):
             self._log.warn("TLS handshake with {peer} failed: {why}", peer=peer, why=why)
 
+    def dropped_unread(self) -> None:
+        """See L{ITraffic.dropped_unread}."""
+        self._counters.add("dropped_unread")
+        if self._limit.passes("dropped_unread"):
+            self._log.warn("Dropped a connection unread: its sender has left, and there is more to do than can be done")
+
     def failed(self, what: str, failure: Failure) -> None:
         """See L{ITraffic.failed}."""
         self._counters.add("failures")

@@ -23,6 +23,7 @@ class Batch:
 
     @ivar prepared: one list for each way to prepare a message. None stands where preparing failed.
     @ivar acknowledges: who is told; empty once they are.
+    @ivar came: when it was handed over, seconds on the monotonic clock.
     @ivar count: how many messages it had when it was handed over.
     @ivar size: bytes counted for it.
     @ivar outstanding: lanes that still have it.
@@ -30,11 +31,12 @@ class Batch:
     @ivar has_gaps: some way of preparing failed for some message.
     """
 
-    __slots__ = ("acknowledges", "count", "failures", "has_gaps", "outstanding", "prepared", "size")
+    __slots__ = ("acknowledges", "came", "count", "failures", "has_gaps", "outstanding", "prepared", "size")
 
     def __init__(self, ways: int) -> None:
         self.prepared: list[list[Prepared | None]] = [[] for _ in range(ways)]
         self.acknowledges: list[Acknowledge] = []
+        self.came = 0.0
         self.count = 0
         self.size = 0
         self.outstanding = 0

@@ -15,12 +15,12 @@ from zope.interface import implementer
 from webhookrx.config.settings import Limits, MiB
 from webhookrx.errors import NoRoom
 from webhookrx.interfaces import IMessageConsumer
+from webhookrx.pipeline.admission import ObserverQueue
 from webhookrx.pipeline.budget import Budget, size_of
 from webhookrx.pipeline.group_commit import Lane
 from webhookrx.pipeline.lane_context import LaneContext
 from webhookrx.pipeline.lanes import Lanes, check_observers
 from webhookrx.pipeline.outflow import Outflow
-from webhookrx.pipeline.pace import Pace
 from webhookrx.pipeline.producer_gate import ProducerGate
 from webhookrx.pipeline.ways import PreparedMessage, Ways
 
@@ -61,7 +61,7 @@ class Chain:
         messages it hit, 0 when none. It may be called for every message, so it limits its own rate;
         it must not raise.
     @param patience: seconds that a C{store} may run before its observer is given nothing more until it is back.
-    @param pause_time: seconds that more may wait than is stored soon, until that is refused.
+    @param pause_time: seconds, from the first pause, in which the producer may be paused.
     @param stored: told in the reactor thread of each C{store} that came back, well or not: the observer's spec,
         messages, bytes, and seconds in the thread's thread; it must not raise.
     @param monotonic: seconds on a clock that nobody sets; it is asked from all threads.
@@ -88,7 +88,6 @@ class Chain:
         self._clock = clock
         self._ack = ack
         self._report = report
-        self._pause_time = pause_time
         self._monotonic = monotonic
         self._max_batch_bytes = max_batch_bytes
         self._make_thread = make_thread
@@ -226,9 +225,7 @@ class Chain:
         """Go by other limits from now on; see the constructor."""
         self.budget.resize(max_bytes, max_messages)
         self._lanes.patience = patience
-        self._pause_time = self._gate.pause_time = pause_time
-        for lane in self._lanes.current:
-            lane.pace.pause_time = pause_time
+        self._gate.pause_time = pause_time
         self._gate.grew()
         self._gate.shrank()
 
@@ -356,7 +353,7 @@ class Chain:
     def _narrow(self) -> None:
         """Refuse early what an observer that can't keep up would not store soon."""
         # While observers are exchanged nothing drains, and that is no fault of those who send.
-        room = min(lane.pace.room for lane in self._lanes.current) if self._replaced is None else inf
+        room = min(lane.queue.room for lane in self._lanes.current) if self._replaced is None else inf
         if room != self._room:
             self.budget.narrow(room)
             if self._room == inf:
@@ -367,8 +364,8 @@ class Chain:
     # Lanes
 
     def _make_lane(self, observer: IMessageObserver, number: int) -> Lane:
-        pace = Pace(self._max_batch_bytes, self._pause_time)
-        return Lane(observer, self._make_thread(f"observer-{number}"), pace, self._context)
+        queue = ObserverQueue(self._max_batch_bytes)
+        return Lane(observer, self._make_thread(f"observer-{number}"), queue, self._context)
 
     def _find_ways(self) -> None:
         """Find out how the observers of now want their messages."""

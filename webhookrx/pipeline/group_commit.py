@@ -32,9 +32,9 @@ from webhookrx.pipeline.prompt_wait import PromptWait
 if TYPE_CHECKING:
     from webhookrx.errors import ConfigError
     from webhookrx.interfaces import IMessageObserver, Prepared
+    from webhookrx.pipeline.admission import ObserverQueue
     from webhookrx.pipeline.lane_context import LaneContext
     from webhookrx.pipeline.observer_thread import ObserverThread
-    from webhookrx.pipeline.pace import Pace
 
 #: Why an observer takes no messages while its C{store} does not come back.
 NO_ANSWER = "it does not answer"
@@ -55,15 +55,17 @@ class Lane:
 
     @param observer: who stores them.
     @param thread: where the observer may wait for a disk: all its calls but the first C{open}, C{prepare} and C{hurry}.
-    @param pace: how much is worth having in front of it.
+    @param queue: how much is worth having in front of it.
     @ivar waiting: bytes that wait or are being stored.
     @ivar life: whether the observer is open.
     @ivar problem: why it could not be opened; None since it could.
     """
 
-    def __init__(self, observer: IMessageObserver, thread: ObserverThread, pace: Pace, context: LaneContext) -> None:
+    def __init__(
+        self, observer: IMessageObserver, thread: ObserverThread, queue: ObserverQueue, context: LaneContext
+    ) -> None:
         self.observer = observer
-        self.pace = pace
+        self.queue = queue
         self.waiting = 0
         self.life = LaneLife.CLOSED
         self.problem: ConfigError | None = None
@@ -153,7 +155,7 @@ class Lane:
             return False
         self._pending.append((batch, items))
         self.waiting += batch.size
-        self.pace.came(self._monotonic(), batch.size)
+        batch.came = self._monotonic()
         if self._store is None:
             self._store_pending()
         return True
@@ -172,7 +174,7 @@ class Lane:
         It takes two looks: when the whole process, or the machine, was stopped for a while, the first one comes before
         the word of a C{store} that was stopped with it.
         """
-        self.pace.look(now, self.waiting)
+        self.queue.look(now, self.waiting)
         self._wait.try_again()
         if self.life is LaneLife.BARRED and now >= self._open_next:
             self._open_aside(LaneLife.OPENING_AGAIN)
@@ -201,7 +203,7 @@ class Lane:
             self._failed_at = self._monotonic()
             return
         store.is_given_up = True
-        self.pace.relax()
+        self.queue.relax()
         given_up = [batch for batch in (*store.batches, *(batch for batch, _ in self._pending)) if batch.acknowledges]
         store.batches = [batch for batch in store.batches if not batch.acknowledges]
         self._pending = deque(part for part in self._pending if not part[0].acknowledges)
@@ -250,7 +252,7 @@ class Lane:
     def _store_pending(self) -> None:
         """Hand the thread as many of the waiting batches as fit into one C{store}."""
         pending = self._pending
-        most = self.pace.store_bytes
+        most = self.queue.store.bytes
         parts: list[Part] = []
         # A list of the observer's own: what it does to it can't reach another observer.
         items: list[Prepared | None] = []
@@ -307,7 +309,8 @@ class Lane:
         """Take note of what a C{store} cost."""
         self.waiting -= sum(batch.size for batch in store.batches)
         if store.count:
-            self.pace.stored(self._monotonic(), store.size, store.seconds, self.waiting)
+            now = self._monotonic()
+            self.queue.stored(now, store.size, store.seconds, self.waiting, now - store.parts[0][0].came)
             if self._told_stored is not None:
                 self._told_stored(self.observer.spec, store.count, store.size, store.seconds)
 

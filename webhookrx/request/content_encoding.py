@@ -19,6 +19,8 @@ from webhookrx.yield_point import yield_point
 
 _FED: Final = 4 * 1024
 """Bytes given to zlib or brotli at once. They copy what they did not use, so a small bite keeps the work linear."""
+_FED_TO_ZSTD: Final = 512
+"""Bytes given to zstd at once. It gives back all of it, and a block of a few bytes may hold 128 KiB."""
 _TAKEN: Final = 64 * 1024
 """Bytes that they may give back at once; brotli goes over it by at most as much again."""
 _MAX_ZSTD_WINDOW: Final = 8 * 1024 * 1024
@@ -33,53 +35,72 @@ _ZLIB: Final = 15
 _RAW_DEFLATE: Final = -15
 
 
-def check_encoding(content_encoding: Sequence[bytes]) -> str | None:
+def check_encoding(content_encoding: Sequence[bytes]) -> tuple[str, ...]:
     """
-    Say which coding a body has, before it is read.
+    Say which codings a body is said to have, before it is read.
 
     @param content_encoding: the values of all C{Content-Encoding} lines.
-    @return: C{"gzip"}, C{"deflate"}, C{"zstd"} or C{"br"}; None when there is nothing to undo.
-    @raise RequestRefused: C{UNSUPPORTED_ENCODING}: a coding that is not known, or more than one.
+    @return: of C{"gzip"}, C{"deflate"}, C{"zstd"} and C{"br"}, in the order of the header; empty when there is nothing
+        to undo.
+    @raise RequestRefused: C{UNSUPPORTED_ENCODING}: a coding that is not known, or more than two, or two with C{br}.
     """
     if not content_encoding:
-        return None
+        return ()
     # As nearly every sender writes it.
     coding = _CODINGS.get(content_encoding[0])
     if coding is not None and len(content_encoding) == 1:
-        return coding
+        return (coding,)
     names = (name.strip(b" \t").lower() for value in content_encoding for name in value.split(b","))
-    codings = [name for name in names if name not in (b"", b"identity")]
-    if not codings:
-        return None
-    if len(codings) > 1:
-        raise RequestRefused(UNSUPPORTED_ENCODING, "Content-Encoding may name only one coding.")
-    coding = _CODINGS.get(codings[0])
-    if coding is None:
+    named = [name for name in names if name not in (b"", b"identity")]
+    if len(named) > 2:
+        raise RequestRefused(UNSUPPORTED_ENCODING, "Content-Encoding may name at most two codings.")
+    codings = tuple(_CODINGS[name] for name in named if name in _CODINGS)
+    if len(codings) < len(named):
         raise RequestRefused(UNSUPPORTED_ENCODING)
-    return coding
+    if len(codings) == 2 and "br" in codings:
+        raise RequestRefused(
+            UNSUPPORTED_ENCODING, "Content-Encoding may name br only alone, since no body shows that it was applied."
+        )
+    return codings
 
 
 def unpack(body: bytes, content_encoding: Sequence[bytes], limit: int, ratio: int) -> bytes:
     """
-    Undo the coding of a body, with a yield point after each piece. An empty body stays empty, whatever its coding.
+    Undo the codings of a body, with a yield point after each piece. An empty body stays empty, whatever its coding.
+
+    Of two codings each is undone where the body begins as it does, in whatever order; else it was not applied. Some
+    GELF libraries say C{gzip,deflate} of what has one of them.
 
     A body may consist of several gzip members (RFC 1952 section 2.2) or zstd frames (RFC 8878 section 3.1), one after
     the other. C{deflate} is the zlib format (RFC 9110 section 8.4.1.2), and also the bare stream that many send.
 
     @param content_encoding: the values of all C{Content-Encoding} lines.
-    @param limit: bytes that may come out. Little more than that is held at any time, and 8 MiB of zstd window or
-        16 MiB of brotli window at most.
+    @param limit: bytes that may come out. Little more than that is held at any time, twice that with two codings, and
+        8 MiB of zstd window or 16 MiB of brotli window at most.
     @param ratio: how many times its size on the wire a body may unpack to, beyond L{ALWAYS_UNPACKED}.
     @raise RequestRefused: C{UNSUPPORTED_ENCODING} as L{check_encoding} does; C{BAD_COMPRESSION} when the body is
         corrupt, cut short, or goes on after its end; C{BODY_TOO_LARGE} when more than C{limit} bytes come out;
         C{UNPACK_RATIO} when more come out than C{ratio} allows.
     """
-    coding = check_encoding(content_encoding)
-    if coding is None or not body:
-        if len(body) > limit:
-            raise RequestRefused(BODY_TOO_LARGE)
+    codings = check_encoding(content_encoding)
+    if not body:
         return body
-    unpacked = _Unpacked(limit, max(ALWAYS_UNPACKED, ratio * len(body)))
+    by_ratio = max(ALWAYS_UNPACKED, ratio * len(body))
+    if len(codings) == 1:
+        return _undo(codings[0], body, limit, by_ratio)
+    # The last that is named was applied last (RFC 9110 section 8.4).
+    left = list(reversed(codings))
+    while (coding := next((each for each in left if _BEGINS[each](body)), None)) is not None:
+        body = _undo(coding, body, limit, by_ratio)
+        left.remove(coding)
+    if len(body) > limit:
+        raise RequestRefused(BODY_TOO_LARGE)
+    return body
+
+
+def _undo(coding: str, body: bytes, limit: int, by_ratio: int) -> bytes:
+    """@raise RequestRefused: as L{unpack} does."""
+    unpacked = _Unpacked(limit, by_ratio)
     try:
         complete = _UNPACKERS[coding](body, unpacked)
     except (zlib.error, brotli.error, zstandard.ZstdError):
@@ -95,23 +116,37 @@ class _Unpacked:
     one copy of the body is ever held.
     """
 
-    __slots__ = ("_buffer", "_excess", "_room")
+    __slots__ = ("_buffer", "_by_ratio", "_room")
 
     def __init__(self, limit: int, by_ratio: int) -> None:
         self._buffer = io.BytesIO()
+        self._by_ratio = by_ratio < limit
         self._room = min(limit, by_ratio)
-        if by_ratio < limit:
-            self._excess = RequestRefused(UNPACK_RATIO)
-        else:
-            self._excess = RequestRefused(BODY_TOO_LARGE, "The body unpacks to more than this receiver accepts.")
 
-    def write(self, piece: bytes) -> int:
+    def write(self, piece: bytes) -> None:
+        """
+        Take what has come out.
+
+        @raise RequestRefused: it is more than may come out.
+        """
+        self.note(piece)
+        self.check()
+
+    def note(self, piece: bytes) -> None:
+        """Take what has come out, or let it go if it is more than may."""
         self._room -= len(piece)
-        if self._room < 0:
-            raise self._excess
-        self._buffer.write(piece)
+        if self._room >= 0:
+            self._buffer.write(piece)
         yield_point()
-        return len(piece)
+
+    def check(self) -> None:
+        """
+        @raise RequestRefused: more has come out than may.
+        """
+        if self._room < 0:
+            if self._by_ratio:
+                raise RequestRefused(UNPACK_RATIO)
+            raise RequestRefused(BODY_TOO_LARGE, "The body unpacks to more than this receiver accepts.")
 
     def all(self) -> bytes:
         return self._buffer.getvalue()
@@ -130,6 +165,7 @@ def _unpack_zlib(body: bytes, wbits: int, unpacked: _Unpacked, *, several: bool)
             if inflater.eof:
                 if not several:
                     raise RequestRefused(BAD_COMPRESSION, "The compressed body goes on after its end.")
+                yield_point()  # streams may be empty
                 inflater = zlib.decompressobj(wbits)
             piece = inflater.decompress(fed, _TAKEN)
             unpacked.write(piece)
@@ -145,10 +181,9 @@ def _unpack_gzip(body: bytes, unpacked: _Unpacked) -> bool:
 
 
 def _unpack_deflate(body: bytes, unpacked: _Unpacked) -> bool:
-    # A zlib header (RFC 1950 section 2.2) read as a bare stream would be a stored block with its padding bits set,
-    # which no compressor writes: so the two can be told apart.
-    wrapped = len(body) >= 2 and body[0] & 0x0F == 8 and body[0] >> 4 <= 7 and (body[0] << 8 | body[1]) % 31 == 0
-    return _unpack_zlib(body, _ZLIB if wrapped else _RAW_DEFLATE, unpacked, several=False)
+    # A zlib header read as a bare stream would be a stored block with its padding bits set, which no compressor writes:
+    # so the two can be told apart.
+    return _unpack_zlib(body, _ZLIB if _begins_zlib(body) else _RAW_DEFLATE, unpacked, several=False)
 
 
 def _unpack_brotli(body: bytes, unpacked: _Unpacked) -> bool:
@@ -171,19 +206,25 @@ class _Zstd(threading.local):
 
 
 class _UntilSeal:
-    """Passes on what comes out of the body, and keeps apart what comes out after it."""
+    """
+    Passes on what comes out of the body, and keeps apart what comes out after it. It never raises: what the decoder
+    holds then would not be freed.
+    """
 
-    __slots__ = ("after", "write")
+    __slots__ = ("_unpacked", "after")
 
     def __init__(self, unpacked: _Unpacked) -> None:
-        self.after = b""
-        self.write: Callable[[bytes], int] = unpacked.write
+        self.after: bytes | None = None
+        self._unpacked = unpacked
 
     def body_ends(self) -> None:
-        self.write = self._write_after
+        self.after = b""
 
-    def _write_after(self, piece: bytes) -> int:
-        self.after += piece
+    def write(self, piece: bytes) -> int:
+        if self.after is None:
+            self._unpacked.note(piece)
+        else:
+            self.after += piece
         return len(piece)
 
 
@@ -200,8 +241,10 @@ def _unpack_zstd(body: bytes, unpacked: _Unpacked) -> bool:
     """
     sink = _UntilSeal(unpacked)
     writer = _zstd.decoder.stream_writer(sink, closefd=False)  # type: ignore[arg-type]
-    for start in range(0, len(body), _FED):
-        writer.write(body[start : start + _FED])
+    for start in range(0, len(body), _FED_TO_ZSTD):
+        writer.write(body[start : start + _FED_TO_ZSTD])
+        unpacked.check()
+        yield_point()  # frames may be empty
     sink.body_ends()
     try:
         # In two parts: given a whole frame at once after a header that was cut short, libzstd forgets the header.
@@ -218,6 +261,24 @@ _CODINGS: Final = {
     b"deflate": "deflate",
     b"zstd": "zstd",
     b"br": "br",
+}
+
+
+def _begins_zlib(body: bytes) -> bool:
+    """Tell whether a body has the header of zlib (RFC 1950 section 2.2)."""
+    return len(body) >= 2 and body[0] & 0x0F == 8 and body[0] >> 4 <= 7 and (body[0] << 8 | body[1]) % 31 == 0
+
+
+def _begins_zstd(body: bytes) -> bool:
+    """Tell whether a body begins with a frame of zstd, one to be skipped included (RFC 8878 section 3.1)."""
+    return body.startswith(b"\x28\xb5\x2f\xfd") or (body[1:4] == b"\x2a\x4d\x18" and body[0] >> 4 == 5)
+
+
+#: Of codings that can be one of two.
+_BEGINS: Final[dict[str, Callable[[bytes], bool]]] = {
+    "gzip": lambda body: body.startswith(b"\x1f\x8b\x08"),
+    "deflate": _begins_zlib,
+    "zstd": _begins_zstd,
 }
 _UNPACKERS: Final[dict[str, Callable[[bytes, _Unpacked], bool]]] = {
     "gzip": _unpack_gzip,

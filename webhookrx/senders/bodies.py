@@ -16,6 +16,10 @@ from webhookrx.request.payload import PayloadError, body_text, has_too_many_valu
 from webhookrx.request.query import parse_query
 from webhookrx.senders.frames import MEDIA_TYPE as LOGPLEX
 from webhookrx.senders.frames import split_frames
+from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
+from webhookrx.senders.msgpack import read_msgpack
+from webhookrx.senders.otlp import MEDIA_TYPES as OTLP
+from webhookrx.senders.otlp import holds_logs
 
 FORM: Final = "application/x-www-form-urlencoded"
 
@@ -73,6 +77,12 @@ def first_object(body: bytes, text: str, media_type: str) -> dict[str, Value] | 
     if media_type == LOGPLEX:
         frames, _ = split_frames(body, 1)
         first = frames[0] if frames else None
+    elif media_type in OTLP:
+        # To read it takes the extra; whose it is shows without.
+        first = {"resourceLogs": []} if holds_logs(body) else None
+    elif media_type in MSGPACK:
+        packed = read_msgpack(body)
+        first = first_element(packed) if isinstance(packed, list) else packed
     elif text.startswith(_BEGINNINGS) and (start := text[:MAX_FIRST].lstrip(_BLANK + "\ufeff")).startswith("{"):
         first = _first_document(start)
     else:

@@ -5,6 +5,7 @@ Who sent a request: the one entry, of those that match it, that says most.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -15,11 +16,13 @@ from webhookrx.senders.entry import Entry
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.header_search import header_search
 from webhookrx.senders.index import Index
+from webhookrx.senders.otlp import OtlpError
 from webhookrx.senders.places import Scope, text_of
-from webhookrx.senders.unpacking import unpack
+from webhookrx.senders.unpacking import unpack, unreadable
 
 HIGH: Final = "high"
 MEDIUM: Final = "medium"
+LOW: Final = "low"
 
 MAX_NAME: Final = 255
 """Characters of a service or a host; what is longer is cut off."""
@@ -29,8 +32,9 @@ class Match(msgspec.Struct, frozen=True, gc=False):
     """
     Who sent a request.
 
-    @ivar service: as the entry's C{service} says, at most L{MAX_NAME} characters.
-    @ivar confidence: L{HIGH} when a header told, L{MEDIUM} when only the body or the query did.
+    @ivar service: as the entry's C{service} says, at most L{MAX_NAME} characters; empty for an entry of last resort.
+    @ivar confidence: L{HIGH} when a header told, L{MEDIUM} when only the body or the query did, L{LOW} for an entry of
+        last resort.
     @ivar why: what told, without anything that the sender chose.
     """
 
@@ -58,7 +62,7 @@ class Classifier:
 
     Of several ways that hold, one that goes by a header wins over one that only goes by the body; then the one whose
     entry has the higher C{priority}; then the one with more conditions; then the first by id, and in the file. So the
-    order of entries makes no difference.
+    order of entries makes no difference. Those of last resort come when no other entry matches, and only for JSON.
 
     A way is looked at when its rarest name is there, see L{Index}. However long a request is, no more is done than to
     go through the names of its headers, and to look up names of entries among the members; the latter only when no
@@ -74,15 +78,17 @@ class Classifier:
         if len({entry.id for entry in compiled}) < len(compiled):
             raise ValueError("Two entries have one id.")
         ways = [Way(entry, way, None if way.any_header else way.why([])) for entry in compiled for way in entry.ways]
-        self.ways: tuple[Way, ...] = tuple(sorted(ways, key=_rank))
-        """All of all entries, those first that win over others."""
+        self.ways: tuple[Way, ...] = tuple(sorted((way for way in ways if not _is_last(way)), key=_rank))
+        """All of all entries but those of last resort, those first that win over others."""
+        self._last_resort = sorted((way for way in ways if _is_last(way)), key=_rank)
         self._index = Index([way.conditions for way in self.ways])
-        self._search = header_search(name for way in self.ways for name in way.conditions.header_names)
+        self._search = header_search(name for way in ways for name in way.conditions.header_names)
 
-    def classify(self, evidence: Evidence) -> Match | None:
+    def classify(self, evidence: Evidence, last_resort: bool = True) -> Match | None:
         """
         Return who sent a request; None when no entry matches.
 
+        @param last_resort: entries of last resort are looked at, too.
         @raise webhookrx.query.QueryTooCostly: it holds too much to find out whether an entry matches that would win
             over all others that do; so with the next.
         @raise webhookrx.linear_regex.RegexTooCostly: a text is too long for an expression of such an entry.
@@ -90,10 +96,16 @@ class Classifier:
         names = evidence.header_names(self._search)
         way = self._winner(evidence, names)
         if way is None:
-            return None
+            way = self._last(evidence, names) if last_resort and self._last_resort and evidence.is_json else None
+            return None if way is None else Match(way.entry, "", LOW, _why(way, names))
         entry, told = way.entry, way.conditions
-        why = told.why(names) if way.fixed_why is None else way.fixed_why
+        why = _why(way, names)
+        if entry.entry.format == "otlp" and (problem := unreadable(entry, evidence)):
+            why = f"{why}; {problem}"
         return Match(entry, _service(entry, evidence), HIGH if told.by_header else MEDIUM, why)
+
+    def _last(self, evidence: Evidence, names: list[bytes]) -> Way | None:
+        return next((way for way in self._last_resort if way.conditions.hold(evidence, names)), None)
 
     def _winner(self, evidence: Evidence, names: list[bytes]) -> Way | None:
         ways, first_by_body = self.ways, self._index.first_by_body
@@ -112,17 +124,31 @@ class Classifier:
         return None
 
     def holding(self, evidence: Evidence) -> list[Way]:
-        """Return the ways that hold, the winner first, of each entry the best. It looks at every one."""
+        """
+        Return the ways that hold, the winner first, of each entry the best; of entries of last resort only when no
+        other holds. It looks at every one.
+        """
         names = evidence.header_names()
         best: dict[str, Way] = {}
-        for way in self.ways:
-            if way.entry.id not in best and way.conditions.hold(evidence, names):
-                best[way.entry.id] = way
+        for ways in (self.ways, self._last_resort if evidence.is_json else ()):
+            for way in ways:
+                if way.entry.id not in best and way.conditions.hold(evidence, names):
+                    best[way.entry.id] = way
+            if best:
+                break
         return list(best.values())
 
     def matching(self, evidence: Evidence) -> list[CompiledEntry]:
         """Return all entries that match, the winner first. It looks at every one."""
         return [way.entry for way in self.holding(evidence)]
+
+
+def _why(way: Way, names: list[bytes]) -> str:
+    return way.conditions.why(names) if way.fixed_why is None else way.fixed_why
+
+
+def _is_last(way: Way) -> bool:
+    return way.entry.entry.last_resort
 
 
 def _rank(way: Way) -> tuple[bool, int, int, str]:
@@ -158,6 +184,7 @@ def _service(entry: CompiledEntry, evidence: Evidence) -> str:
 def _scope(entry: CompiledEntry, evidence: Evidence) -> Scope:
     """Return where a service is looked up. To take a body apart costs more than all else, and few need it."""
     if entry.service_is_inside:
-        return unpack(entry, evidence).scope(evidence)
+        with suppress(OtlpError):  # Parse will say so
+            return unpack(entry, evidence).scope(evidence)
     members = evidence.object
     return Scope(evidence, members, members)

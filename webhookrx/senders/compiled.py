@@ -14,7 +14,7 @@ from webhookrx.findings import ERROR, Code
 from webhookrx.linear_regex import LinearRegex
 from webhookrx.query import Query, QueryError, line_and_column, parse
 from webhookrx.senders.conditions import Conditions
-from webhookrx.senders.entry import BODY_FORMATS, DECODINGS, SEVERITIES, TIME_FORMATS, Entry, When
+from webhookrx.senders.entry import BINARY, BODY_FORMATS, DECODINGS, SEVERITIES, TIME_FORMATS, Entry, When
 from webhookrx.senders.places import HEADER_NAME, Place, PlaceError, parse_pointer
 from webhookrx.senders.severities import Known, SeverityMap
 from webhookrx.senders.texts import Text
@@ -28,7 +28,7 @@ _NO_HEADER: Final = "This can't be the name of a header."
 
 CODES: Final = (
     Code("entry-id", ERROR, "The id of an entry is not made of letters, digits, dots, dashes and underscores."),
-    Code("entry-empty", ERROR, "An entry has no vendor or no product."),
+    Code("entry-empty", ERROR, "An entry has no vendor or no product, or is one of last resort and has."),
     Code("entry-evidence", ERROR, "An entry says nothing by which its requests could be told."),
     Code("entry-header", ERROR, "What should be the name of a header can't be one."),
     Code("entry-regex", ERROR, "A regular expression of an entry does not compile."),
@@ -59,6 +59,11 @@ class Problem(NamedTuple):
     about_name: bool = False
 
 
+_ANYTHING: Final = Conditions(
+    headers=(), any_header=frozenset(), parameters=(), content_type="", path=None, body_keys=frozenset(), query=None
+)
+
+
 class CompiledEntry(msgspec.Struct, frozen=True, gc=False):
     """
     An entry made ready.
@@ -67,7 +72,8 @@ class CompiledEntry(msgspec.Struct, frozen=True, gc=False):
     @ivar ways: in which its requests are told, in the order of the file; there is at least one.
     @ivar service_is_inside: whether the service may be in one of several events, or in what is decoded.
     @ivar deliveries: where the id of a delivery may be.
-    @ivar times: a place, and what reads the time there.
+    @ivar times: a place, what reads the time there, and what the event must be like, if anything.
+    @ivar messages: a text, and what the event must be like, if anything.
     @ivar severities: a place, and what reads the severity there.
     @ivar decodes: the steps of a JSON pointer, and how what is there is decoded.
     @ivar events: the steps of a JSON pointer; empty when there is none.
@@ -80,8 +86,8 @@ class CompiledEntry(msgspec.Struct, frozen=True, gc=False):
     ways: tuple[Conditions, ...]
     services: tuple[Text, ...]
     service_is_inside: bool
-    times: tuple[tuple[Place, Callable[[Any], int | None]], ...]
-    messages: tuple[Text, ...]
+    times: tuple[tuple[Place, Callable[[Any], int | None], Query | None], ...]
+    messages: tuple[tuple[Text, Query | None], ...]
     severities: tuple[tuple[Place, SeverityMap], ...]
     default_severity: Known | None
     hosts: tuple[Text, ...]
@@ -125,10 +131,14 @@ class _Compilation:
         ways = self._ways()
         services = self._services()
         deliveries = [self._place(at, ("delivery", number)) for number, at in enumerate(entry.delivery)]
-        messages = self._texts(entry.message, "message")
+        messages = self._messages()
         hosts = self._texts(entry.host, "host")
         times = [
-            (self._place(time.at, ("time", number, "at")), READERS.get(time.format))
+            (
+                self._place(time.at, ("time", number, "at")),
+                READERS.get(time.format),
+                self._query(time.condition, ("time", number, "condition")) if time.condition else None,
+            )
             for number, time in enumerate(entry.time)
         ]
         severities = [
@@ -149,7 +159,9 @@ class _Compilation:
             product=entry.product,
             ways=ways,
             services=services,
-            service_is_inside=bool(events) or any(steps[0] in text.roots for steps, _ in decodes for text in services),
+            service_is_inside=bool(events)
+            or entry.format in BINARY
+            or any(_is_inside(text.roots, decodes) for text in services),
             times=tuple(times),  # type: ignore[arg-type]  # nothing is None now
             messages=messages,
             severities=tuple(severities),  # type: ignore[arg-type]  # the same
@@ -168,8 +180,11 @@ class _Compilation:
         if not _ID.fullmatch(entry.id):
             self._blame("entry-id", ("id",), "An id is made of letters, digits, dots, dashes and underscores.")
         for name in ("vendor", "product"):
-            if not getattr(entry, name):
-                self._blame("entry-empty", (name,), f"There must be a {name}.")
+            if bool(getattr(entry, name)) == entry.last_resort:
+                sentence = (
+                    f"An entry of last resort has no {name}." if entry.last_resort else f"There must be a {name}."
+                )
+                self._blame("entry-empty", (name,), sentence)
         if entry.default_severity:
             self._check_choice("entry-severity", ("default_severity",), entry.default_severity, SEVERITIES)
         self._check_choice("entry-format", ("format",), entry.format, BODY_FORMATS)
@@ -188,6 +203,8 @@ class _Compilation:
         when = self.entry.when
         if isinstance(when, When):
             return (self._conditions(when, ("when",)),)
+        if not when and self.entry.last_resort:
+            return (_ANYTHING,)
         if not when:
             self._blame("entry-evidence", ("when",), "It must say how requests are told.")
         return tuple(self._conditions(way, ("when", number)) for number, way in enumerate(when))
@@ -248,6 +265,17 @@ class _Compilation:
         text = self._text(service, ("service",)) if service else None
         return () if text is None else (text,)
 
+    def _messages(self) -> tuple[tuple[Text, Query | None], ...]:
+        messages: list[tuple[Text | None, Query | None]] = []
+        for number, message in enumerate(self.entry.message):
+            path: Path = ("message", number)
+            if isinstance(message, str):
+                messages.append((self._text(message, path), None))
+            else:
+                condition = self._query(message.condition, (*path, "condition"))
+                messages.append((self._text(message.text, (*path, "text")), condition))
+        return tuple((text, condition) for text, condition in messages if text is not None)
+
     def _texts(self, texts: tuple[str, ...], name: str) -> tuple[Text, ...]:
         read = (self._text(text, (name, number)) for number, text in enumerate(texts))
         return tuple(text for text in read if text is not None)
@@ -266,3 +294,8 @@ class _Compilation:
         paths = [(("severity", number, "map", word), name) for word, name in words.items()]
         known = [self._check_choice("entry-severity", path, name, SEVERITIES) for path, name in paths]
         return SeverityMap(words) if all(known) else None
+
+
+def _is_inside(roots: frozenset[str], decodes: list[tuple[tuple[str, ...], str]]) -> bool:
+    """Whether one of some first steps leads into one of several events, or into what is decoded."""
+    return any(root.isdigit() for root in roots) or any(steps[0] in roots for steps, _ in decodes)

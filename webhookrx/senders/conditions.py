@@ -94,4 +94,4 @@ class Conditions(msgspec.Struct, frozen=True, gc=False):
             parts.append(f"body key{'s' if len(self.body_keys) > 1 else ''} {', '.join(sorted(self.body_keys))}")
         if self.query is not None:
             parts.append(f"query {self.query.text}")
-        return "; ".join(parts)
+        return "; ".join(parts) or "JSON"

@@ -9,7 +9,12 @@ The I{event} is the same, except that with C{events} it is the first object of t
 A I{place} is text that says where to look:
 
   - C{/a/0/b}: a JSON pointer (RFC 6901) into the event, and when that yields nothing, into the whole body; C{*} stands
-    for every element of an array; the first that yields something counts, of severities the highest
+    for every element of an array; the first that yields something counts, of severities the highest, of times the
+    latest
+  - a step C{[key=host.name]}, in places only: like C{*}, but only for elements that have a member C{key} with that text
+  - C{same:/a/*/b}: what all elements have there, if it is the same for all of them and none lacks it
+  - C{tally:/a/*/b}: each text there with how often it is there, such as C{firing 2, resolved 1}, up to ten; for one
+    element, its text. This and the one before yield nothing when there are more elements than C{*} stands for
   - C{header:NAME}: the first value of a request header
   - C{query:NAME}: the first value of a query parameter
   - C{path}: the path of the request
@@ -33,7 +38,9 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-BODY_FORMATS: Final = ("json", "ndjson", "json-stream", "form", "logplex", "text")
+BODY_FORMATS: Final = ("json", "ndjson", "json-stream", "form", "logplex", "msgpack", "otlp", "text")
+BINARY: Final = ("msgpack", "otlp")
+"""Formats of bodies that need not be text."""
 TIME_FORMATS: Final = ("rfc3339", "unix", "unix-ms", "unix-us", "unix-ns", "rfc2822", "auto")
 DECODINGS: Final = ("json", "base64", "base64+json")
 SEVERITIES: Final = {
@@ -89,6 +96,16 @@ class Time(_Base, frozen=True):
 
     at: Annotated[str, Meta(description="A place.")]
     format: Annotated[str, Meta(description="One of `" + "`, `".join(TIME_FORMATS) + "`.")] = "auto"
+    condition: Annotated[
+        str, Meta(description="A query on the event; the place is looked at only where it matches.")
+    ] = ""
+
+
+class Message(_Base, frozen=True):
+    """A message for some kinds of events."""
+
+    text: Annotated[str, Meta(description="A text.")]
+    condition: Annotated[str, Meta(description="A query on the event; the text counts only where it matches.")]
 
 
 class Severity(_Base, frozen=True):
@@ -108,12 +125,19 @@ class Entry(_Base, frozen=True):
     """One kind of sender."""
 
     id: Annotated[str, Meta(description="Its name, unique among all entries: `vendor-product`.")]
-    vendor: Annotated[str, Meta(description="Becomes `meta.vendor`.")]
-    product: Annotated[str, Meta(description="Becomes `meta.product`.")]
+    vendor: Annotated[str, Meta(description="Becomes `meta.vendor`; empty for an entry of last resort.")]
+    product: Annotated[str, Meta(description="Becomes `meta.product`; empty for an entry of last resort.")]
     when: Annotated[
         When | tuple[When, ...],
         Meta(description="How its requests are told; of several ways, one is enough."),
     ]
+    last_resort: Annotated[
+        bool,
+        Meta(
+            description="It is for JSON that no other entry knows, and leaves `meta.vendor`, `meta.product` and "
+            "`meta.service` as they are. Its `when` may be `[]`."
+        ),
+    ] = False
     service: Annotated[
         str | tuple[str, ...],
         Meta(description="Becomes `meta.service`: a text; of several, the first that yields something."),
@@ -132,10 +156,19 @@ class Entry(_Base, frozen=True):
     decode: Annotated[tuple[Decode, ...], Meta(description="Texts in the body that are structured themselves.")] = ()
     events: Annotated[str, Meta(description="A JSON pointer to the array of events in the body.")] = ""
     time: Annotated[tuple[Time, ...], Meta(description="Where the time is; the first that can be read counts.")] = ()
-    message: Annotated[tuple[str, ...], Meta(description="Texts; the first that yields something counts.")] = ()
+    message: Annotated[
+        tuple[str | Message, ...],
+        Meta(description="Texts, or mappings as below; the first that yields something counts."),
+    ] = ()
     severity: Annotated[tuple[Severity, ...], Meta(description="Where the severity is; the first that is known.")] = ()
     default_severity: Annotated[str, Meta(description="The severity when nothing above says one.")] = ""
     host: Annotated[tuple[str, ...], Meta(description="Texts; where the host is, if no path group has set it.")] = ()
+    recorded_from: Annotated[
+        str,
+        Meta(
+            description="The programs that some of its samples were recorded from; none when all are by the documents."
+        ),
+    ] = ""
     samples: Annotated[
         tuple[str, ...],
         Meta(description="Files with recorded requests, relative to this one; each must hit this entry."),

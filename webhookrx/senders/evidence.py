@@ -11,11 +11,15 @@ from typing import Any, Final
 from webhookrx.message.message import Value
 from webhookrx.request.received import Head, HeaderLines
 from webhookrx.senders.bodies import MAX_FIRST, first_element, first_object, form_fields
+from webhookrx.senders.frames import MEDIA_TYPE as LOGPLEX
+from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
+from webhookrx.senders.otlp import MEDIA_TYPES as OTLP
 
 _NAMES: Final = re.compile(rb"\r\n([^:\r\n]+):")
 _LINE_ENDS: Final = re.compile(rb"[\r\n]")
 
 _UNSEEN: Final = object()
+_NO_JSON: Final = (LOGPLEX, *MSGPACK, *OTLP)
 
 
 class Evidence:
@@ -52,6 +56,13 @@ class Evidence:
         if found is _UNSEEN:
             found = self._object = self._find_object()
         return found
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the object is one of JSON, and not what else is read as one."""
+        if type(self.decoded) in (dict, list):
+            return self.object is not None
+        return self.object is not None and self.object is not self.form and self.media_type not in _NO_JSON
 
     @property
     def form(self) -> dict[str, Value] | None:

@@ -4,18 +4,24 @@ What a known sender's entry takes from its requests: time, message, severity, ho
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
 
+from webhookrx.linear_regex import RegexTooCostly
 from webhookrx.message.message import Value
+from webhookrx.query import Query, QueryTooCostly
 from webhookrx.senders.classifier import MAX_NAME
 from webhookrx.senders.compiled import CompiledEntry
+from webhookrx.senders.entry import BINARY
 from webhookrx.senders.evidence import Evidence
-from webhookrx.senders.places import Scope
+from webhookrx.senders.places import Scope, text_of
 from webhookrx.senders.severities import Known
 from webhookrx.senders.texts import first_text
 from webhookrx.senders.unpacking import Unpacked, unpack
+
+_WITH_PORT: Final = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<plain>[^\s:/@\[\]]+)):[0-9]{1,5}")
 
 
 class Extracted(msgspec.Struct, frozen=True, gc=False):
@@ -23,15 +29,17 @@ class Extracted(msgspec.Struct, frozen=True, gc=False):
     What was taken from a request.
 
     @ivar body: the new C{log.body}, see L{extract}.
+    @ivar is_unpacked: C{body} holds all of a body that was not text.
     @ivar time_unix_nano: None when there is none that could be read.
     @ivar severity: C{severity_number} and C{severity_text}.
-    @ivar host: at most L{MAX_NAME} characters.
+    @ivar host: at most L{MAX_NAME} characters, without a port.
     @ivar taken: C{time}, C{message}, C{severity} and C{host}, each to where it came from, in the words of
         the entry, such as C{/event/occurred_at}; C{default_severity} and C{text} for what is in the entry itself. What
         was not found is not in it.
     """
 
     body: dict[str, Value]
+    is_unpacked: bool
     time_unix_nano: int | None
     severity: Known | None
     message: str | None
@@ -41,8 +49,7 @@ class Extracted(msgspec.Struct, frozen=True, gc=False):
 
 def extract(entry: CompiledEntry, evidence: Evidence) -> Extracted:
     """
-    Take from a request what its sender's entry says. It raises nothing, whatever the body is; what can't be read is
-    left out.
+    Take from a request what its sender's entry says. What can't be read is left out.
 
     C{body} is
 
@@ -53,31 +60,63 @@ def extract(entry: CompiledEntry, evidence: Evidence) -> Extracted:
       - for anything else: C{message}, the text; with a message by the entry, that one, and C{text}
 
     Where there is no message, there is no C{message} in it. The result shares parts with the evidence.
+
+    @raise webhookrx.senders.otlp.OtlpError: the body is protobuf, and can't be read. For others it raises nothing,
+        whatever they are.
     """
     unpacked = unpack(entry, evidence)
     scope = unpacked.scope(evidence)
     taken: dict[str, str] = {}
     moment = _time(entry, scope, taken)
     severity = _severity(entry, scope, taken)
-    message = None
-    if (found := first_text(entry.messages, scope)) is not None:
-        message, taken["message"] = found
+    message = _message(entry, scope, taken)
     host = None
-    if (found := first_text(entry.hosts, scope)) is not None:
+    if (found := first_text(entry.hosts, scope, host_of)) is not None:
         host, taken["host"] = found[0][:MAX_NAME].rstrip(), found[1]
-    return Extracted(_body(unpacked, message), moment, severity, message, host, taken)
+    is_unpacked = type(unpacked.whole) is not str and entry.entry.format in BINARY
+    return Extracted(_body(unpacked, message), is_unpacked, moment, severity, message, host, taken)
+
+
+def _message(entry: CompiledEntry, scope: Scope, taken: dict[str, str]) -> str | None:
+    for text, condition in entry.messages:
+        if condition is not None and not _holds(condition, scope.event):
+            continue
+        found = text.render(scope)
+        if found is not None:
+            message, taken["message"] = found
+            return message
+    return None
 
 
 def _time(entry: CompiledEntry, scope: Scope, taken: dict[str, str]) -> int | None:
     members = scope.members
-    for place, reader in entry.times:
+    for place, reader, condition in entry.times:
         if place.root is not None and place.root not in members:
             continue
-        moment = place.first(scope, reader)
+        if condition is not None and not _holds(condition, scope.event):
+            continue
+        # Of several things that have happened by then, the latest is why it was sent.
+        moment = max(place.all(scope, reader), default=None) if place.has_star else place.first(scope, reader)
         if moment is not None:
             taken["time"] = place.text
             return moment
     return None
+
+
+def _holds(condition: Query, event: Value) -> bool:
+    try:
+        return type(event) is dict and condition.matches(event)
+    except (QueryTooCostly, RegexTooCostly):
+        return False
+
+
+def host_of(value: Any) -> str | None:
+    """Return the text of a value that names a host, without a port behind it; None for what yields nothing."""
+    text = text_of(value)
+    if text is None or ":" not in text:
+        return text
+    found = _WITH_PORT.fullmatch(text)
+    return text if found is None else found["bracketed"] or found["plain"]
 
 
 def _severity(entry: CompiledEntry, scope: Scope, taken: dict[str, str]) -> Known | None:

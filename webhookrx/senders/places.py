@@ -5,8 +5,9 @@ Places in a request; C{entry} says how they are written.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -18,8 +19,14 @@ T = TypeVar("T")
 MAX_TRIES: Final = 1_000
 """Values that C{*} in a place looks at, so that long arrays cost no more than that for each place of an entry."""
 
+_MAX_TALLIED: Final = 10
+"""Texts that C{tally:} names; a group may have hundreds."""
+
 _MANY_DIGITS: Final = 10**300
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
+_CHOICE: Final = re.compile(r"\[([^=\]]+)=(.*)\]")
+KINDS: Final = ("/", "header:", "query:", "same:", "tally:")
+"""How a place begins, unless it is C{path}."""
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """RFC 9110 section 5.6.2."""
 
@@ -81,6 +88,22 @@ def text_of(value: Value) -> str | None:
     return None
 
 
+class _Choice:
+    """
+    A step to the elements of an array that have a member with a given text, such as C{[key=host.name]}.
+    """
+
+    __slots__ = ("_name", "_text")
+
+    def __init__(self, name: str, text: str) -> None:
+        self._name = name
+        self._text = text
+
+    def takes(self, value: Any) -> bool:
+        """Tell whether it leads to an element."""
+        return type(value) is dict and text_of(value.get(self._name)) == self._text
+
+
 class Place:
     """
     Where to look.
@@ -90,21 +113,26 @@ class Place:
     @ivar has_star: whether it stands for several.
     """
 
-    __slots__ = ("_header", "_name", "_steps", "has_star", "root", "text")
+    __slots__ = ("_header", "_name", "_steps", "_summary", "has_star", "root", "text")
 
     def __init__(self, text: str) -> None:
         """@raise PlaceError: it is none."""
         self.text = text
         self.root: str | None = None
         self.has_star = False
-        self._steps: tuple[str, ...] = ()
+        self._steps: _Steps = ()
         self._name = ""
         self._header = b""
+        self._summary: Callable[[list[Any]], Any] | None = None
         kind, colon, name = text.partition(":")
         if text.startswith("/"):
-            self._steps = _pointer(text)
-            self.root = self._steps[0]
-            self.has_star = "*" in self._steps
+            self._read_pointer(text)
+        elif kind in _SUMMARIES and colon:
+            if not name.startswith("/"):
+                raise PlaceError(f"{kind}: is followed by a JSON pointer.", len(kind) + 2)
+            self._read_pointer(name, len(kind) + 1)
+            self.has_star = False
+            self._summary = _SUMMARIES[kind]
         elif kind == "header" and colon:
             if not HEADER_NAME.fullmatch(name):
                 raise PlaceError("header: is followed by the name of a header.", len("header:") + 1)
@@ -114,7 +142,19 @@ class Place:
                 raise PlaceError("query: is followed by the name of a parameter.", len("query:") + 1)
             self._name = name
         elif text != "path":
-            raise PlaceError("A place is /A/JSON/POINTER, header:NAME, query:NAME or path.")
+            raise PlaceError(
+                "A place is /A/JSON/POINTER, same:/A/JSON/POINTER, tally:/A/JSON/POINTER, header:NAME, query:NAME or "
+                "path."
+            )
+
+    def _read_pointer(self, text: str, before: int = 0) -> None:
+        """@param before: characters of the place that stand before the pointer."""
+        try:
+            self.root, *steps = _pointer(text)
+        except PlaceError as error:
+            raise PlaceError(str(error), error.column + before) from None
+        self._steps = (self.root, *map(_step, steps))
+        self.has_star = any(step == "*" or type(step) is _Choice for step in self._steps)
 
     def first(self, scope: Scope, accept: Callable[[Any], T | None]) -> T | None:
         """
@@ -125,6 +165,8 @@ class Place:
         if self.root is None:
             text = self._outside(scope.evidence)
             return accept(text) if text else None
+        if self._summary is not None:
+            return self._summarized(scope, accept)
         # Most places of most entries are not there, or are members of members.
         value: Any = scope.event
         for step in self._steps:
@@ -144,11 +186,21 @@ class Place:
         else those in the whole body.
         """
         for root in (scope.event,) if scope.whole is scope.event else (scope.event, scope.whole):
-            accepted = map(accept, _each(root, self._steps, _Tries()))
-            found = [value for value in accepted if value is not None]
+            values = _each(root, self._steps, _Tries())
+            found = [known for value in values if value is not None and (known := accept(value)) is not None]
             if found:
                 return found
         return []
+
+    def _summarized(self, scope: Scope, accept: Callable[[Any], T | None]) -> T | None:
+        """Return what is true of all values there; None when some were not looked at."""
+        assert self._summary is not None, "whoever asks has seen it"
+        for root in (scope.event,) if scope.whole is scope.event else (scope.event, scope.whole):
+            tries = _Tries()
+            found = [None if value is None else accept(value) for value in _each(root, self._steps, tries)]
+            if tries.left >= 0 and any(value is not None for value in found):
+                return self._summary(found)  # type: ignore[no-any-return]
+        return None
 
     def _outside(self, evidence: Evidence) -> str | None:
         if self._header:
@@ -166,12 +218,14 @@ def first_value(query: Mapping[str, str | list[str]], name: str) -> str | None:
 
 def parse_pointer(text: str) -> tuple[str, ...]:
     """
-    Take a JSON pointer apart (RFC 6901 section 3).
+    Take a JSON pointer apart (RFC 6901 section 3), in which no elements are picked by their members.
 
     @raise PlaceError: it is none, or points to the whole body.
     """
     if not text.startswith("/"):
         raise PlaceError("A JSON pointer begins with a slash, such as /data/0/type.")
+    if picked := re.search(r"/(\[[^=\]/]+=[^/]*\])(?=/|\Z)", text):
+        raise PlaceError("Elements are picked by their members in places only.", picked.start(1) + 1)
     return _pointer(text)
 
 
@@ -181,6 +235,11 @@ def _pointer(text: str) -> tuple[str, ...]:
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in text[1:].split("/"))
 
 
+def _step(text: str) -> str | _Choice:
+    choice = _CHOICE.fullmatch(text)
+    return text if choice is None else _Choice(*choice.groups())
+
+
 def element(array: list[Value], step: str) -> Value:
     """Return the element of an array that a step of a pointer names (RFC 6901 section 4); None when there is none."""
     if not _INDEX.fullmatch(step) or int(step) >= len(array):
@@ -188,24 +247,44 @@ def element(array: list[Value], step: str) -> Value:
     return array[int(step)]
 
 
-def _first(value: Any, steps: tuple[str, ...], accept: Callable[[Any], T | None]) -> T | None:
+def _same(values: list[Any]) -> Any:
+    """Return the one value that there is; None when there are several, or one is missing."""
+    first = values[0]
+    return first if all(value == first for value in values) else None
+
+
+def _tally(values: list[Any]) -> str:
+    """Return each text with how often it is there, by text, and how many others there are; a single one alone."""
+    counts = Counter(str(value) for value in values if value is not None)
+    if len(values) == 1:
+        return next(iter(counts))
+    shown = sorted(counts.items())[:_MAX_TALLIED]
+    others = counts.total() - sum(count for _, count in shown)
+    parts = [f"{text} {count}" for text, count in shown] + ([f"{others} others"] if others else [])
+    return ", ".join(parts)
+
+
+_SUMMARIES: Final[dict[str, Callable[[list[Any]], Any]]] = {"same": _same, "tally": _tally}
+
+_Steps: TypeAlias = "tuple[str | _Choice, ...]"
+
+
+def _first(value: Any, steps: _Steps, accept: Callable[[Any], T | None]) -> T | None:
     for number, step in enumerate(steps):
         if type(value) is dict:
             value = value.get(step)
         elif type(value) is not list:
             return None
-        elif step == "*":
-            tries = _Tries()
-            return next(
-                (found for each in _each(value, steps[number:], tries) if (found := accept(each)) is not None), None
-            )
+        elif step == "*" or type(step) is _Choice:
+            values = _each(value, steps[number:], _Tries())
+            return next((known for each in values if each is not None and (known := accept(each)) is not None), None)
         else:
-            value = element(value, step)
+            value = element(value, step)  # type: ignore[arg-type]  # it is text
     return None if value is None else accept(value)
 
 
 class _Tries:
-    """How many values are still looked at."""
+    """How many values are still looked at; negative once there were more."""
 
     __slots__ = ("left",)
 
@@ -213,21 +292,23 @@ class _Tries:
         self.left = MAX_TRIES
 
 
-def _each(value: Any, steps: tuple[str, ...], tries: _Tries) -> Iterator[Any]:
-    """Yield all values that the rest of a pointer leads to; nulls are left out."""
+def _each(value: Any, steps: _Steps, tries: _Tries) -> Iterator[Any]:
+    """Yield what the rest of a pointer leads to, for each element on the way; None where that is nothing."""
     for number, step in enumerate(steps):
         if type(value) is dict:
             value = value.get(step)
         elif type(value) is not list:
-            return
-        elif step == "*":
+            value = None
+            break
+        elif step == "*" or type(step) is _Choice:
             for each in value:
                 if tries.left <= 0:
+                    tries.left = -1
                     return
                 tries.left -= 1
-                yield from _each(each, steps[number + 1 :], tries)
+                if type(step) is not _Choice or step.takes(each):
+                    yield from _each(each, steps[number + 1 :], tries)
             return
         else:
-            value = element(value, step)
-    if value is not None:
-        yield value
+            value = element(value, step)  # type: ignore[arg-type]  # it is text
+    yield value

@@ -13,7 +13,7 @@ from webhookrx.markdown import table
 from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.compiled import CODES, compile_entry
 from webhookrx.senders.conditions import Conditions
-from webhookrx.senders.entry import SEVERITIES, Decode, Entry, Severity, Time, When
+from webhookrx.senders.entry import SEVERITIES, Decode, Entry, Message, Severity, Time, When
 from webhookrx.senders.severities import USUAL_WORDS
 
 _PARTS: Final = (
@@ -21,6 +21,7 @@ _PARTS: Final = (
     (When, "`when`, and an element of it when it is a list"),
     (Decode, "An element of `decode`"),
     (Time, "An element of `time`"),
+    (Message, "An element of `message` that is a mapping"),
     (Severity, "An element of `severity`"),
 )
 
@@ -31,13 +32,14 @@ def sender_table() -> str:
         (
             f"`{entry.id}`",
             _linked(entry),
-            f"`{entry.vendor}`",
-            f"`{entry.product}`",
-            "; *or* ".join(map(_told_by, compile_entry(entry).ways)),
+            f"`{entry.vendor}`" if entry.vendor else "",
+            f"`{entry.product}`" if entry.product else "",
+            "; *or* ".join(map(_told_by, compile_entry(entry).ways)) or "JSON that no other entry knows",
+            entry.recorded_from,
         )
         for entry in builtin_entries()
     )
-    return table(("id", "requests", "`meta.vendor`", "`meta.product`", "told by"), rows)
+    return table(("id", "requests", "`meta.vendor`", "`meta.product`", "told by", "seen from"), rows)
 
 
 def entry_table() -> str:
@@ -109,10 +111,14 @@ def _kind(kind: Any) -> str:
         return "texts by name"
     if isinstance(kind, inspect.StructType):
         return "mapping, see below"
+    if isinstance(kind, inspect.BoolType):
+        return "yes or no"
     return "number" if isinstance(kind, inspect.IntType) else "text"
 
 
 def _default(field: inspect.Field) -> str:
+    if isinstance(field.default, bool):
+        return "`yes`" if field.default else "`no`"
     return f"`{field.default}`" if isinstance(field.default, str | int) and field.default != "" else ""
 
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 import string
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
-from webhookrx.senders.places import Place, PlaceError, Scope, text_of
+from webhookrx.senders.places import KINDS, Place, PlaceError, Scope, text_of
 
 _PIECES: Final = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<place>[^{}]*)\}|(?P<plain>[^{}]+)|(?P<lone>[{}])")
 
@@ -32,7 +33,7 @@ class Text:
     def __init__(self, text: str) -> None:
         """@raise PlaceError: braces or a place in it are not written as they should be."""
         self.text = text
-        if text == "path" or text.startswith(("/", "header:", "query:")):
+        if text == "path" or text.startswith(KINDS):
             places, plain = [Place(text)], ["", ""]
         else:
             places, plain = _split(text)
@@ -40,23 +41,25 @@ class Text:
         self._pieces = tuple(map(_Piece, places, plain, plain[1:]))
         self.roots = frozenset(place.root for place in places if place.root is not None)
 
-    def render(self, scope: Scope) -> tuple[str, str] | None:
+    def render(self, scope: Scope, accept: Callable[[Any], str | None] = text_of) -> tuple[str, str] | None:
         """
         Return the text with everything in its place, and what it was taken from, such as C{/action, /repository/name};
         None when it yields nothing.
+
+        @param accept: returns the text of a value; None for one that yields nothing.
         """
         pieces = self._pieces
         if len(pieces) == 1 and not self._begin and not pieces[0].behind:
             place = pieces[0].place
             if place.root is not None and place.root not in scope.members:
                 return None
-            value = place.first(scope, text_of)
+            value = place.first(scope, accept)
             return None if value is None else (value, place.text)
         if not pieces:
             return (self._begin, "text") if self._begin else None
-        return self._join(scope)
+        return self._join(scope, accept)
 
-    def _join(self, scope: Scope) -> tuple[str, str] | None:
+    def _join(self, scope: Scope, accept: Callable[[Any], str | None]) -> tuple[str, str] | None:
         parts: list[str] = []
         taken: list[str] = []
         members, between, gap = scope.members, self._begin, False
@@ -65,7 +68,7 @@ class Text:
             place = piece.place
             value = None
             if place.root is None or place.root in members:
-                value = place.first(scope, text_of)
+                value = place.first(scope, accept)
             if value is not None:
                 parts += (between.lstrip(_SEPARATING) if gap and not parts else between, value)
                 taken.append(place.text)
@@ -130,10 +133,12 @@ def _without(before: str, behind: str) -> tuple[str, str]:
     return words, before[len(words) :] + behind.lstrip(_BETWEEN)
 
 
-def first_text(texts: tuple[Text, ...], scope: Scope) -> tuple[str, str] | None:
-    """Return the first of some texts that yields something, and what it was taken from."""
+def first_text(
+    texts: tuple[Text, ...], scope: Scope, accept: Callable[[Any], str | None] = text_of
+) -> tuple[str, str] | None:
+    """Return the first of some texts that yields something, and what it was taken from; C{accept} as in L{Text}."""
     for text in texts:
-        rendered = text.render(scope)
+        rendered = text.render(scope, accept)
         if rendered is not None:
             return rendered
     return None

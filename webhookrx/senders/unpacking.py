@@ -16,6 +16,10 @@ from webhookrx.request.payload import MAX_DEPTH, MAX_ELEMENTS, PayloadError, cou
 from webhookrx.senders.bodies import Events, first_element, read_frames, split_documents, split_lines
 from webhookrx.senders.compiled import CompiledEntry
 from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
+from webhookrx.senders.msgpack import read_msgpack
+from webhookrx.senders.otlp import AVAILABLE, MISSING_EXTRA, OtlpError, read_logs
+from webhookrx.senders.otlp import MEDIA_TYPES as OTLP
 from webhookrx.senders.places import Scope, element
 
 MAX_DECODED: Final = 10_000
@@ -49,11 +53,19 @@ def unpack(entry: CompiledEntry, evidence: Evidence) -> Unpacked:
     Take a body apart. The evidence remembers it, so that it is done once.
 
     What is in the evidence is not changed; the result shares parts with it.
+
+    @raise webhookrx.senders.otlp.OtlpError: the body is protobuf, and can't be read.
     """
     remembered: Any = evidence.unpacked
     if remembered is not None and remembered[0] is entry:
+        if isinstance(remembered[1], OtlpError):
+            raise remembered[1]
         return remembered[1]  # type: ignore[no-any-return]
-    events = _events(entry.entry.format, evidence)
+    try:
+        events = _events(entry.entry.format, evidence)
+    except OtlpError as error:
+        evidence.unpacked = (entry, error)
+        raise
     whole: Any = evidence.text if events is None else events.events if isinstance(events, Events) else events
     if entry.decodes and type(whole) is not str:
         budget = _Budget()
@@ -64,6 +76,13 @@ def unpack(entry: CompiledEntry, evidence: Evidence) -> Unpacked:
     unpacked = Unpacked(whole, rest, event)
     evidence.unpacked = (entry, unpacked)
     return unpacked
+
+
+def unreadable(entry: CompiledEntry, evidence: Evidence) -> str:
+    """Return why bodies of this kind can't be taken apart here, in words; empty when they can."""
+    if AVAILABLE or entry.entry.format != "otlp" or evidence.media_type not in OTLP:
+        return ""
+    return MISSING_EXTRA
 
 
 def _events(body_format: str, evidence: Evidence) -> dict[str, Value] | Events | None:
@@ -84,9 +103,24 @@ READERS: Final[dict[str, Callable[[Evidence], dict[str, Value] | Events | None]]
     "json-stream": lambda evidence: split_documents(evidence.body, evidence.text),
     "form": lambda evidence: evidence.form,
     "logplex": lambda evidence: read_frames(evidence.body),
+    "msgpack": lambda evidence: _packed(evidence),
+    "otlp": lambda evidence: _logs(evidence),
     "text": lambda evidence: None,
 }
 """Name of a format to what reads a body that is not one JSON document."""
+
+
+def _packed(evidence: Evidence) -> dict[str, Value] | Events | None:
+    if evidence.media_type not in MSGPACK:
+        return split_documents(evidence.body, evidence.text)
+    value = read_msgpack(evidence.body)
+    return Events(value) if isinstance(value, list) else value
+
+
+def _logs(evidence: Evidence) -> dict[str, Value] | Events | None:
+    if evidence.media_type not in OTLP:
+        return split_documents(evidence.body, evidence.text)
+    return read_logs(evidence.body)
 
 
 def _first_event(whole: Any, steps: tuple[str, ...]) -> Value:
