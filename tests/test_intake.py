@@ -6,17 +6,22 @@ from __future__ import annotations
 
 import gzip
 import json
+from base64 import b64encode
+from functools import partial
+from random import Random
 from typing import Any
+from unittest import mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.intake import Accepted, Admission, Receipt, Refused, SourceRules, admit, judge, unpacked
+from webhookrx.intake import Accepted, Admission, Receipt, Refused, SourceRules, admit, base64_text, judge, unpacked
 from webhookrx.message.json_lines import encode_line
 from webhookrx.message.macros import is_hard_macro, isodate
 from webhookrx.request import recorded_headers
 from webhookrx.request.received import Head, HeaderLines
+from webhookrx.yield_point import PIECE, pause_by
 
 RECEIPT = Receipt(1_767_323_045_678_901_234, "id-1")
 
@@ -133,10 +138,36 @@ class RawMessageTests(IntakeTestCase):
             values = self.accept(body)
             self.assertEqual((message, exact), (values["MESSAGE"], values.get("webhook.body_base64")))
 
+    def test_turns_of_others(self) -> None:
+        """A long body lets others have their turn after each piece, also once it is Base64; a short one needs not."""
+        for size, turns in ((100, 0), (5 * PIECE, 6)):
+            taken: list[None] = []
+            pause_by(partial(taken.append, None))
+            try:
+                base64_text(bytes(size))
+            finally:
+                pause_by(lambda: None)
+            self.assertEqual(turns, len(taken))
+
+    def test_long_body(self) -> None:
+        """However long a body is that is not UTF-8, its Base64 is that of all of it."""
+        for size in (PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE + 2):
+            body = Random(size).randbytes(size)
+            values = self.accept(body, body_limit=size)
+            self.assertEqual(b64encode(body).decode(), values["webhook.body_base64"])
+
     def test_unpacked(self) -> None:
         """The message is the unpacked body, and so is its size."""
         values = self.accept(gzip.compress(b"hello"), make_head((b"content-encoding", b"gzip")))
         self.assertEqual(("hello", 5), (values["MESSAGE"], values["RAWMSG_SIZE"]))
+
+    def test_nothing_left_out(self) -> None:
+        """A body that is not taken apart leaves nothing out, nor does one that says nothing that is ours."""
+        for body, parse_json in ((b'{"TAGS":1}', False), (b'{"a":1}', True), (b"text", True)):
+            verdict = self.judge(body, parse_json=parse_json)
+            assert isinstance(verdict, Accepted)
+            self.assertEqual(0, verdict.left_out)
+        self.assertEqual((0, ()), (Accepted(verdict.message).left_out, Accepted(verdict.message).notes))
 
     def test_unpacking_fails(self) -> None:
         """A body that does not unpack, or unpacks to too much, is refused."""
@@ -198,6 +229,28 @@ class RawMessageTests(IntakeTestCase):
             self.assertEqual(*recorded)
             self.assertEqual(len({line.split(b":")[0].lower() for line in lines}) + 1, len(recorded[0]))
             self.assertNotIn("CANARY", str(recorded))
+
+    def test_headers_at_once(self) -> None:
+        """Where lines are plain and no name is repeated they are not looked at one by one as bytes."""
+        head = Head(
+            b"POST", b"/", b"", HeaderLines(b"POST / HTTP/1.1\r\nHost: a\r\nX-B: b\r\n\r\n"), "192.0.2.7", 1, False, {}
+        )
+        with mock.patch.object(HeaderLines, "__iter__", side_effect=AssertionError):
+            values = self.accept(head=head, include_request_headers=True)
+        self.assertEqual({"Host": ["a"], "X-B": ["b"]}, values["webhook.headers"])
+
+    def test_names_are_kept(self) -> None:
+        """A name of up to 64 bytes is looked at once and kept, until there are 1024; then it begins anew."""
+        names = recorded_headers._NAMES
+        names.clear()
+        self.addCleanup(names.clear)
+        for number in range(1024):
+            self.assertEqual((f"X-{number}", False), names[f"x-{number}"])
+        self.assertEqual(1024, len(names))
+        self.assertEqual(("X" + "x" * 64, False), names["x" * 65])
+        self.assertEqual(1024, len(names))
+        self.assertEqual(("X" + "x" * 63, False), names["x" * 64])
+        self.assertEqual(["x" * 64], list(names))
 
     def test_made_up_headers(self) -> None:
         """Names that a sender makes up take no memory for long, and each is spelled and judged all the same."""
@@ -355,6 +408,54 @@ class JSONMessageTests(IntakeTestCase):
         verdict = self.judge(b"text", parse_json=True)
         assert isinstance(verdict, Accepted)
         self.assertEqual(("unparsed_payload",), verdict.notes)
+
+    def test_forms(self) -> None:
+        """A form that says so becomes pairs as JSON does, by the same rules; another, and plain text, is kept."""
+        form = make_head((b"content-type", b"application/x-www-form-urlencoded"))
+        values = self.accept(b"a=1&HOST=h&SOURCEIP=x", form)
+        self.assertEqual(
+            ("a=1&HOST=h&SOURCEIP=x", "1", "h", "192.0.2.7"),
+            tuple(values[name] for name in ("MESSAGE", "a", "HOST", "SOURCEIP")),
+        )
+        self.assertEqual("m", self.accept(b"MESSAGE=m", form)["MESSAGE"])
+        values = self.accept(b"payload=%7B%22a%22%3A%7B%22b%22%3A1%7D%7D", form, prefix="p.")
+        self.assertEqual((1, False), (values["p.a.b"], "webhook.parse_error" in values))
+        for body, head in ((b"a=1", make_head()), (b"disk is full", form), (b"level=error msg=x", form)):
+            values = self.accept(body, head)
+            self.assertEqual((body.decode(), True), (values["MESSAGE"], "webhook.parse_error" in values))
+            self.assertEqual("bad_payload", self.reason(body, head, parse_json=True, keep_unparsed=False))
+        self.assertEqual(1, self.accept(b'{"a":1}', form)["a"])
+        self.assertEqual(1, self.accept(b"{'a':1}", form)["a"])
+
+    def test_too_large_form(self) -> None:
+        """A form whose pairs would take too much is kept whole, and none of them is set."""
+        form = make_head((b"content-type", b"application/x-www-form-urlencoded"))
+        body = b"&".join(b"%d=x" % number for number in range(1000))
+        values = self.accept(body, form, prefix="p" * 1000)
+        self.assertEqual(body.decode(), values["MESSAGE"])
+        self.assertIn("webhook.parse_error", values)
+        self.assertFalse([name for name in values if name.startswith("p")])
+
+    def test_no_text(self) -> None:
+        """Where only unparsed bodies are kept, those that became pairs are there once; what was left out is beside."""
+        for body, head in (
+            (b'{"a":1}', make_head()),
+            (b"[1]", make_head()),
+            (b"a=1", make_head((b"content-type", b"application/x-www-form-urlencoded"))),
+        ):
+            values = self.accept(body, head, keep_text=False)
+            self.assertEqual((False, False), ("MESSAGE" in values, "webhook.left_out" in values), body)
+        self.assertEqual("m", self.accept(b'{"MESSAGE":"m"}', keep_text=False)["MESSAGE"])
+        self.assertIs(None, self.accept(b'{"MSG":null}', keep_text=False)["MESSAGE"])
+        values = self.accept(b"text", keep_text=False)
+        self.assertEqual(("text", True), (values["MESSAGE"], "webhook.parse_error" in values))
+        body = b'{"PID":1,"SOURCEIP":"x","webhook":{"left_out":{"y":1},"query":{"a":[2]}}}'
+        values = self.accept(body, make_head(query=b"a=1"), keep_text=False)
+        self.assertEqual(
+            {"SOURCEIP": "x", "webhook.left_out": {"y": 1}, "webhook.query.a": [2]}, values["webhook.left_out"]
+        )
+        self.assertEqual(("1", 1, "192.0.2.7"), (values["webhook.query.a"], values["PID"], values["SOURCEIP"]))
+        self.assertNotIn("webhook.left_out", self.accept(body))
 
     def test_two_notes(self) -> None:
         """Of one request both are counted: that it is not JSON, and that the proxy names no address."""

@@ -16,7 +16,7 @@ from twisted.logger import Logger
 
 from webhookrx import known_observers
 from webhookrx.config.settings import ALONE, Group, Observer, Settings
-from webhookrx.description import describe, difference
+from webhookrx.description import describe, difference, renewals
 from webhookrx.drain import LAST_WORDS, Drain
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.http.time_slices import TimeSlices
@@ -51,6 +51,7 @@ class Receiver:
     @param open_socket: makes the sockets of endpoints; None has them bound as their strings say.
     @ivar settings: those in use.
     @ivar phase: what it is about.
+    @ivar fit: whether the service that it belongs to, as a whole, should be sent messages, as far as it was told.
     @ivar hurried: whether it was told not to wait for the end of what is under way.
     """
 
@@ -59,6 +60,7 @@ class Receiver:
     ) -> None:
         self.settings = settings
         self.phase = Phase.STARTING
+        self.fit = False
         self.counters = Counters()
         self.hurried = False
         self._reactor = reactor
@@ -191,6 +193,7 @@ class Receiver:
             raise
         before, self.settings, self._observers = self.settings, settings, observers
         self._recorder.use(_place_of(settings))
+        renewed = renewals(self._endpoints.certificates, change.certificates)
         same = before == settings
         limits = settings.limits
         self.chain.set_limits(
@@ -203,8 +206,9 @@ class Receiver:
         self._loaded = time.time()
         blocked = "; the router is blocked" if settings.blocked else ""
         if same:
-            return f"the settings are the same; files were read and opened anew{blocked}"
-        return f"{difference(before, settings)}; {len(listeners)} endpoints, {len(observers)} observers{blocked}"
+            return f"the settings are the same; files were read and opened anew{renewed}{blocked}"
+        counts = f"{len(listeners)} endpoints, {len(observers)} observers"
+        return f"{difference(before, settings)}; {counts}{renewed}{blocked}"
 
     def reopen(self) -> None:
         """Open the files of messages anew by name: logrotate relies on it."""
@@ -212,7 +216,16 @@ class Receiver:
 
     def _build_roots(self, settings: Settings) -> dict[str, Any]:
         record = None if settings.record is None else self._recorder.record
-        return dict(build_roots(settings, self.chain, self._traffic, self._receipts, self._slices, record))
+        return dict(
+            build_roots(
+                settings, self.chain, self._traffic, self._receipts, self._slices, record, lambda: self._is_ready
+            )
+        )
+
+    @property
+    def _is_ready(self) -> bool:
+        """Whether load balancers should have messages sent here: asked by anybody, so it is next to no work."""
+        return self.fit and self.phase is Phase.RUNNING
 
     def _build_observers(
         self, settings: Settings, known: Mapping[Observer, IMessageObserver]

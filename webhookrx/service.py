@@ -21,6 +21,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.listening.listener_service import CannotListen, ListenerService
 from webhookrx.operations.facts import Facts, Phase
 from webhookrx.operations.file_watch import FileWatch
+from webhookrx.operations.health import health_of
 from webhookrx.operations.kept_state import KeptState, keep_last_set
 from webhookrx.operations.notify import Notifier
 from webhookrx.operations.signals import CUT_OFF, GRACE, Signals, end_with
@@ -110,6 +111,7 @@ class ReceiverService(Service):
             self._signals.take_termination()  # once more: the reactor has taken them since
             self.receiver.phase = Phase.RUNNING
             keep_last_set(self._kept, self.settings)
+            self.receiver.fit = health_of(self.receiver.facts).fit
             self._notifier.ready(self.status())
 
     def _say_how_it_is(self) -> None:
@@ -134,6 +136,7 @@ class ReceiverService(Service):
 
     def _tick(self) -> None:
         self.receiver.tick()
+        self.receiver.fit = health_of(self.receiver.facts).fit
         self._admin.listeners.sweep()
         self._ticks += 1
         if self._ticks % _TICKS_TO_REPORT == 0:

@@ -5,6 +5,7 @@ Tests for C{webhookrx try}.
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 
 from tests.commands.running import CommandCase, Ran, run_command
@@ -125,6 +126,35 @@ class TryTests(CommandCase):
         self.assertIn('answer     200 {"status":"received"}, and nothing is stored\n', out)
         self.assertTrue(out.endswith("\npushes\n  the message is dropped\n"), out)
         self.assertFalse(json.loads(self.run_try(PUSH.replace('"ref"', '"rev"'), "--json").out)["stored"])
+
+    def test_on_error(self) -> None:
+        """A step that fails and drops the message is told with both; one that tags it has changed it."""
+        for on_error, outcome in (("drop", "dropped"), ("tag", "failed")):
+            rules = RULES.replace('+ 1;"\n', f'+ 1;"\n              on_error: {on_error}\n')
+            self.write("rules.yaml", rules)
+            status, out, _ = self.run_try(PUSH)
+            self.assertEqual(int(on_error == "drop"), status)
+            text = out[out.index("\n4 expression\n") :]
+            self.assertIn("failed at 1:10", text)
+            self.assertEqual(on_error == "drop", "\n  the message is dropped\n" in text)
+            self.assertEqual(on_error == "tag", '  + meta.step_errors = ["4 expression"]\n' in text)
+            steps = json.loads(self.run_try(PUSH, "--json").out)["steps"]
+            self.assertEqual(outcome, steps[4]["outcome"])
+            self.assertIn("failed at 1:10", steps[4]["problem"])
+
+    def test_json_files(self) -> None:
+        """JSON files that expressions name are read; without one there is nothing to judge by."""
+        path = self.write("teams.json", '{"main": "core"}')
+        path = os.path.abspath(path)
+        expression = f"meta.x = cache_json_file('{path}').main;"
+        self.write("rules.yaml", RULES.replace("meta.x = log.body.none.at.all + 1;", expression))
+        status, out, _ = self.run_try(PUSH)
+        self.assertEqual(0, status)
+        self.assertIn('\n4 expression\n  + meta.x = "core"\n', out)
+        os.remove(path)
+        status, out, err = self.run_try(PUSH)
+        self.assertEqual((2, ""), (status, out))
+        self.assertIn("[json-file-missing]", err)
 
     def test_refused(self) -> None:
         """What would be refused is told with its status."""

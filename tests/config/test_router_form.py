@@ -102,6 +102,14 @@ class ConnectorTests(RouterCase):
         self.assertEqual(Router("lab"), settings.router)
         self.assertEqual((), settings.warnings)
 
+    def test_headers_and_health(self) -> None:
+        """What a rule says of headers and of health holds for its connector."""
+        rule = PLAIN.removesuffix("}") + ", include_request_headers: yes, health: /healthz}"
+        (source,) = self.settings(rules=self.rules(rule)).sources
+        self.assertEqual((True, "/healthz"), (source.include_request_headers, source.health))
+        (source,) = self.settings(rules=self.rules(PLAIN)).sources
+        self.assertEqual((False, ""), (source.include_request_headers, source.health))
+
     def test_https(self) -> None:
         """A rule for HTTPS has its key and certificate."""
         key, cert = self.pair()
@@ -475,6 +483,25 @@ class LastSetTests(RouterCase):
         settings = self.settings(rules=self.rules(PLAIN))
         self.assertEqual((), settings.warnings)
 
+    def test_json_files(self) -> None:
+        """A connector of the last set begins with the JSON file that it names, and stays closed without one."""
+        teams = write_text(self.directory, "teams.json", "{}")
+        step = f"expression: 'meta.team = cache_json_file(\"{teams}\").a;'"
+        looks_up = f"{{name: looks-up, protocol: HTTP, port: 8182, preprocessing: {{steps: [{{{step}}}]}}}}"
+        first = self.settings(rules=self.rules(PLAIN, looks_up))
+        settings = self.settings(rules=self.rules(self.tls_rule(missing="key")))
+        assert settings.router is not None and first.router is not None
+        self.assertEqual((first.sources, ()), (settings.sources, settings.closed))
+        self.assertEqual(first.router.json_files, settings.router.json_files)
+        self.assertIn(teams, settings.watched)
+        os.remove(teams)
+        for rules in (self.rules(PLAIN, looks_up), self.path("none.yaml")):
+            settings = self.settings(rules=rules)
+            self.assertEqual(["edge-hooks-hooks"], names(settings))
+            (closed,) = settings.closed
+            self.assertRegex(closed, '^Connector "edge-looks-up-looks-up" is closed: .*teams.json" does not exist')
+            self.assertIn(teams, settings.watched)
+
     def test_systemd(self) -> None:
         """systemd's directory is taken where none is named; without rules it is for nothing."""
         surroundings = Surroundings(
@@ -625,6 +652,67 @@ class GateTests(RouterCase):
         self.assertRegex(
             settings.warnings[0], r"rules\.yaml:2:\d+: connector_rules\[0\]\.key_file: .*\[key-file-open\]$"
         )
+
+
+class JsonFileTests(RouterCase):
+    """
+    JSON files that expressions name.
+    """
+
+    def rule(self, path: str) -> str:
+        """Return a rule with a step that looks something up."""
+        step = "expression: 'meta.team = cache_json_file(\"" + path + '")[log.body.host] ?? "none";\''
+        return f"{{name: hooks, protocol: HTTP, port: 8181, preprocessing: {{steps: [{{{step}}}]}}}}"
+
+    def test_read(self) -> None:
+        """A file is read with the rules, and is watched: what it holds is a setting, so that a change is one."""
+        path = write_text(self.directory, "teams.json", '{"a": "b"}')
+        rules = self.rules(self.rule(path))
+        before = self.settings(rules=rules).router
+        assert before is not None
+        self.assertEqual({path: b'{"a": "b"}'}, before.json_files)
+        self.assertEqual({rules, path}, set(before.watched))
+        self.assertEqual((), before.blocked)
+        write_text(self.directory, "teams.json", '{"a": "c"}')
+        after = self.settings(rules=rules).router
+        assert after is not None
+        self.assertNotEqual(before, after)
+        self.assertEqual({path: b'{"a": "c"}'}, after.json_files)
+
+    def test_missing(self) -> None:
+        """
+        One that is missing or no JSON closes the gate and its connector, says so at its place in the rules, and is
+        waited for.
+        """
+        path = self.path("teams.json")
+        rules = self.rules(PLAIN.replace("hooks", "other").replace("8181", "8182"), self.rule(path))
+        for content, code in ((None, "json-file-missing"), ("{", "json-file-unusable"), ('"a"', "json-file-unusable")):
+            if content is not None:
+                write_text(self.directory, "teams.json", content)
+            settings = self.settings(rules=rules)
+            assert settings.router is not None
+            self.assertEqual(["lab-other-other"], names(settings))
+            (closed,) = settings.closed
+            self.assertTrue(closed.startswith('Connector "lab-hooks-hooks" is closed: "/'), closed)
+            (reason,) = settings.router.blocked
+            self.assertRegex(
+                reason, r"rules\.yaml:3:\d+: connector_rules\[1\]\.preprocessing\.steps\[0\]\.expression: .*"
+            )
+            self.assertIn(f"[{code}]", reason)
+            self.assertIn(path, settings.router.watched)
+        write_text(self.directory, "teams.json", "{}")
+        self.assertEqual(2, len(self.settings(rules=rules).sources))
+
+    def test_while_it_runs(self) -> None:
+        """As long as it can't be used, what runs goes on with what was read before."""
+        path = write_text(self.directory, "teams.json", '{"a": "b"}')
+        before = self.settings(rules=self.rules(self.rule(path)))
+        write_text(self.directory, "teams.json", "[")
+        after = self.settings(before, rules=self.rules(self.rule(path)))
+        assert before.router is not None and after.router is not None
+        self.assertEqual(before.sources, after.sources)
+        self.assertEqual(before.router.json_files, after.router.json_files)
+        self.assertEqual(1, len(after.router.blocked))
 
 
 class CheckTests(RouterCase):

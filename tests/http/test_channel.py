@@ -92,12 +92,14 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual(([200], ["hello"]), (sender.statuses(), [each["MESSAGE"] for each in self.wire.messages]))
 
     def test_late(self) -> None:
-        """Whose request nobody has read does not come too late; others do."""
+        """Whose request nobody has read does not come too late, and has its time once it is read; others do."""
         waiting, idle = self.connect(7), self.connect(8)
         self.wire.advance(25)
         self.assertEqual((None, "closed"), (waiting.transport.end, idle.transport.end))
         self.overload.unread = ()
-        self.wire.advance(10)
+        self.wire.advance(4)
+        self.assertIsNone(waiting.transport.end)
+        self.wire.advance(6)
         self.assertEqual("closed", waiting.transport.end)
 
 
@@ -708,6 +710,24 @@ class DeadlineTests(SynchronousTestCase):
         wire.advance(45)
         self.assertEqual("closed", sender.transport.end)
 
+    def test_late_answer_in_the_kernel(self) -> None:
+        """That time begins with the answer, however long it was waited for."""
+        ours, theirs = socket.socketpair()
+        self.addCleanup(ours.close)
+        self.addCleanup(theirs.close)
+        wire = Wire()
+        wire.consumer.hold()
+        sender = wire.connect()
+        sender.transport.fileno = ours.fileno  # type: ignore[attr-defined]
+        sender.send(post())
+        wire.advance(20)
+        wire.consumer.acknowledge_all()
+        ours.send(b"x")
+        wire.advance(29)
+        self.assertIsNone(sender.transport.end)
+        wire.advance(1.5)
+        self.assertEqual("aborted", sender.transport.end)
+
     def test_slow_second_head(self) -> None:
         """A head that does not come after a request that was served is the end, whatever that request was like."""
         for first in (post(b"x"), post(b"12345", b"/out"), b"GET /in HTTP/1.1\r\nHost: a\r\n\r\n"):
@@ -798,6 +818,21 @@ class DeadlineTests(SynchronousTestCase):
         sender.send(post(target=b"/in"))
         wire.settle()
         self.assertEqual(200, sender.statuses()[-1])
+
+    def test_late_answer_not_taken(self) -> None:
+        """The time for taking an answer begins when it is written, however long it was waited for."""
+        wire = Wire()
+        wire.consumer.hold()
+        sender = wire.connect()
+        sender.transport.stop_taking()
+        sender.transport._high_water = 10
+        sender.send(post())
+        wire.advance(20)
+        wire.consumer.acknowledge_all()
+        wire.advance(29)
+        self.assertIsNone(sender.transport.end)
+        wire.advance(2)
+        self.assertEqual("aborted", sender.transport.end)
 
     def test_last_answer_not_taken(self) -> None:
         """A connection whose last answer is not taken does not stay for ever."""
@@ -970,6 +1005,19 @@ class DrainTests(SynchronousTestCase):
         self.assertEqual(["closed"] * 2, [sender.transport.end, other.transport.end])
         self.assertNoResult(done)
         sender.transport.take()
+        self.successResultOf(done)
+
+    def test_rest_of_a_refused_request(self) -> None:
+        """A drain waits for the body of a request that was refused before it, and for nothing after that."""
+        wire = Wire({"/in": {}})
+        sender = wire.connect()
+        sender.send(post(b"12", b"/out")[:-1])
+        self.assertEqual([404], sender.statuses())
+        done = wire.site.drain()
+        wire.advance(0.5)
+        self.assertNoResult(done)
+        sender.send(b"2")
+        wire.advance(0.5)
         self.successResultOf(done)
 
     def test_nothing_to_drain(self) -> None:

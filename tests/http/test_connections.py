@@ -108,6 +108,30 @@ class PlaceTests(SynchronousTestCase):
         self.come()
         self.assertEqual([c], self.gone)
 
+    def test_gone_while_idle(self) -> None:
+        """One that has ended is not asked to go."""
+        a, *others = (self.come() for _ in range(4))
+        for each in (a, *others):
+            each.settles(busy=each is not a)
+        self.connections.remove(a)
+        e = self.come()
+        e.settles(busy=True)
+        self.assertIsNone(self.come())
+        self.assertEqual(([], 4), (self.gone, self.connections.total))
+
+    def test_senders(self) -> None:
+        """A sender has as many as may be, again when one of them has gone, and is forgotten with its last."""
+        self.connections.use(Limits(connections_per_peer=3))
+        self.assertEqual([True] * 3 + [False], [self.connections.add_sender("a") for _ in range(4)])
+        self.assertTrue(self.connections.add_sender("b"))
+        for _ in range(2):
+            self.connections.remove_sender("a")
+            self.assertEqual([True, False], [self.connections.add_sender("a") for _ in range(2)])
+        for sender in "aaab":
+            self.assertIn(sender, self.connections._by_sender)
+            self.connections.remove_sender(sender)
+        self.assertEqual(0, len(self.connections._by_sender))
+
     def test_cost(self) -> None:
         """For each that comes so few are looked at as if there were no others, whatever they do."""
         calls = 0

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -65,6 +66,34 @@ class TimeSlicesTests(SynchronousTestCase):
         self.assertEqual(["a0", "a1", "a", "b0", "b1", "b2", "b3", "b4", "b5"], self.seen)
         self.turn()
         self.assertEqual(["b6", "b7", "b"], self.seen[-3:])
+
+    def test_whole_slice(self) -> None:
+        """Work that ends with its slice leaves nothing of it to the next."""
+
+        def work() -> str:
+            self.now += SLICE
+            return "done"
+
+        self.begin(work, self.seen.append)
+        self.begin(work, self.seen.append)
+        self.turn()
+        self.assertEqual(["done"], self.seen)
+        self.turn()
+        self.assertEqual(["done"] * 2, self.seen)
+
+    def test_memory(self) -> None:
+        """Once it is done nothing is kept of it: it may have been about a large body."""
+
+        class Body:
+            def use(self, *_: object) -> None:
+                pass
+
+        body, told = Body(), Body()
+        left = [weakref.ref(body), weakref.ref(told)]
+        self.begin(body.use, told.use)
+        del body, told
+        self.turn()
+        self.assertEqual([None, None], [each() for each in left])
 
     def test_in_order(self) -> None:
         """Later work waits for earlier work."""

@@ -73,6 +73,15 @@ class ShareTests(TurnCase):
         self.assertEqual(20, sum(shares))
         self.assertTrue(all(1 < share < 6 for share in shares[:-1]), shares)
 
+    def test_slow(self) -> None:
+        """However long each of them takes, two are taken a turn: only the second is waited for."""
+        seconds = itertools.count(0, 2 * SECONDS_A_TURN)
+        self.wire.site.clock = lambda: next(seconds)
+        sender = self.sent(6)
+        for _ in range(3):
+            self.assertEqual([404, 404], sender.statuses())
+            self.take_turns()
+
     def test_messages(self) -> None:
         """Requests that become messages keep their order among those that don't."""
         sender = self.wire.connect()

@@ -247,6 +247,12 @@ class LargeBodyTests(SynchronousTestCase):
         self.assertEqual([DIRECT, DIRECT + 1, DIRECT, 132_000, 60_000], [m["RAWMSG_SIZE"] for m in self.wire.messages])
         self.assertEqual(0, self.budget.bytes)
 
+    def test_may_become_large(self) -> None:
+        """A packed body is unpacked at once when it can't become more than 2 MiB."""
+        for size, waits in ((2 * MiB // 100, 0), (2 * MiB // 100 + 1, 1)):
+            sender = self.send(b"x" * size, headers=GZIP)
+            self.assertEqual(([400] * (1 - waits), waits), (sender.statuses(), len(self.slices.waiting)))
+
     def test_order(self) -> None:
         """Requests of one connection are answered in their order, however large they are."""
         sender = self.wire.connect()
@@ -277,13 +283,21 @@ class LargeBodyTests(SynchronousTestCase):
         self.wire.consumer.is_full = True
         full = self.send(b"x" * 2 * DIRECT)
         self.wire.consumer.is_full = False
-        self.budget.resize(400_000, 10)
+        self.budget.resize(600_000, 10)
         unpacked = self.send(packed, headers=GZIP)
         self.assertEqual(len(packed), self.budget.bytes)
         self.budget.resize(300_000, 10)
         self.proceed()
         self.assertEqual(([503], [503]), (full.statuses(), unpacked.statuses()))
         self.assertEqual((0, []), (self.budget.bytes, self.wire.messages))
+
+    def test_no_room_for_large_ones(self) -> None:
+        """A body that may unpack to much has no part in the room that is there for small ones, small as it still is."""
+        self.budget.resize(2 * MiB, 10)
+        self.budget.reserve(MiB)
+        sender = self.send(gzip.compress(random.Random(5).randbytes(30_000)), headers=GZIP)
+        self.assertEqual(([503], []), (sender.statuses(), self.slices.waiting))
+        self.assertEqual((["no_room"], MiB), (self.wire.traffic.reasons, self.budget.bytes))
 
     def test_refused(self) -> None:
         """What is refused is refused as at once, and the connection stays, unless too little has become too much."""
@@ -307,6 +321,7 @@ class LargeBodyTests(SynchronousTestCase):
         self.proceed()
         self.assertEqual(([500], 0), (sender.statuses(), self.budget.bytes))
         self.assertEqual(["A request could not be judged."], self.wire.traffic.failures)
+        self.assertEqual([("default", "internal_error")], self.wire.traffic.refused_by)
 
     def test_sender_leaves(self) -> None:
         """What a sender has sent that leaves before its turn is dropped, and counted; later it makes no difference."""

@@ -77,6 +77,14 @@ class BudgetTests(SynchronousTestCase):
         budget.remove_messages(1, 5)
         self.assertTrue(budget.add_message(1000))
 
+    def test_nothing_but_bodies(self) -> None:
+        """Bodies that hold more than a limit that was lowered leave room for a message when no other waits."""
+        budget = Budget(100, 10)
+        budget.reserve(50)
+        budget.resize(40, 10)
+        self.assertEqual((False, True), (budget.is_full(), budget.add_message(1)))
+        self.assertEqual((True, False), (budget.is_full(), budget.add_message(1)))
+
     def test_messages(self) -> None:
         """Messages are limited by number and by bytes."""
         cases = [

@@ -367,6 +367,20 @@ class RoomTests(SynchronousTestCase):
         self.assertEqual([b"xxxxxx"] * 2, observer.messages)
         self.assertEqual((0, 0), (rig.chain.budget.bytes, rig.chain.budget.messages))
 
+    def test_other_limits(self) -> None:
+        """With lower limits senders are paused at once when too much waits by these, and resumed with higher ones."""
+        rig = Rig(MemoryObserver())
+        producer = RecordingProducer()
+        rig.chain.registerProducer(producer, True)
+        rig.threads[0].hold()
+        rig.write(*"12345678")
+        rig.turns()
+        self.assertEqual([], producer.calls)
+        rig.chain.set_limits(max_bytes=MiB, max_messages=10, patience=30, pause_time=2)
+        self.assertEqual(["pause"], producer.calls)
+        rig.chain.set_limits(max_bytes=MiB, max_messages=16, patience=30, pause_time=2)
+        self.assertEqual(["pause", "resume"], producer.calls)
+
     def test_slow_observer(self) -> None:
         """One that never finishes fills the queue, and then there is no room; the others have got all that fitted."""
         stuck, good = MemoryObserver(), MemoryObserver()

@@ -32,9 +32,10 @@ class BatchTests(SynchronousTestCase):
         rig.write("one")
         rig.turns()
         rig.clock.advance(3)
-        rig.write("two")
-        rig.turns()
-        rig.clock.advance(2)
+        for text, seconds in (("two", 1.5), ("three", 0.5)):
+            rig.write(text)
+            rig.turns()
+            rig.clock.advance(seconds)
         rig.threads[0].release()
         rig.turns()
         self.assertEqual([5.0, 2.0], told)
@@ -107,6 +108,17 @@ class BatchTests(SynchronousTestCase):
         rig.turns()
 
         self.assertEqual([1, 2, 2], observer.batch_sizes)
+
+    def test_late_end_of_turn(self) -> None:
+        """When a wall clock that was set back holds up the end of a turn, the next tick hands over what it gathered."""
+        observer = MemoryObserver()
+        rig = Rig(observer)
+        rig.write("one")
+        (end_of_turn,) = rig.clock.getDelayedCalls()
+        end_of_turn.delay(3600)
+        rig.chain.tick()
+        rig.turns()
+        self.assertEqual(["one"], texts(observer))
 
     def test_flush(self) -> None:
         """flush() hands over at once what the turn's end would, and then there is nothing left for it."""

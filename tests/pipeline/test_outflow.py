@@ -60,6 +60,13 @@ class OutflowTests(SynchronousTestCase):
             self.assertEqual(seconds, outflow.seconds_for(110.0 + number, 10, 0))
         self.assertEqual(1, outflow.seconds_for(410.0, 0, 0))
 
+    def test_first(self) -> None:
+        """The first tick alone says how fast it is, for want of others."""
+        outflow = Outflow(100.0)
+        outflow.left(10, 1000)
+        outflow.tick(101.0, waiting=1)
+        self.assertEqual((10, 20), (outflow.seconds_for(101.0, 100, 0), outflow.seconds_for(101.0, 0, 20_000)))
+
     def test_nothing_yet(self) -> None:
         """Before the first tick it is a second, and a tick that comes twice harms nothing."""
         outflow = Outflow(100.0)

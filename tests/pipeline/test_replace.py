@@ -304,6 +304,18 @@ class ReplaceTests(SynchronousTestCase):
 
         self.assertEqual(["new"], [state.spec for state in rig.chain.lanes()])
 
+    def test_room_of_one_that_stays(self) -> None:
+        """What an observer that stays can't store soon is refused early again, once the others are exchanged."""
+        rig = Rig(self.kept, self.old)
+        rig.threads[0].hold()
+        rig.write("one")
+        rig.turns()
+        rig.chain._lanes.current[0].queue.room = 1
+        rig.chain._narrow()
+        self.assertTrue(rig.chain.budget.is_full())
+        self.successResultOf(rig.replace(self.kept, self.new))
+        self.assertTrue(rig.chain.budget.is_full())
+
     def test_limits_of_new_lanes(self) -> None:
         """Limits that were changed hold for observers that come later too."""
         rig = Rig(self.old)

@@ -143,6 +143,7 @@ class StallTests(SynchronousTestCase):
     def test_log(self) -> None:
         """The beginning and the end of a stall are one line each, however long it lasts."""
         rig = self.make_rig()
+        rig.clock.advance(50)
         with capturedLogs() as events:
             rig.write("one")
             rig.turns()

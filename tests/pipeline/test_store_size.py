@@ -88,6 +88,21 @@ class StoreSizeTests(SynchronousTestCase):
         store.note(1_000_000, 10.0)
         self.assertLess(store.bytes, before[0] / 3)
 
+    def test_early_hiccup(self) -> None:
+        """So it is with the second store already, and with one as large as the others."""
+        for size in (50_000, 100_000):
+            store = StoreSize(4 * MiB)
+            store.note(100_000, 0.1)
+            store.note(size, 5.0)
+            self.assertEqual(0.1, store.seconds, size)
+
+    def test_large_and_slow(self) -> None:
+        """One that was larger than all others is learnt from, whatever there is besides."""
+        store = StoreSize(4 * MiB)
+        for size, seconds in ((100_000, 0.1), (50_000, 0.2), (300_000, 5.0)):
+            store.note(size, seconds)
+        self.assertEqual(SMALLEST, store.bytes)
+
     def test_change(self) -> None:
         """After a window of other stores nothing is left of those before."""
         store = self.learn(0.01, 1e-7, 1_000_000, 500_000)

@@ -94,6 +94,18 @@ class AwayTests(DrainLogCase):
 
         self.assertLess(len(self.said()), 3600 / REMINDER + 10)
 
+    def test_reasons_are_said_less_and_less(self) -> None:
+        """Each is waited for twice as long as the one before, up to five minutes."""
+        pauses: list[int] = []
+        pause = 0
+        for number in range(1300):
+            self.wait(1, f"no answer after {number} ms")
+            pause += 1
+            if self.said():
+                pauses.append(pause)
+                pause = 0
+        self.assertEqual([1, 10, 20, 40, 80, 160, 300, 300, 300], pauses)
+
     def test_reminder(self) -> None:
         """Every five minutes it is said again, until it is back; the next reason is said soon then."""
         self.log.is_away("no answer")

@@ -16,7 +16,7 @@ from tests.spool.faulty_spool import Clocks, FaultySpool, make_queue, stored
 from webhookrx.errors import NotStored, Rejected, Unavailable
 from webhookrx.interfaces import Prepared
 from webhookrx.message.message import Message
-from webhookrx.spool.drainer import DISK_PAUSE, POLL, PROBLEM_PAUSE, Drainer, DrainThread
+from webhookrx.spool.drainer import DISK_PAUSE, POLL, Drainer, DrainThread
 from webhookrx.spool.room import Room
 from webhookrx.spool.rows import ROW_OVERHEAD
 from webhookrx.spool.spool_directory import SpoolDirectory
@@ -291,7 +291,7 @@ class DrainTests(DrainerCase):
                 self.assertEqual(DISK_PAUSE, self.drainer.step())
             self.assertIn(type(error).__name__ if not str(error) else str(error), str(self.drainer.away))
             self.assertEqual(1, len(self.flushLoggedErrors(type(error))))
-            self.clocks.now += PROBLEM_PAUSE
+            self.clocks.now += 10
         del self.queue.next_batch  # type: ignore[method-assign]
         self.step()
 

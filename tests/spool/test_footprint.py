@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import stored
-from webhookrx.spool.footprint import Footprint, Incoming
+from webhookrx.spool.footprint import NO_FOOTPRINT, Footprint, Incoming
 
 KIB, MIB = 1024, 1024**2
 
@@ -16,9 +16,10 @@ class IncomingTests(SynchronousTestCase):
     def test_of(self) -> None:
         """It counts its bytes and so many for each message, and takes pages that may be half full."""
         for sizes, size, least, most in (
-            ((10,), 74, 74, 40_000),
+            ((), 0, 32 * KIB, 32 * KIB),
+            ((10,), 74, 32 * KIB + 2 * 74, 32 * KIB + 2 * 74),
             ((2100,) * 100, 216_400, 409_600, 500_000),
-            ((10_000_000,), 10_000_064, 10_000_064, 10_050_000),
+            ((10_000_000,), 10_000_064, 10_000_064 + 40 * KIB, 10_000_064 + 40 * KIB),
         ):
             incoming = Incoming.of([bytes(length) for length in sizes], 64)
             self.assertEqual(size, incoming.size)
@@ -48,3 +49,13 @@ class FootprintTests(SynchronousTestCase):
         ):
             footprint = Footprint(file, log, pages, 0)
             self.assertEqual(grown + 64 * KIB, footprint.fixed_growth(MIB, 512 * KIB), (file, log, pages))
+
+    def test_removal(self) -> None:
+        """However small a batch, the log has room for removing what waits."""
+        for batch in (0, 1, 512 * KIB):
+            self.assertEqual((1536 + 64) * KIB, NO_FOOTPRINT.fixed_growth(batch, 512 * KIB), batch)
+        self.assertEqual((1536 + 64) * KIB + 1, NO_FOOTPRINT.fixed_growth(512 * KIB + 1, 512 * KIB))
+
+    def test_not_there(self) -> None:
+        """A file that is not there yet takes nothing, and has no pages to spare."""
+        self.assertEqual((0, 0, 0, 0), tuple(NO_FOOTPRINT))

@@ -239,6 +239,15 @@ class GroupSpoolTests(GroupCase):
         spool.reopen()
         self.assertEqual(["one", "of 2"], self.drained())
 
+    def test_one_of_several_in_use(self) -> None:
+        """What can't be drained keeps no other from being drained."""
+        self.leave(4, 1, 2, 3)
+        self.opened(2, 4)
+        spool = self.opened()
+        self.assertIn("worker-2, which a worker has left, is not drained", "\n".join(self.logged))
+        self.assertEqual(["of 1", "of 3"], self.drained())
+        self.assertEqual(0, spool.backlog().messages)
+
     def test_own_not_opened(self) -> None:
         """Without its own there is none."""
         self.opened(0, 2)
@@ -264,6 +273,7 @@ class GroupSpoolTests(GroupCase):
         self.drained()
         spool.hurry()
 
+        self.assertEqual([1, 1], [inner.reopened for inner in self.inners])
         self.assertEqual([True, True], [inner.hurried for inner in self.inners])
         self.assertEqual([False, False], [thread.running for thread in self.threads])
 

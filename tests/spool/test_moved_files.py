@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
 from tests.spool.faulty_spool import drain, make_queue, stored
 from tests.spool.test_waiting_queue import QueueCase
 from webhookrx.errors import NotStored
-from webhookrx.spool.spool_directory import InUse
+from webhookrx.spool.spool_directory import InUse, SpoolDirectory
 from webhookrx.spool.waiting_queue import WaitingQueue
 
 NAME = "00000001.sqlite"
@@ -96,7 +99,14 @@ class MovedTests(QueueCase):
         self.assertIn("removed", str(self.assertRaises(NotStored, queue.append, stored("one"))))
 
     def test_replaced(self) -> None:
-        """Another file in the place of one that is done is not ours to remove."""
+        """Another file in the place of one that is done is not ours to remove, and the log says that it is there."""
+        lines: list[str] = []
+
+        def note(event: LogEvent) -> None:
+            lines.append(formatEvent(event))
+
+        globalLogPublisher.addObserver(note)
+        self.addCleanup(globalLogPublisher.removeObserver, note)
         queue = self.open()
         queue.append(stored("one"))
         path = os.path.join(self.path, NAME)
@@ -106,6 +116,7 @@ class MovedTests(QueueCase):
         self.assertEqual(["one", "two"], drain(queue))
 
         self.assertIn(NAME, self.names())
+        self.assertEqual(f"Another file is in the place of {path}; it is left alone", lines[-1])
 
     def test_directory_for_good(self) -> None:
         """Where it can't be made again nothing is acknowledged, and what can be read is delivered."""
@@ -142,6 +153,21 @@ class MovedTests(QueueCase):
         queue.append(stored("three"))
 
         self.assertEqual(["one", "two", "three"], drain(queue))
+
+    def test_lock_of_another(self) -> None:
+        """A lock that was ours until it was renamed is somebody else's when that one has it."""
+        directory = SpoolDirectory(self.path, self.faults)
+        directory.make()
+        directory.lock()
+        self.addCleanup(directory.unlock)
+        lock = os.path.join(self.path, "lock")
+        os.rename(lock, lock + "-old")
+        directory.see_lock()
+        directory.unlock()
+        os.rename(lock + "-old", lock)
+        with open(lock) as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            self.assertIn("another receiver uses it", str(self.assertRaises(InUse, directory.lock)))
 
     def test_parent(self) -> None:
         """The name of a directory that is there already is synced, too, where that can be done."""

@@ -250,6 +250,38 @@ class HostileTests(DeskCase):
 
         self.assertIn("it took longer than 30 s", str(error))
 
+    def test_only_read(self) -> None:
+        """Who looks opens no file for writing."""
+        asked: list[bool] = []
+        connect = CautiousFileSystem.connect
+
+        def noting(files: CautiousFileSystem, path: str, *, read_only: bool) -> sqlite3.Connection:
+            asked.append(read_only)
+            return connect(files, path, read_only=read_only)
+
+        self.patch(CautiousFileSystem, "connect", noting)
+        desk = self.desk()
+        desk.totals()
+        list(desk.waiting())
+        self.assertEqual({True}, set(asked))
+
+    def test_nothing_stays_open(self) -> None:
+        """When one file can't be read, those before it are closed again."""
+        with open(os.path.join(self.path, "00000002.sqlite"), "wb") as file:
+            file.write(b"x" * 5000)
+        opened: list[sqlite3.Connection] = []
+        connect = CautiousFileSystem.connect
+
+        def noting(files: CautiousFileSystem, path: str, *, read_only: bool) -> sqlite3.Connection:
+            opened.append(connect(files, path, read_only=read_only))
+            return opened[-1]
+
+        self.patch(CautiousFileSystem, "connect", noting)
+        self.assertRaises(sqlite3.DatabaseError, SpoolDesk, self.path)
+        self.assertNotEqual([], opened)
+        for db in opened:
+            self.assertRaises(sqlite3.ProgrammingError, db.execute, "SELECT 1")
+
     def test_odd_totals(self) -> None:
         """Totals that can't be are nothing."""
         self.execute("UPDATE state SET messages = -5, bytes = -5, dead = -1, dead_bytes = -1")

@@ -81,6 +81,13 @@ class LinkTests(SynchronousTestCase):
             queue.close()
         self.assertEqual(["file"], os.listdir(os.path.join(self.around, "elsewhere")))
 
+    def test_lock_alone(self) -> None:
+        """Nothing is made behind a link of somebody else, though it was not there when the directory was made."""
+        os.symlink("elsewhere", self.path)
+        self.faults.owners["spool"] = STRANGER
+        self.assertRaises(OSError, SpoolDirectory(self.path, self.faults).lock)
+        self.assertEqual([], os.listdir(os.path.join(self.around, "elsewhere")))
+
     def test_owner_of_link(self) -> None:
         """It is the owner of the link that counts, and not of what it leads to; a link to nothing is one, too."""
         os.symlink("nothing", self.path)
@@ -186,3 +193,42 @@ class LinkWordsTests(SpoolCase):
         error = self.assertRaises(ConfigError, self.make_observer().open)
 
         self.assertIn(f"{self.path!r} is a symbolic link of another user (uid {STRANGER})", str(error))
+
+
+class EarlyRemovalTests(SynchronousTestCase):
+    """A file that goes before there is one of a higher number."""
+
+    def setUp(self) -> None:
+        """Have one, with all that belongs to it."""
+        self.path = os.path.abspath(self.mktemp())
+        os.mkdir(self.path)
+        self.faults = FaultySpool()
+        self.directory = SpoolDirectory(self.path, self.faults)
+        self.names = [f"00000001.sqlite{part}" for part in ("", "-journal", "-shm", "-wal")]
+        for name in self.names:
+            with open(os.path.join(self.path, name), "w"):
+                pass
+
+    def test_number(self) -> None:
+        """Its number is not given out again, until the mark that keeps it is removed after a higher one was."""
+        self.directory.remove_early(1)
+        self.assertEqual(["00000001.failed"], os.listdir(self.path))
+        self.assertEqual(([], 2), (self.directory.numbers(), self.directory.next_number()))
+        self.directory.remove_marks()
+        self.assertEqual([], os.listdir(self.path))
+
+    def test_order(self) -> None:
+        """The number is safe on disk before the file goes, and the file goes after what belongs to it."""
+        self.directory.remove_early(1)
+        calls = [(call, os.path.basename(path)) for call, path in self.faults.calls if call in ("fsync", "unlink")]
+        self.assertEqual("fsync", calls[0][0])
+        self.assertEqual({("unlink", name) for name in self.names}, set(calls[1:]))
+        self.assertEqual("00000001.sqlite", calls[-1][1])
+
+    def test_no_mark(self) -> None:
+        """When its number can't be kept it stays, and so it does when that can't be made safe."""
+        for call, failure in (("open", OSError(errno.ENOSPC, "full")), ("fsync", OSError(errno.EIO, "broken"))):
+            self.faults.fail(call, failure)
+            error = self.assertRaises(OSError, self.directory.remove_early, 1)
+            self.assertEqual(failure.errno, error.errno)
+            self.assertEqual(self.names, [name for name in sorted(os.listdir(self.path)) if "sqlite" in name])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from itertools import product
 from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -486,6 +487,33 @@ class FaultTests(QueueCase):
         self.assertEqual([], self.written("00000001.sqlite"))
         self.assertEqual(["00000002.sqlite"], self.names())
 
+    def test_noted_without_a_sync(self) -> None:
+        """How far an old file is done is noted, and not synced: after a power cut it may be delivered again."""
+        queue = self.open()
+        queue.append(stored("one", "two"))
+        self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        queue.append(stored("six"))
+        one, _ = queue.next_batch()
+        self.faults.statements.clear()
+        queue.settle([one.id])
+        said = [sql for _, sql in self.faults.statements if sql.startswith(("PRAGMA synchronous", "INSERT"))]
+        self.assertEqual(["PRAGMA synchronous=NORMAL", "INSERT OR REPLACE INTO passed VALUES (?, ?, ?, ?)"], said)
+
+    def test_oldest_of_all_files(self) -> None:
+        """The oldest that waits is looked for in old files and the newest: clocks are set back at times."""
+        for moments, oldest in (((100, 200), 100), ((200, 100), 100)):
+            self.path += "x"
+            queue = self.open()
+            queue.append(stored("one", received=moments[0]))
+            self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+            self.assertRaises(NotStored, queue.append, stored("lost"))
+            queue.append(stored("two", received=moments[1]))
+            self.assertEqual(oldest, queue.standing().oldest)
+            one = queue.next_batch()[0]
+            queue.settle([one.id])
+            self.assertEqual(moments[1], queue.standing().oldest)
+
     def test_restart_before_new_file(self) -> None:
         """The same holds if the process ended before it began a new file."""
         queue = self.open()
@@ -547,7 +575,7 @@ class FaultTests(QueueCase):
             "fsync",
             "PRAGMA synchronous=NORMAL",
         ):
-            self.clocks.now += 0.6
+            self.clocks.now += 0.5
             self.faults.fail(step, OSError(5, "I/O error") if step.islower() else sqlite_error("SQLITE_IOERR_WRITE"))
             self.assertRaises(NotStored, queue.append, stored("lost"))
             self.assertEqual(["00000001.failed", "00000001.sqlite"], self.names(), step)
@@ -754,6 +782,21 @@ class DamageTests(QueueCase):
         queue = self.open()
 
         self.assertEqual([True, False, True], [row.is_whole for row in queue.next_batch()])
+
+    def test_became_text(self) -> None:
+        """Bytes that have become text by a flipped bit, and no text at that, keep nothing else from being delivered."""
+        for number, column in product((1, 2), ("data", "received")):
+            self.path += "x"
+            path = self.fill(3)
+            db = sqlite3.connect(path)
+            db.execute(f"UPDATE waiting SET {column} = CAST(x'ff' AS TEXT) WHERE id = {number}")
+            db.commit()
+            db.close()
+            taken, queue = self.reopen_and_drain()
+            expected = ["000000", "000001", "000002", "new"]
+            if column == "data":
+                del expected[number - 1]
+            self.assertEqual((expected, 0), (taken, queue.standing().messages), (number, column))
 
     def test_unreadable_page(self) -> None:
         """Where a page is gone, all that is not on it is delivered, and the file is put aside."""

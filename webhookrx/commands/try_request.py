@@ -24,12 +24,14 @@ from webhookrx.commands.rules_reading import (
 )
 from webhookrx.commands.sender_files import known_senders
 from webhookrx.commands.verbs import describe
+from webhookrx.config.rule_files import read_json_files
 from webhookrx.config.settings import Limits
 from webhookrx.connector_intake import ConnectorRules, Dropped, Kept, judge_connector
 from webhookrx.connectors.router import Connector, connector_of, connectors_of
 from webhookrx.connectors.rules_file import RulesReading
 from webhookrx.connectors.traced import Done, TracedProcessing
 from webhookrx.errors import NO_MATCHING_PATH, WebhookrxError
+from webhookrx.expressions import Files, tables_of
 from webhookrx.findings import has_errors, quoted, suggestion
 from webhookrx.intake import Receipt, Refused, admit
 from webhookrx.message.fields import MISSING
@@ -114,7 +116,12 @@ def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
         return CANT_BE_JUDGED
     if not ways:
         return _tell_refused(Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail), None, request, asked.json, out)
-    return _try(ways[0], request, router, asked, out, err)
+    contents, unusable = read_json_files(reading, [ways[0].connector])
+    if unusable:
+        print_findings(err, unusable)
+        print("A router would not take these rules.", file=err)
+        return CANT_BE_JUDGED
+    return _try(ways[0], request, router, tables_of(contents), asked, out, err)
 
 
 def _request(asked: argparse.Namespace) -> _Request:
@@ -168,14 +175,22 @@ def _way(connector: Connector, head: Head) -> _Way | None:
     return None if match is None else _Way(connector, connector.paths[match[0]], match[1])
 
 
-def _try(way: _Way, request: _Request, router: NamedRouter, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+def _try(
+    way: _Way,
+    request: _Request,
+    router: NamedRouter,
+    files: Files,
+    asked: argparse.Namespace,
+    out: TextIO,
+    err: TextIO,
+) -> int:
     connector, limits = way.connector, Limits()
     classifier = None
     if connector.preprocessing.classifies:
         senders = known_senders(asked.senders)
         print_findings(err, senders.findings)
         classifier = Classifier(senders.entries)
-    processing = TracedProcessing(connector.preprocessing, classifier)
+    processing = TracedProcessing(connector.preprocessing, classifier, files)
     rules = ConnectorRules(
         connector.name,
         port=connector.port,
@@ -265,10 +280,10 @@ def _values(before: Any, after: Any) -> dict[str, Any]:
 
 
 def _outcome(done: Done) -> str:
-    if done.problem:
-        return "failed"
     if done.dropped:
         return "dropped"
+    if done.problem:
+        return "failed"
     return "skipped" if done.skipped else "done"
 
 
@@ -313,9 +328,9 @@ def _lines(last: dict[str, Any], done: Done) -> Iterator[str]:
     yield from changes
     if done.problem:
         yield done.problem
-    elif done.skipped:
+    if done.skipped:
         yield "skipped: its condition does not match"
     elif done.dropped:
         yield "the message is dropped"
-    elif not changes:
+    elif not (changes or done.problem):
         yield "nothing changed"

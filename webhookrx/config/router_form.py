@@ -15,7 +15,7 @@ from webhookrx.config.file_signatures import DATA_FILES, signature_of
 from webhookrx.config.files import Snapshot, list_directory, read_file
 from webhookrx.config.last_set import Kept, LastSet, encoded, last_set
 from webhookrx.config.problems import Place, Problems, quoted
-from webhookrx.config.rule_files import check_rule_files, tls_of
+from webhookrx.config.rule_files import check_rule_files, json_contents, json_files_of, read_json_files, tls_of
 from webhookrx.config.settings import TLS, Connector, Listener, Router, Settings, Source
 from webhookrx.config.this_host import HostFacts
 from webhookrx.config.tls_files import check_tls_files, contents_of
@@ -105,7 +105,9 @@ def resolve_router(
     if not connectors:
         problems.warn(f"No rule matches this router, {quoted(name)}.", values.place("rules"))
     named = {file: signature_of(file) for each in connectors for file in (each.key_file, each.cert_file) if file}
-    found = check_rule_files(reading, connectors, now, tls_files)
+    watched |= {file: signature_of(file) for each in connectors for file in json_files_of(each)}
+    contents, unread = read_json_files(reading, connectors)
+    found = check_rule_files(reading, connectors, now, tls_files) + unread
     _note((each for each in found if each.severity != ERROR), problems)
     blocked = tuple(
         f"{_where(each)}: {each.field}: {each.sentence} [{each.code}]" for each in found if each.severity == ERROR
@@ -117,7 +119,16 @@ def resolve_router(
         if state_dir is not None and not wrong:
             texts = tuple((file, content.decode()) for file, content in sender_files)
             good = encoded(Kept(name, labels, rules, reading.file, text.decode(), texts, slow))
-        state = Router(name, labels, watched, (), senders=senders, tls_files=contents_of(sources, tls_files), good=good)
+        state = Router(
+            name,
+            labels,
+            watched,
+            (),
+            senders=senders,
+            tls_files=contents_of(sources, tls_files),
+            good=good,
+            json_files=contents,
+        )
         return _form(state, sources, reading)
     for reason in blocked:
         problems.warn(f"The router is blocked: {reason}", Place("", ""))
@@ -156,6 +167,9 @@ def _from_last(
     watched = dict(state.watched)
     wrong: dict[TLS, str] = {}
     sources, closed = [], []
+    named = {file for connector in last.connectors for file in json_files_of(connector)}
+    watched |= {file: watched.get(file) or signature_of(file) for file in named}
+    contents, unusable = json_contents(last.connectors)
     for connector in last.connectors:
         tls = tls_of(connector)
         if tls is not None and tls not in wrong:
@@ -163,6 +177,7 @@ def _from_last(
             found = (each.problem for each in check_tls_files(tls, now, tls_files) if each.fatal)
             wrong[tls] = next(found, "")
         problem = "" if tls is None else wrong[tls]
+        problem = problem or next((unusable[file][1] for file in json_files_of(connector) if file in unusable), "")
         if problem:
             closed.append(f"Connector {quoted(connector.name)} is closed: {problem}")
             problems.warn(closed[-1], Place("", ""))
@@ -176,6 +191,7 @@ def _from_last(
         senders=last.senders,
         closed=tuple(closed),
         tls_files=contents_of(sources, tls_files),
+        json_files=contents,
     )
     return router, tuple(sources)
 
@@ -285,6 +301,7 @@ def _as_it_runs(running: Settings, wanted: Router) -> tuple[Router, tuple[Source
         senders=current.senders,
         closed=current.closed,
         tls_files=current.tls_files,
+        json_files=current.json_files,
     )
     return state, tuple(source for source in running.sources if source.connector)
 
@@ -298,6 +315,7 @@ def _source(connector: router.Connector) -> Source:
         "connector",
         connector.paths,
         include_request_headers=connector.include_request_headers,
+        health=connector.health,
         listeners=(listener,),
         connector=details,
     )

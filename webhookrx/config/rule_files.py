@@ -1,18 +1,23 @@
 """
-The keys and certificates that connector rules name: whether they are there and can be used by this process.
+The files that connector rules name, keys, certificates and JSON files: whether they are there and can be used by this
+process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from webhookrx.config import tls_files
-from webhookrx.config.files import Snapshot
+from webhookrx.config.files import Snapshot, read_file
 from webhookrx.config.settings import TLS
 from webhookrx.connectors.router import Connector
-from webhookrx.findings import Finding
+from webhookrx.connectors.steps import json_files
+from webhookrx.errors import ConfigError
+from webhookrx.expressions import Mistake, table_of
+from webhookrx.findings import Finding, quoted
 
 if TYPE_CHECKING:
     from webhookrx.connectors.rules_file import RulesReading
@@ -41,6 +46,58 @@ def check_rule_files(
             reading.finding(found.code, connector.rule, (found.role,), found.problem) for found in checked[tls]
         )
     return findings
+
+
+def read_json_files(reading: RulesReading, connectors: Sequence[Connector]) -> tuple[dict[str, bytes], list[Finding]]:
+    """
+    Return what the JSON files hold that expressions of these connectors name, by path, and what is wrong with them,
+    each at its place in the rules file.
+
+    @param connectors: those of one router, by the rules of that file.
+    """
+    contents, unusable = json_contents(connectors)
+    findings: list[Finding] = []
+    for connector in connectors if unusable else ():
+        for number, step in enumerate(connector.preprocessing.steps):
+            member = ("preprocessing", "steps", number, "expression")
+            findings += (
+                reading.finding(unusable[path][0], connector.rule, member, unusable[path][1])
+                for path in json_files(step)
+                if path in unusable
+            )
+    return contents, findings
+
+
+def json_contents(connectors: Iterable[Connector]) -> tuple[dict[str, bytes], dict[str, tuple[str, str]]]:
+    """
+    Return what the JSON files hold that expressions of these connectors name, and a code and a sentence for each that
+    can't be used; both by path.
+    """
+    contents: dict[str, bytes] = {}
+    unusable: dict[str, tuple[str, str]] = {}
+    for path in dict.fromkeys(path for connector in connectors for path in json_files_of(connector)):
+        problem = _read_json_file(path, contents)
+        if problem is not None:
+            unusable[path] = problem
+    return contents, unusable
+
+
+def json_files_of(connector: Connector) -> tuple[str, ...]:
+    """Return the paths of the JSON files that expressions of a connector name."""
+    return tuple(dict.fromkeys(path for step in connector.preprocessing.steps for path in json_files(step)))
+
+
+def _read_json_file(path: str, contents: dict[str, bytes]) -> tuple[str, str] | None:
+    """Read a file into the others; return a code and a sentence when it can't be used."""
+    try:
+        content = read_file(path)[0]
+        table_of(content)
+    except ConfigError as error:
+        return "json-file-unusable" if os.path.lexists(path) else "json-file-missing", error.problem
+    except Mistake as mistake:
+        return "json-file-unusable", f"{quoted(path)} can't be used: {mistake.problem}"
+    contents[path] = content
+    return None
 
 
 def tls_of(connector: Connector) -> TLS | None:

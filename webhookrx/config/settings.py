@@ -23,10 +23,8 @@ TLS_PORT = 443
 """TCP port of a source that names no endpoint and has a key."""
 BACKLOG = 4096
 """Connections that the kernel may hold until we accept them; it cuts this to C{net.core.somaxconn}."""
-PROMPT_BODY = 25 * MiB
+PROMPT_BODY = 10 * MiB
 """Bytes of a body that holds up other senders for at most 50 ms, as C{benchmarks/hostile_bodies.py} measures it."""
-PROMPT_TEXT = 10 * MiB
-"""The same for observers that write templates or syslog."""
 MESSAGE_FILE = "messages.jsonl"
 """What the observer writes when none is named: in C{$STATE_DIRECTORY} under systemd, else the working directory."""
 
@@ -145,6 +143,10 @@ class Source:
     """Lower-case name of the one trusted header."""
     on_parse_error: str = "keep"
     """C{"keep"} or C{"reject"}; C{webhook-json} only."""
+    keep_message: str = "yes"
+    """C{"yes"} or C{"unparsed"}; C{webhook-json} only."""
+    health: str = ""
+    """Path at which load balancers ask whether the service is ready; none when it is empty."""
     listeners: tuple[Listener, ...] = ()
     connector: Connector | None = None
     """Of the router form; None for the collector form."""
@@ -212,6 +214,8 @@ class Router:
     good: bytes = field(default=b"", repr=False, compare=False)
     """What to keep of this set for the next start, see L{webhookrx.config.last_set}; empty for one that is not good,
     and where nothing is kept."""
+    json_files: Mapping[str, bytes] = field(default_factory=dict)
+    """What the JSON files hold that expressions of its rules name, by their absolute paths."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ class Connector(msgspec.Struct, frozen=True):
     cert_file: str
     labels: Mapping[str, str]
     preprocessing: Preprocessing
+    health: str
     include_request_headers: bool = False
 
 
@@ -116,6 +117,7 @@ def connector_of(router_name: str, rule: Rule) -> Connector:
         labels=DEFAULT_LABELS | rule.labels,
         preprocessing=rule.preprocessing,
         include_request_headers=rule.include_request_headers,
+        health=rule.health,
     )
 
 

@@ -73,12 +73,11 @@ def read_recorded(data: bytes) -> tuple[Head, dict[str, str | list[str]], bytes]
     return _head(method, path, kept, raw_query), query, data[position:]
 
 
-def recorded(head: Head, body: bytes) -> bytes:
+def recorded(head: Head) -> bytes:
     """
-    Return a request as L{read_recorded} reads it. The values of headers and query parameters that let somebody in are
-    masked; the body, and signatures and their times in headers, are as they came.
-
-    @param body: unpacked: headers that say how it was packed for its way are left out.
+    Return what a recording holds before the body, as L{read_recorded} reads it. The values of headers and query
+    parameters that let somebody in are masked; signatures and their times in headers are as they came. Headers that say
+    how the body was packed for its way are left out: it is to be unpacked.
     """
     query = b"?" + _masked_query(head.query) if head.query else b""
     lines = [head.method + b" " + head.path + query + b" HTTP/1.1"]
@@ -87,7 +86,7 @@ def recorded(head: Head, body: bytes) -> bytes:
             spelled = b"-".join(part.capitalize() for part in name.split(b"-"))
             masked = is_credential(name.decode("latin-1"))
             lines.append(spelled + b": " + (MASK.encode() if masked else value))
-    return b"\r\n".join([*lines, b"", b""]) + body
+    return b"\r\n".join([*lines, b"", b""])
 
 
 def _masked_query(query: bytes) -> bytes:

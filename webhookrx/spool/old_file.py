@@ -61,6 +61,7 @@ class OldFile:
         self._end = state.next_id or sys.maxsize
         self._position, self._messages, self._bytes = passed or (0, state.messages, state.bytes)
         self._batch: list[Row] = []
+        self._batch_end = 0  # the last number of the batch as it was read
         self._failures = 0
         self._is_damage_known = False
 
@@ -91,6 +92,7 @@ class OldFile:
                 rows = [row for row in rows if row.id <= self._offered]
             self._batch = rows
             if rows:
+                self._batch_end = rows[-1].id
                 self.oldest = rows[0].received or self.oldest
         return self._batch
 
@@ -146,16 +148,15 @@ class OldFile:
         """
         gone = set(done)
         left: list[Row] = []
-        batch = self.read()
-        for row in batch:
+        for row in self.read():
             if row.id in gone:
                 self._messages = max(0, self._messages - 1)
                 self._bytes = max(0, self._bytes - row.size)
                 self._position = row.id if not left else self._position
             else:
                 left.append(row)
-        if not left and batch:
-            self._position = batch[-1].id
+        if self._batch and not left:
+            self._position = self._batch_end
         self._batch = left
 
     def _read_past_damage(self) -> list[Row]:

@@ -87,13 +87,16 @@ class FileSystem:
         @raise sqlite3.Error: it can't be opened.
         """
         mode = "ro" if read_only else "rw"
-        return sqlite3.connect(
+        db = sqlite3.connect(
             f"file:{quote(path)}?mode={mode}",
             uri=True,
             timeout=BUSY_TIME,
             isolation_level=None,
             check_same_thread=False,
         )
+        # Damage may be called text. Python's error for text that is none would look like one that passes.
+        db.text_factory = _text
+        return db
 
 
 class InUse(OSError):
@@ -350,6 +353,10 @@ class SpoolDirectory:
             self.file_system.fsync(fd)
         finally:
             self.file_system.close(fd)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def _identity(fd: int) -> tuple[int, int]:

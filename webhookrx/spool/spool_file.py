@@ -15,7 +15,7 @@ from typing import Final
 
 from webhookrx.spool.file_reader import FileReader
 from webhookrx.spool.footprint import PAGE, Footprint
-from webhookrx.spool.rows import damage, damage_told, state_of
+from webhookrx.spool.rows import damage, damage_told, oldest_of, state_of
 from webhookrx.spool.schema import SMALL_LOG_BYTES, VERSION
 from webhookrx.spool.spool_directory import BUSY_TIME, SpoolDirectory
 from webhookrx.spool.transaction import Transaction
@@ -72,6 +72,7 @@ class SpoolFile(FileReader):
         # Some builds write zeros over what is removed, through the log: removing would need as much room as it gives.
         writer.execute("PRAGMA secure_delete=FAST").fetchall()
         state_of(writer)
+        oldest_of(writer)
         self.check_totals()
         # Whoever had it before may have left so much to copy.
         self._unsettled = self._directory.file_system.size(self._path + "-wal")

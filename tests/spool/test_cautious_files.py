@@ -1,0 +1,62 @@
+"""Files that anybody may have written: how long they may keep a person waiting."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.spool.faulty_spool import Clocks
+from webhookrx.spool.cautious_files import PATIENCE, CautiousFileSystem, NoSpoolFile
+
+LONG = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT count(*) FROM n"
+
+
+class PatienceTests(SynchronousTestCase):
+    """A look that computes for long."""
+
+    def setUp(self) -> None:
+        """Have an empty file, and open it."""
+        path = os.path.abspath(self.mktemp())
+        with open(path, "w"):
+            pass
+        self.clocks = Clocks()
+        self.files = CautiousFileSystem(self.clocks.monotonic)
+        self.db = self.files.connect(path, read_only=True)
+        self.addCleanup(self.db.close)
+
+    def look(self) -> None:
+        """Compute."""
+        self.assertEqual((100_000,), self.db.execute(LONG).fetchone())
+
+    def test_at_first(self) -> None:
+        """The first look has its time, too, from when the file system was asked for; then it is interrupted."""
+        self.clocks.now += PATIENCE
+        self.look()
+        self.clocks.now += 1
+        self.assertIn("interrupted", str(self.assertRaises(sqlite3.OperationalError, self.look)))
+
+    def test_each(self) -> None:
+        """Each look has its time anew, and one that takes longer is told in words."""
+        for _ in range(2):
+            self.clocks.now += 1000
+            with self.files.in_time():
+                self.clocks.now += PATIENCE
+                self.look()
+
+        def late() -> None:
+            with self.files.in_time():
+                self.clocks.now += PATIENCE + 1
+                self.look()
+
+        self.assertIn("longer than 30 s", str(self.assertRaises(NoSpoolFile, late)))
+
+    def test_other_errors(self) -> None:
+        """Another error is what it is."""
+
+        def wrong() -> None:
+            with self.files.in_time():
+                self.db.execute("nonsense")
+
+        self.assertIn("syntax", str(self.assertRaises(sqlite3.OperationalError, wrong)))

@@ -1,0 +1,202 @@
+"""Reading on in a file that is not written any more: patience with a disk, and how far it is done."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from tests.spool.faulty_spool import stored, texts
+from tests.spool.test_waiting_queue import QueueCase, letter
+from webhookrx.spool import old_file
+from webhookrx.spool.old_file import OldFile
+from webhookrx.spool.rows import ROW_OVERHEAD, Passed, State
+from webhookrx.spool.spool_directory import SpoolDirectory
+from webhookrx.spool.spool_file import SpoolFile
+
+READ, READ_DEAD = "SELECT id, crc", "SELECT id, received, crc"
+
+
+class OldFileTests(QueueCase):
+    """A file with four messages, the second of which was offered last, and two dead letters."""
+
+    def setUp(self) -> None:
+        """Open it for reading."""
+        super().setUp()
+        self.patch(old_file, "_PATIENCE", 3)
+        queue = self.open()
+        queue.append([*stored("one", received=100), *stored("two", received=200), *stored("bad", "worse")])
+        queue.settle([], [letter(row) for row in queue.next_batch()[2:]])
+        queue.append([*stored("six", received=300), *stored("ten", received=400)])
+        queue.close()
+        self.file = SpoolFile(SpoolDirectory(self.path, self.faults), 1, writable=False)
+        self.addCleanup(self.file.close)
+        self.state = self.file.read_state()
+        self.faults.statements.clear()
+        self.old = self.of()
+
+    def of(self, state: State | None = None, passed: Passed | None = None) -> OldFile:
+        """Begin with it."""
+        return OldFile(self.file, self.state if state is None else state, self.file.oldest(), passed)
+
+    def break_reads(self, times: int, statement: str = READ, error: str = "SQLITE_IOERR_READ") -> None:
+        """Let reads fail."""
+        self.faults.fail(statement, error, times=times, read_only=True)
+
+    def settle_all(self) -> list[object]:
+        """Take all there is."""
+        taken: list[object] = []
+        while rows := self.old.read():
+            taken += texts(rows)
+            self.old.settle([row.id for row in rows])
+        return taken
+
+    def test_offered(self) -> None:
+        """The batch that was offered last comes alone, and again until it is settled; then the others."""
+        for _ in range(2):
+            self.assertEqual(["one", "two"], texts(self.old.read()))
+        self.old.settle([self.old.read()[0].id])
+        self.assertEqual(["two"], texts(self.old.read()))
+        self.old.settle([self.old.read()[0].id])
+        self.assertEqual(["six", "ten"], texts(self.old.read()))
+
+    def test_passed(self) -> None:
+        """How far it is done: up to the first that is not, and what waits counts less by each that is."""
+        size = len(stored("one")[0]) + ROW_OVERHEAD
+        one, two = self.old.read()
+        self.assertEqual(Passed(0, 4, 4 * size), self.old.passed)
+        self.old.settle([one.id])
+        self.assertEqual(Passed(one.id, 3, 3 * size), self.old.passed)
+        self.old.settle([two.id])
+        self.assertEqual(Passed(two.id, 2, 2 * size), self.old.passed)
+        again = self.of(passed=self.old.passed)
+        self.assertEqual(["six", "ten"], texts(again.read()))
+        self.settle_all()
+        self.assertEqual(Passed(self.state.next_id - 1, 0, 0), self.old.passed)
+
+    def test_out_of_order(self) -> None:
+        """A message that is done before the one in front of it does not come again."""
+        one, two = self.old.read()
+        self.old.settle([two.id])
+        self.assertEqual((0, 3), self.old.passed[:2])
+        self.assertEqual(["one"], texts(self.old.read()))
+        self.old.settle([one.id])
+        self.assertEqual((two.id, 2), self.old.passed[:2])
+        self.assertEqual(["six", "ten"], texts(self.old.read()))
+
+    def test_oldest(self) -> None:
+        """The oldest is the first that waits, as far as its moment can be read."""
+        for received in (100, 300):
+            rows = self.old.read()
+            self.assertEqual(received, self.old.oldest)
+            self.old.settle([row.id for row in rows])
+        self.assertEqual([], self.old.read())
+        self.assertEqual(300, self.old.oldest)
+
+    def test_nothing_known(self) -> None:
+        """Without totals all comes, and what waits never counts less than nothing."""
+        self.old = self.of(State(0, 0, 0, 0, 0, 0))
+        self.assertEqual(["one", "two", "six", "ten"], self.settle_all())
+        self.assertEqual((0, 0), (self.old.passed.messages, self.old.passed.bytes))
+
+    def test_patience(self) -> None:
+        """A disk may fail for a while before what it has counts as damaged, each time anew after it was read."""
+        for text in ("one", "six"):
+            self.break_reads(2)
+            for _ in range(2):
+                self.assertRaises(sqlite3.Error, self.old.read)
+            rows = self.old.read()
+            self.assertEqual(text, texts(rows)[0])
+            self.assertFalse(self.old.damaged)
+            self.old.settle([row.id for row in rows])
+
+    def test_no_patience_left(self) -> None:
+        """After so many failures in a row it is damaged, and what can be read is looked for, one by one."""
+        self.break_reads(3)
+        for _ in range(2):
+            self.assertRaises(sqlite3.Error, self.old.read)
+        self.assertEqual(["one"], texts(self.old.read()))
+        self.assertTrue(self.old.damaged)
+
+    def test_damage_known(self) -> None:
+        """Once one place was waited for, other damage is not; a disk that fails is waited for each time."""
+        self.break_reads(3, error="SQLITE_CORRUPT")
+        for _ in range(2):
+            self.assertRaises(sqlite3.Error, self.old.read)
+        self.old.settle([self.old.read()[0].id])
+        self.break_reads(1, error="SQLITE_CORRUPT")
+        self.assertEqual(["two"], texts(self.old.read()))
+        self.old.settle([self.old.read()[0].id])
+        self.break_reads(2)
+        for _ in range(2):
+            self.assertRaises(sqlite3.Error, self.old.read)
+        self.assertEqual(["six", "ten"], texts(self.old.read()))
+
+    def test_patience_after_damage(self) -> None:
+        """The patience that a disk has used up once, it has again in full the next time."""
+        self.break_reads(3)
+        for _ in range(2):
+            self.assertRaises(sqlite3.Error, self.old.read)
+        self.old.settle([self.old.read()[0].id])
+        self.break_reads(3)
+        for _ in range(2):
+            self.assertRaises(sqlite3.Error, self.old.read)
+
+        self.assertEqual(["two"], texts(self.old.read()))
+
+    def test_behind_damage(self) -> None:
+        """What can't be read is left out, and it goes on with the first that can be."""
+        self.break_reads(4)
+        for _ in range(2):
+            self.assertRaises(sqlite3.Error, self.old.read)
+        self.assertEqual(["two"], texts(self.old.read()))
+
+    def test_unreadable(self) -> None:
+        """It is looked for as far as its numbers go, and no further than takes seconds."""
+        self.patch(old_file, "_LOOKED_FOR", 50)
+        for state, looks in ((self.state, self.state.next_id), (State(0, 0, 0, 0, 0, 0), 50)):
+            self.old = self.of(state)
+            self.faults.mend()
+            self.break_reads(1000)
+            for _ in range(2):
+                self.assertRaises(sqlite3.Error, self.old.read)
+            self.faults.statements.clear()
+            self.assertEqual([], self.old.read())
+            self.assertEqual(1 + looks, sum(sql.startswith(READ) for _, sql in self.faults.statements))
+
+    def test_locked(self) -> None:
+        """Locks are waited for without end, and let go of before the next look, by opening the file anew."""
+        self.break_reads(5, error="SQLITE_BUSY")
+        self.break_reads(1, READ_DEAD, "SQLITE_BUSY")
+        self.assertEqual(0, self.opened())
+        for _ in range(5):
+            self.assertRaises(sqlite3.Error, self.old.read)
+        self.assertEqual(4, self.opened())
+        self.assertRaises(sqlite3.Error, self.old.read_dead, 0)
+        self.assertEqual(1, self.opened())
+        self.assertEqual(2, len(self.old.read_dead(0)))
+        self.assertEqual(1, self.opened())
+        self.assertEqual(["one", "two", "six", "ten"], self.settle_all())
+        self.assertEqual((0, False), (self.opened(), self.old.damaged))
+
+    def opened(self) -> int:
+        """Return how often the file was opened since this was asked last."""
+        count = sum(statement == "connect" for _, statement in self.faults.statements)
+        self.faults.statements.clear()
+        return count
+
+    def test_dead_letters(self) -> None:
+        """They come in order, and count as there until none is left."""
+        letters = self.old.read_dead(0)
+        self.assertEqual(stored("bad", "worse"), [found.data for found in letters])
+        self.assertEqual(2, self.old.dead)
+        self.assertEqual([], self.old.read_dead(letters[-1].id))
+        self.assertEqual(0, self.old.dead)
+
+    def test_unreadable_dead_letters(self) -> None:
+        """Messages that can be read all the while use up no patience, nor give any back to dead letters."""
+        self.settle_all()
+        self.break_reads(3, READ_DEAD)
+        for _ in range(2):
+            self.assertRaises(sqlite3.Error, self.old.read_dead, 0)
+            self.assertEqual([], self.old.read())
+        self.assertEqual([], self.old.read_dead(0))
+        self.assertEqual((True, 2), (self.old.damaged, self.old.dead))

@@ -1,0 +1,114 @@
+"""What is read of a file that may be damaged."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.spool.faulty_spool import stored
+from webhookrx.spool.faults import Fault, fault_of
+from webhookrx.spool.rows import (
+    DeadLetter,
+    Row,
+    checksum,
+    damage,
+    damage_told,
+    dead_letter_of,
+    first_number,
+    oldest_of,
+    size_of,
+    state_of,
+    whole_numbers,
+)
+from webhookrx.spool.spool_directory import LAST_NUMBER
+
+
+class RowTests(SynchronousTestCase):
+    """A message as it is kept."""
+
+    def test_something_else(self) -> None:
+        """What is no message at all is never whole, whatever its number, and has no moment."""
+        (data,) = stored("one")
+        for number in (0, 1, 2, 1 << 32, first_number(2)):
+            for crc, found in ((None, None), ("1", data), (1, None), (1, "text"), (1.5, data)):
+                row = Row.of(number, crc, found)
+                self.assertEqual((number, b"", False, None), (row.id, row.data, row.is_whole, row.received))
+
+    def test_size(self) -> None:
+        """A batch counts what its messages count: their bytes, and 64 for each."""
+        for batch in ([], [b""], [b"abc", b"", b"x" * 100]):
+            self.assertEqual(sum(map(len, batch)) + 64 * len(batch), size_of(batch))
+            self.assertEqual(size_of(batch), sum(Row(1, 0, data).size for data in batch))
+
+    def test_on_disk(self) -> None:
+        """Numbers and checksums are those of the files that are on disk already."""
+        for file, number, crc in (
+            (1, 1, 0x34E62BF5),
+            (2, 1_000_000_000_001, 0xD8986E17),
+            (LAST_NUMBER, 8_999_999_000_000_000_001, 0x41313596),
+        ):
+            self.assertEqual((number, crc), (first_number(file), checksum(number, b"abc")))
+            self.assertLess(first_number(file + 1), 1 << 63)
+
+    def test_whole(self) -> None:
+        """A message is whole, and a dead letter, while its bytes and its number are what they were."""
+        crc = checksum(7, b"abc")
+        for number, data, whole in ((7, b"abc", True), (7, b"abd", False), (8, b"abc", False)):
+            self.assertEqual(whole, Row(number, crc, data).is_whole)
+            self.assertEqual(whole, DeadLetter(number, 1, crc, data, "reason", "spec", 2).is_whole)
+
+
+class DamageTests(SynchronousTestCase):
+    """What can't be what was written."""
+
+    def test_damage(self) -> None:
+        """It is taken for what SQLite says of a damaged file."""
+        error = damage("all is wrong")
+        self.assertEqual(Fault.DAMAGED, fault_of(error))
+        self.assertEqual(
+            (sqlite3.SQLITE_CORRUPT, "SQLITE_CORRUPT", "all is wrong"),
+            (error.sqlite_errorcode, error.sqlite_errorname, str(error)),
+        )
+
+    def test_text(self) -> None:
+        """Text that is none is damage; another error stays what it is."""
+
+        def read(error: Exception) -> None:
+            with damage_told():
+                raise error
+
+        error = self.assertRaises(sqlite3.Error, read, UnicodeDecodeError("utf-8", b"\xff", 0, 1, "wrong"))
+        self.assertEqual(Fault.DAMAGED, fault_of(error))
+        self.assertRaises(KeyError, read, KeyError())
+
+    def test_numbers(self) -> None:
+        """Totals are numbers, and there are some."""
+        self.assertEqual([1, 0, -3], whole_numbers((1, 0, -3)))
+        for wrong in ((), (1, None), ("1",), (1, 2.0), (b"1", 2)):
+            error = self.assertRaises(sqlite3.Error, whole_numbers, wrong)
+            self.assertEqual(Fault.DAMAGED, fault_of(error), wrong)
+
+    def test_dead_letter(self) -> None:
+        """A dead letter has something of the right kind in each place."""
+        right = (1, 2, 3, b"data", "reason", "spec", 4)
+        self.assertEqual(right, tuple(dead_letter_of(right)))
+        for place in range(len(right)):
+            error = self.assertRaises(sqlite3.Error, dead_letter_of, (*right[:place], None, *right[place + 1 :]))
+            self.assertEqual(Fault.DAMAGED, fault_of(error), place)
+
+    def test_tables(self) -> None:
+        """Totals that are not there are damage; where no message waits, none is the oldest."""
+        db = sqlite3.connect(":memory:")
+        self.addCleanup(db.close)
+        db.execute("CREATE TABLE state(messages, bytes, dead, dead_bytes, next_id, offered)")
+        db.execute("CREATE TABLE waiting(id INTEGER PRIMARY KEY, received)")
+        self.assertEqual(Fault.DAMAGED, fault_of(self.assertRaises(sqlite3.Error, state_of, db)))
+        db.execute("INSERT INTO state VALUES (1, 2, 3, 4, 5, 6)")
+        self.assertEqual((1, 2, 3, 4, 5, 6), tuple(state_of(db)))
+
+        self.assertIsNone(oldest_of(db))
+        db.execute("INSERT INTO waiting VALUES (7, 30), (8, 20)")
+        self.assertEqual(30, oldest_of(db))
+        db.execute("UPDATE waiting SET received = 'x'")
+        self.assertEqual(Fault.DAMAGED, fault_of(self.assertRaises(sqlite3.Error, oldest_of, db)))
