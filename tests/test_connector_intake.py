@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.connector_intake import ConnectorRules, Dropped, Kept, judge_connector
 from webhookrx.connectors.processing import Processing
-from webhookrx.connectors.rule import Preprocessing, SetField, Step
+from webhookrx.connectors.rule import Preprocessing, Regex, SetField, Step
 from webhookrx.errors import BAD_COMPRESSION, BODY_TOO_LARGE
 from webhookrx.intake import Admission, Receipt, Refused, admit, unpacked
 from webhookrx.message.json_lines import encode_line
@@ -24,7 +24,7 @@ RECEIVED = 1_700_000_000_123_456_789
 class JudgeConnectorTests(SynchronousTestCase):
     """From requests to messages of the router form."""
 
-    def rules(self, *steps: Step, **options: Any) -> ConnectorRules:
+    def rules(self, *steps: Step, headers: bool = False, **options: Any) -> ConnectorRules:
         return ConnectorRules(
             "edge-1-hooks-in",
             port=8443,
@@ -32,6 +32,7 @@ class JudgeConnectorTests(SynchronousTestCase):
             router="edge-1",
             router_labels={"site": "fra"},
             processing=Processing(Preprocessing(steps=steps, **options), Classifier(())),
+            include_request_headers=headers,
             body_limit=1000,
             unpack_ratio=100,
         )
@@ -155,6 +156,38 @@ class JudgeConnectorTests(SynchronousTestCase):
         """Other groups of the path are attributes: no group can change what the router says of itself."""
         record = self.record(b"{}", groups={"tenant": b"acme", "HOST": b"web-1", "SOURCE": b"x"})
         self.assertEqual({"webhook.path.tenant": "acme", "webhook.path.SOURCE": "x"}, record["log"]["attributes"])
+
+    def test_headers(self) -> None:
+        """Headers are an attribute when the rule wants them: as sources have them, credentials masked."""
+        headers = ((b"x-github-event", b"push"), (b"x-a", b"1"), (b"x-a", b"2"), (b"authorization", b"Bearer CANARY"))
+        self.assertEqual(
+            {"webhook.headers": {"X-Github-Event": ["push"], "X-A": ["1", "2"], "Authorization": ["***"]}},
+            self.record(b"{}", self.rules(headers=True), headers=headers)["log"]["attributes"],
+        )
+        self.assertEqual({}, self.record(b"{}", headers=headers)["log"]["attributes"])
+
+    def test_headers_before_steps(self) -> None:
+        """Conditions, expressions and other steps find the headers; what a step removes of them is gone."""
+        rules = self.rules(
+            Step(set=SetField("meta.a", 1), condition="log.attributes.webhook.headers.X-Kind = deploy"),
+            Step(expression='meta.b = log.attributes["webhook.headers"]["X-Kind"][0];'),
+            Step(regex=Regex("(?P<c>dep)", "log.attributes.webhook.headers.X-Kind.0", "meta.found")),
+            Step(unset="log.attributes.webhook.headers"),
+            headers=True,
+        )
+        record = self.record(b"{}", rules, headers=((b"x-kind", b"deploy"),))
+        meta = record["meta"]
+        self.assertEqual((1, "deploy", {"c": "dep"}), (meta["a"], meta["b"], meta["found"]))
+        self.assertEqual({}, record["log"]["attributes"])
+        other = self.record(b"{}", rules, headers=((b"x-kind", b"other"),))
+        self.assertEqual((None, "other"), (other["meta"].get("a"), other["meta"]["b"]))
+
+    def test_cloud_events(self) -> None:
+        """What a CloudEvent in binary mode says of itself is an attribute, whether the rule wants headers or not."""
+        headers = ((b"ce-specversion", b"1.0"), (b"ce-type", b"com.example.alert"), (b"x-a", b"1"))
+        expected = {"ce-specversion": "1.0", "ce-type": "com.example.alert"}
+        self.assertEqual(expected, self.record(b"{}", headers=headers)["log"]["attributes"])
+        self.assertEqual({}, self.record(b"{}", headers=headers[1:])["log"]["attributes"])
 
     def test_connection(self) -> None:
         """Plain HTTP says so, and a UNIX socket has no port."""

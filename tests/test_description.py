@@ -9,9 +9,9 @@ from twisted.internet.interfaces import IAddress
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.operations.facts import make_facts
-from webhookrx.config.settings import TLS, Connector, Listener, Observer, Settings, Source
+from webhookrx.config.settings import TLS, Connector, Listener, Observer, Router, Settings, Source
 from webhookrx.connectors.rule import Preprocessing
-from webhookrx.description import cannot_listen, describe, difference, renewals, summary
+from webhookrx.description import cannot_listen, describe, difference, renewals, rules_not_taken, summary
 from webhookrx.errors import BAD_TOKEN
 from webhookrx.listening.listener_service import CannotListen
 from webhookrx.operations.counters import Counters
@@ -121,6 +121,15 @@ class SummaryTests(SynchronousTestCase):
         counters.add("refused", BAD_TOKEN.word, "github")
         facts = make_facts(queue_messages=Level(2, 100))
         self.assertEqual("3 messages, 1 refused, 2 waiting", summary(counters, facts))
+        settings = Settings((), (), router=Router("r", not_taken="at the start"))
+        for given, failure, expected in (
+            (settings, "", "at the start"),
+            (settings, "at a reload", "at a reload"),
+            (Settings((), (), router=Router("r")), "", ""),
+            (Settings((), ()), "at a reload", ""),
+        ):
+            self.assertEqual(expected, rules_not_taken(given, failure))
+        self.assertIn("2 waiting; the rules file is not taken: why", summary(counters, facts._replace(not_taken="why")))
         for blocked, text in (
             (("f:1: error: a.",), "f:1: error: a."),
             (("f:1: error: a.", "f:2: error: b.", "f:3: error: c."), "f:1: error: a. And 2 more."),

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx import intake
 from webhookrx.intake import Accepted, Admission, Receipt, Refused, SourceRules, admit, base64_text, judge, unpacked
 from webhookrx.message.json_lines import encode_line
 from webhookrx.message.macros import is_hard_macro, isodate
+from webhookrx.request import recorded_headers
 from webhookrx.request.received import Head, HeaderLines
 from webhookrx.yield_point import PIECE, pause_by
 
@@ -241,7 +241,7 @@ class RawMessageTests(IntakeTestCase):
 
     def test_names_are_kept(self) -> None:
         """A name of up to 64 bytes is looked at once and kept, until there are 1024; then it begins anew."""
-        names = intake._NAMES
+        names = recorded_headers._NAMES
         names.clear()
         self.addCleanup(names.clear)
         for number in range(1024):
@@ -259,8 +259,8 @@ class RawMessageTests(IntakeTestCase):
             values = self.accept(head=make_head((made_up, b"1"), (b"y" * 65, b"2")), include_request_headers=True)
             expected = {f"X-{number}-Token": ["***"], "Y" + "y" * 64: ["2"]}
             self.assertEqual(expected, values["webhook.headers"])
-        self.assertLessEqual(len(intake._NAMES), 1024)
-        self.assertNotIn("y" * 65, intake._NAMES)
+        self.assertLessEqual(len(recorded_headers._NAMES), 1024)
+        self.assertNotIn("y" * 65, recorded_headers._NAMES)
 
     def test_credentials(self) -> None:
         """Whatever a header with credentials is called, its value is not recorded; others are."""

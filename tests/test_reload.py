@@ -88,6 +88,7 @@ class ReloadsTests(SynchronousTestCase):
             self.results[-1].errback(error)
             self.assertEqual(lines, self.logged("problem"))
             self.assertEqual((77.0, False, lines[0]), self.reloads.last)
+            self.assertEqual(lines[0], self.reloads.failure)
         self.assertEqual((0, 3), (self.counters.get("reloads", "ok"), self.counters.get("reloads", "failed")))
         self.assertEqual(["reloading", "ready: well"] * 3, self.notifier.told)
 
@@ -98,9 +99,10 @@ class ReloadsTests(SynchronousTestCase):
         self.assertEqual(1, len(self.flushLoggedErrors(ZeroDivisionError)))
         assert self.reloads.last is not None
         self.assertFalse(self.reloads.last.ok)
+        self.assertTrue(self.reloads.failure)
         self.request()
         self.results[1].callback("")
-        self.assertTrue(self.reloads.last.ok)
+        self.assertEqual((True, ""), (self.reloads.last.ok, self.reloads.failure))
 
     def test_nobody_to_tell(self) -> None:
         """When even telling of it fails, that is in the log, and later reloads work."""

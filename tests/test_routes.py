@@ -99,6 +99,10 @@ class ConnectorTests(SynchronousTestCase):
         )
         self.assertEqual({"name": "edge-1", "labels": {"site": "fra"}}, rules.router)
         self.assertEqual((("probe", "p"), ("step_error", "1 probe")), rules.processing.possible_marks)
+        self.assertFalse(rules.include_request_headers)
+        source = replace(source, include_request_headers=True)
+        assert source.connector is not None
+        self.assertTrue(connector_rules(source, source.connector, self.settings(), None).include_request_headers)
 
     def test_roots(self) -> None:
         """Connectors and sources get resources of their kinds, and what steps may count is there from the start."""

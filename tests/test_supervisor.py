@@ -425,6 +425,11 @@ class SupervisorTests(SynchronousTestCase):
         labels = ("edge-1-a-b", "a", "webhook", "80", "webhook", "generic", "product=webhook,vendor=generic")
         self.assertEqual(((labels,), ("f:1: error: why",)), (facts.connectors, facts.blocked))
         self.assertIn("; the router is blocked: f:1: error: why", self.service.status())
+        self.assertEqual("", facts.not_taken)
+        self.reread = ConfigError("Something is wrong.")
+        self.service.hang_up()
+        self.assertEqual("Something is wrong.", self.service._facts().not_taken)
+        self.assertEqual(1, self.service.status().count("Something is wrong."))
 
     def test_no_text(self) -> None:
         """The name of a file that is not UTF-8 can't be told to workers."""

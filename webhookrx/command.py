@@ -7,6 +7,7 @@ The command C{webhookrx}: a receiver in the foreground, and what people do besid
   - C{webhookrx rules check|preview|explain FILE}: connector rules, and what they come to on which routers
   - C{webhookrx query check TEXT}: whether a query is one
   - C{webhookrx classify FILE}: who has sent a recorded request
+  - C{webhookrx try FILE}: what a connector makes of a recorded request
   - C{webhookrx import collector FILE}: webhooks of a collector as sources of ours
   - C{webhookrx --version}
 """
@@ -32,11 +33,13 @@ SUBJECTS: Final = {
     "rules": "connector rules, and what they come to on which routers",
     "query": "whether a query is one",
     "classify": "who has sent a recorded request",
+    "try": "what a connector makes of a recorded request, step by step",
     "import": "what others have configured, as a configuration of ours",
 }
 """Each has a module of its name in L{webhookrx.commands}, or of that in L{_MODULES}; C{run} is not for argparse."""
 
-_MODULES: Final = {"import": "importing"}
+_MODULES: Final = {"import": "importing", "try": "try_request"}
+"""The modules of subjects whose names can't be those of modules."""
 
 _OURS: Final = ("-h", "--help", "--version")
 

@@ -20,6 +20,7 @@ from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message
 from webhookrx.request.payload import body_text, json_or_missing
 from webhookrx.request.received import Head
+from webhookrx.request.recorded_headers import cloud_event_headers, recorded_headers
 from webhookrx.senders.evidence import Evidence
 
 #: What a body that may be an object or an array of JSON begins with: white space, a byte order mark.
@@ -44,10 +45,17 @@ class ConnectorRules(SourceRules):
         router: str,
         router_labels: Mapping[str, str],
         processing: Processing,
+        include_request_headers: bool = False,
         body_limit: int,
         unpack_ratio: int,
     ) -> None:
-        super().__init__(name, parse_json=True, body_limit=body_limit, unpack_ratio=unpack_ratio)
+        super().__init__(
+            name,
+            parse_json=True,
+            include_request_headers=include_request_headers,
+            body_limit=body_limit,
+            unpack_ratio=unpack_ratio,
+        )
         self.processing = processing
         self.connector: dict[str, Any] = {"type": CONNECTOR_TYPE, "name": name, "port": port, "labels": dict(labels)}
         self.router: dict[str, Any] = {"name": router, "labels": dict(router_labels)}
@@ -93,7 +101,7 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
     """
     rules: ConnectorRules = admission.rules  # type: ignore[assignment]  # who made them says so
     decoded = _decoded(body)
-    attributes = _attributes(admission)
+    attributes = _attributes(head, admission)
     is_object = type(decoded) is dict
     text = ""
     if not is_object:
@@ -132,14 +140,19 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
     return Dropped(outcome.marks, outcome.problem)
 
 
-def _attributes(admission: Admission) -> dict[str, Any]:
-    """Return what query and path have, each by its name; but for C{HOST}, which says what C{meta.host.name} is."""
+def _attributes(head: Head, admission: Admission) -> dict[str, Any]:
+    """
+    Return what query, path and headers have, each by its name; but for C{HOST}, which says what C{meta.host.name} is.
+    """
     attributes: dict[str, Any] = {}
     for name, value in admission.query.items():
         attributes["webhook.query." + name] = value
     for name, captured in admission.groups.items():
         if name != "HOST":
             attributes["webhook.path." + name] = captured
+    attributes.update(cloud_event_headers(head.headers))
+    if admission.rules.include_request_headers:
+        attributes["webhook.headers"] = recorded_headers(head.headers)
     return attributes
 
 

@@ -83,10 +83,21 @@ def summary(counters: Counters, facts: Facts) -> str:
     sources = {"", *counters.sources, *facts.sources}
     refused = sum(counters.get("refused", reason.word, source) for reason in REASONS for source in sources)
     counts = f"{messages} messages, {refused} refused, {facts.queue_messages.now} waiting"
+    if facts.not_taken:
+        counts = f"{counts}; the rules file is not taken: {facts.not_taken}"
     if not facts.blocked:
         return counts
     first, *others = facts.blocked
     return f"{counts}; the router is blocked: {first}{f' And {len(others)} more.' if others else ''}"
+
+
+def rules_not_taken(settings: Settings, failure: str) -> str:
+    """
+    Return why the rules file as it is now is not in use; empty when it is, or there is none.
+
+    @param failure: how the last reload has failed, which takes nothing at all; empty when it has not.
+    """
+    return "" if settings.router is None else failure or settings.not_taken
 
 
 def where(address: IAddress | None) -> str:

@@ -7,9 +7,7 @@ Plain functions on plain values: no Twisted, no clock, no file.
 from __future__ import annotations
 
 import io
-import re
 from base64 import b64encode
-from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -25,24 +23,15 @@ from webhookrx.request.pairs import NOTHING, LeftOut, flatten, name_budget, set_
 from webhookrx.request.path_patterns import decode_groups
 from webhookrx.request.payload import PayloadError, body_text
 from webhookrx.request.query import parse_query
-from webhookrx.request.received import Head, HeaderLines
+from webhookrx.request.received import Head
+from webhookrx.request.recorded_headers import recorded_headers
 from webhookrx.yield_point import PIECE, yield_point
-
-#: Names of headers that let whoever reads them in; their values are never recorded. Rather one too many.
-_CREDENTIALS = re.compile(
-    r"token|secret|passw|api-?key|subscription-key|cookie|session|jwt|credential|(?:^|-)auth(?:$|-|oriz|entic)"
-)
-MASK = "***"
 
 #: In the place of a text that is not kept, until it is known whether the pairs set it.
 _NO_TEXT: Final = object()
 
 #: Bytes that are encoded at once; what comes of three bytes depends on no other.
 _BASE64_PIECE = PIECE - PIECE % 3
-
-_MAX_NAMES = 1024
-_MAX_NAME = 64
-"""Names of headers that are remembered, and bytes of each, so that senders who make them up fill no memory."""
 
 
 class SourceRules:
@@ -204,7 +193,7 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
     if admission.groups:
         values.update(admission.groups)
     if rules.include_request_headers:
-        values["webhook.headers"] = _recorded(head.headers)
+        values["webhook.headers"] = recorded_headers(head.headers)
     ip, port = head.peer_ip, head.peer_port
     if rules.proxy_header is not None:
         values["PEERIP"] = ip
@@ -268,57 +257,3 @@ def base64_text(body: bytes) -> str:
 def _first_values(text: str, rules: SourceRules, receipt: Receipt) -> dict[str, Value]:
     """Return what a payload may replace, and C{ISODATE}, so that it comes first in a line."""
     return {"ISODATE": isodate(receipt.received), "HOST": None, "MESSAGE": text, "SOURCE": rules.name}
-
-
-def _recorded(headers: Iterable[tuple[bytes, bytes]]) -> Value:
-    """Return headers as C{webhook.headers} has them: name to list of values, credentials masked."""
-    if isinstance(headers, HeaderLines) and headers.block.isascii():
-        recorded = _recorded_at_once(headers.block.decode())
-        if recorded is not None:
-            return recorded  # type: ignore[return-value]  # dict is invariant
-    recorded = {}
-    for name, value in headers:
-        shown, is_credential = _NAMES[name.decode("latin-1")]
-        if is_credential:
-            text = MASK
-        else:
-            # As senders mean it today, else as RFC 9110 §5.5 remembers it.
-            try:
-                text = value.decode()
-            except UnicodeDecodeError:
-                text = value.decode("latin-1")
-        if shown in recorded:
-            recorded[shown].append(text)
-        else:
-            recorded[shown] = [text]
-    return recorded  # type: ignore[return-value]  # dict is invariant
-
-
-def _recorded_at_once(block: str) -> dict[str, list[str]] | None:
-    """Do the same for the text of L{HeaderLines}, in two thirds of the time; None when a name is repeated."""
-    lines = block.split("\r\n")[1:-2]
-    recorded = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        shown, is_credential = _NAMES[name]
-        recorded[shown] = [MASK if is_credential else value.strip()]
-    return recorded if len(recorded) == len(lines) else None
-
-
-class _HeaderNames(dict[str, tuple[str, bool]]):
-    """
-    Names of headers as people spell them: C{x-github-event} is C{X-Github-Event}; and whether the value is a
-    credential. What was asked for once is kept, unless it is long, until there are too many.
-    """
-
-    def __missing__(self, name: str) -> tuple[str, bool]:
-        spelled = "-".join(part.capitalize() for part in name.split("-"))
-        found = (spelled, bool(_CREDENTIALS.search(name.lower())))
-        if len(name) <= _MAX_NAME:
-            if len(self) >= _MAX_NAMES:
-                self.clear()
-            self[name] = found
-        return found
-
-
-_NAMES = _HeaderNames()

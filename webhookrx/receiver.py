@@ -27,6 +27,7 @@ from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Facts, Level, Phase
 from webhookrx.operations.line_limit import LineLimit
 from webhookrx.operations.receipts import Receipts
+from webhookrx.operations.recorder import Place, Recorder
 from webhookrx.operations.traffic_log import TrafficLog
 from webhookrx.pipeline.chain import Chain
 from webhookrx.pipeline.observer_thread import RealThread
@@ -78,6 +79,8 @@ class Receiver:
             report=self._traffic.observer_failed,
             stored=self._traffic.store_done,
         )
+        self._recorder = Recorder(reactor, self.counters)
+        self._recorder.use(_place_of(settings))
         self._slices = TimeSlices(lambda call: reactor.callFromThread(call))
         self._endpoints = Listeners(reactor, self.chain, self._traffic, settings.limits, open_socket)
         listeners = [listener for listener, _ in by_listener(settings.sources)]
@@ -151,6 +154,8 @@ class Receiver:
             loaded=self._loaded,
             connectors=connector_labels(self.settings),
             blocked=self.settings.blocked,
+            closed=self.settings.closed,
+            not_taken=self.settings.not_taken,
             unread_age=endpoints.overload.age,
             overloaded=endpoints.overload.stands,
         )
@@ -187,6 +192,7 @@ class Receiver:
             change.abandon()
             raise
         before, self.settings, self._observers = self.settings, settings, observers
+        self._recorder.use(_place_of(settings))
         renewed = renewals(self._endpoints.certificates, change.certificates)
         same = before == settings
         limits = settings.limits
@@ -209,8 +215,11 @@ class Receiver:
         self.chain.reopen()
 
     def _build_roots(self, settings: Settings) -> dict[str, Any]:
+        record = None if settings.record is None else self._recorder.record
         return dict(
-            build_roots(settings, self.chain, self._traffic, self._receipts, self._slices, lambda: self._is_ready)
+            build_roots(
+                settings, self.chain, self._traffic, self._receipts, self._slices, record, lambda: self._is_ready
+            )
         )
 
     @property
@@ -262,3 +271,10 @@ class Receiver:
         turned: Deferred[None] = Deferred()
         self._reactor.callFromThread(turned.callback, None)
         return turned
+
+
+def _place_of(settings: Settings) -> Place | None:
+    """Return where these settings have requests recorded; None: nowhere."""
+    if settings.record is None:
+        return None
+    return Place(settings.record, settings.limits.recorded_requests, settings.limits.recorded_bytes)

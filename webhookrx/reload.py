@@ -82,10 +82,14 @@ class Reloads:
         """Whether the last one did; True when there was none."""
         return self.last is None or self.last.ok
 
+    @property
+    def failure(self) -> str:
+        """How the last one failed; empty when it did not, or there was none."""
+        return "" if self.last is None or self.last.ok else self.last.text
+
     def told_in(self, status: str) -> str:
         """Return a line on how the service does, and how the last reload failed, if it did."""
-        last = self.last
-        return status if last is None or last.ok else f"{status}; the last reload failed: {last.text}"
+        return f"{status}; the last reload failed: {self.failure}" if self.failure else status
 
     def request(self) -> None:
         """Reload now, or once more soon after the one that is under way."""

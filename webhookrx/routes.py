@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from webhookrx.config.settings import Connector, FileContents, Listener, Settings, Source
 from webhookrx.connectors.rule import CONNECTOR_TYPE
 from webhookrx.http.root_resource import RootResource, nobody_knows
-from webhookrx.http.webhook_resource import Slices, WebhookResource
+from webhookrx.http.webhook_resource import Record, Slices, WebhookResource
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 
@@ -66,6 +66,7 @@ def connector_rules(
         processing=Processing(
             connector.preprocessing, classifier, time.perf_counter, files or tables_of(router.json_files)
         ),
+        include_request_headers=source.include_request_headers,
         body_limit=settings.limits.body,
         unpack_ratio=settings.limits.unpack_ratio,
     )
@@ -136,6 +137,7 @@ def build_roots(
     traffic: ITraffic,
     receipts: Callable[[], Receipt],
     slices: Slices | None = None,
+    record: Record | None = None,
     ready: Callable[[], bool] = nobody_knows,
 ) -> dict[str, RootResource]:
     """
@@ -143,6 +145,7 @@ def build_roots(
 
     @param receipts: gives each message its L{Receipt}.
     @param slices: does what large bodies need.
+    @param record: see L{WebhookResource}.
     @param ready: whether the service as a whole should be sent messages, for who asks at the health path of a source.
     """
     classifier = classifier_for(settings)
@@ -151,7 +154,7 @@ def build_roots(
     for source in settings.sources:
         if source.connector is None:
             resources[source.name] = WebhookResource(
-                rules_of(source, settings), consumer, traffic, receipts, slices=slices
+                rules_of(source, settings), consumer, traffic, receipts, slices=slices, record=record
             )
         else:
             rules = connector_rules(source, source.connector, settings, classifier, files)
@@ -159,7 +162,7 @@ def build_roots(
             # The same megabytes.
             from webhookrx.http.connector_resource import ConnectorResource
 
-            resources[source.name] = ConnectorResource(rules, consumer, traffic, receipts, slices=slices)
+            resources[source.name] = ConnectorResource(rules, consumer, traffic, receipts, slices=slices, record=record)
     return {
         listener.inner: RootResource(
             [(pattern, resources[source.name]) for source in sources for pattern in source.paths],

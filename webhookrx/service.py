@@ -16,12 +16,13 @@ from twisted.logger import Logger
 
 from webhookrx.admin import Admin
 from webhookrx.config.settings import Settings
-from webhookrx.description import cannot_listen, summary, where
+from webhookrx.description import cannot_listen, rules_not_taken, summary, where
 from webhookrx.errors import ConfigError
 from webhookrx.listening.listener_service import CannotListen, ListenerService
 from webhookrx.operations.facts import Facts, Phase
 from webhookrx.operations.file_watch import FileWatch
 from webhookrx.operations.health import health_of
+from webhookrx.operations.kept_state import KeptState, keep_last_set
 from webhookrx.operations.notify import Notifier
 from webhookrx.operations.signals import CUT_OFF, GRACE, Signals, end_with
 from webhookrx.operations.ticker import Ticker
@@ -56,6 +57,7 @@ class ReceiverService(Service):
         self._ticks = 0
         self._watch = FileWatch()
         self._watch.use(settings.watched)
+        self._kept = KeptState(reactor, self.receiver.counters)
         self._signals = Signals(
             reactor,
             hang_up=self.hang_up,
@@ -108,6 +110,7 @@ class ReceiverService(Service):
         if self.running:
             self._signals.take_termination()  # once more: the reactor has taken them since
             self.receiver.phase = Phase.RUNNING
+            keep_last_set(self._kept, self.settings)
             self.receiver.fit = health_of(self.receiver.facts).fit
             self._notifier.ready(self.status())
 
@@ -127,7 +130,9 @@ class ReceiverService(Service):
         return self._reloads.told_in(summary(self.receiver.counters, self.receiver.facts))
 
     def _facts(self) -> Facts:
-        return self.receiver.facts._replace(reload_succeeded=self._reloads.succeeded)
+        return self.receiver.facts._replace(
+            reload_succeeded=self._reloads.succeeded, not_taken=rules_not_taken(self.settings, self._reloads.failure)
+        )
 
     def _tick(self) -> None:
         self.receiver.tick()
@@ -140,6 +145,7 @@ class ReceiverService(Service):
             _log.info("The rules have changed, or what they name")
             self._reloads.request()
         self._reloads.tick()
+        self._kept.tick()
         self._notifier.tick(alive=not self.receiver.chain.is_stuck)
         if self._ticks % _TICKS_TO_STATUS == 0 and self.receiver.phase is not Phase.DRAINING:
             self._notifier.status(self.status())
@@ -180,6 +186,7 @@ class ReceiverService(Service):
             raise
         self._admin.listeners.commit(admin_change)
         self._watch.use(settings.watched)
+        keep_last_set(self._kept, settings)
         if settings != before:
             self._say_how_it_is()
         return text

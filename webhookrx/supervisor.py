@@ -24,7 +24,7 @@ from webhookrx.config.settings import Settings
 from webhookrx.crew.crew import LAST_MOMENT, Crew, Sockets
 from webhookrx.crew.messages import check
 from webhookrx.crew.process import Launch, Launcher
-from webhookrx.description import cannot_listen, describe, summary, where
+from webhookrx.description import cannot_listen, describe, rules_not_taken, summary, where
 from webhookrx.listening.endpoints import socket_endpoint
 from webhookrx.listening.held_ports import HeldPorts
 from webhookrx.listening.listener_service import CannotListen
@@ -32,6 +32,7 @@ from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Facts, Level, Phase, total
 from webhookrx.operations.file_watch import FileWatch
 from webhookrx.operations.health import health_of
+from webhookrx.operations.kept_state import KeptState, keep_last_set
 from webhookrx.operations.notify import Notifier
 from webhookrx.operations.signals import CUT_OFF, GRACE, Signals, end_with
 from webhookrx.operations.ticker import Ticker
@@ -81,6 +82,7 @@ class SupervisorService(Service):
         self._ticks = 0
         self._watch = FileWatch()
         self._watch.use(settings.watched)
+        self._kept = KeptState(reactor, self._counters)
         self._hung_up = False
         self._hurried = False
         self._stops = False
@@ -140,6 +142,7 @@ class SupervisorService(Service):
         self.phase = Phase.RUNNING
         self._crew.say_fitness(self._is_fit)
         self._say_how_it_is()
+        keep_last_set(self._kept, self.settings)
         self._notifier.ready(self.status())
         if self._hung_up:
             self._reloads.request()
@@ -166,7 +169,8 @@ class SupervisorService(Service):
     def status(self) -> str:
         """Return one line on how the service does."""
         up = sum(worker.up for worker in self._crew.workers)
-        counts = summary(self._all_counters(), self._facts())
+        # How a reload has failed is told once.
+        counts = summary(self._all_counters(), self._facts()._replace(not_taken=self.settings.not_taken))
         return self._reloads.told_in(f"{up} of {self.settings.workers} workers, {counts}")
 
     def _all_counters(self) -> Counters:
@@ -186,6 +190,8 @@ class SupervisorService(Service):
             sources=[source.name for source in self.settings.sources],
             connectors=connector_labels(self.settings),
             blocked=self.settings.blocked,
+            closed=self.settings.closed,
+            not_taken=rules_not_taken(self.settings, self._reloads.failure),
             reload_succeeded=self._reloads.succeeded,
             loaded=self._loaded,
         )
@@ -206,6 +212,7 @@ class SupervisorService(Service):
             _log.info("The rules have changed, or what they name")
             self.hang_up()
         self._reloads.tick()
+        self._kept.tick()
         self._notifier.tick(alive=not self._crew.stuck)
         if self._ticks % _TICKS_TO_STATUS == 0 and self.phase is Phase.RUNNING:
             self._notifier.status(self.status())
@@ -253,6 +260,7 @@ class SupervisorService(Service):
         self._admin.listeners.commit(admin_change)
         self._watch.use(settings.watched)
         self._loaded = time.time()
+        keep_last_set(self._kept, settings)
         if settings != before:
             self._say_how_it_is()
         return text

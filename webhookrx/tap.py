@@ -210,7 +210,8 @@ class Options(_TableOptions):
         return settings
 
     def _resolve(self, running: Settings | None = None) -> Resolved:
-        return resolve(self.given(), _surroundings(), running)
+        given = self.given()
+        return resolve(given, _surroundings(checks_only="check" in given), running)
 
 
 def makeService(options: Options) -> IService:
@@ -234,7 +235,7 @@ def makeService(options: Options) -> IService:
         raise SystemExit(os.EX_CONFIG) from None
 
 
-def _surroundings() -> Surroundings:
+def _surroundings(*, checks_only: bool) -> Surroundings:
     return Surroundings(
         environ=os.environ,
         now=datetime.now(UTC),
@@ -242,6 +243,7 @@ def _surroundings() -> Surroundings:
         check_observer=known_observers.build,
         cpus=usable_cpus(),
         open_files=most_open_files(),
+        checks_only=checks_only,
     )
 
 

@@ -5,7 +5,7 @@
 _webhookrx() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     local limits="body unpack_ratio header_block headers target connections connections_per_peer queue queue_messages
-        header_time body_time answer_time idle_time pause_time"
+        header_time body_time answer_time idle_time pause_time recorded_requests recorded_bytes"
     COMPREPLY=()
     [[ " ${COMP_WORDS[*]:0:COMP_CWORD} " == *" webhookrx "* ]] || return 0
     case $before in
@@ -14,14 +14,14 @@ _webhookrx() {
         --on-parse-error) COMPREPLY=($(compgen -W "keep reject" -- "$word")) ;;
         --keep-message) COMPREPLY=($(compgen -W "yes unparsed" -- "$word")) ;;
         --limit) COMPREPLY=($(compgen -S = -W "$limits" -- "$word")) ;;
-        --tls-ca-dir | --senders) COMPREPLY=($(compgen -d -- "$word")) ;;
+        --tls-ca-dir | --senders | --state-dir | --record) COMPREPLY=($(compgen -d -- "$word")) ;;
         --config | --rules | --auth-token-file | --tls-*-file) COMPREPLY=($(compgen -f -- "$word")) ;;
         --port | -p | --paths | --health | --prefix | --auth-token | --proxy-header | --observer | -o | --admin | --drain-timeout | --workers | --router-name | --router-label) ;;
         *)
             COMPREPLY=($(compgen -W "--port --source --paths --health --allow-slow-patterns --prefix --on-parse-error --keep-message --auth-token --auth-token-file
                 --include-request-headers --proxy-header --tls-key-file --tls-cert-file --tls-peer-verify --tls-ca-file
                 --tls-ca-dir --tls-use-system-cert-store --allow-plaintext-token --observer --ack --limit --drain-timeout
-                --admin --workers --rules --router-name --router-label --senders --config --check --help --version" -- "$word"))
+                --admin --workers --rules --router-name --router-label --senders --state-dir --record --config --check --help --version" -- "$word"))
             ;;
     esac
 }
@@ -47,22 +47,23 @@ _webhookrx_command() {
         "spool show") options="--help --json" ;;
         "spool replay") options="--help --json --all" ;;
         "spool drop") options="--help --json --all --waiting" ;;
-        "rules check") options="--help --json --files --strict --allow-slow-patterns --router --router-label" ;;
+        "rules check") options="--help --json --files --strict --allow-slow-patterns --router --router-label --elsewhere" ;;
         "rules preview") options="--help --json --selector --rule --all" ;;
-        "rules explain") options="--help --json --router --router-label" ;;
+        "rules explain") options="--help --json --router --router-label --elsewhere" ;;
         "query check") options="--help --json" ;;
+        "try") options="--help --json --rules --router --router-label --elsewhere --rule --port --path --at --senders --allow-slow-patterns" ;;
         "import collector") options="--help" ;;
         "classify") options="--help --json --senders --list --check" ;;
     esac
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "run config spool rules query classify import --help --version" -- "$word"))
+        COMPREPLY=($(compgen -W "run config spool rules query classify try import --help --version" -- "$word"))
     elif ((COMP_CWORD == 2)) && [[ $verbs ]]; then
         COMPREPLY=($(compgen -W "$verbs --help" -- "$word"))
     elif [[ $word == -* ]]; then
         COMPREPLY=($(compgen -W "$options" -- "$word"))
     else
         case $before in
-            --limit | --router | --router-label | --selector | --rule) ;;
+            --limit | --router | --router-label | --selector | --rule | --port | --path | --at) ;;
             --senders | --check) COMPREPLY=($(compgen -d -- "$word")) ;;
             -*) [[ $files ]] && COMPREPLY=($(compgen $files -- "$word")) ;;
             *) ((COMP_CWORD == (${#verbs} ? 3 : 2))) && [[ $files ]] && COMPREPLY=($(compgen $files -- "$word")) ;;

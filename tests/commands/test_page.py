@@ -29,7 +29,7 @@ class ExampleTests(CommandCase):
             file.write(text)
         self.page = documents.read(PAGE)
         requests = [block.text for block in documents.blocks(self.page) if block.language == "http"]
-        for name, request in zip(("okta.http", "unknown.http"), requests, strict=True):
+        for name, request in zip(("okta.http", "unknown.http", "disk.http"), requests, strict=True):
             with open(name, "w") as file:
                 file.write(request)
 
@@ -44,8 +44,8 @@ class ExampleTests(CommandCase):
                     self.assertEqual("webhookrx", name)
                     _, out, err = run_command(*words)
                     self.assertEqual(shown, out + err, line)
-                    ran.append(words[0] if words[0] == "classify" else " ".join(words[:2]))
-        self.assertEqual({"rules check", "rules preview", "rules explain", "query check", "classify"}, set(ran))
+                    ran.append(words[0] if words[0] in ("classify", "try") else " ".join(words[:2]))
+        self.assertEqual({"rules check", "rules preview", "rules explain", "query check", "classify", "try"}, set(ran))
 
     def test_options(self) -> None:
         """Every option that the page has is one of the command's, and all of them are there."""
@@ -56,6 +56,7 @@ class ExampleTests(CommandCase):
             ("rules", "explain"),
             ("query", "check"),
             ("classify",),
+            ("try",),
         ):
             known |= set(re.findall(r"--[a-z-]+", run_command(*words, "--help").out))
         self.assertEqual(known - {"--help"}, set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", self.page)))

@@ -8,6 +8,8 @@ from functools import partial
 
 from tests.commands.running import CommandCase, Ran, run_command
 from tests.system.certificates import Authority, write
+from webhookrx.commands import rules_reading
+from webhookrx.config.this_host import HostFacts
 
 RULES = """\
     connector_rules:
@@ -40,11 +42,19 @@ HTTPS = """\
 
 
 class RulesCase(CommandCase):
-    """Rules files that are good and bad."""
+    """Rules files that are good and bad, on a machine that is called C{here}."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        here = HostFacts("here", "here.example.com", ("192.0.2.7",), "linux", "x86_64", "1.2.3")
+        self.patch(rules_reading, "this_host", lambda: here)
 
     def rules(self, verb: str, text: str | bytes, *arguments: str) -> Ran:
         """Run a verb on a rules file with this text."""
         return run_command("rules", verb, self.write("rules.yaml", text), *arguments)
+
+
+LINUX = "connector_rules: [{name: lin, selector: os = linux, protocol: HTTP, port: 8181}]\n"
 
 
 class CheckTests(RulesCase):
@@ -185,6 +195,16 @@ class CheckTests(RulesCase):
                 self.assertRegex(out, rf"^rules.yaml:{line}:\d+: error: connector_rules\[0\]\.{field}: .*\[{code}\]")
                 self.assertEqual(0, check(text, "--files", "--router", "ber-1").status)
                 self.assertEqual(1, check(text, "--files", "--router", "fra-1").status)
+
+    def test_files_of_this_machine(self) -> None:
+        """With a router, files of rules that match this machine are looked at; of another, nobody knows whether."""
+        text = HTTPS.replace("name = fra-1", "os = linux").replace("KEY", "/no/key").replace("CERT", "/no/cert")
+        status, out, _ = self.rules("check", text, "--files", "--router", "r")
+        self.assertEqual((1, 2), (status, out.count("[tls-file-missing]")))
+        status, out, _ = self.rules("check", text, "--files", "--router", "r", "--elsewhere")
+        self.assertEqual(0, status)
+        self.assertRegex(out, r"warning: .*\.selector: It may match: os unknown; .* \[selector-may-match\]")
+        self.assertEqual(2, self.rules("check", text, "--elsewhere").status)
 
     def test_json_files(self) -> None:
         """JSON files that expressions name are looked at when that is asked for."""
@@ -376,10 +396,48 @@ class ExplainTests(RulesCase):
         self.assertIn("  edge  label.site = fra (is ber)\n", out)
 
     def test_other_router(self) -> None:
-        """One that is not in the inventory has the labels that are given, and no metadata."""
+        """One that is not in the inventory has the labels that are given, and the metadata of this machine."""
         _, out, _ = self.rules("explain", RULES, "--router", "lab-9")
-        self.assertTrue(out.startswith("router lab-9 (not one of the hosts; labels as given, no metadata)\n\n1 connec"))
+        self.assertTrue(
+            out.startswith(
+                "router lab-9 (not one of the hosts; labels as given, metadata of this machine)\n"
+                "  ip        192.0.2.7\n  hostname  here\n  fqdn      here.example.com\n  os        linux\n"
+                "  arch      x86_64\n  version   1.2.3\n\n1 connector"
+            ),
+            out,
+        )
         self.assertIn("\nlab-9-lab-lab\n", out)
+
+    def test_this_machine(self) -> None:
+        """A rule on metadata goes by those of this machine, for a router of the inventory when it is this machine."""
+        for name, host, connectors in (
+            ("r", "", 1),
+            ("r", "{name: r, os: plan9}", 0),
+            ("r", "{name: r, hostname: here}", 1),
+            ("r", "{name: r, fqdn: here.example.com}", 1),
+            ("r", "{name: r, ip: [192.0.2.1, 192.0.2.7]}", 1),
+            ("here", "{name: here}", 1),
+            ("here", "{name: here, os: plan9}", 0),
+            ("r", "{name: r}", 0),
+            ("r", "{name: r, hostname: there}", 0),
+        ):
+            _, out, _ = self.rules("explain", f"{LINUX}hosts: [{host}]", "--router", name)
+            self.assertIn(f"\n{connectors} connector", out, host)
+            self.assertEqual(host in ("{name: r}", "{name: r, hostname: there}"), "may match: os unknown" in out, host)
+
+    def test_elsewhere(self) -> None:
+        """Of another machine nothing is known: what depends on that is said to."""
+        _, out, _ = self.rules("explain", LINUX, "--router", "r", "--elsewhere")
+        self.assertEqual(
+            "router r (not one of the hosts; labels as given, metadata unknown)\n\n0 connectors from 1 rule\n\n"
+            "perhaps a connector from\n  lin  may match: os unknown\n",
+            out,
+        )
+        _, out, _ = self.rules("explain", LINUX, "--router", "r", "--elsewhere", "--json")
+        found = json.loads(out)
+        self.assertEqual((False, True), (found["this_machine"], "os" in found["unknown"]))
+        (other,) = found["without_connector"]
+        self.assertEqual((True, "may match: os unknown"), (other["may_match"], other["reason"]))
 
     def test_preprocessing(self) -> None:
         """Steps are told in words, HTTPS shows its files."""
@@ -455,6 +513,15 @@ class ExplainTests(RulesCase):
         self.assertIn("\nlab-1-lab-lab\n", out)
         self.assertIn("  edge  its selector is no query\n", out)
 
+    def test_headers(self) -> None:
+        """A rule that puts headers into messages says so."""
+        given = ("--router", "fra-2", "--router-label", "wec=enabled")
+        with_headers = RULES.replace("port: 8080", "port: 8080\n        include_request_headers: yes")
+        _, out, _ = self.rules("explain", with_headers, *given)
+        self.assertIn("headers        in log.attributes, credentials masked\n", out)
+        _, out, _ = self.rules("explain", RULES, *given)
+        self.assertNotIn("headers", out)
+
     def test_json(self) -> None:
         """In JSON it is one object."""
         _, out, _ = self.rules("explain", RULES, "--router", "fra-2", "--router-label", "wec=enabled", "--json")
@@ -474,6 +541,7 @@ class ExplainTests(RulesCase):
                 "health": "",
                 "labels": {"product": "webhook", "vendor": "generic", "team": "secops"},
                 "preprocessing": {},
+                "include_request_headers": False,
                 "in_words": [],
             },
             connector,

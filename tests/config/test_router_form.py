@@ -13,14 +13,16 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.config.starting import NOW, check_observer, given, write_text
-from tests.system.certificates import self_signed
+from tests.system.certificates import self_signed, write
 from webhookrx.config import router_form
 from webhookrx.config.check import check_report
 from webhookrx.config.file_signatures import signature_of
 from webhookrx.config.files import read_file
+from webhookrx.config.last_set import LAST_SET, last_set
 from webhookrx.config.problems import ConfigProblems
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
 from webhookrx.config.settings import TLS, Connector, Listener, Router, Settings, Source
+from webhookrx.config.state_dir import write_state
 from webhookrx.config.this_host import HostFacts
 from webhookrx.connectors.rule import DEFAULT_PATHS, Preprocessing, Step
 
@@ -100,16 +102,26 @@ class ConnectorTests(RouterCase):
         self.assertEqual(Router("lab"), settings.router)
         self.assertEqual((), settings.warnings)
 
+    def test_headers_and_health(self) -> None:
+        """What a rule says of headers and of health holds for its connector."""
+        rule = PLAIN.removesuffix("}") + ", include_request_headers: yes, health: /healthz}"
+        (source,) = self.settings(rules=self.rules(rule)).sources
+        self.assertEqual((True, "/healthz"), (source.include_request_headers, source.health))
+        (source,) = self.settings(rules=self.rules(PLAIN)).sources
+        self.assertEqual((False, ""), (source.include_request_headers, source.health))
+
     def test_https(self) -> None:
         """A rule for HTTPS has its key and certificate."""
         key, cert = self.pair()
         rule = (
             "{name: t, suffix: in, protocol: HTTPS, port: 8443, paths: [/a, /b], labels: {team: x}, "
+            "include_request_headers: yes, "
             f"key_file: {key}, cert_file: {cert}, preprocessing: {{classify: yes, steps: [{{probe: p}}]}}}}"
         )
         (source,) = self.settings(rules=self.rules(rule), router_name="edge-1").sources
         self.assertEqual(TLS(key, cert), source.listeners[0].tls)
         self.assertEqual(("edge-1-t-in", ("/a", "/b")), (source.name, source.paths))
+        self.assertTrue(source.include_request_headers)
         assert source.connector is not None
         self.assertEqual({"product": "webhook", "vendor": "generic", "team": "x"}, source.connector.labels)
         self.assertEqual(Preprocessing(classify=True, steps=(Step(probe="p"),)), source.connector.preprocessing)
@@ -346,17 +358,190 @@ class BesideSourcesTests(RouterCase):
         self.assertIn("Senders use", self.errors(rules=self.rules(PLAIN), admin="8181")[0])
 
 
+def names(settings: Settings) -> list[str]:
+    """Return the names of the sources."""
+    return [source.name for source in settings.sources]
+
+
+class LastSetTests(RouterCase):
+    """
+    A start with what was in use before.
+    """
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.state_dir = self.path("state")
+
+    def start(self, running: Settings | None = None, **options: str | Sequence[str]) -> Resolved:
+        """Resolve these options, as the router C{edge}; what is good is kept."""
+        resolved = super().start(running, **{"state_dir": self.state_dir, "router_name": "edge", **options})
+        keep(resolved.settings)
+        return resolved
+
+    def test_kept(self) -> None:
+        """What is kept is the set that is good, with its senders; and no key."""
+        write_text(self.path("senders"), "a.yaml", "{id: a, vendor: v, product: p, when: {headers: {x-a: '*'}}}")
+        rules = self.rules(PLAIN, self.tls_rule())
+        settings = self.settings(rules=rules, router_label="a=b", senders=self.path("senders"))
+        kept = last_set(self.state_dir)
+        assert kept is not None and settings.router is not None
+        self.assertEqual(("edge", {"a": "b"}), (kept.router, kept.labels))
+        self.assertEqual(names(settings), [each.name for each in kept.connectors])
+        self.assertEqual(settings.router.senders, kept.senders)
+        with open(os.path.join(self.state_dir, LAST_SET), "rb") as file:
+            self.assertNotIn(b"PRIVATE", file.read())
+        self.settings(rules=self.rules(self.tls_rule(missing="key")))
+        self.assertEqual(kept, last_set(self.state_dir))
+
+    def test_nowhere(self) -> None:
+        """Without a directory nothing is kept."""
+        settings = super().start(rules=self.rules(PLAIN)).settings
+        self.assertEqual((None, b""), (settings.state_dir, settings.router and settings.router.good))
+
+    def test_missing_certificate(self) -> None:
+        """With a certificate missing, the last set begins, but for the connectors whose files are gone."""
+        plain = [f"{{name: p{number}, protocol: HTTP, port: {8100 + number}}}" for number in range(5)]
+        first = self.settings(rules=self.rules(*plain, self.tls_rule()), router_label="a=b")
+        tls = self.tls_rule()
+        os.remove(self.path("host-cert.pem"))
+        # The rules have changed meanwhile, and the options: nothing of that counts yet.
+        rules = self.rules(
+            *plain[:2],
+            "{name: new, protocol: HTTP, port: 8200}",
+            tls,
+        )
+        settings = self.settings(rules=rules, router_name="other")
+        self.assertEqual(names(first)[:5], names(settings))
+        self.assertEqual(
+            ("edge", {"a": "b"}), (settings.router and settings.router.name, settings.router and settings.router.labels)
+        )
+        self.assertRegex(settings.blocked[0], "rules.yaml:5.*host-cert.pem.*does not exist")
+        (closed,) = settings.closed
+        self.assertRegex(closed, '^Connector "edge-tls-tls" is closed: .*host-cert.pem" does not exist')
+        self.assertIn(self.path("host-cert.pem"), settings.watched)
+        # It comes back, and all changes are taken.
+        self.pair()
+        opened = self.settings(settings, rules=rules, router_name="other")
+        self.assertEqual(["other-new-new", "other-p0-p0", "other-p1-p1", "other-tls-tls"], names(opened))
+        self.assertEqual(((), ()), (opened.blocked, opened.closed))
+
+    def test_files_of_the_last_set(self) -> None:
+        """A connector of the last set begins with its files, though the rules want others that are missing."""
+        first = self.settings(rules=self.rules(self.tls_rule()))
+        settings = self.settings(rules=self.rules(self.tls_rule(missing="key")))
+        self.assertEqual((first.sources, ()), (settings.sources, settings.closed))
+        assert settings.router is not None and first.router is not None
+        self.assertEqual(first.router.tls_files, settings.router.tls_files)
+
+    def test_bad_rules(self) -> None:
+        """With a rules file that can't be used, or senders that can't, the last set begins, and it is said why."""
+        first = self.settings(rules=self.rules(PLAIN))
+        bad_senders = self.path("senders")
+        write_text(bad_senders, "a.yaml", "{id: a}")
+        clash = self.rules(PLAIN, "{name: b, protocol: HTTP, port: 8181}")
+        for options, reason in (
+            ({"rules": self.path("none.yaml")}, 'none.yaml" does not exist'),
+            ({"rules": write_text(self.directory, "bad.yaml", "connector_rules: [")}, "bad.yaml"),
+            ({"rules": clash}, "[port-clash]"),
+        ):
+            settings = self.settings(**options)
+            self.assertEqual(first.sources, settings.sources)
+            self.assertIn(reason, settings.not_taken)
+            self.assertIn(reason, "".join(settings.warnings))
+            self.assertIn(options["rules"], settings.watched)
+            self.assertEqual((), settings.blocked)
+            # What runs is no reason to take them at a reload, or at a look.
+            self.assertRaises(ConfigProblems, self.settings, settings, **options)
+            surroundings = Surroundings({}, NOW, ("file",), check_observer, host=self.host, checks_only=True)
+            self.assertRaises(ConfigProblems, resolve, given(state_dir=self.state_dir, **options), surroundings)
+        settings = self.settings(rules=self.rules(PLAIN), senders=bad_senders)
+        self.assertEqual((first.sources, True), (settings.sources, bool(settings.not_taken)))
+        good = self.settings(settings, rules=self.rules("{name: c, protocol: HTTP, port: 1234}"))
+        self.assertEqual((["edge-c-c"], ""), (names(good), good.not_taken))
+
+    def test_senders_that_are_no_text(self) -> None:
+        """Senders that are no text are told like others, where nothing stands in for them."""
+        os.mkdir(self.path("senders"))
+        write(self.path("senders/a.yaml"), b"\xff")
+        errors = self.errors(rules=self.rules(PLAIN), senders=self.path("senders"))
+        self.assertIn("[not-utf8]", errors[0])
+
+    def test_bad_options(self) -> None:
+        """What is wrong elsewhere ends the start, whatever there was before."""
+        self.settings(rules=self.rules(PLAIN))
+        self.assertRaises(ConfigProblems, self.settings, rules=self.rules(PLAIN), limit="body=x")
+        self.assertRaises(ConfigProblems, self.settings, rules=self.rules(PLAIN), router_name="-")
+
+    def test_bad_last_set(self) -> None:
+        """One that can't be used is told where it is wanted, and stands in for nothing."""
+        write_text(self.state_dir, LAST_SET, "{}")
+        error = self.assertRaises(ConfigProblems, self.settings, rules=self.path("none.yaml"))
+        self.assertIn("none.yaml", str(error))
+        settings = self.settings(rules=self.rules(PLAIN, self.tls_rule(missing="key")))
+        self.assertIn(f"{LAST_SET} is damaged", "".join(settings.warnings))
+        self.assertEqual(["edge-hooks-hooks"], names(settings))
+        settings = self.settings(rules=self.rules(PLAIN))
+        self.assertEqual((), settings.warnings)
+
+    def test_json_files(self) -> None:
+        """A connector of the last set begins with the JSON file that it names, and stays closed without one."""
+        teams = write_text(self.directory, "teams.json", "{}")
+        step = f"expression: 'meta.team = cache_json_file(\"{teams}\").a;'"
+        looks_up = f"{{name: looks-up, protocol: HTTP, port: 8182, preprocessing: {{steps: [{{{step}}}]}}}}"
+        first = self.settings(rules=self.rules(PLAIN, looks_up))
+        settings = self.settings(rules=self.rules(self.tls_rule(missing="key")))
+        assert settings.router is not None and first.router is not None
+        self.assertEqual((first.sources, ()), (settings.sources, settings.closed))
+        self.assertEqual(first.router.json_files, settings.router.json_files)
+        self.assertIn(teams, settings.watched)
+        os.remove(teams)
+        for rules in (self.rules(PLAIN, looks_up), self.path("none.yaml")):
+            settings = self.settings(rules=rules)
+            self.assertEqual(["edge-hooks-hooks"], names(settings))
+            (closed,) = settings.closed
+            self.assertRegex(closed, '^Connector "edge-looks-up-looks-up" is closed: .*teams.json" does not exist')
+            self.assertIn(teams, settings.watched)
+
+    def test_systemd(self) -> None:
+        """systemd's directory is taken where none is named; without rules it is for nothing."""
+        surroundings = Surroundings(
+            {"STATE_DIRECTORY": "/var/lib/x"}, NOW, ("file", "stdout"), check_observer, host=self.host
+        )
+        options = given(rules=self.rules(PLAIN), observer="stdout")
+        self.assertEqual("/var/lib/x", resolve(options, surroundings).settings.state_dir)
+        self.assertIsNone(resolve(given(observer="stdout"), surroundings).settings.state_dir)
+        self.assertIn("--state-dir", self.errors(rules=self.rules(PLAIN), state_dir="/no/such/place")[0])
+
+    def test_report(self) -> None:
+        """C{--check} says where connectors come from that are not by the rules as they are."""
+        self.settings(rules=self.rules(PLAIN))
+        report = check_report(
+            self.start(rules=self.rules("{name: new, protocol: HTTP, port: 1234}", self.tls_rule(missing="key")))
+        )
+        self.assertIn("source edge-hooks-hooks\n", report)
+        self.assertIn("(the last good set)", report)
+
+
+def keep(settings: Settings) -> None:
+    """Keep what is good, as a receiver does once it is in use."""
+    if settings.state_dir is not None and settings.router is not None and settings.router.good:
+        write_state(settings.state_dir, LAST_SET, settings.router.good)
+
+
 class GateTests(RouterCase):
     """
     Keys and certificates that are missing.
     """
 
     def test_at_the_start(self) -> None:
-        """A router that begins with a closed gate has no connectors, says why, and waits for all files of its rules."""
+        """
+        A router that begins with a closed gate has the connectors whose files are there, says what is wrong with the
+        others, and waits for all files of its rules.
+        """
         rules = self.rules(PLAIN, self.tls_rule("one", 8443, "key"), self.tls_rule("two", 8444, "cert"))
         settings = self.settings(rules=rules, router_name="edge")
         assert settings.router is not None
-        self.assertEqual(((), "edge"), (settings.sources, settings.router.name))
+        self.assertEqual((["edge-hooks-hooks"], "edge"), (names(settings), settings.router.name))
         key, cert = self.pair()
         self.assertEqual({rules, key, cert, "/no/one", "/no/two"}, set(settings.router.watched))
         first, second = settings.router.blocked
@@ -365,7 +550,19 @@ class GateTests(RouterCase):
             r'rules\.yaml:3:\d+: .*\[1\]\.key_file: "/no/one" does not exist\. \[tls-file-missing\]$',
         )
         self.assertRegex(second, r'rules\.yaml:4:\d+: connector_rules\[2\]\.cert_file: "/no/two" does not exist')
-        self.assertEqual([f"The router is blocked: {each}" for each in (first, second)], list(settings.warnings))
+        closed = [
+            'Connector "edge-one-one" is closed: "/no/one" does not exist.',
+            'Connector "edge-two-two" is closed: "/no/two" does not exist.',
+        ]
+        self.assertEqual(closed, list(settings.closed))
+        blocked = [f"The router is blocked: {each}" for each in (first, second)]
+        self.assertEqual([*blocked, *closed], list(settings.warnings))
+        # It stays so, whatever else changes, until all of them are there.
+        rules = self.rules("{name: new, protocol: HTTP, port: 8182}", self.tls_rule("one", 8443, "key"))
+        after = self.settings(settings, rules=rules, router_name="edge")
+        self.assertEqual((names(settings), settings.closed), (names(after), after.closed))
+        opened = self.settings(after, rules=self.rules(self.tls_rule("one", 8443)), router_name="edge")
+        self.assertEqual((["edge-one-one"], (), ()), (names(opened), opened.closed, opened.blocked))
 
     def test_while_it_runs(self) -> None:
         """What runs stays as it is, with name, labels and senders, whatever rules and options say; the rest changes."""
@@ -483,7 +680,10 @@ class JsonFileTests(RouterCase):
         self.assertEqual({path: b'{"a": "c"}'}, after.json_files)
 
     def test_missing(self) -> None:
-        """One that is missing or no JSON closes the gate, says so at its place in the rules, and is waited for."""
+        """
+        One that is missing or no JSON closes the gate and its connector, says so at its place in the rules, and is
+        waited for.
+        """
         path = self.path("teams.json")
         rules = self.rules(PLAIN.replace("hooks", "other").replace("8181", "8182"), self.rule(path))
         for content, code in ((None, "json-file-missing"), ("{", "json-file-unusable"), ('"a"', "json-file-unusable")):
@@ -491,7 +691,9 @@ class JsonFileTests(RouterCase):
                 write_text(self.directory, "teams.json", content)
             settings = self.settings(rules=rules)
             assert settings.router is not None
-            self.assertEqual((), settings.sources)
+            self.assertEqual(["lab-other-other"], names(settings))
+            (closed,) = settings.closed
+            self.assertTrue(closed.startswith('Connector "lab-hooks-hooks" is closed: "/'), closed)
             (reason,) = settings.router.blocked
             self.assertRegex(
                 reason, r"rules\.yaml:3:\d+: connector_rules\[1\]\.preprocessing\.steps\[0\]\.expression: .*"
@@ -545,7 +747,11 @@ class CheckTests(RouterCase):
         self.assertNotIn("source default", report)
 
     def test_blocked(self) -> None:
-        """It says that the router would be blocked."""
+        """It says that the router would be blocked, and which connectors would begin."""
+        report = self.report(rules=self.rules(self.tls_rule(missing="key"), PLAIN))
+        self.assertIn("source lab-hooks-hooks\n", report)
+        self.assertIn("(rules.yaml:3)", report)
+        self.assertIn("but the router is blocked: nothing changes before that is mended.", report)
         report = self.report(rules=self.rules(self.tls_rule(missing="key")))
         self.assertIn("warning: The router is blocked: rules.yaml:2:", report)
         self.assertNotIn("source ", report)

@@ -40,10 +40,10 @@ _HOSTS = "hosts:\n- {name: r1, labels: {site: fra}}\n- {name: r2}\n"
 _LONG = "connector_rules:\n- {name: " + "a" * 63 + ", protocol: HTTP, port: 8181}\nhosts:\n- name: " + "r" * 200
 
 BAD = [
-    Bad("bad-name", rules("name: a b, P, port: 8181"), (2, 10, f"{_FIRST}.name")),
+    Bad("bad-name", rules('name: "a\\tb", P, port: 8181'), (2, 10, f"{_FIRST}.name")),
     Bad("bad-name", rules(f"name: {'a' * 64}, P, port: 8181"), (2, 10, f"{_FIRST}.name")),
     Bad("bad-name", rules("name: '', P, port: 8181"), (2, 10, f"{_FIRST}.name")),
-    Bad("bad-name", RULE + "  suffix: in-", (5, 11, f"{_FIRST}.suffix")),
+    Bad("bad-name", RULE + '  suffix: "in\\u202e"', (5, 11, f"{_FIRST}.suffix")),
     Bad("bad-name", "hosts:\n- name: a b", (2, 9, "hosts[0].name")),
     Bad("bad-name", STEPS + "probe: a b", (7, 14, f"{_STEP}.probe")),
     Bad(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.connectors.naming import check_label, check_name, connector_name
+from webhookrx.connectors.naming import check_label, check_name, check_rule_name, connector_name
 from webhookrx.errors import ConfigError
 
 NAMES = ["a", "A-1", "edge_webhooks.v2", "0", "a" * 253]
@@ -48,6 +48,7 @@ class NamingTests(SynchronousTestCase):
         """A connector is called after router, rule and suffix; without a suffix the rule is there twice."""
         self.assertEqual("my-router-edge-in", connector_name("my-router", "edge", "in"))
         self.assertEqual("my-router-edge-edge", connector_name("my-router", "edge"))
+        self.assertEqual("my-router-Edge hooks-Edge hooks", connector_name("my-router", "Edge hooks"))
 
     def test_names(self) -> None:
         """A name has letters, digits and . _ -, with a letter or digit at both ends."""
@@ -55,8 +56,14 @@ class NamingTests(SynchronousTestCase):
             self.assertEqual("", self.refusal(check_name, name))
         for name in NO_NAMES:
             self.assertIn(" is not a name; it takes 1 to 253 ASCII letters,", self.refusal(check_name, name), name)
-        self.assertEqual("", self.refusal(check_name, "a" * 63, 63))
-        self.assertIn("it takes 1 to 63 ASCII letters", self.refusal(check_name, "a" * 64, 63))
+
+    def test_rule_names(self) -> None:
+        """The name of a rule has any characters but those that end lines or mislead people."""
+        for name in ["Edge hooks", "a", "a" * 63, "-", "é" * 63, "日本 🚀", 'a "b" \\ {c}', " a "]:
+            self.assertEqual("", self.refusal(check_rule_name, name), name)
+        for name in ["", "a" * 64, "a\n", "a\tb", "\x00", "\x7f", "\x85", "\u2028", "\u202e", "\u2066", "\ud800"]:
+            expected = " is not a name; it takes 1 to 63 characters without control characters."
+            self.assertIn(expected, self.refusal(check_rule_name, name), ascii(name))
 
     def test_labels(self) -> None:
         """A label's key may have a DNS name before it; its value may be empty."""

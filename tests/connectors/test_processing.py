@@ -42,6 +42,7 @@ ACME = Entry(
     message=("{/kind} {/door}",),
     severity=(Severity("/level"),),
     host=("/door",),
+    delivery=("header:x-acme-delivery", "/id"),
 )
 BODIES = Entry(id="other-bodies", vendor="other", product="bodies", when=When(body_keys=("inner_key",)))
 
@@ -342,6 +343,24 @@ class RunTests(SynchronousTestCase):
     def test_bad_step(self) -> None:
         """Steps that are wrong are refused when they are made ready."""
         self.assertEqual(self.assertRaises(StepProblem, make, Step(select="=")).code, "bad-query")
+
+
+class DeliveryTests(SynchronousTestCase):
+    """Which delivery it is, once the sender is known."""
+
+    def test_id(self) -> None:
+        """It is what the sender calls the delivery; without such a name there is none."""
+        for body, expected in (
+            (b'{"id":7}', {"delivery_id": "7"}),
+            (b"{}", None),
+            (b'[{"id":7},{"id":8}]', {"delivery_id": "7"}),
+        ):
+            record, evidence = a_request(body)
+            make(classify=True).run(record, evidence)
+            self.assertEqual(expected, record["meta"].get("sender"))
+        record, evidence = a_request(b'{"id":7}', acme=False)
+        make(classify=True).run(record, evidence)
+        self.assertNotIn("sender", record["meta"])
 
 
 class ClassifyTests(SynchronousTestCase):

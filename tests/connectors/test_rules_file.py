@@ -88,7 +88,7 @@ class ReadRulesTests(SynchronousTestCase):
         """All that is wrong is told at once, and nothing that only follows from something else."""
         reading = self.read(
             "connector_rules:\n"
-            "- name: a b\n"
+            '- name: "a\\tb"\n'
             "  protocol: FTP\n"
             "  port: many\n"
             "  key_file: k\n"

@@ -133,6 +133,12 @@ class MessagesTests(SynchronousTestCase):
             assert isinstance(again, Change)
             self.assertEqual(begin.settings, again.settings)
 
+    def test_kept_state(self) -> None:
+        """What is kept for the next start stays with the parent, who keeps it."""
+        settings = replace(SETTINGS, router=Router("edge-1", good=b"all of the rules"))
+        self.assertEqual(settings, portable(settings))
+        self.assertNotIn(b"all of the rules", msgspec.msgpack.encode(portable(settings)))
+
     def test_numbers(self) -> None:
         """Numbers of steps come out exactly, whatever MessagePack has for them."""
         for value in (

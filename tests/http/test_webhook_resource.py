@@ -153,6 +153,35 @@ class RefusedTests(SynchronousTestCase):
         self.assertEqual([("one", "draining")], site.traffic.refused_by)
 
 
+class RecordTests(SynchronousTestCase):
+    """Requests that somebody wants as they came."""
+
+    def test_which(self) -> None:
+        """Each that was read as a whole is given, large or packed, judged well or not, with its body unpacked."""
+        given: list[tuple[bytes, bytes]] = []
+        site = Wire(
+            {"/raw": {}, "/strict": {"parse_json": True, "keep_unparsed": False}, "/token": {"auth_tokens": (b"t",)}},
+            Limits(body=MiB, unpack_ratio=100),
+            record=lambda head, body: given.append((head.path, body)),
+        )
+        large = b"x" * (DIRECT + 1)
+        for target, body, headers, status in (
+            (b"/raw", b"1", b"", 200),
+            (b"/raw", gzip.compress(b"2"), GZIP, 200),
+            (b"/raw", large, b"", 200),
+            (b"/raw", gzip.compress(random.Random(1).randbytes(60_000)), GZIP, 200),
+            (b"/strict", b"no JSON", b"", 400),
+            (b"/token", b"3", b"", 403),
+            (b"/none", b"4", b"", 404),
+            (b"/raw", b"no gzip", GZIP, 400),
+        ):
+            self.assertEqual(status, site.ask(post(body, target, headers)).status)
+        noise = random.Random(1).randbytes(60_000)
+        self.assertEqual(
+            [(b"/raw", b"1"), (b"/raw", b"2"), (b"/raw", large), (b"/raw", noise), (b"/strict", b"no JSON")], given
+        )
+
+
 class _Slices(AtOnce):
     """Does work when told to."""
 

@@ -21,7 +21,7 @@ from webhookrx.http.channel import HTTPChannel
 from webhookrx.http.connections import Connections
 from webhookrx.http.root_resource import RootResource, nobody_knows
 from webhookrx.http.site import Site
-from webhookrx.http.webhook_resource import Slices, WebhookResource
+from webhookrx.http.webhook_resource import Record, Slices, WebhookResource
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import ITraffic
 from webhookrx.testing import RecordingConsumer
@@ -260,6 +260,7 @@ class Wire:
         root: Any = None,
         consumer: Any = None,
         slices: Slices | None = None,
+        record: Record | None = None,
         health: Collection[bytes] = (),
         ready: Callable[[], bool] = nobody_knows,
         **site_options: Any,
@@ -288,6 +289,7 @@ class Wire:
                     self._receipt,
                     self.clock.seconds,
                     slices,
+                    record,
                 ),
             )
             for pattern, options in (patterns or {"/.*": {}}).items()

@@ -28,6 +28,8 @@ class PortableTests(SynchronousTestCase):
             queue_bytes=Level(5, 64),
             connectors=(("edge-1-a-b", "a", "webhook", "8181", "webhook", "generic", "x=y"),),
             blocked=("why",),
+            closed=("c",),
+            not_taken="n",
             unread_age=1.5,
             overloaded=True,
         )
@@ -48,6 +50,8 @@ class PortableTests(SynchronousTestCase):
             sources=["\udce9", "é"],
             certificates={"/\udce9": 1.0},
             blocked=("/\udce9",),
+            closed=("/\udce9",),
+            not_taken="/\udce9",
         )
         arrived = msgspec.msgpack.decode(msgspec.msgpack.encode(portable(facts)), type=Facts)
 
@@ -55,7 +59,8 @@ class PortableTests(SynchronousTestCase):
         self.assertEqual(["file:/\\udce9", "spool:/é"], [lane.spec for lane in arrived.lanes])
         self.assertEqual("/\\udce9: gone", arrived.lanes[1].backlog.away if arrived.lanes[1].backlog else None)
         self.assertEqual((["\\udce9", "é"], {"/\\udce9": 1.0}), (arrived.sources, arrived.certificates))
-        self.assertEqual(("/\\udce9",), arrived.blocked)
+        self.assertEqual((("/\\udce9",), ("/\\udce9",)), (arrived.blocked, arrived.closed))
+        self.assertEqual("/\\udce9", arrived.not_taken)
 
 
 class TotalTests(SynchronousTestCase):
@@ -91,6 +96,13 @@ class TotalTests(SynchronousTestCase):
 
         self.assertEqual((Level(11, 128), Level(22, 200)), (facts.queue_bytes, facts.queue_messages))
         self.assertEqual((Level(33, 2000), 44), (facts.connections, facts.requests))
+
+    def test_what_is_wrong(self) -> None:
+        """What is wrong with the connectors of one is wrong with all, and told once."""
+        facts = total(
+            [make_facts(), make_facts(closed=("a",), not_taken="why"), make_facts(closed=("a", "b"), not_taken="other")]
+        )
+        self.assertEqual((("a", "b"), "why"), (facts.closed, facts.not_taken))
 
     def test_worst(self) -> None:
         """What is wrong with one is wrong with all; settings and certificates are as old as the oldest."""

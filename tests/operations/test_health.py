@@ -87,6 +87,20 @@ class HealthTests(SynchronousTestCase):
         )
         self.assertEqual("ready", health_of(make_facts(sources=[])).state)
 
+    def test_closed(self) -> None:
+        """Connectors that could not begin are told; when no other source is there, it is not ready."""
+        closed = ('Connector "a" is closed: why',)
+        self.assertEqual(("degraded", closed), health_of(make_facts(closed=closed)))
+        self.assertEqual(
+            ("not_ready", ("All connectors of the router are closed.", *closed)),
+            health_of(make_facts(closed=closed, sources=[])),
+        )
+
+    def test_not_taken(self) -> None:
+        """Rules that are not taken make it degraded."""
+        expected = ("degraded", ("The rules file is not taken: why",))
+        self.assertEqual(expected, health_of(make_facts(not_taken="why")))
+
     def test_quiet(self) -> None:
         """What other machines say is not repeated."""
         self.assertNotIn("CANARY", str(health_of(make_facts(lanes=[LaneState("spool:/y", backlog=AWAY)]))))

@@ -15,7 +15,7 @@ from tests.senders.requests import compiled, entry_of, evidence_of, known_of
 from webhookrx.query import QueryTooCostly
 from webhookrx.request.received import Head, HeaderLines
 from webhookrx.senders.builtin import builtin_entries
-from webhookrx.senders.classifier import HIGH, LOW, MAX_NAME, MEDIUM, Classifier
+from webhookrx.senders.classifier import HIGH, LOW, MAX_NAME, MEDIUM, Classifier, delivery_id
 from webhookrx.senders.compiled import BadEntry
 from webhookrx.senders.entry import Entry, When
 from webhookrx.senders.evidence import Evidence
@@ -372,3 +372,29 @@ class EverythingTests(SynchronousTestCase):
     def test_type(self) -> None:
         """An entry without anything in C{when} is refused."""
         self.assertRaises(BadEntry, Classifier, [Entry(id="a", vendor="a", product="a", when=When())])
+
+
+class DeliveryTests(SynchronousTestCase):
+    """Which delivery a request is."""
+
+    def test_table(self) -> None:
+        """The first place that yields something counts, in the headers or the body; a long one is cut off."""
+        entry = compiled(delivery=["header:x-first", "header:x-second", "/event/id"])
+        for headers, body, expected in (
+            ({"X-Second": "2", "X-First": "1"}, {"event": {"id": "3"}}, "1"),
+            ({"X-Second": "2", "X-First": " "}, {}, "2"),
+            ({}, {"event": {"id": "3"}}, "3"),
+            ({}, {"event": {"id": 3}}, "3"),
+            ({}, {"event": {"id": ["3"]}}, ""),
+            ({}, b"text", ""),
+            ({"X-First": "x" * 300}, {}, "x" * 255),
+        ):
+            self.assertEqual(expected, delivery_id(entry, evidence_of(body, headers)))
+        self.assertEqual("", delivery_id(compiled(), evidence_of({"event": {"id": "3"}})))
+
+    def test_bad_place(self) -> None:
+        """A place that can't be read is told where it is."""
+        with self.assertRaises(BadEntry) as caught:
+            compiled(delivery=["/id", "id"])
+        (problem,) = caught.exception.problems
+        self.assertEqual(("entry-place", ("delivery", 1)), (problem.code, problem.path))

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.senders.recorded import RecordingError, read_recorded
+from webhookrx.request.received import Head, HeaderLines
+from webhookrx.senders.recorded import RecordingError, read_recorded, recorded
 
 
 class ReadRecordedTests(SynchronousTestCase):
@@ -73,3 +74,52 @@ class ReadRecordedTests(SynchronousTestCase):
         except RecordingError:
             return
         self.assertTrue(data.endswith(body))
+
+
+class RecordedTests(SynchronousTestCase):
+    """A request that is written to a file."""
+
+    def head(self, *lines: bytes, path: bytes = b"/events/a", query: bytes = b"") -> Head:
+        """Return a head with these lines."""
+        block = b"\r\n".join([b"POST / HTTP/1.1", *lines, b"", b""])
+        return Head(b"POST", path, query, HeaderLines(block), "192.0.2.1", 1, False)
+
+    def test_whole(self) -> None:
+        """What is written is read as what it was, whatever the body is."""
+        lines = (b"X-GitHub-Event: push", "x-name: ž".encode(), b"x-latin: \xe9", b"x-empty:", b"A: 1", b"a: 2")
+        head = self.head(*lines, query=b"a=1&b=%20&&c")
+        for body in (b"", b"{}", b"\xff\x00\r\n\r\n", b"POST / HTTP/1.1\r\n\r\n"):
+            found, query, read = read_recorded(recorded(head) + body)
+            self.assertEqual((b"POST", b"/events/a", b"a=1&b=%20&&c"), (found.method, found.path, found.query))
+            self.assertEqual((list(head.headers), body), (list(found.headers), read))
+            self.assertEqual("1", query["a"])
+
+    def test_masks(self) -> None:
+        """What lets somebody in is masked, in headers and in the query; signatures and their times are not."""
+        kept = (
+            b"X-Hub-Signature-256: sha256=ab", b"X-Slack-Signature: v0=ab", b"X-Slack-Request-Timestamp: 1700000000",
+            b"Webhook-Id: msg_1", b"Webhook-Timestamp: 1700000000", b"Webhook-Signature: v1,ab",
+            b"Stripe-Signature: t=1,v1=ab",
+        )  # fmt: skip
+        secret = (
+            b"Authorization: Bearer CANARY", b"Cookie: CANARY", b"X-Gitlab-Token: CANARY", b"X-Api-Key: CANARY",
+            b"X-Amz-Firehose-Access-Key: CANARY",
+        )  # fmt: skip
+        query = b"token=CANARY&api_key=CANARY&API%5FKEY=CANARY&code=CANARY&sig=CANARY&team=ops&token"
+        text = recorded(self.head(*kept, *secret, query=query)) + b"{}"
+        self.assertNotIn(b"CANARY", text)
+        for line in kept:
+            self.assertIn(b"\r\n" + line + b"\r\n", text)
+        self.assertIn(b"\r\nAuthorization: ***\r\n", text)
+        self.assertTrue(
+            text.startswith(
+                b"POST /events/a?token=***&api_key=***&API%5FKEY=***&code=***&sig=***&team=ops&token HTTP/1.1\r\n"
+            )
+        )
+
+    def test_of_the_wire(self) -> None:
+        """How the body was packed for its way is left out, since it is written unpacked."""
+        text = (
+            recorded(self.head(b"Content-Encoding: gzip", b"Content-Length: 7", b"Transfer-Encoding: chunked")) + b"x"
+        )
+        self.assertEqual(b"POST /events/a HTTP/1.1\r\n\r\nx", text)

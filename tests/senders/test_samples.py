@@ -18,7 +18,7 @@ from twisted.trial.unittest import SynchronousTestCase
 import webhookrx.senders
 from tests.senders.requests import known_of
 from webhookrx.senders.builtin import builtin_entries
-from webhookrx.senders.classifier import LOW, MEDIUM, Classifier, Way
+from webhookrx.senders.classifier import LOW, MEDIUM, Classifier, Way, delivery_id
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.extraction import extract
 from webhookrx.senders.recorded import read_recorded
@@ -53,6 +53,7 @@ NEVER_SENT = {
     "azure-event-grid": {"ce-subject", "ce-time", "ce-type"},
     "cloudevents-binary": {"ce-severity", "ce-severitytext"},
     "github": {"x-github-enterprise-host"},
+    "gitlab": {"webhook-id"},
     "new-relic-logs": {"x-insert-key"},
     "shopify": {"shopify-shop-domain", "shopify-topic", "shopify-triggered-at"},
 }
@@ -142,6 +143,22 @@ class SampleTests(SynchronousTestCase):
         named = [sample for _, sample in samples()]
         there = [f"samples/{path.name}" for path in (DATA / "samples").iterdir()]
         self.assertEqual(sorted(named), sorted(there))
+
+    def test_deliveries(self) -> None:
+        """Each entry that says where the id of a delivery is has samples with one, and finds it."""
+        found: dict[str, set[str]] = {}
+        for own, sample in samples():
+            match = CLASSIFIER.classify(evidence_of(sample))
+            if match is not None and match.entry.deliveries:
+                found.setdefault(own, set()).add(delivery_id(match.entry, evidence_of(sample)))
+        self.assertEqual([], [own for own, ids in found.items() if not any(ids)])
+        for own, expected in (
+            ("github", "7c1d2e40-a1b2-11f1-8a00-000000000001"),
+            ("standard-webhooks", "msg_AcmeExample00000000000002"),
+            ("stripe", "evt_000000000000000000000001"),
+            ("aws-sns", "00000000-0000-5000-8000-000000000004"),
+        ):
+            self.assertIn(expected, found[own])
 
     def test_headers(self) -> None:
         """Each header that an entry names is in one of its samples, so that none is misspelt."""

@@ -16,7 +16,7 @@ from tests.system.load import Load
 from tests.system.receiver import PATIENCE, post, wait_until
 from tests.system.routers import ROOT_CA, Router, RouterCase, free_ports, https, rule, rules_text, with_key
 from tests.system.test_tls import tool
-from tests.system.workers import metrics
+from tests.system.workers import ask_admin, metrics
 
 
 class MessageTests(RouterCase):
@@ -242,13 +242,33 @@ class ReloadTests(RouterCase):
         os.remove(router.path("rules.yaml"))
         router.wait_for_reload(before, "it is seen that the file has gone")
         self.assertIn('rules.yaml" does not exist', router.log())
-        self.assertEqual("ready", router.health()[0])
+        state, why = router.health()
+        self.assertEqual("degraded", state)
+        self.assertRegex(why, r'^The rules file is not taken: .*rules\.yaml" does not exist\.$')
+        self.assertEqual(1, metrics(router)["webhookrx_rules_not_taken"])
         self.assertFalse(self.is_open(two))
         before = router.reloads()
         router.write(rule("one", one, "/in"), rule("two", two, "/in"))
         router.wait_for_reload(before, "the good one is seen")
         self.assertTrue(self.is_open(two))
+        self.assertEqual("ready", router.health()[0])
         self.assert_taken(connection)
+
+    def test_names(self) -> None:
+        """A rule is called as people like; messages, metrics and the log have its name as it is."""
+        (port,) = free_ports(1)
+        name = 'Edge "hooks" \\ 日本'
+        router = self.start_router(rule(name, port, "/in", preprocessing={"steps": [{"select": "log.body.a EXISTS"}]}))
+        self.assertEqual(200, self.ask(port, post(b'{"a":1}', "/in")).status)
+        self.assertEqual(404, self.ask(port, post(b"{}", "/other")).status)
+        (message,) = router.messages()
+        full = f"edge-1-{name}-{name}"
+        self.assertEqual(full, message["meta"]["connector"]["name"])
+        self.assertIn(f"connector {full!r} at /in", router.log())
+        shown = full.replace("\\", r"\\").replace('"', r"\"")
+        text = ask_admin(router, "/metrics").body.decode()
+        self.assertIn(f'webhookrx_messages_total{{source="{shown}"}} 1.0', text)
+        self.assertIn(f'source="{shown}"', text[text.index("webhookrx_connector{") :].splitlines()[0])
 
     def test_config_map(self) -> None:
         """A link that is switched to another directory, as Kubernetes does, is a change."""

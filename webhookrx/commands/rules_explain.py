@@ -39,19 +39,21 @@ class _Other(NamedTuple):
     """
     A rule that gives the router no connector.
 
-    @ivar deciding: the terms of its selector that keep it from matching; empty when it matches, but clashes.
+    @ivar deciding: the terms of its selector that keep it from matching; empty when it matches, but clashes, or when
+        nobody knows whether it matches.
     """
 
     rule: str
     deciding: Sequence[Deciding]
     reason: str
+    may_match: bool = False
 
 
 def run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     """Print the connectors; it fails when there is a mistake in the file, or two rules want the same of this router."""
     reading = read_rules_file(asked.file)
     tell_errors(reading, err)
-    router = named_router(asked.router, dict(asked.router_label), reading.hosts)
+    router = named_router(asked, reading.hosts)
     connectors, clashes = connectors_of(router.router, reading)
     others = _others(reading, router, {connector.rule for connector in connectors})
     if asked.json:
@@ -72,6 +74,10 @@ def _others(reading: RulesReading, router: NamedRouter, connected: set[str]) -> 
         except QueryError:
             others.append(_Other(rule.name, (), "its selector is no query"))
             continue
+        judged = router.judge(rule)
+        if judged.matched is None:
+            others.append(_Other(rule.name, (), str(judged), True))
+            continue
         deciding = () if explanation.matched else explanation.deciding
         others.append(_Other(rule.name, deciding, terms_text(deciding) or "it clashes with another rule"))
     return others
@@ -83,11 +89,19 @@ def _facts(
     return {
         "router": {name: value for name, value in msgspec.structs.asdict(router.router).items() if value},
         "in_inventory": router.in_inventory,
+        "this_machine": router.is_here,
+        "unknown": router.unknown,
         "connectors": [
             {**msgspec.structs.asdict(each), "in_words": preprocessing_words(each.preprocessing)} for each in connectors
         ],
         "without_connector": [
-            {"rule": other.rule, "reason": other.reason, "terms": terms_facts(other.deciding)} for other in others
+            {
+                "rule": other.rule,
+                "reason": other.reason,
+                "may_match": other.may_match,
+                "terms": terms_facts(other.deciding),
+            }
+            for other in others
         ],
         "clashes": findings_facts(clashes),
     }
@@ -101,19 +115,27 @@ def _describe(
     rules: int,
     out: TextIO,
 ) -> None:
-    origin = "" if router.in_inventory else " (not one of the hosts; labels as given, no metadata)"
-    print(f"router {safe(router.router.name)}{origin}", file=out)
+    print(f"router {safe(router.router.name)}{_origin(router)}", file=out)
     print_table(out, _router_rows(router.router))
     print(f"\n{counted(len(connectors), 'connector')} from {counted(rules, 'rule')}", file=out)
     for connector in connectors:
         print(f"\n{safe(connector.name)}", file=out)
         print_table(out, _rows(connector))
-    if others:
-        print("\nno connector from", file=out)
-        print_table(out, [[other.rule, other.reason] for other in others])
+    for may_match, heading in ((True, "perhaps a connector from"), (False, "no connector from")):
+        rows = [[other.rule, other.reason] for other in others if other.may_match is may_match]
+        if rows:
+            print(f"\n{heading}", file=out)
+            print_table(out, rows)
     if clashes:
         print(file=out)
         print_findings(out, clashes)
+
+
+def _origin(router: NamedRouter) -> str:
+    metadata = "metadata of this machine" if router.is_here else ""
+    if not router.in_inventory:
+        metadata = f"not one of the hosts; labels as given, {metadata or 'metadata unknown'}"
+    return f" ({metadata})" if metadata else ""
 
 
 def _router_rows(router: Router) -> list[list[str]]:
@@ -128,6 +150,8 @@ def _rows(connector: Connector) -> list[list[str]]:
     rows += _column("paths", connector.paths)
     rows += [[name, file] for name, file in (("key", connector.key_file), ("certificate", connector.cert_file)) if file]
     rows.append(["labels", _labels(connector.labels)])
+    if connector.include_request_headers:
+        rows.append(["headers", "in log.attributes, credentials masked"])
     return rows + _column("preprocessing", preprocessing_words(connector.preprocessing) or ["none"])
 
 

@@ -5,20 +5,22 @@ A rules file, as C{rules preview} and C{rules explain} look at it: whatever in i
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TextIO
 
 import msgspec
 
 from webhookrx.commands.input import read_input, shown_name
 from webhookrx.commands.output import print_findings
+from webhookrx.config.this_host import HostFacts, this_host
+from webhookrx.connectors.may_match import METADATA, MayMatch, may_match
 from webhookrx.connectors.naming import check_label, check_name
 from webhookrx.connectors.router import Router, router_of
-from webhookrx.connectors.rule import Host
+from webhookrx.connectors.rule import Host, Rule
 from webhookrx.connectors.rules_file import RulesReading, read_rules
 from webhookrx.errors import ConfigError
 from webhookrx.findings import ERROR
-from webhookrx.query import Deciding
+from webhookrx.query import Deciding, parse
 
 
 class NamedRouter(NamedTuple):
@@ -26,10 +28,22 @@ class NamedRouter(NamedTuple):
     The router that a command line names.
 
     @ivar in_inventory: it is one of the C{hosts} of the file, and has its labels and metadata from there.
+    @ivar is_here: it is this machine, and has what is there not said of it from here.
+    @ivar unknown: the metadata that are not known.
     """
 
     router: Router
     in_inventory: bool
+    is_here: bool
+    unknown: tuple[str, ...]
+
+    def judge(self, rule: Rule) -> MayMatch:
+        """
+        Tell whether a rule matches it.
+
+        @raise webhookrx.query.QueryError: its selector is no query.
+        """
+        return may_match(parse(rule.selector), self.router.record, self.unknown)
 
 
 def read_rules_file(path: str, *, allow_slow_patterns: bool = False) -> RulesReading:
@@ -47,11 +61,30 @@ def tell_errors(reading: RulesReading, err: TextIO) -> None:
     print_findings(err, (finding for finding in reading.findings if finding.severity == ERROR))
 
 
-def named_router(name: str, labels: Mapping[str, str], hosts: Iterable[Host]) -> NamedRouter:
-    """Return the router of a name. Labels that are given join those of the inventory, and win over them."""
-    host = next((host for host in hosts if host.name == name), None)
-    router = Router(name) if host is None else router_of(host)
-    return NamedRouter(msgspec.structs.replace(router, labels={**router.labels, **labels}), host is not None)
+def named_router(asked: argparse.Namespace, hosts: Iterable[Host]) -> NamedRouter:
+    """
+    Return the router that a command line names. Labels that are given join those of the inventory, and win over them.
+
+    A router that is not in the inventory is this machine, unless the command line says that it is another; one that is
+    in it is this machine when its name or an address says so.
+    """
+    labels = dict(asked.router_label)
+    host = next((host for host in hosts if host.name == asked.router), None)
+    router = Router(asked.router) if host is None else router_of(host)
+    here = None if asked.elsewhere else this_host()
+    if here is not None and host is not None and not _is_here(router, here):
+        here = None
+    if here is not None:
+        known = {name: value for name in METADATA if (value := getattr(router, name))}
+        router = msgspec.structs.replace(router, **here._asdict() | known)
+    unknown = () if here is not None else tuple(name for name in METADATA if not getattr(router, name))
+    router = msgspec.structs.replace(router, labels={**router.labels, **labels})
+    return NamedRouter(router, host is not None, here is not None, unknown)
+
+
+def _is_here(router: Router, here: HostFacts) -> bool:
+    names = {router.name, router.hostname, router.fqdn} - {""}
+    return not names.isdisjoint((here.hostname, here.fqdn)) or not set(router.ip).isdisjoint(here.ip)
 
 
 def add_router_arguments(parser: argparse.ArgumentParser, what: str, *, required: bool = False) -> None:
@@ -64,6 +97,11 @@ def add_router_arguments(parser: argparse.ArgumentParser, what: str, *, required
         default=[],
         metavar="KEY=VALUE",
         help="a label of that router, besides those that it has in the inventory; may be repeated",
+    )
+    parser.add_argument(
+        "--elsewhere",
+        action="store_true",
+        help="that router is another machine: nothing is known of it but what the inventory says",
     )
 
 

@@ -25,7 +25,7 @@ def check_report(resolved: Resolved) -> str:
     lines.append(_delay(resolved.settings.limits.body))
     lines += [f"warning: {warning}" for warning in resolved.settings.warnings]
     if resolved.settings.blocked:
-        lines.append("The configuration is good, but the router is blocked: no connector starts before that is mended.")
+        lines.append("The configuration is good, but the router is blocked: nothing changes before that is mended.")
     else:
         lines.append("The configuration is good.")
     return "\n".join(lines)

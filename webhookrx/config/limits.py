@@ -58,6 +58,8 @@ LIMITS: dict[str, tuple[Unit, str, str]] = {
     ),
     "idle_time": (TIME, "between two requests on one connection; then it is closed", ""),
     "pause_time": (TIME, "for which reading may be off because too much waits; then senders are refused", "no_room"),
+    "recorded_requests": (COUNT, "requests that `--record` keeps in its directory", ""),
+    "recorded_bytes": (SIZE, "bytes of these together", ""),
 }
 
 DEFAULTS: dict[str, Number] = {field.name: getattr(Limits(), field.name) for field in fields(Limits)}

@@ -321,6 +321,21 @@ OPTIONS: tuple[Option, ...] = (
         value="DIR",
     ),
     Option(
+        "state-dir",
+        Scope.SERVICE,
+        Kind.DIRECTORY,
+        "where the last good set of connectors is kept, for a restart whose rules or certificates can't be used",
+        value="DIR",
+        default="$STATE_DIRECTORY, else none",
+    ),
+    Option(
+        "record",
+        Scope.SERVICE,
+        Kind.DIRECTORY,
+        "write requests into this directory as they came, credentials masked, for webhookrx classify and webhookrx try",
+        value="DIR",
+    ),
+    Option(
         "config",
         Scope.COMMAND,
         Kind.FILE,

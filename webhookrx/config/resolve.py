@@ -21,6 +21,7 @@ from webhookrx.config.open_files import fit_connections
 from webhookrx.config.options import BY_NAME, Scope
 from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, quoted_spec, suggestion
 from webhookrx.config.settings import Limits, Observer, Router, Settings, Source, largest_body
+from webhookrx.config.state_dir import check_state_dir, default_state_dir
 from webhookrx.config.this_host import HostFacts, this_host
 from webhookrx.config.tls_files import OTHERS, contents_of
 from webhookrx.config.values import DEFAULT, Effective, Values, origin
@@ -40,6 +41,7 @@ class Surroundings:
     @ivar check_observer: makes an observer for an acknowledgement level and opens nothing; raises C{ConfigError}.
     @ivar cpus: how many CPUs this process may use.
     @ivar host: gives the facts of this machine.
+    @ivar checks_only: nothing is started: what is wrong with the rules file is an error, whatever was in use before.
     @ivar open_files: how many files this process may have open; None: any number, or nobody knows.
     """
 
@@ -50,6 +52,7 @@ class Surroundings:
     cpus: int = 1
     host: Callable[[], HostFacts] = this_host
     open_files: int | None = None
+    checks_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +96,34 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
             command_line, file, problems, now=surroundings.now, plaintext_token=allowed, tls_files=tls_files
         )
     router: Router | None = None
+    state_dir: str | None = None
     if not is_router:
         _is_no_router(service)
     else:
+        state_dir = _state_dir(service, surroundings.environ)
         # A megabyte of memory that nobody needs who has no rules.
         from webhookrx.config.router_form import join_sources, resolve_router
 
-        form = resolve_router(service, surroundings.host, surroundings.now, running, tls_files)
+        form = resolve_router(
+            service,
+            surroundings.host,
+            surroundings.now,
+            running,
+            tls_files,
+            state_dir=state_dir,
+            checks_only=surroundings.checks_only,
+        )
         if form is not None:
             router, sources = form.router, join_sources(sources, form, problems)
             effective += form.effective
     drain_timeout = service.duration("drain-timeout", Settings((), ()).drain_timeout)
     admin = admin_listener(service, [each for source in sources for each in source.listeners])
     workers = worker_count(service, surroundings.cpus)
+    record = _record(service)
     problems.raise_errors()
-    settings = Settings(sources, observers, ack, limits, drain_timeout, admin, workers, router)
+    settings = Settings(
+        sources, observers, ack, limits, drain_timeout, admin, workers, router, state_dir=state_dir, record=record
+    )
     settings = _fitted(settings, surroundings.open_files, service)
     problems.raise_errors()
     # What connectors have the router has: while it is blocked that is not what is in their files now.
@@ -135,10 +151,32 @@ def _has_sources(command_line: Layer, file: ConfigFile) -> bool:
 
 def _is_no_router(service: Values) -> None:
     """Note options that only a router has use for."""
-    for name in ("rules", "router-name", "router-label", "senders"):
+    for name in ("rules", "router-name", "router-label", "senders", "state-dir"):
         if service.written(name) is not None:
             service.problems.warn("It is not used without --rules.", service.place(name))
         service.show(name, "none")
+
+
+def _state_dir(service: Values, environ: Mapping[str, str]) -> str | None:
+    """Return the directory for what a restart needs; None without one."""
+    if service.written("state-dir") is None:
+        directory = default_state_dir(environ)
+        service.show("state-dir", directory or "none")
+        return directory
+    directory = service.path("state-dir")
+    if directory is not None:
+        service.problems.attempt(service.place("state-dir"), check_state_dir, directory)
+    return directory
+
+
+def _record(service: Values) -> str | None:
+    """Return the directory in which requests are recorded; None when they are not."""
+    directory = service.path("record")
+    if directory is not None:
+        place = service.place("record")
+        service.problems.attempt(place, check_state_dir, directory)
+        service.problems.warn(f"Requests are recorded in {quoted(directory)}, their bodies as they came.", place)
+    return directory
 
 
 def _check_encoding(command_line: Layer, problems: Problems) -> None:

@@ -8,25 +8,30 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhookrx.config.endpoint_strings import parse_endpoint
 from webhookrx.config.file_signatures import DATA_FILES, signature_of
 from webhookrx.config.files import Snapshot, list_directory, read_file
+from webhookrx.config.last_set import Kept, LastSet, encoded, last_set
 from webhookrx.config.problems import Place, Problems, quoted
-from webhookrx.config.rule_files import check_rule_files, read_json_files, tls_of
-from webhookrx.config.settings import Connector, Listener, Router, Settings, Source
+from webhookrx.config.rule_files import check_rule_files, json_contents, json_files_of, read_json_files, tls_of
+from webhookrx.config.settings import TLS, Connector, Listener, Router, Settings, Source
 from webhookrx.config.this_host import HostFacts
-from webhookrx.config.tls_files import contents_of
+from webhookrx.config.tls_files import check_tls_files, contents_of
 from webhookrx.config.values import Effective, Values
 from webhookrx.connectors import router
 from webhookrx.connectors.naming import check_label, check_name
-from webhookrx.connectors.steps import json_files
+from webhookrx.errors import ConfigError
 from webhookrx.findings import ERROR, Finding, has_errors
 from webhookrx.senders.entry import Entry
 
 if TYPE_CHECKING:
     from webhookrx.connectors.rules_file import RulesReading
+
+
+_AS_IT_RUNS: Final = "as it runs"
+_LAST: Final = "the last good set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +50,28 @@ class RouterForm:
 
 
 def resolve_router(
-    values: Values, host: Callable[[], HostFacts], now: datetime, running: Settings | None, tls_files: Snapshot
+    values: Values,
+    host: Callable[[], HostFacts],
+    now: datetime,
+    running: Settings | None,
+    tls_files: Snapshot,
+    *,
+    state_dir: str | None = None,
+    checks_only: bool = False,
 ) -> RouterForm | None:
     """
     Return the connectors of this router; None when its rules file can't be used. What is wrong is noted.
+
+    At a start, connectors whose keys or certificates can't be used are closed, and the others are not. They are those
+    of the last good set, where there is one, as long as the rules have anything wrong.
 
     @param values: with a rules file.
     @param host: gives the facts of this machine.
     @param now: the time with its zone, for the dates of certificates.
     @param running: the settings in use; None at the start.
     @param tls_files: reads keys and certificates.
+    @param state_dir: where the last good set is kept; None: it is not.
+    @param checks_only: see L{webhookrx.config.resolve.Surroundings}.
     """
     path = values.path("rules")
     directory = values.path("senders")
@@ -63,34 +80,120 @@ def resolve_router(
         return None
     facts = host()
     name = _name(values, facts)
+    problems = values.problems
+    before = len(problems.errors)
     watched = {each: signature_of(each) for each in (path, directory) if each is not None}
-    senders = _senders(values, directory)
-    reading = _rules(values, path)
-    if reading is None:
-        return None
-    connectors, clashes = router.connectors_of(router.Router(name=name, labels=labels, **facts._asdict()), reading)
-    _note(clashes, values.problems)
-    if has_errors(clashes):
+    sender_files = _sender_files(values, directory)
+    senders = _senders(values, sender_files)
+    slow = values.flag("allow-slow-patterns", False)
+    reading, text = _rules(values, path, slow)
+    connectors: list[router.Connector] = []
+    if reading is not None:
+        connectors, clashes = router.connectors_of(router.Router(name=name, labels=labels, **facts._asdict()), reading)
+        _note(clashes, problems)
+    wrong = problems.errors[before:]
+    may_stand_in = state_dir if running is None else None
+    last = None if not wrong or checks_only else _last_set(values, may_stand_in)
+    if last is not None:
+        del problems.errors[before:]
+        for error in wrong:
+            problems.warn(f"The rules are not taken, the last good connectors are: {error}", Place("", ""))
+        state, sources = _from_last(last, now, tls_files, Router("", {}, watched, not_taken=str(wrong[0])), problems)
+        return _form(state, sources, _LAST)
+    if reading is None or has_errors(clashes):
         return None
     if not connectors:
-        values.problems.warn(f"No rule matches this router, {quoted(name)}.", values.place("rules"))
+        problems.warn(f"No rule matches this router, {quoted(name)}.", values.place("rules"))
     named = {file: signature_of(file) for each in connectors for file in (each.key_file, each.cert_file) if file}
-    steps = [step for each in connectors for step in each.preprocessing.steps]
-    watched |= {file: signature_of(file) for step in steps for file in json_files(step)}
+    watched |= {file: signature_of(file) for each in connectors for file in json_files_of(each)}
     contents, unread = read_json_files(reading, connectors)
     found = check_rule_files(reading, connectors, now, tls_files) + unread
-    _note((each for each in found if each.severity != ERROR), values.problems)
+    _note((each for each in found if each.severity != ERROR), problems)
     blocked = tuple(
         f"{_where(each)}: {each.field}: {each.sentence} [{each.code}]" for each in found if each.severity == ERROR
     )
-    if blocked:
-        state, sources = _as_it_runs(running, Router(name, labels, watched | named, blocked, senders))
-        for reason in blocked:
-            values.problems.warn(f"The router is blocked: {reason}", Place("", ""))
-    else:
+    if not blocked:
         sources = tuple(map(_source, connectors))
-        state = Router(name, labels, watched, (), senders, contents_of(sources, tls_files), contents)
-    return RouterForm(state, sources, tuple(row for source in sources for row in _effective(source, reading)))
+        rules = tuple(each.rule for each in connectors)
+        good = b""
+        if state_dir is not None and not wrong:
+            texts = tuple((file, content.decode()) for file, content in sender_files)
+            good = encoded(Kept(name, labels, rules, reading.file, text.decode(), texts, slow))
+        state = Router(
+            name,
+            labels,
+            watched,
+            (),
+            senders=senders,
+            tls_files=contents_of(sources, tls_files),
+            good=good,
+            json_files=contents,
+        )
+        return _form(state, sources, reading)
+    for reason in blocked:
+        problems.warn(f"The router is blocked: {reason}", Place("", ""))
+    state = Router(name, labels, watched | named, blocked, senders=senders)
+    if running is not None:
+        return _form(*_as_it_runs(running, state), _AS_IT_RUNS)
+    wanted = LastSet(name, labels, connectors, senders)
+    last = _last_set(values, may_stand_in)
+    return _form(*_from_last(last or wanted, now, tls_files, state, problems), _LAST if last else reading)
+
+
+def _form(state: Router, sources: tuple[Source, ...], origin: RulesReading | str) -> RouterForm:
+    """
+    @param origin: the rules that they came from, or in words what else they came from.
+    """
+    return RouterForm(state, sources, tuple(row for source in sources for row in _effective(source, origin)))
+
+
+def _last_set(values: Values, state_dir: str | None) -> LastSet | None:
+    """Return the last good set; None when there is none. One that can't be used is noted."""
+    try:
+        return None if state_dir is None else last_set(state_dir)
+    except ConfigError as error:
+        values.problems.warn(f"The last good connectors can't be used: {error}", values.place("state-dir"))
+        return None
+
+
+def _from_last(
+    last: LastSet, now: datetime, tls_files: Snapshot, state: Router, problems: Problems
+) -> tuple[Router, tuple[Source, ...]]:
+    """
+    Return the router and its connectors, as far as their files can be used, for one whose rules can't be taken now.
+
+    @param state: what is to be watched, and why the rules are not taken.
+    """
+    watched = dict(state.watched)
+    wrong: dict[TLS, str] = {}
+    sources, closed = [], []
+    named = {file for connector in last.connectors for file in json_files_of(connector)}
+    watched |= {file: watched.get(file) or signature_of(file) for file in named}
+    contents, unusable = json_contents(last.connectors)
+    for connector in last.connectors:
+        tls = tls_of(connector)
+        if tls is not None and tls not in wrong:
+            watched |= {file: watched.get(file) or signature_of(file) for file in (tls.key_file, tls.cert_file)}
+            found = (each.problem for each in check_tls_files(tls, now, tls_files) if each.fatal)
+            wrong[tls] = next(found, "")
+        problem = "" if tls is None else wrong[tls]
+        problem = problem or next((unusable[file][1] for file in json_files_of(connector) if file in unusable), "")
+        if problem:
+            closed.append(f"Connector {quoted(connector.name)} is closed: {problem}")
+            problems.warn(closed[-1], Place("", ""))
+        else:
+            sources.append(_source(connector))
+    router = replace(
+        state,
+        name=last.router,
+        labels=last.labels,
+        watched=watched,
+        senders=last.senders,
+        closed=tuple(closed),
+        tls_files=contents_of(sources, tls_files),
+        json_files=contents,
+    )
+    return router, tuple(sources)
 
 
 def join_sources(sources: Sequence[Source], form: RouterForm, problems: Problems) -> tuple[Source, ...]:
@@ -134,8 +237,8 @@ def _name(values: Values, facts: HostFacts) -> str:
     return name
 
 
-def _senders(values: Values, directory: str | None) -> tuple[Entry, ...]:
-    """Return what the operator's data files hold."""
+def _sender_files(values: Values, directory: str | None) -> tuple[tuple[str, bytes], ...]:
+    """Return path and content of each of the operator's data files."""
     if directory is None:
         return ()
     place = values.place("senders")
@@ -144,6 +247,12 @@ def _senders(values: Values, directory: str | None) -> tuple[Entry, ...]:
     files = [(path, content[0]) for path in paths if (content := values.problems.attempt(place, read_file, path))]
     if not files:
         values.problems.warn(f"{quoted(directory)} holds no data files (*.yaml).", place)
+    return tuple(files)
+
+
+def _senders(values: Values, files: Sequence[tuple[str, bytes]]) -> tuple[Entry, ...]:
+    """Return what these data files hold."""
+    if not files:
         return ()
     # It needs YAML, which is not small.
     from webhookrx.senders.entries import all_entries
@@ -153,17 +262,18 @@ def _senders(values: Values, directory: str | None) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _rules(values: Values, path: str) -> RulesReading | None:
-    """Return what a rules file says; None, and everything that is wrong noted, when it can't be used."""
+def _rules(values: Values, path: str, allow_slow_patterns: bool) -> tuple[RulesReading | None, bytes]:
+    """
+    Return what a rules file says, and what is in it; None, and everything that is wrong noted, when it can't be used.
+    """
     data = values.problems.attempt(values.place("rules"), read_file, path)
     if data is None:
-        return None
+        return None, b""
     from webhookrx.connectors.rules_file import read_rules
 
-    slow = values.flag("allow-slow-patterns", False)
-    reading = read_rules(data[0], values.texts("rules")[0].text, allow_slow_patterns=slow)
+    reading = read_rules(data[0], values.texts("rules")[0].text, allow_slow_patterns=allow_slow_patterns)
     _note(reading.findings, values.problems)
-    return reading if reading.valid else None
+    return reading if reading.valid else None, data[0]
 
 
 def _where(finding: Finding) -> str:
@@ -177,20 +287,19 @@ def _note(findings: Iterable[Finding], problems: Problems) -> None:
         note(f"{finding.sentence} [{finding.code}]", Place(finding.field, where))
 
 
-def _as_it_runs(running: Settings | None, wanted: Router) -> tuple[Router, tuple[Source, ...]]:
+def _as_it_runs(running: Settings, wanted: Router) -> tuple[Router, tuple[Source, ...]]:
     """
     Return the router and its connectors as they are in use, for one that is blocked.
 
     @param wanted: what it would be, with what it is to watch and why it is blocked.
     """
-    if running is None:
-        return wanted, ()
     current = running.router or wanted
     state = replace(
         wanted,
         name=current.name,
         labels=current.labels,
         senders=current.senders,
+        closed=current.closed,
         tls_files=current.tls_files,
         json_files=current.json_files,
     )
@@ -205,14 +314,19 @@ def _source(connector: router.Connector) -> Source:
         connector.name,
         "connector",
         connector.paths,
+        include_request_headers=connector.include_request_headers,
         health=connector.health,
         listeners=(listener,),
         connector=details,
     )
 
 
-def _effective(source: Source, reading: RulesReading) -> list[Effective]:
-    """Return what a connector is, each with its place in the file."""
+def _effective(source: Source, origin: RulesReading | str) -> list[Effective]:
+    """
+    Return what a connector is, each with where it came from.
+
+    @param origin: see L{_form}.
+    """
     assert source.connector is not None
     rule = source.connector.rule
     labels = " ".join(f"{key}={value}" for key, value in source.connector.labels.items())
@@ -222,11 +336,12 @@ def _effective(source: Source, reading: RulesReading) -> list[Effective]:
         ("paths", " ".join(source.paths), "paths"),
         ("labels", labels, "labels"),
     )
-    found = []
-    for name, value, member in rows:
-        try:
-            line = reading.position(rule, member).line
-        except KeyError:  # the rule of a connector that runs has gone, but its router is blocked
-            line = 0
-        found.append(Effective(source.name, name, value, f"{reading.file}:{line}" if line else "as it runs"))
-    return found
+    return [
+        Effective(
+            source.name,
+            name,
+            value,
+            origin if isinstance(origin, str) else f"{origin.file}:{origin.position(rule, member).line}",
+        )
+        for name, value, member in rows
+    ]

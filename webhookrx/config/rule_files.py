@@ -6,7 +6,7 @@ process.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -55,21 +55,36 @@ def read_json_files(reading: RulesReading, connectors: Sequence[Connector]) -> t
 
     @param connectors: those of one router, by the rules of that file.
     """
-    contents: dict[str, bytes] = {}
-    problems: dict[str, tuple[str, str]] = {}
+    contents, unusable = json_contents(connectors)
     findings: list[Finding] = []
-    for connector in connectors:
+    for connector in connectors if unusable else ():
         for number, step in enumerate(connector.preprocessing.steps):
-            for path in json_files(step):
-                if path not in contents and path not in problems:
-                    problem = _read_json_file(path, contents)
-                    if problem is not None:
-                        problems[path] = problem
-                if path in problems:
-                    member = ("preprocessing", "steps", number, "expression")
-                    code, sentence = problems[path]
-                    findings.append(reading.finding(code, connector.rule, member, sentence))
+            member = ("preprocessing", "steps", number, "expression")
+            findings += (
+                reading.finding(unusable[path][0], connector.rule, member, unusable[path][1])
+                for path in json_files(step)
+                if path in unusable
+            )
     return contents, findings
+
+
+def json_contents(connectors: Iterable[Connector]) -> tuple[dict[str, bytes], dict[str, tuple[str, str]]]:
+    """
+    Return what the JSON files hold that expressions of these connectors name, and a code and a sentence for each that
+    can't be used; both by path.
+    """
+    contents: dict[str, bytes] = {}
+    unusable: dict[str, tuple[str, str]] = {}
+    for path in dict.fromkeys(path for connector in connectors for path in json_files_of(connector)):
+        problem = _read_json_file(path, contents)
+        if problem is not None:
+            unusable[path] = problem
+    return contents, unusable
+
+
+def json_files_of(connector: Connector) -> tuple[str, ...]:
+    """Return the paths of the JSON files that expressions of a connector name."""
+    return tuple(dict.fromkeys(path for step in connector.preprocessing.steps for path in json_files(step)))
 
 
 def _read_json_file(path: str, contents: dict[str, bytes]) -> tuple[str, str] | None:

@@ -73,6 +73,10 @@ class Limits:
     """Between two requests on one connection."""
     pause_time: float = 2.0
     """For which reading from senders may be off because too much waits; then they are refused."""
+    recorded_requests: int = 1_000
+    """Files with recorded requests that there may be."""
+    recorded_bytes: int = 64 * MiB
+    """Bytes of them together."""
 
 
 FileContents: TypeAlias = Mapping[str, tuple[bytes, int]]
@@ -203,6 +207,13 @@ class Router:
     """Kinds of senders that the operator knows, besides those that come with webhookrx."""
     tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
     """What was in the files of its L{TLS} when they were checked, keys included; as it runs when the gate is closed."""
+    closed: tuple[str, ...] = ()
+    """Connectors that could not begin because of their files, and why: one sentence for each."""
+    not_taken: str = ""
+    """Why the rules file is not in use, but the last good set of connectors: what is wrong first. Empty: it is."""
+    good: bytes = field(default=b"", repr=False, compare=False)
+    """What to keep of this set for the next start, see L{webhookrx.config.last_set}; empty for one that is not good,
+    and where nothing is kept."""
     json_files: Mapping[str, bytes] = field(default_factory=dict)
     """What the JSON files hold that expressions of its rules name, by their absolute paths."""
 
@@ -226,6 +237,10 @@ class Settings:
     """The router form; None without a rules file."""
     warnings: tuple[str, ...] = ()
     """What is allowed but probably not meant; logged at start, printed by C{--check}."""
+    state_dir: str | None = None
+    """The absolute path of the directory for what a restart needs; None: nothing is kept."""
+    record: str | None = None
+    """The absolute path of the directory in which requests are recorded; None: they are not."""
     tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
     """What was in the files of all L{TLS} when they were checked, keys included; for connectors the router has it."""
 
@@ -238,3 +253,13 @@ class Settings:
     def blocked(self) -> tuple[str, ...]:
         """Why the connectors stay as they are, see L{Router}; empty without a router, and while its gate is open."""
         return self.router.blocked if self.router is not None else ()
+
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """Which connectors could not begin, see L{Router}."""
+        return self.router.closed if self.router is not None else ()
+
+    @property
+    def not_taken(self) -> str:
+        """Why the rules file is not in use, see L{Router}."""
+        return self.router.not_taken if self.router is not None else ""

@@ -58,6 +58,7 @@ RULE_CODES: Final = (
 
 ROUTER_CODES: Final = (
     Code("file-unreadable", ERROR, "The rules file is not there, or can't be read."),
+    Code("selector-may-match", WARNING, "Whether the selector matches a router can't be known without its metadata."),
     Code("tls-file-missing", ERROR, "A key or certificate file is not there."),
     Code("tls-file-unreadable", ERROR, "A key or certificate file can't be read by the service."),
     Code("tls-file-not-pem", ERROR, "A key or certificate file does not hold what it should in PEM."),

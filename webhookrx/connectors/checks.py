@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from webhookrx.connectors.mistake import Mistake
-from webhookrx.connectors.naming import LONGEST_RULE_NAME, check_label_key, check_label_value, check_name
+from webhookrx.connectors.naming import check_label_key, check_label_value, check_name, check_rule_name
 from webhookrx.connectors.rule import PROTOCOLS, Host, Preprocessing, Rule
 from webhookrx.connectors.steps import step_problems
 from webhookrx.errors import ConfigError
@@ -76,9 +76,9 @@ def rule_mistakes(rule: Rule, path: Path, check_paths: PathCheck) -> Iterator[Mi
 
     @param check_paths: L{check_paths}, or what remembers its answers: most rules of a file have the same paths.
     """
-    yield from _checked("bad-name", (*path, "name"), check_name, rule.name, LONGEST_RULE_NAME)
+    yield from _checked("bad-name", (*path, "name"), check_rule_name, rule.name)
     if rule.suffix:
-        yield from _checked("bad-name", (*path, "suffix"), check_name, rule.suffix, LONGEST_RULE_NAME)
+        yield from _checked("bad-name", (*path, "suffix"), check_rule_name, rule.suffix)
     yield from _label_mistakes(rule.labels, (*path, "labels"))
     if rule.protocol not in PROTOCOLS:
         near = nearest(rule.protocol, PROTOCOLS)

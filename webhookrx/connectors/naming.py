@@ -9,19 +9,25 @@ from typing import Final
 
 from webhookrx.errors import ConfigError
 from webhookrx.findings import quoted
+from webhookrx.message.escapes import TEXT_ESCAPES
 
 LONGEST_NAME: Final = 253
 """Characters of the name of a router or a connector: those of a DNS name (RFC 1035 section 2.3.4)."""
 
 LONGEST_RULE_NAME: Final = 63
-"""Characters of the name of a rule, and of a suffix: those of one label of a DNS name."""
+"""Characters of the name of a rule, and of a suffix."""
 
 _LONGEST_KEY: Final = 63
 _LONGEST_VALUE: Final = 63
 NAME_PATTERN: Final = "^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"
-"""What names, suffixes, and the keys and values of labels are made of."""
+"""What the names of routers, and the keys and values of labels, are made of."""
+
+RULE_NAME_PATTERN: Final = f"^[^\ud800-\udfff{re.escape(''.join(TEXT_ESCAPES))}]+$"
+"""What the names of rules, and suffixes, are made of: all but characters that end lines or mislead people. The
+specification sets no limit."""
 
 _NAME: Final = re.compile(NAME_PATTERN)
+_RULE_NAME: Final = re.compile(RULE_NAME_PATTERN)
 _PREFIX: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 _WHAT_IT_TAKES: Final = "ASCII letters, digits and . _ -, with a letter or digit at both ends"
 
@@ -35,14 +41,26 @@ def connector_name(router: str, rule: str, suffix: str = "") -> str:
     return f"{router}-{rule}-{suffix or rule}"
 
 
-def check_name(name: str, longest: int = LONGEST_NAME) -> None:
+def check_name(name: str) -> None:
     """
-    Check the name of a router, or with another length that of a rule, or a suffix.
+    Check the name of a router.
 
     @raise ConfigError: it is none.
     """
-    if not _NAME.fullmatch(name) or len(name) > longest:
-        raise ConfigError(f"{quoted(name)} is not a name; it takes 1 to {longest} {_WHAT_IT_TAKES}.")
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise ConfigError(f"{quoted(name)} is not a name; it takes 1 to {LONGEST_NAME} {_WHAT_IT_TAKES}.")
+
+
+def check_rule_name(name: str) -> None:
+    """
+    Check the name of a rule, or a suffix.
+
+    @raise ConfigError: it is none.
+    """
+    if not _RULE_NAME.fullmatch(name) or len(name) > LONGEST_RULE_NAME:
+        raise ConfigError(
+            f"{quoted(name)} is not a name; it takes 1 to {LONGEST_RULE_NAME} characters without control characters."
+        )
 
 
 def check_label_key(key: str) -> None:

@@ -125,7 +125,7 @@ class Processing:
             work.left = most = left if left < MOST_FOR_STEP else MOST_FOR_STEP
             try:
                 if left < _STEP or (end and clock() > end):
-                    raise _NotBegun("It was not begun, since those before it had too much to do.")
+                    raise NotBegun
                 work.left -= _STEP
                 end = end or clock() + _LONGEST
                 mark = None if matches is not None and not matches(passage) else act(passage)
@@ -135,7 +135,7 @@ class Processing:
                 if on_error == DROP:
                     return Outcome(False, (*marks, (DROPPED, name)), problem)
                 if on_error == TAG:
-                    _tag(record, name)
+                    tag(record, name)
                 continue
             if mark is not None:
                 marks.append(mark)
@@ -149,11 +149,14 @@ def _marks_of_failure(step: CompiledStep) -> tuple[Mark, ...]:
     return (failed, (DROPPED, step.name)) if step.on_error == DROP else (failed,)
 
 
-class _NotBegun(TooMuchWork):
+class NotBegun(TooMuchWork):
     """There is no work left for a step."""
 
+    def __init__(self) -> None:
+        super().__init__("It was not begun, since those before it had too much to do.")
 
-def _tag(record: dict[str, Any], name: str) -> None:
+
+def tag(record: dict[str, Any], name: str) -> None:
     """Note that a step failed, where nobody but a step can have written anything."""
     meta = record["meta"]
     errors = meta.get(_ERRORS)
@@ -173,3 +176,8 @@ def _problem(name: str, error: Exception) -> str:
     if isinstance(error, (FieldError, OtlpError, RegexTooCostly, TooMuchWork)):
         return f"Step {name!r} failed: {error}"
     return f"Step {name!r} failed: {type(error).__name__}."
+
+
+def told(name: str, error: Exception) -> str:
+    """Say which step failed and why, as L{Outcome.problem} does."""
+    return _one_line(_problem(name, error))

@@ -85,6 +85,7 @@ class Connector(msgspec.Struct, frozen=True):
     labels: Mapping[str, str]
     preprocessing: Preprocessing
     health: str
+    include_request_headers: bool = False
 
 
 def router_of(host: Host) -> Router:
@@ -115,6 +116,7 @@ def connector_of(router_name: str, rule: Rule) -> Connector:
         cert_file=rule.cert_file,
         labels=DEFAULT_LABELS | rule.labels,
         preprocessing=rule.preprocessing,
+        include_request_headers=rule.include_request_headers,
         health=rule.health,
     )
 

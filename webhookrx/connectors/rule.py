@@ -27,7 +27,7 @@ ON_ERROR: Final = (KEEP, DROP, TAG)
 """What happens to a message on which a step fails: it goes on, it is dropped, or it goes on with a note."""
 
 # For the JSON Schema; the reader's own checks have better sentences.
-_RULE_NAME: Final = {"pattern": NAME_PATTERN, "maxLength": LONGEST_RULE_NAME}
+_RULE_NAME: Final = {"minLength": 1, "maxLength": LONGEST_RULE_NAME}
 _HOST_NAME: Final = {"pattern": NAME_PATTERN, "maxLength": LONGEST_NAME}
 _PORT: Final = {"minimum": 1, "maximum": 65535}
 
@@ -134,6 +134,10 @@ class Rule(_Base, frozen=True):
             extra_json_schema={"minItems": 1},
         ),
     ] = DEFAULT_PATHS
+    include_request_headers: Annotated[
+        bool,
+        Meta(description='Put the request headers into `log.attributes["webhook.headers"]`, credentials masked.'),
+    ] = False
     health: Annotated[
         str, Meta(description="A path at which load balancers ask, without a message, whether the service is ready.")
     ] = ""

@@ -13,7 +13,7 @@ import msgspec
 from webhookrx.connectors.passage import CLASSIFIED, UNKNOWN_SENDER, Mark, Passage
 from webhookrx.message.fields import set_field
 from webhookrx.request.payload import json_or_missing
-from webhookrx.senders.classifier import LOW
+from webhookrx.senders.classifier import LOW, delivery_id
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.extraction import extract
 
@@ -27,8 +27,9 @@ _encode: Final = msgspec.json.Encoder().encode
 
 def classify(passage: Passage) -> Mark | None:
     """
-    Set C{meta.vendor}, C{product}, C{service} and C{classify} when the sender is known; C{classify} alone when an entry
-    of last resort is all that there is. That never takes the place of a sender that an earlier step has found.
+    Set C{meta.vendor}, C{product}, C{service} and C{classify} when the sender is known, and C{meta.sender.delivery_id}
+    where it says which delivery it is; C{classify} alone when an entry of last resort is all that there is. That never
+    takes the place of a sender that an earlier step has found.
     """
     return _classify(passage, True)
 
@@ -51,6 +52,8 @@ def _classify(passage: Passage, last_resort: bool) -> Mark | None:
         meta["vendor"] = entry.vendor
         meta["product"] = entry.product
         meta["service"] = match.service
+        if delivery := delivery_id(entry, passage.evidence):
+            meta["sender"] = {"delivery_id": delivery}
     meta["classify"] = {"rule": entry.id, "confidence": match.confidence, "why": match.why}
     passage.match = match
     return CLASSIFIED, entry.id

@@ -22,9 +22,10 @@ _INTEGERS: Final = range(-(1 << 63), 1 << 64)
 def portable(settings: Settings) -> Settings:
     """
     Return the same settings, but numbers in Set Field steps that MessagePack has not are extensions of it.
-    L{number} makes them what they were.
+    L{number} makes them what they were. What is kept for the next start stays with who keeps it.
     """
-    return replace(settings, sources=tuple(map(_portable_source, settings.sources)))
+    router = settings.router and replace(settings.router, good=b"")
+    return replace(settings, sources=tuple(map(_portable_source, settings.sources)), router=router)
 
 
 def _portable_source(source: Source) -> Source:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from twisted.python.failure import Failure
 from zope.interface import implementer
@@ -52,6 +52,9 @@ class AtOnce:
         done(outcome)
 
 
+#: Takes a request that was read: its head, and its body unpacked.
+Record: TypeAlias = Callable[[Head, bytes], None]
+
 DIRECT: Final = 128 * 1024
 """Bytes of a body, unpacked, that is judged at once: some milliseconds at most."""
 
@@ -70,6 +73,7 @@ class WebhookResource:
     @param receipts: gives the next L{Receipt}.
     @param clock: seconds on the monotonic clock.
     @param slices: does what a large body needs.
+    @param record: is given each request before it is judged, with its body unpacked; None: nobody wants them.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class WebhookResource:
         receipts: Callable[[], Receipt],
         clock: Callable[[], float] = time.monotonic,
         slices: Slices | None = None,
+        record: Record | None = None,
     ) -> None:
         self._rules = rules
         self._consumer = consumer
@@ -87,6 +92,7 @@ class WebhookResource:
         self._receipts = receipts
         self._slices = slices or AtOnce()
         self._clock = clock
+        self._record = record
 
     def admit(self, head: Head, raw_groups: dict[str, bytes]) -> Admission | Refused:
         """See L{webhookrx.intake.admit}."""
@@ -108,6 +114,8 @@ class WebhookResource:
         if len(body) > DIRECT or (len(body) > _FEW and self._rules.parse_json and _has_many_values(body)):
             self._judge_in_slices(exchange, body, wire_size)
         else:
+            if self._record is not None:
+                self._record(exchange.head, body)
             self._take(exchange, self._judge(exchange.head, admission, body, self._receipts()), wire_size)
 
     #: Returns L{Refused}, or what L{_take} knows.
@@ -164,6 +172,8 @@ class WebhookResource:
         """Make a message of a large body, and prepare it for the observers."""
 
         def work() -> tuple[Any, object]:
+            if self._record is not None:
+                self._record(exchange.head, body)
             verdict = self._judge(exchange.head, exchange.admission, body, self._receipts())
             message = getattr(verdict, "message", None)
             return verdict, None if message is None else self._consumer.prepare(message)

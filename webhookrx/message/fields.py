@@ -137,8 +137,10 @@ def _place(record: Any, path: Path, rests: Path | None = None) -> tuple[Any, Any
             rest = rests[index] if rests else ".".join(path[index:])
             if rest in value:
                 place = (value, rest)
-            if index == last or name not in value:
+            if index == last:
                 return place
+            if name not in value:
+                return place or _behind_dots(value, path[index:])
             value = value[name]
         elif isinstance(value, list) and name.isdecimal() and len(name) <= 9 and int(name) < len(value):
             if index == last:
@@ -147,6 +149,19 @@ def _place(record: Any, path: Path, rests: Path | None = None) -> tuple[Any, Any
         else:
             break
     return place
+
+
+def _behind_dots(value: Any, path: Path) -> tuple[Any, Any] | None:
+    """
+    Return the place of a field behind a name with dots: the shortest that is there. No other is tried after it, so that
+    no record takes long.
+    """
+    name = path[0]
+    for end in range(1, len(path) - 1):
+        name = f"{name}.{path[end]}"
+        if name in value:
+            return _place(value[name], path[end + 1 :])
+    return None
 
 
 def _element(array: Any, path: Path) -> Any:

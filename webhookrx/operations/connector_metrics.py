@@ -50,6 +50,27 @@ CONNECTOR_METRICS: tuple[Metric, ...] = (
         lambda view: [(labels, 1) for labels in view.facts.connectors],
     ),
     Metric(
+        "webhookrx_closed_connectors",
+        "gauge",
+        (),
+        "Connectors that could not begin, since their keys or certificates can't be used.",
+        one(lambda view: len(view.facts.closed)),
+    ),
+    Metric(
+        "webhookrx_rules_not_taken",
+        "gauge",
+        (),
+        "1 while the rules file as it is now is not in use, since something is wrong with it, or with a reload.",
+        one(lambda view: bool(view.facts.not_taken)),
+    ),
+    Metric(
+        "webhookrx_state_writes_failed_total",
+        "counter",
+        (),
+        "Times at which what the next start may need could not be kept in the directory of `--state-dir`.",
+        one(lambda view: view.counters.get("state_writes_failed")),
+    ),
+    Metric(
         "webhookrx_router_blocked",
         "gauge",
         (),

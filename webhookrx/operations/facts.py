@@ -50,6 +50,8 @@ class Facts(NamedTuple):
     @ivar unread_age: seconds that the oldest of what senders have sent is unread; 0 while it is read in time.
     @ivar overloaded: whether more is sent than can be read.
     @ivar blocked: why the connectors stay as they are, though the rules have others: one sentence for each file.
+    @ivar closed: which connectors could not begin because of their files, and why: one sentence for each.
+    @ivar not_taken: why the rules file as it is now is not in use; empty when it is, or there is none.
     """
 
     phase: Phase
@@ -66,6 +68,8 @@ class Facts(NamedTuple):
     loaded: float
     connectors: tuple[tuple[str, ...], ...] = ()
     blocked: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    not_taken: str = ""
     unread_age: float = 0.0
     overloaded: bool = False
 
@@ -78,6 +82,8 @@ def portable(facts: Facts) -> Facts:
         sources=[encodable(name) for name in facts.sources],
         certificates={encodable(file): ends for file, ends in facts.certificates.items()},
         blocked=tuple(map(encodable, facts.blocked)),
+        closed=tuple(map(encodable, facts.closed)),
+        not_taken=encodable(facts.not_taken),
     )
 
 
@@ -103,6 +109,8 @@ def total(facts: Sequence[Facts]) -> Facts:
         loaded=min(each.loaded for each in facts),
         connectors=tuple(dict.fromkeys(labels for each in facts for labels in each.connectors)),
         blocked=tuple(dict.fromkeys(reason for each in facts for reason in each.blocked)),
+        closed=tuple(dict.fromkeys(reason for each in facts for reason in each.closed)),
+        not_taken=next((each.not_taken for each in facts if each.not_taken), ""),
         unread_age=max(each.unread_age for each in facts),
         overloaded=any(each.overloaded for each in facts),
     )

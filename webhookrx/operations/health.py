@@ -70,6 +70,8 @@ def _severe(facts: Facts, workers: Sequence[WorkerState]) -> Iterator[str]:
             yield f"Endpoint {text} is not bound."
     if facts.blocked and not facts.sources:
         yield "The router is blocked, so it has no connectors."
+    elif facts.closed and not facts.sources:
+        yield "All connectors of the router are closed."
     for lane in facts.lanes:
         problem = _problem(lane)
         if problem:
@@ -87,8 +89,11 @@ def _problem(lane: LaneState) -> str:
 
 
 def _slight(facts: Facts, workers: Sequence[WorkerState]) -> Iterator[str]:
+    if facts.not_taken:
+        yield f"The rules file is not taken: {facts.not_taken}"
     for reason in facts.blocked:
         yield f"The router is blocked: {reason}"
+    yield from facts.closed
     if facts.overloaded:
         yield "More is sent than can be read: requests wait unread, and some are refused."
     for worker in workers:

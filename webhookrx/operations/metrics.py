@@ -332,6 +332,20 @@ METRICS: tuple[Metric, ...] = (
         one(lambda view: view.counters.get("tls_handshakes_failed")),
     ),
     Metric(
+        "webhookrx_recorded_requests_total",
+        "counter",
+        (),
+        "Requests that were written into the directory of `--record`.",
+        one(lambda view: view.counters.get("recorded")),
+    ),
+    Metric(
+        "webhookrx_requests_not_recorded_total",
+        "counter",
+        (),
+        "Requests that should have been, but there was no room, or the file could not be written.",
+        one(lambda view: view.counters.get("not_recorded")),
+    ),
+    Metric(
         "webhookrx_accepts_failed_total",
         "counter",
         (),

@@ -17,7 +17,7 @@ from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.header_search import header_search
 from webhookrx.senders.index import Index
 from webhookrx.senders.otlp import OtlpError
-from webhookrx.senders.places import Scope
+from webhookrx.senders.places import Scope, text_of
 from webhookrx.senders.unpacking import unpack, unreadable
 
 HIGH: Final = "high"
@@ -153,6 +153,19 @@ def _is_last(way: Way) -> bool:
 
 def _rank(way: Way) -> tuple[bool, int, int, str]:
     return not way.conditions.by_header, -way.entry.entry.priority, -way.conditions.count, way.entry.id
+
+
+def delivery_id(entry: CompiledEntry, evidence: Evidence) -> str:
+    """Return the id that a sender gives to a delivery, at most L{MAX_NAME} characters; empty where there is none."""
+    if not entry.deliveries:
+        return ""
+    members = evidence.object if any(place.root is not None for place in entry.deliveries) else None
+    scope = Scope(evidence, members, members)
+    for place in entry.deliveries:
+        found = place.first(scope, text_of)
+        if found is not None:
+            return found[:MAX_NAME].rstrip()
+    return ""
 
 
 def _service(entry: CompiledEntry, evidence: Evidence) -> str:

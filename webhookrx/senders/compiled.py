@@ -71,6 +71,7 @@ class CompiledEntry(msgspec.Struct, frozen=True, gc=False):
     @ivar entry: what it was made of; C{id}, C{vendor} and C{product} are its own.
     @ivar ways: in which its requests are told, in the order of the file; there is at least one.
     @ivar service_is_inside: whether the service may be in one of several events, or in what is decoded.
+    @ivar deliveries: where the id of a delivery may be.
     @ivar times: a place, what reads the time there, and what the event must be like, if anything.
     @ivar messages: a text, and what the event must be like, if anything.
     @ivar severities: a place, and what reads the severity there.
@@ -92,6 +93,7 @@ class CompiledEntry(msgspec.Struct, frozen=True, gc=False):
     hosts: tuple[Text, ...]
     decodes: tuple[tuple[tuple[str, ...], str], ...]
     events: tuple[str, ...]
+    deliveries: tuple[Place, ...] = ()
 
 
 class BadEntry(ValueError):
@@ -128,6 +130,7 @@ class _Compilation:
         self._check_words()
         ways = self._ways()
         services = self._services()
+        deliveries = [self._place(at, ("delivery", number)) for number, at in enumerate(entry.delivery)]
         messages = self._messages()
         hosts = self._texts(entry.host, "host")
         times = [
@@ -166,6 +169,7 @@ class _Compilation:
             hosts=hosts,
             decodes=tuple(decodes),
             events=events,
+            deliveries=tuple(deliveries),  # type: ignore[arg-type]  # the same
         )
 
     def _blame(self, code: str, path: Path, sentence: str) -> None:

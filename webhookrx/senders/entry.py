@@ -142,6 +142,13 @@ class Entry(_Base, frozen=True):
         str | tuple[str, ...],
         Meta(description="Becomes `meta.service`: a text; of several, the first that yields something."),
     ] = ""
+    delivery: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Places; the first that yields something is the id that the sender gives to a delivery, the "
+            "same for each of its tries: `meta.sender.delivery_id`. Nothing is decoded for it."
+        ),
+    ] = ()
     description: Annotated[str, Meta(description="One line for people.")] = ""
     source: Annotated[str, Meta(description="Where the facts come from: the address of a public page.")] = ""
     priority: Annotated[int, Meta(description="Of several entries that match, the highest wins.")] = 0

@@ -1,15 +1,17 @@
 """
-A request that was written to a file, as people record one: its head, a blank line, its body.
+A request that is written to a file, as people record one: its head, a blank line, its body.
 """
 
 from __future__ import annotations
 
 import re
 from typing import Final
+from urllib.parse import unquote_plus
 
 from webhookrx.errors import RequestRefused, WebhookrxError
 from webhookrx.request.query import parse_query
 from webhookrx.request.received import Head
+from webhookrx.request.recorded_headers import MASK, is_credential
 
 _REQUEST_LINE: Final = re.compile(rb"([A-Z]+) ([\x21-\x7e]+)(?: HTTP/[0-9.]+)?")
 _HEADER_LINE: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)")
@@ -17,6 +19,13 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 #: What a recording says of how its body came, while it holds the body itself.
 _OF_THE_WIRE: Final = frozenset((b"content-encoding", b"transfer-encoding", b"content-length"))
+
+
+#: What else people call credentials in a query.
+_IN_QUERIES: Final = frozenset(("auth", "code", "key", "pass", "pwd", "sig"))
+
+RECORDED: Final = ".http"
+"""How the names of files with recorded requests end."""
 
 
 class RecordingError(WebhookrxError, ValueError):
@@ -62,6 +71,31 @@ def read_recorded(data: bytes) -> tuple[Head, dict[str, str | list[str]], bytes]
         raise RecordingError(f"The query in line 1 can't be read: {refused.detail}") from None
     kept = [header for header in headers if header[0] not in _OF_THE_WIRE]
     return _head(method, path, kept, raw_query), query, data[position:]
+
+
+def recorded(head: Head) -> bytes:
+    """
+    Return what a recording holds before the body, as L{read_recorded} reads it. The values of headers and query
+    parameters that let somebody in are masked; signatures and their times in headers are as they came. Headers that say
+    how the body was packed for its way are left out: it is to be unpacked.
+    """
+    query = b"?" + _masked_query(head.query) if head.query else b""
+    lines = [head.method + b" " + head.path + query + b" HTTP/1.1"]
+    for name, value in head.headers:
+        if name not in _OF_THE_WIRE:
+            spelled = b"-".join(part.capitalize() for part in name.split(b"-"))
+            masked = is_credential(name.decode("latin-1"))
+            lines.append(spelled + b": " + (MASK.encode() if masked else value))
+    return b"\r\n".join([*lines, b"", b""])
+
+
+def _masked_query(query: bytes) -> bytes:
+    parts = []
+    for part in query.split(b"&"):
+        name, equals, _ = part.partition(b"=")
+        word = unquote_plus(name.decode("latin-1")).lower().replace("_", "-")
+        parts.append(name + equals + MASK.encode() if equals and (word in _IN_QUERIES or is_credential(word)) else part)
+    return b"&".join(parts)
 
 
 def _head(method: bytes, path: bytes, headers: list[tuple[bytes, bytes]], query: bytes = b"") -> Head:

@@ -1,0 +1,336 @@
+"""
+The subject C{try}: a recorded request through a connector rule, step by step. No socket is opened, no file written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, TextIO
+
+import msgspec
+
+from webhookrx.commands.differences import differences
+from webhookrx.commands.input import read_input, shown_name
+from webhookrx.commands.output import DONE, FAILED, print_findings, print_json, safe
+from webhookrx.commands.rules_reading import (
+    NamedRouter,
+    add_router_arguments,
+    named_router,
+    read_rules_file,
+    tell_errors,
+)
+from webhookrx.commands.sender_files import known_senders
+from webhookrx.commands.verbs import describe
+from webhookrx.config.rule_files import read_json_files
+from webhookrx.config.settings import Limits
+from webhookrx.connector_intake import ConnectorRules, Dropped, Kept, judge_connector
+from webhookrx.connectors.router import Connector, connector_of, connectors_of
+from webhookrx.connectors.rules_file import RulesReading
+from webhookrx.connectors.traced import Done, TracedProcessing
+from webhookrx.errors import NO_MATCHING_PATH, WebhookrxError
+from webhookrx.expressions import Files, tables_of
+from webhookrx.findings import has_errors, quoted, suggestion
+from webhookrx.intake import Receipt, Refused, admit
+from webhookrx.message.fields import MISSING
+from webhookrx.request.path_patterns import PathPatterns
+from webhookrx.request.received import Head
+from webhookrx.senders.classifier import Classifier
+from webhookrx.senders.recorded import RecordingError, read_recorded
+
+CANT_BE_JUDGED: Final = 2
+"""The exit status when no connector, or no single one, is there to judge the request."""
+
+_RECEIVED: Final = '{"status":"received"}'
+"""What L{webhookrx.http.answers} says."""
+
+
+class _Request(NamedTuple):
+    """A recorded request, and when it is taken to have come."""
+
+    head: Head
+    body: bytes
+    received: int
+
+
+class _Way(NamedTuple):
+    """
+    A connector that takes the path of a request.
+
+    @ivar pattern: which of its paths does.
+    @ivar groups: raw.
+    """
+
+    connector: Connector
+    pattern: str
+    groups: dict[str, bytes]
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the subject to its parser; it has no verbs."""
+    describe(
+        parser,
+        _run,
+        "Show what a connector makes of a recorded request: the message after each step, and what the step has\n"
+        "changed. Nothing is opened or written. The exit status is 0 when the message would be stored, 1 when it\n"
+        "would be refused or dropped, 2 when that can't be judged.",
+        "webhookrx try request.http --rules connector-rules.yaml --router edge-1",
+    )
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="request line, headers, a blank line and the body; or a JSON body alone; - reads standard input",
+    )
+    parser.add_argument("--rules", metavar="FILE", required=True, help="the rules file")
+    add_router_arguments(parser, "the name of the router; of the hosts of the file, or any other", required=True)
+    parser.add_argument("--rule", metavar="NAME", help="the rule to try, where several connectors take the path")
+    parser.add_argument("--port", type=int, metavar="N", help="the port that the request comes to, for the same")
+    parser.add_argument("--path", metavar="PATH", help="the path, in place of that of the request")
+    parser.add_argument("--at", type=_moment, metavar="TIME", help="when it is received, in ISO 8601; now without it")
+    parser.add_argument("--senders", metavar="DIR", help="a directory of data files of senders, besides those built in")
+    parser.add_argument(
+        "--allow-slow-patterns",
+        action="store_true",
+        help="paths that RE2 can't run are taken, as by a router with this option",
+    )
+    parser.add_argument("--json", action="store_true", help="one object")
+
+
+def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+    request = _request(asked)
+    reading = read_rules_file(asked.rules, allow_slow_patterns=asked.allow_slow_patterns)
+    tell_errors(reading, err)
+    router = named_router(asked, reading.hosts)
+    connectors, clashes = connectors_of(router.router, reading)
+    print_findings(err, clashes)
+    if not reading.valid or has_errors(clashes):
+        print("A router would not take these rules.", file=err)
+        return CANT_BE_JUDGED
+    chosen = _chosen(asked, reading, router, connectors)
+    ways = [way for connector in chosen if (way := _way(connector, request.head)) is not None]
+    if len(ways) > 1:
+        names = ", ".join(f"{quoted(way.connector.rule)} (port {way.connector.port})" for way in ways)
+        print(safe(f"Several connectors take this path: {names}. Choose one with --rule or --port."), file=err)
+        return CANT_BE_JUDGED
+    if not ways:
+        return _tell_refused(Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail), None, request, asked.json, out)
+    contents, unusable = read_json_files(reading, [ways[0].connector])
+    if unusable:
+        print_findings(err, unusable)
+        print("A router would not take these rules.", file=err)
+        return CANT_BE_JUDGED
+    return _try(ways[0], request, router, tables_of(contents), asked, out, err)
+
+
+def _request(asked: argparse.Namespace) -> _Request:
+    try:
+        head, _, body = read_recorded(read_input(asked.file))
+    except RecordingError as error:
+        raise WebhookrxError(f"{shown_name(asked.file)}: {error}") from None
+    if asked.path is not None:
+        path, _, query = asked.path.partition("?")
+        head = msgspec.structs.replace(head, path=path.encode("utf-8", "surrogateescape"), query=query.encode())
+    return _Request(head, body, time.time_ns() if asked.at is None else asked.at)
+
+
+def _moment(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-11-22T12:00:00Z") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp()) * 10**9 + moment.microsecond * 1000
+
+
+def _chosen(
+    asked: argparse.Namespace, reading: RulesReading, router: NamedRouter, connectors: Sequence[Connector]
+) -> list[Connector]:
+    """
+    Return the connectors that are asked for. One whose rule may match is taken when it is named.
+
+    @raise WebhookrxError: there is none.
+    """
+    if asked.rule is not None:
+        rule = next((rule for rule in reading.rules if rule.name == asked.rule), None)
+        if rule is None:
+            known = suggestion(asked.rule, [rule.name for rule in reading.rules])
+            raise WebhookrxError(f"There is no rule {quoted(asked.rule)}. {known}")
+        judged = router.judge(rule)
+        if judged.matched is None:
+            connectors = [connector_of(router.router.name, rule)]
+        elif not judged.matched:
+            raise WebhookrxError(f"The rule {quoted(rule.name)} does not match this router; see rules explain.")
+    chosen = [each for each in connectors if asked.rule in (None, each.rule) and asked.port in (None, each.port)]
+    if not chosen:
+        which = "" if asked.port is None else f" at port {asked.port}"
+        raise WebhookrxError(f"The router {quoted(router.router.name)} has no connector{which}; see rules explain.")
+    return chosen
+
+
+def _way(connector: Connector, head: Head) -> _Way | None:
+    match = PathPatterns(connector.paths).match(head.path)
+    return None if match is None else _Way(connector, connector.paths[match[0]], match[1])
+
+
+def _try(
+    way: _Way,
+    request: _Request,
+    router: NamedRouter,
+    files: Files,
+    asked: argparse.Namespace,
+    out: TextIO,
+    err: TextIO,
+) -> int:
+    connector, limits = way.connector, Limits()
+    classifier = None
+    if connector.preprocessing.classifies:
+        senders = known_senders(asked.senders)
+        print_findings(err, senders.findings)
+        classifier = Classifier(senders.entries)
+    processing = TracedProcessing(connector.preprocessing, classifier, files)
+    rules = ConnectorRules(
+        connector.name,
+        port=connector.port,
+        labels=connector.labels,
+        router=router.router.name,
+        router_labels=router.router.labels,
+        processing=processing,
+        include_request_headers=connector.include_request_headers,
+        body_limit=limits.body,
+        unpack_ratio=limits.unpack_ratio,
+    )
+    head = msgspec.structs.replace(request.head, secure=connector.protocol == "HTTPS")
+    admission = admit(head, rules, way.groups)
+    if isinstance(admission, Refused):
+        return _tell_refused(admission, way, request, asked.json, out)
+    verdict = judge_connector(head, admission, request.body, Receipt(request.received, "try"))
+    record = processing.before if isinstance(verdict, Dropped) else verdict.message.values
+    before: Any = record if processing.before is None else processing.before
+    if asked.json:
+        print_json(out, _facts(way, request, verdict, before, processing))
+    else:
+        _describe(way, request, verdict, before, processing, out)
+    return DONE if isinstance(verdict, Kept) else FAILED
+
+
+def _tell_refused(refused: Refused, way: _Way | None, request: _Request, as_json: bool, out: TextIO) -> int:
+    reason = refused.reason
+    if as_json:
+        answer = {"status": reason.status, "reason": reason.word, "detail": refused.detail}
+        print_json(out, {**_request_facts(way, request), "stored": False, "answer": answer})
+    else:
+        _print_request(way, request, out)
+        print(f"answer     {reason.status} {reason.word}: {safe(refused.detail)}", file=out)
+    return FAILED
+
+
+# -- for programs ----------------------------------------------------------------------------------------------------
+
+
+def _request_facts(way: _Way | None, request: _Request) -> dict[str, Any]:
+    head = request.head
+    facts: dict[str, Any] = {
+        "request": {"method": head.method.decode(), "path": head.path.decode("latin-1"), "bytes": len(request.body)}
+    }
+    if way is not None:
+        connector = way.connector
+        facts["connector"] = {
+            "name": connector.name,
+            "rule": connector.rule,
+            "port": connector.port,
+            "path": way.pattern,
+        }
+    return facts
+
+
+def _facts(
+    way: _Way, request: _Request, verdict: Kept | Dropped, before: dict[str, Any], processing: TracedProcessing
+) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = []
+    last = before
+    for done in processing.done:
+        changes = [{"field": each.field, **_values(each.before, each.after)} for each in differences(last, done.record)]
+        steps.append(
+            {
+                "step": done.step,
+                "outcome": _outcome(done),
+                "problem": done.problem,
+                "changes": changes,
+                "record": done.record,
+            }
+        )
+        last = done.record
+    not_begun = processing.names[len(processing.done) :]
+    return {
+        **_request_facts(way, request),
+        "stored": isinstance(verdict, Kept),
+        "answer": {"status": 200},
+        "before": before,
+        "steps": steps,
+        "not_begun": not_begun,
+    }
+
+
+def _values(before: Any, after: Any) -> dict[str, Any]:
+    known = {"before": before, "after": after}
+    return {name: value for name, value in known.items() if value is not MISSING}
+
+
+def _outcome(done: Done) -> str:
+    if done.dropped:
+        return "dropped"
+    if done.problem:
+        return "failed"
+    return "skipped" if done.skipped else "done"
+
+
+# -- for people ------------------------------------------------------------------------------------------------------
+
+
+def _print_request(way: _Way | None, request: _Request, out: TextIO) -> None:
+    head = request.head
+    target = head.path.decode("latin-1") + (f"?{head.query.decode('latin-1')}" if head.query else "")
+    print(safe(f"request    {head.method.decode()} {target}, {len(request.body):,} bytes"), file=out)
+    if way is not None:
+        connector = way.connector
+        print(safe(f"connector  {connector.name}, port {connector.port}, path {way.pattern}"), file=out)
+
+
+def _describe(
+    way: _Way,
+    request: _Request,
+    verdict: Kept | Dropped,
+    before: dict[str, Any],
+    processing: TracedProcessing,
+    out: TextIO,
+) -> None:
+    _print_request(way, request, out)
+    print(f"answer     200 {_RECEIVED}{'' if isinstance(verdict, Kept) else ', and nothing is stored'}", file=out)
+    print(f"\n{'before the first step' if processing.names else 'the message; there are no steps'}", file=out)
+    print_json(out, before)
+    last = before
+    for done in processing.done:
+        print(f"\n{safe(done.step)}", file=out)
+        for line in _lines(last, done):
+            print(f"  {safe(line)}", file=out)
+        if not done.dropped and any(differences(last, done.record)):
+            print_json(out, done.record)
+        last = done.record
+    for name in processing.names[len(processing.done) :]:
+        print(f"\n{safe(name)}\n  not begun", file=out)
+
+
+def _lines(last: dict[str, Any], done: Done) -> Iterator[str]:
+    changes = [str(each) for each in differences(last, done.record)]
+    yield from changes
+    if done.problem:
+        yield done.problem
+    if done.skipped:
+        yield "skipped: its condition does not match"
+    elif done.dropped:
+        yield "the message is dropped"
+    elif not (changes or done.problem):
+        yield "nothing changed"

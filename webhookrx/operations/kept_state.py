@@ -1,0 +1,100 @@
+"""
+Files for the next start, written while the receiver runs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from twisted.logger import Logger
+
+from webhookrx.config.last_set import LAST_SET
+from webhookrx.config.settings import Settings
+from webhookrx.config.state_dir import read_state, write_state
+from webhookrx.errors import ConfigError
+from webhookrx.operations.counters import Counters
+
+AGAIN: Final = 60.0
+"""Seconds after which a file that could not be written is tried again."""
+
+_log = Logger()
+
+
+class _File(NamedTuple):
+    directory: str
+    name: str
+    content: bytes
+
+
+class KeptState:
+    """
+    Keeps files, without making the reactor wait for a disk. Of several that come while one is being written, the last
+    is written next. One that is there already is left alone; one that could not be written is tried again.
+
+    @param reactor: has threads.
+    @param counters: where files that can't be written are counted.
+    @param clock: seconds on the monotonic clock.
+    """
+
+    def __init__(self, reactor: Any, counters: Counters, clock: Callable[[], float] = time.monotonic) -> None:
+        self._reactor = reactor
+        self._clock = clock
+        self._not_before = 0.0
+        self._problem = ""
+        self._counters = counters
+        self._next: _File | None = None
+        self._busy = False
+
+    def keep(self, directory: str, name: str, content: bytes) -> None:
+        """Have a file put in its place soon; see L{webhookrx.config.state_dir.write_state}."""
+        self._next = _File(directory, name, content)
+        self._not_before = 0.0
+        self.tick()
+
+    def tick(self) -> None:
+        """Begin what is to be written, if it is time; called now and then."""
+        file = self._next
+        if file is not None and not self._busy and self._clock() >= self._not_before:
+            self._next, self._busy = None, True
+            self._reactor.callInThread(self._write, file)
+
+    def _write(self, file: _File) -> None:
+        problem = ""
+        try:
+            if not _is_there(file):
+                write_state(*file)
+        except Exception as error:  # whatever it is, the receiver goes on
+            problem = str(error)
+        self._reactor.callFromThread(self._written, file, problem)
+
+    def _written(self, file: _File, problem: str) -> None:
+        self._busy = False
+        if problem:
+            self._counters.add("state_writes_failed")
+            if problem != self._problem:
+                _log.error(
+                    "{name} could not be kept in {directory}, so a restart may not have it: {problem}",
+                    name=file.name,
+                    directory=file.directory,
+                    problem=problem,
+                )
+            if self._next is None:
+                self._next = file
+                self._not_before = self._clock() + AGAIN
+        self._problem = problem
+        self.tick()
+
+
+def keep_last_set(kept: KeptState, settings: Settings) -> None:
+    """Have the connectors of settings that are in use kept for the next start, when all of them are good."""
+    if settings.state_dir is not None and settings.router is not None and settings.router.good:
+        kept.keep(settings.state_dir, LAST_SET, settings.router.good)
+
+
+def _is_there(file: _File) -> bool:
+    try:
+        return read_state(file.directory, file.name) == file.content
+    except ConfigError:
+        return False
