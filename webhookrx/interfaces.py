@@ -267,7 +267,7 @@ class ITraffic(Interface):
         """A connection ended before its TLS handshake did."""
 
     def dropped_unread() -> None:
-        """A connection was ended with something unread: its sender sends no more, and there is too much to do."""
+        """What a sender has sent was dropped: it has left, and there is too much to do."""
 
     def failed(what: str, failure: Failure) -> None:
         """Something of ours raised what it should not."""
@@ -293,6 +293,8 @@ class IOverload(Interface):
     """What the wire is told while more is sent than can be read."""
 
     refusing: bool = Attribute("The requests that are read now have waited for too long, and are to be refused.")
+
+    behind: bool = Attribute("What is ready to be read is more than fits into one turn, so that some of it waits.")
 
     def has_unread(fd: int) -> bool:
         """Tell whether what has come by the connection of this descriptor waits for us to read it."""

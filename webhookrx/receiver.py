@@ -4,6 +4,7 @@ What one process receives with: endpoints, the chain to the observers, and what 
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -119,6 +120,9 @@ class Receiver:
             service.startService()
         self._endpoints.use(self._build_roots(self.settings), self.settings.limits)
         self.chain.registerProducer(self._endpoints, True)
+        # What is there at the start stays; no collection of cycles needs to look at it.
+        gc.collect()
+        gc.freeze()
 
     def describe(self) -> list[str]:
         """Return a line for each endpoint: where it listens, with which patterns, policy and observers."""
@@ -201,7 +205,7 @@ class Receiver:
         self.chain.reopen()
 
     def _build_roots(self, settings: Settings) -> dict[str, Any]:
-        return dict(build_roots(settings, self.chain, self._traffic, self._receipts, self._slices.run))
+        return dict(build_roots(settings, self.chain, self._traffic, self._receipts, self._slices))
 
     def _build_observers(
         self, settings: Settings, known: Mapping[Observer, IMessageObserver]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from webhookrx.config.settings import Connector, FileContents, Listener, Settings, Source
 from webhookrx.connectors.rule import CONNECTOR_TYPE
 from webhookrx.http.root_resource import RootResource
-from webhookrx.http.webhook_resource import InSlices, WebhookResource, at_once
+from webhookrx.http.webhook_resource import Slices, WebhookResource
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 
@@ -117,20 +117,20 @@ def build_roots(
     consumer: IMessageConsumer,
     traffic: ITraffic,
     receipts: Callable[[], Receipt],
-    in_slices: InSlices = at_once,
+    slices: Slices | None = None,
 ) -> dict[str, RootResource]:
     """
     Return the root of each endpoint, by C{Listener.inner}.
 
     @param receipts: gives each message its L{Receipt}.
-    @param in_slices: does what large bodies need.
+    @param slices: does what large bodies need.
     """
     classifier = classifier_for(settings)
     resources: dict[str, WebhookResource] = {}
     for source in settings.sources:
         if source.connector is None:
             resources[source.name] = WebhookResource(
-                rules_of(source, settings), consumer, traffic, receipts, in_slices=in_slices
+                rules_of(source, settings), consumer, traffic, receipts, slices=slices
             )
         else:
             rules = connector_rules(source, source.connector, settings, classifier)
@@ -138,7 +138,7 @@ def build_roots(
             # The same megabytes.
             from webhookrx.http.connector_resource import ConnectorResource
 
-            resources[source.name] = ConnectorResource(rules, consumer, traffic, receipts, in_slices=in_slices)
+            resources[source.name] = ConnectorResource(rules, consumer, traffic, receipts, slices=slices)
     return {
         listener.inner: RootResource(
             [(pattern, resources[source.name]) for source in sources for pattern in source.paths], traffic

@@ -128,7 +128,7 @@ class ConsumerContract(_Base):
 
     def test_full_of_bytes(self) -> None:
         """Beyond the number of bytes write() raises; once some are acknowledged there is room."""
-        size = size_of(make_message("one"))
+        size = size_of(make_message("three"))
         consumer = self.make_consumer(max_bytes=2 * size)
         self.hold()
         self.write(consumer, "one", "two")

@@ -40,6 +40,7 @@ class Overloaded:
     """
 
     refusing = True
+    behind = False
 
     def __init__(self, *unread: int) -> None:
         self.unread = unread

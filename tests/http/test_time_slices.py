@@ -4,15 +4,17 @@ Tests for L{webhookrx.http.time_slices}.
 
 from __future__ import annotations
 
+import gc
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.http.time_slices import SLICE, TimeSlices
+from webhookrx.http.time_slices import LONGEST_WAIT, SHORT, SLICE, TimeSlices
 from webhookrx.yield_point import yield_point
 
 
@@ -24,6 +26,10 @@ class TimeSlicesTests(SynchronousTestCase):
         self.turns: list[Callable[[], None]] = []
         self.seen: list[Any] = []
         self.slices = TimeSlices(self.turns.append, lambda: self.now)
+
+    def begin(self, work: Callable[[], Any], done: Callable[[Any], None], size: int = 1) -> None:
+        """Give it work that is wanted."""
+        self.slices.run(work, done, size, lambda: True)
 
     def turn(self) -> None:
         """Let one turn of the reactor pass."""
@@ -45,7 +51,7 @@ class TimeSlicesTests(SynchronousTestCase):
 
     def test_one_slice_a_turn(self) -> None:
         """Between two slices the reactor has its turn; what the work returned comes last."""
-        self.slices.run(self.work("a", 3), self.seen.append)
+        self.begin(self.work("a", 3), self.seen.append)
         self.assertEqual([], self.seen)
         for expected in (["a0"], ["a0", "a1"], ["a0", "a1", "a2"], ["a0", "a1", "a2", "a"]):
             self.turn()
@@ -54,8 +60,8 @@ class TimeSlicesTests(SynchronousTestCase):
 
     def test_short_steps(self) -> None:
         """As many steps as fit are done in one slice, and the next work begins in it."""
-        self.slices.run(self.work("a", 2, SLICE / 8), self.seen.append)
-        self.slices.run(self.work("b", 8, SLICE / 8), self.seen.append)
+        self.begin(self.work("a", 2, SLICE / 8), self.seen.append)
+        self.begin(self.work("b", 8, SLICE / 8), self.seen.append)
         self.turn()
         self.assertEqual(["a0", "a1", "a", "b0", "b1", "b2", "b3", "b4", "b5"], self.seen)
         self.turn()
@@ -68,8 +74,8 @@ class TimeSlicesTests(SynchronousTestCase):
             self.now += SLICE
             return "done"
 
-        self.slices.run(work, self.seen.append)
-        self.slices.run(work, self.seen.append)
+        self.begin(work, self.seen.append)
+        self.begin(work, self.seen.append)
         self.turn()
         self.assertEqual(["done"], self.seen)
         self.turn()
@@ -84,23 +90,23 @@ class TimeSlicesTests(SynchronousTestCase):
 
         body, told = Body(), Body()
         left = [weakref.ref(body), weakref.ref(told)]
-        self.slices.run(body.use, told.use)
+        self.begin(body.use, told.use)
         del body, told
         self.turn()
         self.assertEqual([None, None], [each() for each in left])
 
     def test_in_order(self) -> None:
         """Later work waits for earlier work."""
-        self.slices.run(self.work("a", 2), self.seen.append)
+        self.begin(self.work("a", 2), self.seen.append)
         self.turn()
-        self.slices.run(self.work("b", 1), self.seen.append)
+        self.begin(self.work("b", 1), self.seen.append)
         while self.turns:
             self.turn()
         self.assertEqual(["a0", "a1", "a", "b0", "b"], self.seen)
 
     def test_work_of_done(self) -> None:
         """What is told of an outcome may bring more work."""
-        self.slices.run(self.work("a", 1), lambda _: self.slices.run(self.work("b", 1), self.seen.append))
+        self.begin(self.work("a", 1), lambda _: self.begin(self.work("b", 1), self.seen.append))
         while self.turns:
             self.turn()
         self.assertEqual(["a0", "b0", "b"], self.seen)
@@ -113,17 +119,17 @@ class TimeSlicesTests(SynchronousTestCase):
                 raise error
 
             outcomes: list[Failure] = []
-            self.slices.run(work, outcomes.append)
+            self.begin(work, outcomes.append)
             self.turn()
             self.assertIs(error, outcomes[0].value)
-        self.slices.run(self.work("a", 0), self.seen.append)
+        self.begin(self.work("a", 0), self.seen.append)
         self.turn()
         self.assertEqual(["a"], self.seen)
 
     def test_done_that_raises(self) -> None:
         """What is wrong with one outcome keeps no other from being told."""
-        self.slices.run(self.work("a", 0), lambda _: 1 / 0)
-        self.slices.run(self.work("b", 0), self.seen.append)
+        self.begin(self.work("a", 0), lambda _: 1 / 0)
+        self.begin(self.work("b", 0), self.seen.append)
         self.turn()
         self.assertEqual((["b"], 1), (self.seen, len(self.flushLoggedErrors(ZeroDivisionError))))
 
@@ -138,7 +144,7 @@ class TimeSlicesTests(SynchronousTestCase):
                 yield_point()
 
         outcomes: list[object] = []
-        self.slices.run(work, outcomes.append)
+        self.begin(work, outcomes.append)
         while self.turns:
             with running:
                 pass
@@ -146,3 +152,61 @@ class TimeSlicesTests(SynchronousTestCase):
             with running:
                 pass
         self.assertEqual([None], outcomes)
+
+    def test_short_work_is_not_held_up(self) -> None:
+        """Short work has every other slice, however long other work takes."""
+        self.begin(self.work("a", 6), self.seen.append, SHORT + 1)
+        self.turn()
+        self.begin(self.work("b", 2), self.seen.append, SHORT)
+        for _ in range(5):
+            self.turn()
+        self.assertEqual(["a0", "b0", "a1", "b1", "a2", "b"], self.seen)
+        while self.turns:
+            self.turn()
+        self.assertEqual(["a3", "a4", "a5", "a"], self.seen[6:])
+
+    def test_not_wanted(self) -> None:
+        """Work that nobody wants any more when its turn comes is not begun."""
+        wanted = True
+        for name in "ab":
+            self.slices.run(self.work(name, 2), self.seen.append, 1, lambda: wanted)
+        self.turn()
+        wanted = False
+        while self.turns:
+            self.turn()
+        self.assertEqual(["a0", "a1", "a", None], self.seen)
+
+    def test_room(self) -> None:
+        """There is room as long as what waits in that lane has not waited for long."""
+        for name in "ab":
+            self.begin(self.work(name, 2), self.seen.append, SHORT + 1)
+        self.turn()
+        self.now += LONGEST_WAIT - 2 * SLICE
+        self.assertTrue(self.slices.has_room(SHORT + 1))
+        self.now += 2 * SLICE
+        self.assertEqual((False, True), (self.slices.has_room(SHORT + 1), self.slices.has_room(SHORT)))
+        self.turn()
+        self.turn()
+        self.assertTrue(self.slices.has_room(SHORT + 1))
+
+    def test_no_thread(self) -> None:
+        """When no thread can be had the work has failed, and later work has another chance."""
+        with mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
+            self.begin(self.work("a", 1), self.seen.append)
+            self.turn()
+        self.assertEqual([RuntimeError], [failure.type for failure in self.seen])
+        self.begin(self.work("b", 1), self.seen.append)
+        while self.turns:
+            self.turn()
+        self.assertEqual(["b0", "b"], self.seen[1:])
+
+    def test_collector(self) -> None:
+        """Cycles are collected between slices, and not within them."""
+        enabled: list[bool] = []
+
+        def work() -> None:
+            enabled.append(gc.isenabled())
+
+        self.begin(work, lambda _: enabled.append(gc.isenabled()))
+        self.turn()
+        self.assertEqual([False, True], enabled)

@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.http.wire import Sender, Wire, post
 from webhookrx.config.settings import Limits, MiB
 from webhookrx.errors import NotStored
-from webhookrx.http.webhook_resource import DIRECT, at_once
+from webhookrx.http.webhook_resource import DIRECT, MOST_SEPARATORS, AtOnce
 
 GZIP = b"Content-Encoding: gzip\r\n"
 CHUNKED = b"POST /one HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -153,15 +153,40 @@ class RefusedTests(SynchronousTestCase):
         self.assertEqual([("one", "draining")], site.traffic.refused_by)
 
 
+class _Slices(AtOnce):
+    """Does work when told to."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Callable[[], Any], Callable[[Any], None], int, Callable[[], bool]]] = []
+        self.is_full = False
+
+    def has_room(self, size: int) -> bool:
+        return not self.is_full
+
+    def run(
+        self, work: Callable[[], Any], done: Callable[[Any], None], size: int, is_wanted: Callable[[], bool]
+    ) -> None:
+        self.waiting.append((work, done, size, is_wanted))
+
+    def proceed(self) -> None:
+        """Do all, and what comes of it."""
+        while self.waiting:
+            work, done, size, is_wanted = self.waiting.pop(0)
+            if is_wanted():
+                super().run(work, done, size, is_wanted)
+            else:
+                done(None)
+
+
 class LargeBodyTests(SynchronousTestCase):
     """Bodies that may take long become messages in time slices."""
 
     def setUp(self) -> None:
-        self.waiting: list[tuple[Callable[[], Any], Callable[[Any], None]]] = []
+        self.slices = _Slices()
         self.wire = Wire(
             {"/raw": {}, "/strict": {"parse_json": True, "keep_unparsed": False}},
             Limits(body=MiB, unpack_ratio=100),
-            in_slices=lambda work, done: self.waiting.append((work, done)),
+            slices=self.slices,
         )
         self.budget = self.wire.consumer.budget
 
@@ -172,9 +197,7 @@ class LargeBodyTests(SynchronousTestCase):
 
     def proceed(self) -> None:
         """Do what waits."""
-        waiting, self.waiting[:] = list(self.waiting), []
-        for work, done in waiting:
-            at_once(work, done)
+        self.slices.proceed()
         self.wire.settle()
 
     def test_which(self) -> None:
@@ -189,7 +212,7 @@ class LargeBodyTests(SynchronousTestCase):
         ):
             sender = self.send(body, headers=headers)
             self.wire.settle()
-            self.assertEqual(([] if waits else [200], int(waits)), (sender.statuses(), len(self.waiting)))
+            self.assertEqual(([] if waits else [200], int(waits)), (sender.statuses(), len(self.slices.waiting)))
             self.proceed()
             self.assertEqual([200] if waits else [], sender.statuses())
         self.assertEqual([DIRECT, DIRECT + 1, DIRECT, 132_000, 60_000], [m["RAWMSG_SIZE"] for m in self.wire.messages])
@@ -199,7 +222,7 @@ class LargeBodyTests(SynchronousTestCase):
         """A packed body is unpacked at once when it can't become more than 2 MiB."""
         for size, waits in ((2 * MiB // 100, 0), (2 * MiB // 100 + 1, 1)):
             sender = self.send(b"x" * size, headers=GZIP)
-            self.assertEqual(([400] * (1 - waits), waits), (sender.statuses(), len(self.waiting)))
+            self.assertEqual(([400] * (1 - waits), waits), (sender.statuses(), len(self.slices.waiting)))
 
     def test_order(self) -> None:
         """Requests of one connection are answered in their order, however large they are."""
@@ -211,7 +234,7 @@ class LargeBodyTests(SynchronousTestCase):
         self.assertEqual(([200, 200], 2), (sender.statuses(), len(self.wire.messages)))
 
     def test_counted(self) -> None:
-        """The body is counted while it waits, and what it unpacks to from then on until it is a message."""
+        """The body is counted while it waits, and then what it has unpacked to until it is a message."""
         sizes: list[int] = []
         prepare = self.wire.consumer.prepare
         self.patch(
@@ -222,7 +245,7 @@ class LargeBodyTests(SynchronousTestCase):
         self.send(b"x" * 2 * DIRECT)
         self.assertEqual(len(packed) + 2 * DIRECT, self.budget.bytes)
         self.proceed()
-        self.assertEqual([len(packed) + 2 * DIRECT + 180_000], sizes[:1])
+        self.assertEqual(2 * DIRECT + 180_000, sizes[0])
         self.assertEqual((0, 2), (self.budget.bytes, len(self.wire.messages)))
 
     def test_no_room(self) -> None:
@@ -231,10 +254,10 @@ class LargeBodyTests(SynchronousTestCase):
         self.wire.consumer.is_full = True
         full = self.send(b"x" * 2 * DIRECT)
         self.wire.consumer.is_full = False
-        self.budget.resize(600_000, 10)
+        self.budget.resize(400_000, 10)
         unpacked = self.send(packed, headers=GZIP)
         self.assertEqual(len(packed), self.budget.bytes)
-        self.budget.resize(400_000, 10)
+        self.budget.resize(300_000, 10)
         self.proceed()
         self.assertEqual(([503], [503]), (full.statuses(), unpacked.statuses()))
         self.assertEqual((0, []), (self.budget.bytes, self.wire.messages))
@@ -244,7 +267,7 @@ class LargeBodyTests(SynchronousTestCase):
         self.budget.resize(2 * MiB, 10)
         self.budget.reserve(MiB)
         sender = self.send(gzip.compress(random.Random(5).randbytes(30_000)), headers=GZIP)
-        self.assertEqual(([503], []), (sender.statuses(), self.waiting))
+        self.assertEqual(([503], []), (sender.statuses(), self.slices.waiting))
         self.assertEqual((["no_room"], MiB), (self.wire.traffic.reasons, self.budget.bytes))
 
     def test_refused(self) -> None:
@@ -272,8 +295,24 @@ class LargeBodyTests(SynchronousTestCase):
         self.assertEqual([("default", "internal_error")], self.wire.traffic.refused_by)
 
     def test_sender_leaves(self) -> None:
-        """A sender that leaves meanwhile changes nothing for the message."""
+        """What a sender has sent that leaves before its turn is dropped, and counted; later it makes no difference."""
         sender = self.send(b"x" * 2 * DIRECT)
         sender.transport.abortConnection()
         self.proceed()
-        self.assertEqual((1, 0), (len(self.wire.messages), self.budget.bytes))
+        self.assertEqual((0, 0, 1), (len(self.wire.messages), self.budget.bytes, self.wire.traffic.dropped))
+
+    def test_full(self) -> None:
+        """While what waits has waited for too long, no more is taken."""
+        self.slices.is_full = True
+        self.assertEqual([503], self.send(b"x" * 2 * DIRECT).statuses())
+        self.assertEqual(0, self.budget.bytes)
+
+    def test_many_values(self) -> None:
+        """A short body of very many values is a large one, where it may be JSON."""
+        body = b"[" + b"[]," * (MOST_SEPARATORS * 4) + b"1]"
+        for target, waits in ((b"/raw", 0), (b"/strict", 1)):
+            self.send(body, target)
+            self.assertEqual(waits, len(self.slices.waiting))
+        few = b"[" + b"[]," * (MOST_SEPARATORS // 2 - 10) + b"%s]" % (b" " * 20_000)
+        self.send(few, b"/strict")
+        self.assertEqual(1, len(self.slices.waiting))

@@ -20,7 +20,7 @@ from webhookrx.http.channel import HTTPChannel
 from webhookrx.http.connections import Connections
 from webhookrx.http.root_resource import RootResource
 from webhookrx.http.site import Site
-from webhookrx.http.webhook_resource import InSlices, WebhookResource, at_once
+from webhookrx.http.webhook_resource import Slices, WebhookResource
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import ITraffic
 from webhookrx.testing import RecordingConsumer
@@ -258,7 +258,7 @@ class Wire:
         limits: Limits | None = None,
         root: Any = None,
         consumer: Any = None,
-        in_slices: InSlices = at_once,
+        slices: Slices | None = None,
         **site_options: Any,
     ) -> None:
         self.clock = Clock()
@@ -284,7 +284,7 @@ class Wire:
                     self.traffic,
                     self._receipt,
                     self.clock.seconds,
-                    in_slices,
+                    slices,
                 ),
             )
             for pattern, options in (patterns or {"/.*": {}}).items()

@@ -13,6 +13,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.message import escapes
 from webhookrx.message.escapes import JSON_ESCAPES, MISLEADING, TEXT_ESCAPES, encode_json, escape
+from webhookrx.message.json_lines import encode_line
+from webhookrx.message.message import Message
 from webhookrx.yield_point import PIECE
 
 #: All characters but halves of pairs.
@@ -41,6 +43,14 @@ class JSONTests(SynchronousTestCase):
         encoded = encode_json([text, {text: 1}]).decode()
         self.assertEqual([text, {text: 1}], json.loads(encoded))
         self.assertFalse(set(MISLEADING) & set(encoded))
+
+    def test_line_ends(self) -> None:
+        """A line ends where it should, however many characters are escapes in it."""
+        for char in ("\x7f", "\x85", "\u200e", "\u2028", "é"):
+            for number in (1, 255, 256, 257, PIECE - 60, PIECE, 2 * PIECE):
+                line = encode_line(Message({"ISODATE": "now", "a": char * number}, 0))
+                self.assertEqual((b"\n", 1), (line[-1:], line.count(b"\n")), (char, number))
+                self.assertEqual(char * number, json.loads(line)["a"])
 
     def test_pieces(self) -> None:
         """No character of a long text is cut in two."""

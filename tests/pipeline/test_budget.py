@@ -49,13 +49,33 @@ class BudgetTests(SynchronousTestCase):
         self.assertFalse(budget.reserve(1, small=True))
 
     def test_large_message(self) -> None:
-        """A message that is larger than the limit finds room when no other waits, and only then."""
+        """One message of more than half of the limit waits beside it: the others have as much room as without it."""
         budget = Budget(10, 10)
+        self.assertTrue(budget.add_message(5))
         self.assertTrue(budget.add_message(11))
-        self.assertFalse(budget.add_message(0))
+        self.assertEqual((16, 16, 2), (budget.bytes, budget.message_bytes, budget.messages))
+        self.assertFalse(budget.add_message(6))
+        self.assertTrue(budget.has_room(5))
+        self.assertTrue(budget.add_message(5))
+        self.assertFalse(budget.add_message(1))
+        self.assertTrue(budget.is_full())
+        self.assertTrue(budget.is_above_high_mark())
+        budget.remove_messages(2, 10)
+        self.assertEqual(
+            (False, False, True), (budget.is_full(), budget.is_above_high_mark(), budget.is_below_low_mark())
+        )
         budget.remove_messages(1, 11)
-        self.assertTrue(budget.add_message(1))
-        self.assertFalse(budget.add_message(11))
+        self.assertTrue(budget.add_message(7))
+        self.assertTrue(budget.add_message(4))
+        self.assertFalse(budget.add_message(7))
+
+    def test_message_of_any_size(self) -> None:
+        """A message finds room when no other waits, whatever has been reserved and however large it is."""
+        budget = Budget(10, 10)
+        self.assertTrue(budget.reserve(5))
+        self.assertTrue(budget.add_message(5))
+        budget.remove_messages(1, 5)
+        self.assertTrue(budget.add_message(1000))
 
     def test_nothing_but_bodies(self) -> None:
         """Bodies that hold more than a limit that was lowered leave room for a message when no other waits."""
@@ -72,7 +92,8 @@ class BudgetTests(SynchronousTestCase):
             (100, 2, [1, 1, 1], 2),
             (10, 5, [5, 5, 1], 2),
             (10, 5, [11], 1),
-            (10, 5, [1, 10], 1),
+            (10, 5, [1, 10], 2),
+            (10, 5, [6, 6, 5], 2),
             (10, 5, [0, 0, 0], 3),
         ]
         for max_bytes, max_messages, sizes, fitting in cases:
@@ -87,7 +108,8 @@ class BudgetTests(SynchronousTestCase):
 
         self.assertFalse(by_number.is_full())
         by_number.add_message(1)
-        by_bytes.add_message(10)
+        by_bytes.add_message(5)
+        by_bytes.add_message(5)
 
         self.assertTrue(by_number.is_full())
         self.assertTrue(by_bytes.is_full())
@@ -98,9 +120,11 @@ class BudgetTests(SynchronousTestCase):
             # sizes, above high, below low
             ([], False, True),
             ([50], False, True),
-            ([51], False, False),
-            ([75], False, False),
-            ([76], True, False),
+            ([25, 26], False, False),
+            ([25, 50], False, False),
+            ([26, 50], True, False),
+            ([26, 50, 1000], True, False),
+            ([1000], False, True),
             ([1] * 4, False, True),
             ([1] * 6, False, False),
             ([1] * 7, True, False),

@@ -4,6 +4,8 @@ Tests for L{webhookrx.request.content_encoding}.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import gzip
 import random
 import threading
@@ -369,6 +371,21 @@ class RatioTests(SynchronousTestCase):
             self.assertIs(UNPACK_RATIO, self.refused(packed, coding, 600 * MiB, 1), coding)
             # All of it would take some tenths of a second.
             self.assertLess(time.process_time() - began, 0.1, coding)
+
+    def test_nothing_stays(self) -> None:
+        """What a refused body has unpacked to is let go of at once, without a collection of cycles."""
+        gc.disable()
+        self.addCleanup(gc.enable)
+        for coding in (b"gzip", b"deflate", b"zstd", b"br"):
+            packed = dict(PACKERS)[coding](bytes(4 * ALWAYS_UNPACKED))
+            tracemalloc.start()
+            before = tracemalloc.get_traced_memory()[0]
+            for limit, ratio in ((LIMIT, 1), (ALWAYS_UNPACKED // 2, 10**6)) * 10:
+                with contextlib.suppress(RequestRefused):
+                    content_encoding.unpack(packed, [coding], limit, ratio)
+            kept = tracemalloc.get_traced_memory()[0] - before
+            tracemalloc.stop()
+            self.assertLess(kept, ALWAYS_UNPACKED, coding)
 
     def test_pieces(self) -> None:
         """Others get their turn often while a body is unpacked."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from webhookrx.config.options import OPTIONS
 from webhookrx.config.resolve import Resolved
-from webhookrx.config.settings import PROMPT_BODY, PROMPT_TEXT, TLS, Listener
+from webhookrx.config.settings import PROMPT_BODY, TLS, Listener
 from webhookrx.config.values import Effective
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_size
@@ -34,11 +34,8 @@ def check_report(resolved: Resolved) -> str:
 
 def _delay(body: int) -> str:
     """Say for how long one body may hold up other senders."""
-    if body <= PROMPT_TEXT:
-        return f"No body of up to {format_size(body)} holds up other senders for more than 50 ms."
-    prompt = format_size(min(body, PROMPT_BODY))
-    line = f"No body of up to {prompt} ({format_size(PROMPT_TEXT)} for templates and syslog) holds up other senders"
-    return f"{line} for more than 50 ms{'.' if body <= PROMPT_BODY else '; larger ones may.'}"
+    line = f"No body of up to {format_size(min(body, PROMPT_BODY))} holds up other senders for more than 50 ms"
+    return f"{line}." if body <= PROMPT_BODY else f"{line}; larger ones may."
 
 
 def error_report(error: ConfigError) -> str:

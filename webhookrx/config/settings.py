@@ -23,10 +23,8 @@ TLS_PORT = 443
 """TCP port of a source that names no endpoint and has a key."""
 BACKLOG = 4096
 """Connections that the kernel may hold until we accept them; it cuts this to C{net.core.somaxconn}."""
-PROMPT_BODY = 25 * MiB
+PROMPT_BODY = 10 * MiB
 """Bytes of a body that holds up other senders for at most 50 ms, as C{benchmarks/hostile_bodies.py} measures it."""
-PROMPT_TEXT = 10 * MiB
-"""The same for observers that write templates or syslog."""
 MESSAGE_FILE = "messages.jsonl"
 """What the observer writes when none is named: in C{$STATE_DIRECTORY} under systemd, else the working directory."""
 

@@ -251,6 +251,10 @@ class HTTPChannel(Connection):
             elif self.answer(exchange, FAILED):
                 self._report(INTERNAL_ERROR, INTERNAL_ERROR.detail, exchange.head, exchange.source)
 
+    def serves(self, exchange: Exchange) -> bool:
+        """Tell whether this request is still to be answered."""
+        return exchange is self._exchange
+
     def answer(self, exchange: Exchange, answer: Answer, close: bool = False) -> bool:
         """Answer the request that is under way; an answer to another one comes too late, is dropped, and is False."""
         if exchange is not self._exchange:

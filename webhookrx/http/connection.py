@@ -195,16 +195,23 @@ class Connection(Protocol):
             descriptor = self.transport.fileno()  # type: ignore[attr-defined]  # by TLS it is what is below
         except AttributeError:
             return False  # not everything that is a transport has a descriptor
-        return self.site.overload.has_unread(descriptor)
+        overload = self.site.overload
+        if overload.has_unread(descriptor):
+            return True
+        return overload.behind and self._reading and self._in_kernel(termios.FIONREAD) > 0
 
     def _untaken(self) -> int:
         """
         Return how many bytes of our answers wait in the kernel. Small ones find room there whether they are taken or
         not, so that nothing else tells of a sender that takes none.
         """
+        return self._in_kernel(termios.TIOCOUTQ)
+
+    def _in_kernel(self, which: int) -> int:
+        """Return how many bytes wait in the kernel: C{TIOCOUTQ}, C{FIONREAD}."""
         try:
             descriptor = self.transport.fileno()  # type: ignore[attr-defined]  # by TLS it is what is below
-            waiting = fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4))
+            waiting = fcntl.ioctl(descriptor, which, bytes(4))
         except (AttributeError, OSError, ValueError):
             return 0  # not everything that is a transport has a queue that could be asked for
         return int.from_bytes(waiting, sys.byteorder)

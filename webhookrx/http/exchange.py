@@ -42,6 +42,10 @@ class Exchange(msgspec.Struct, eq=False):
         """See L{IExchange.__call__}."""
         self.receiver.acknowledged(self, error)
 
+    def is_open(self) -> bool:
+        """See L{IExchange.is_open}."""
+        return self.channel.serves(self)
+
     def answer(self, answer: Answer, *, close: bool = False) -> bool:
         """See L{IExchange.answer}."""
         return self.channel.answer(self, answer, close)

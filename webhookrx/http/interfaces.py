@@ -27,6 +27,9 @@ class IExchange(Interface):
     def __call__(error: NotStored | None) -> None:
         """See L{webhookrx.interfaces.Acknowledge}: it is told to L{IReceiver.acknowledged}."""
 
+    def is_open() -> bool:
+        """Whether an answer would still be heard."""
+
     def answer(answer: Answer, *, close: bool = False) -> bool:
         """
         Answer.

@@ -101,6 +101,10 @@ class _StockExchange:
     def _lost(self, reason: object) -> None:
         self._request = None
 
+    def is_open(self) -> bool:
+        """See L{IExchange.is_open}."""
+        return self._request is not None
+
     def answer(self, answer: Answer, *, close: bool = False) -> bool:
         """See L{IExchange.answer}."""
         request, self._request = self._request, None

@@ -32,6 +32,7 @@ class _NoOverload:
     """There is never too much to do."""
 
     refusing = False
+    behind = False
 
     def has_unread(self, fd: int) -> bool:
         """See L{IOverload.has_unread}."""

@@ -9,11 +9,12 @@ system call of the reactor gives up the interpreter's lock, and getting it back 
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import deque
 from collections.abc import Callable
 from threading import Lock, Thread
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -23,12 +24,32 @@ from webhookrx.yield_point import pause_by
 SLICE: Final = 0.005
 """Seconds of a time slice; there is one a turn of the reactor, however much work there is."""
 
+SHORT: Final = 1024 * 1024
+"""Bytes of work that does not wait for longer work."""
+
+LONGEST_WAIT: Final = 2.0
+"""Seconds that work may wait to begin, before no more is to come."""
+
 _log = Logger()
+
+
+class _Job(NamedTuple):
+    """
+    Some work.
+
+    @ivar since: when it came.
+    """
+
+    work: Callable[[], Any]
+    done: Callable[[Any], None]
+    is_wanted: Callable[[], bool]
+    since: float
 
 
 class TimeSlices:
     """
-    Does work in the order in which it came, one after the other.
+    Does work in two lanes, short work in one and long work in the other, each in the order in which it came. When both
+    have work, they have a slice in turns.
 
     @param later: calls what it is given in the reactor thread, once others that wait for the reactor had their turn.
     @param clock: seconds on the monotonic clock.
@@ -39,7 +60,61 @@ class TimeSlices:
     ) -> None:
         self._later = later
         self._clock = clock
-        self._waiting: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
+        self._short, self._long = _Lane(clock), _Lane(clock)
+        self._next = self._short
+        self._is_due = False  # whether a turn is to come
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether work on so many bytes would begin soon."""
+        waiting = self._lane(size).waiting
+        return not waiting or self._clock() - waiting[0].since < LONGEST_WAIT
+
+    def run(
+        self, work: Callable[[], Any], done: Callable[[Any], None], size: int, is_wanted: Callable[[], bool]
+    ) -> None:
+        """
+        Do C{work} in time slices; then call C{done} in the reactor thread with what it returned, or with the
+        L{Failure} if it raised. Never before this returns.
+
+        @param size: bytes that are worked on.
+        @param is_wanted: asked before the work begins; when it is not wanted any more, C{done} is called with None.
+        """
+        self._lane(size).waiting.append(_Job(work, done, is_wanted, self._clock()))
+        self._come_again()
+
+    def _lane(self, size: int) -> _Lane:
+        return self._short if size <= SHORT else self._long
+
+    def _come_again(self) -> None:
+        if not self._is_due and (self._short.has_work or self._long.has_work):
+            self._is_due = True
+            self._later(self._turn)
+
+    def _turn(self) -> None:
+        """Let a lane go on for one slice."""
+        self._is_due = False
+        lane = self._next if self._next.has_work else self._other(self._next)
+        self._next = self._other(lane)
+        try:
+            lane.go_on(self._clock() + SLICE)
+        finally:
+            self._come_again()
+
+    def _other(self, lane: _Lane) -> _Lane:
+        return self._long if lane is self._short else self._short
+
+
+class _Lane:
+    """
+    Work that is done one after the other, and the thread that does it.
+
+    @ivar waiting: what has not begun.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.waiting: deque[_Job] = deque()
+        self._clock = clock
+        self._job: _Job | None = None
         self._outcome: Any = None
         self._is_working = False
         self._until = 0.0
@@ -48,44 +123,65 @@ class TimeSlices:
         self._slice_begins = Lock()
         self._slice_ends = Lock()
 
-    def run(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        """
-        Do C{work} in time slices; then call C{done} in the reactor thread with what it returned, or with the
-        L{Failure} if it raised. Never before this returns.
-        """
-        self._waiting.append((work, done))
-        if len(self._waiting) == 1:
-            self._later(self._turn)
+    @property
+    def has_work(self) -> bool:
+        """Whether something is under way or waits."""
+        return self._job is not None or bool(self.waiting)
 
-    def _turn(self) -> None:
-        """Let the work go on for one slice."""
-        self._until = self._clock() + SLICE
-        while self._waiting and self._clock() < self._until:
-            self._go_on()
+    def go_on(self, until: float) -> None:
+        """Work until that moment, or until there is nothing to do."""
+        self._until = until
+        while self.has_work:
+            if self._job is None:
+                self._job = self.waiting.popleft()
+                if not self._job.is_wanted():
+                    self._end(None)
+                    continue
+            self._work()
             if self._is_working:
-                break
-            _, done = self._waiting[0]
+                return
             outcome, self._outcome = self._outcome, None
-            try:
-                done(outcome)
-            except Exception:
-                _log.failure("What was done in time slices could not be dealt with")
-            finally:
-                self._waiting.popleft()
-        if self._waiting:
-            self._later(self._turn)
+            self._end(outcome)
+            if self._clock() >= until:
+                return
 
-    def _go_on(self) -> None:
+    def _end(self, outcome: Any) -> None:
+        job, self._job = self._job, None
+        assert job is not None
+        try:
+            job.done(outcome)
+        except Exception:
+            _log.failure("What was done in time slices could not be dealt with")
+
+    def _work(self) -> None:
         """Wait while the thread works, until its slice or its work has ended."""
-        if self._thread is None:
-            self._slice_begins.acquire()
-            self._slice_ends.acquire()
-            # A daemon, so that a process can end in the middle of it.
-            self._thread = Thread(target=self._loop, name="time slices", daemon=True)
-            self._thread.start()
+        try:
+            self._start_thread()
+        except RuntimeError:
+            self._outcome = Failure()  # no thread can be had now
+            return
+        # A collection looks at all that the work has made so far, again and again.
+        collects = gc.isenabled()
+        gc.disable()
         self._is_working = True
         self._slice_begins.release()
         self._slice_ends.acquire()
+        if collects:
+            gc.enable()
+
+    def _start_thread(self) -> None:
+        if self._thread is None:
+            # A daemon, so that a process can end in the middle of it.
+            thread = Thread(target=self._loop, name="time slices", daemon=True)
+            self._slice_begins.acquire()
+            self._slice_ends.acquire()
+            try:
+                thread.start()
+            except RuntimeError:
+                self._slice_begins.release()
+                self._slice_ends.release()
+                raise
+            self._thread = thread
 
     # -- in the thread -------------------------------------------------------------------------------------------
 
@@ -93,13 +189,12 @@ class TimeSlices:
         pause_by(self._pause)
         while True:
             self._slice_begins.acquire()
-            work = self._waiting[0][0]
+            assert self._job is not None
             try:
-                self._outcome = work()
+                self._outcome = self._job.work()
             except BaseException:
                 # Even SystemExit: without this thread, no other work would ever be done.
                 self._outcome = Failure()
-            del work
             self._is_working = False
             self._slice_ends.release()
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol
 
 from twisted.python.failure import Failure
 from zope.interface import implementer
@@ -18,25 +18,48 @@ from webhookrx.intake import Admission, Receipt, Refused, SourceRules, admit, ju
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.message.message import Message
 from webhookrx.request.content_encoding import ALWAYS_UNPACKED
+from webhookrx.request.payload import count_brackets
 from webhookrx.request.received import Head
 
-#: Does work, and calls back with its outcome or a L{Failure}: L{webhookrx.http.time_slices.TimeSlices.run}.
-InSlices: TypeAlias = "Callable[[Callable[[], Any], Callable[[Any], None]], None]"
+
+class Slices(Protocol):
+    """Does long work: L{webhookrx.http.time_slices.TimeSlices}, or L{AtOnce}."""
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether work on so many bytes would begin soon."""
+
+    def run(
+        self, work: Callable[[], Any], done: Callable[[Any], None], size: int, is_wanted: Callable[[], bool]
+    ) -> None:
+        """Do work, and call back with its outcome, with a L{Failure}, or with None if it was not wanted any more."""
+
+
+class AtOnce:
+    """Does work in one go."""
+
+    def has_room(self, size: int) -> bool:
+        """There is nothing to wait for."""
+        return True
+
+    def run(
+        self, work: Callable[[], Any], done: Callable[[Any], None], size: int, is_wanted: Callable[[], bool]
+    ) -> None:
+        """See L{Slices.run}."""
+        try:
+            outcome = work()
+        except Exception:
+            outcome = Failure()
+        done(outcome)
+
 
 DIRECT: Final = 128 * 1024
 """Bytes of a body, unpacked, that is judged at once: some milliseconds at most."""
 
+MOST_SEPARATORS: Final = 1000
+"""Commas and brackets of a body that is judged at once, if it may be JSON: each value may cost ten microseconds."""
+
 UNPACKED_DIRECTLY: Final = 2 * 1024 * 1024
 """Bytes that a body may turn out to have which is unpacked at once."""
-
-
-def at_once(work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-    """Do work in one go."""
-    try:
-        outcome = work()
-    except Exception:
-        outcome = Failure()
-    done(outcome)
 
 
 @implementer(IReceiver)
@@ -46,7 +69,7 @@ class WebhookResource:
 
     @param receipts: gives the next L{Receipt}.
     @param clock: seconds on the monotonic clock.
-    @param in_slices: does what a large body needs.
+    @param slices: does what a large body needs.
     """
 
     def __init__(
@@ -56,13 +79,13 @@ class WebhookResource:
         traffic: ITraffic,
         receipts: Callable[[], Receipt],
         clock: Callable[[], float] = time.monotonic,
-        in_slices: InSlices = at_once,
+        slices: Slices | None = None,
     ) -> None:
         self._rules = rules
         self._consumer = consumer
         self._traffic = traffic
         self._receipts = receipts
-        self._in_slices = in_slices
+        self._slices = slices or AtOnce()
         self._clock = clock
 
     def admit(self, head: Head, raw_groups: dict[str, bytes]) -> Admission | Refused:
@@ -75,15 +98,15 @@ class WebhookResource:
         wire_size = len(body)
         if admission.encodings:
             if max(ALWAYS_UNPACKED, wire_size * self._rules.unpack_ratio) > UNPACKED_DIRECTLY:
-                self._receive_in_slices(exchange, body, packed=True)
+                self._unpack_in_slices(exchange, body)
                 return
             plain = unpacked(admission, body)
             if isinstance(plain, Refused):
                 self.refuse(exchange, plain.reason, plain.detail)
                 return
             body = plain
-        if len(body) > DIRECT:
-            self._receive_in_slices(exchange, body, packed=False)
+        if len(body) > DIRECT or (len(body) > _FEW and self._rules.parse_json and _has_many_values(body)):
+            self._judge_in_slices(exchange, body, wire_size)
         else:
             self._take(exchange, self._judge(exchange.head, admission, body, self._receipts()), wire_size)
 
@@ -126,33 +149,46 @@ class WebhookResource:
 
     # -- large bodies --------------------------------------------------------------------------------------------
 
-    def _receive_in_slices(self, exchange: IExchange, body: bytes, *, packed: bool) -> None:
-        """
-        Take a request that may need many milliseconds. Until it has become a message, its body is counted, and what it
-        unpacks to once that is known.
+    def _unpack_in_slices(self, exchange: IExchange, body: bytes) -> None:
+        """Unpack a body that may become large, and go on with what it has become."""
 
-        @param packed: C{body} is as it came by the wire, and has an encoding.
+        def done(plain: bytes | Refused) -> None:
+            if isinstance(plain, Refused):
+                self.refuse(exchange, plain.reason, plain.detail)
+            else:
+                self._judge_in_slices(exchange, plain, len(body))
+
+        self._run(exchange, len(body), 0, lambda: unpacked(exchange.admission, body), done)
+
+    def _judge_in_slices(self, exchange: IExchange, body: bytes, wire_size: int) -> None:
+        """Make a message of a large body, and prepare it for the observers."""
+
+        def work() -> tuple[Any, object]:
+            verdict = self._judge(exchange.head, exchange.admission, body, self._receipts())
+            message = getattr(verdict, "message", None)
+            return verdict, None if message is None else self._consumer.prepare(message)
+
+        def done(outcome: tuple[Any, object]) -> None:
+            verdict, prepared = outcome
+            self._take(exchange, verdict, wire_size, prepared)
+
+        self._run(exchange, len(body), len(body), work, done)
+
+    def _run(
+        self, exchange: IExchange, counted: int, size: int, work: Callable[[], Any], done: Callable[[Any], None]
+    ) -> None:
         """
-        consumer = self._consumer
-        counted = wire_size = len(body)
-        if not consumer.reserve(wire_size, small=False):
+        Do work on a request that may need many milliseconds, unless its sender has gone by then.
+
+        @param counted: bytes that are counted meanwhile.
+        @param size: see L{Slices.run}.
+        """
+        consumer, slices = self._consumer, self._slices
+        if not (slices.has_room(size) and consumer.reserve(counted, small=False)):
             self.refuse(exchange, NO_ROOM, NO_ROOM.detail)
             return
 
-        def work() -> tuple[Any, object]:
-            nonlocal counted
-            plain = unpacked(exchange.admission, body) if packed else body
-            if isinstance(plain, Refused):
-                return plain, None
-            if packed:
-                if not consumer.reserve(len(plain), small=False):
-                    return Refused(NO_ROOM, NO_ROOM.detail, self._rules.name), None
-                counted += len(plain)
-            verdict = self._judge(exchange.head, exchange.admission, plain, self._receipts())
-            message = getattr(verdict, "message", None)
-            return verdict, None if message is None else consumer.prepare(message)
-
-        def done(outcome: tuple[Any, object] | Failure) -> None:
+        def ended(outcome: Any) -> None:
             consumer.release(counted)
             if isinstance(outcome, Failure):
                 self._traffic.failed("A request could not be judged.", outcome)
@@ -161,8 +197,17 @@ class WebhookResource:
                     self._traffic.refused(
                         INTERNAL_ERROR, detail, head.peer_text, head.method, head.path, self._rules.name
                     )
-                return
-            verdict, prepared = outcome
-            self._take(exchange, verdict, wire_size, prepared)
+            elif outcome is None:
+                self._traffic.dropped_unread()
+            else:
+                done(outcome)
 
-        self._in_slices(work, done)
+        slices.run(work, ended, size, exchange.is_open)
+
+
+#: Bytes of a body whose values are not worth counting.
+_FEW: Final = 8 * 1024
+
+
+def _has_many_values(body: bytes) -> bool:
+    return body.count(b",") + count_brackets(body) > MOST_SEPARATORS

@@ -60,7 +60,6 @@ class InnerPoll:
         self.overload = overload
         self._clock = clock
         self._left: list[tuple[int, int]] = []  # of the last turn, for which its time was too short
-        self._is_full = False  # whether the last poll has shown as many as one may
         self._reactor = reactor
         self._alarm: int | None = None  # readable, so that turns go on while what is unread is not watched
         self._pause: IDelayedCall | None = None  # until the next of them, when nobody waits for it
@@ -135,17 +134,21 @@ class InnerPoll:
             self._overloaded_turn(epoll, overload)
             return
         # Polled again, those that are left would be behind those that had their turn.
+        is_new = not self._left
         ready = self._left or epoll.poll(0, MOST_EVENTS)
-        if not self._left:
-            self._is_full = len(ready) >= MOST_EVENTS
         if overload is not None:
+            if is_new and len(ready) >= MOST_EVENTS:
+                overload.behind = True
             # Only when there is more than one turn can do is the first of them worth a system call.
-            if not self._is_full:
+            if not overload.behind:
                 if overload.age:
                     overload.saw(0.0)
-            elif (info := self._info(ready[0][0])) is not None:
+            elif ready and (info := self._info(ready[0][0])) is not None:
                 overload.saw(info.age)
         self._left = self._serve(ready)
+        if overload is not None and (is_new or self._left):
+            # Until all that one poll has shown fits into one turn.
+            overload.behind = bool(self._left)
 
     def _serve(self, ready: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Let these descriptors read and write; return those that are left when the turn has taken long enough."""

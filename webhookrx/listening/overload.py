@@ -72,6 +72,7 @@ class Overload:
     @param processor_time: seconds that this thread has run.
     @ivar refusing: see L{IOverload.refusing}.
     @ivar age: seconds that the oldest in the queue waits; 0 when that is not worth asking.
+    @ivar behind: see L{IOverload.behind}.
     @ivar new: connections that may be let in until the next turn.
     """
 
@@ -83,6 +84,7 @@ class Overload:
         processor_time: Callable[[], float] = time.thread_time,
     ) -> None:
         self.refusing = False
+        self.behind = False
         self.age = 0.0
         self.new = 0
         self.queue = UnreadQueue()

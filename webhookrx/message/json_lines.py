@@ -33,7 +33,8 @@ def encode_line(message: Message) -> bytes:
         return encode_around(text, values, escape_misleading, after=b"\n")
     # What encode_json() does, without the call that each message would pay for.
     line = encode_lines([values])
-    return without_misleading(line) if 0x7F in line or not line.isascii() else line
+    # The line end is no part of the JSON, in which it would be escaped.
+    return without_misleading(line[:-1]) + b"\n" if 0x7F in line or not line.isascii() else line
 
 
 def encode_object(message: Message) -> bytes:

@@ -138,7 +138,8 @@ METRICS: tuple[Metric, ...] = (
         "counter",
         (),
         "Connections that were closed with something unread while more was sent than could be read, since their senders"
-        " had left, or sent no more and had waited for a second.",
+        " had left, or sent no more and had waited for a second; and large bodies whose senders had left before their"
+        " turn.",
         one(lambda view: view.counters.get("dropped_unread")),
     ),
     Metric(

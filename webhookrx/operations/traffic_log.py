@@ -111,7 +111,7 @@ class TrafficLog:
         """See L{ITraffic.dropped_unread}."""
         self._counters.add("dropped_unread")
         if self._limit.passes("dropped_unread"):
-            self._log.warn("Dropped a connection unread: its sender has left, and more is sent than can be read")
+            self._log.warn("Dropped a connection unread: its sender has left, and there is more to do than can be done")
 
     def failed(self, what: str, failure: Failure) -> None:
         """See L{ITraffic.failed}."""

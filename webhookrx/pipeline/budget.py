@@ -24,7 +24,9 @@ class Budget:
 
     Senders who begin bodies and do not end them must not keep others out: large bodies in progress get half of the
     bytes, small ones as far as three quarters, and the rest is there for messages. And a message always finds room
-    when no other waits, however large it has become: what passed as a body must not be refused for ever.
+    when no other waits, however large it has become: what passed as a body must not be refused for ever. One message of
+    more than half of the bytes may wait beside the limit, so that the others are neither refused nor paused while
+    it is stored.
 
     The marks look at messages alone: those leave by themselves once observers have them safe. Bodies that senders
     have not finished do not, so pausing the senders because of them would wait for ever.
@@ -37,8 +39,10 @@ class Budget:
     """
 
     __slots__ = (
+        "_beside",
         "_high_bytes",
         "_high_messages",
+        "_large",
         "_low_bytes",
         "_low_messages",
         "_max_bytes",
@@ -53,6 +57,7 @@ class Budget:
 
     def __init__(self, max_bytes: int, max_messages: int) -> None:
         self._room = inf
+        self._beside = 0
         self.bytes = 0
         self.message_bytes = 0
         self.messages = 0
@@ -61,6 +66,7 @@ class Budget:
     def resize(self, max_bytes: int, max_messages: int) -> None:
         """Set other limits. What is counted stays counted, though it be more."""
         self._max_bytes = max_bytes
+        self._large = max_bytes // 2
         self._max_messages = max_messages
         self._max_reserved = largest_body(max_bytes)
         self._max_reserved_small = max_bytes * 3 // 4
@@ -87,9 +93,10 @@ class Budget:
     def has_room(self, size: int, *, small: bool = False) -> bool:
         """Tell whether C{size} bytes of a body in progress would find room now."""
         total = self.bytes + size
+        beside = self._beside
         most = self._max_reserved_small if small else self._max_reserved
-        fits = total <= self._max_bytes and total - self.message_bytes <= most
-        return fits and self.message_bytes < self._room and self.messages < self._max_messages
+        fits = total - beside <= self._max_bytes and total - self.message_bytes <= most
+        return fits and self.message_bytes - beside < self._room and self.messages < self._max_messages
 
     def release(self, size: int) -> None:
         """Give back C{size} reserved bytes."""
@@ -99,15 +106,19 @@ class Budget:
         """Tell whether there is surely no room for a message, whatever its size."""
         return (
             self.messages >= self._max_messages
-            or (self.bytes >= self._max_bytes and self.messages > 0)
-            or self.message_bytes >= self._room
+            or (self.bytes - self._beside >= self._max_bytes and self.messages > 0)
+            or self.message_bytes - self._beside >= self._room
         )
 
     def add_message(self, size: int) -> bool:
         """Count a message of C{size} bytes; False, and nothing counted, when there is no room."""
         total = self.bytes + size
-        if self.messages and (total > self._max_bytes or self.messages >= self._max_messages):
+        beside = self._beside
+        if size > self._large and not beside:
+            beside = size
+        if self.messages and (total - beside > self._max_bytes or self.messages >= self._max_messages):
             return False
+        self._beside = beside
         self.bytes = total
         self.message_bytes += size
         self.messages += 1
@@ -124,21 +135,23 @@ class Budget:
 
     def bytes_over_low_mark(self) -> float:
         """Return how many bytes of messages have to leave until there is room for sure; less than 1: none."""
-        return self.message_bytes - min(self._low_bytes, self._room)
+        return self.message_bytes - self._beside - min(self._low_bytes, self._room)
 
     def remove_messages(self, count: int, size: int) -> None:
         """Give back what C{count} messages of C{size} bytes in all held."""
         self.bytes -= size
         self.message_bytes -= size
         self.messages -= count
+        if self.message_bytes < self._beside:  # it has left
+            self._beside = 0
 
     def is_above_high_mark(self) -> bool:
         """Tell whether messages hold more than three quarters of either limit: time to pause the producer."""
-        return self.message_bytes > self._high_bytes or self.messages > self._high_messages
+        return self.message_bytes - self._beside > self._high_bytes or self.messages > self._high_messages
 
     def is_below_low_mark(self) -> bool:
         """Tell whether messages hold at most half of both limits: time to resume the producer."""
-        return self.message_bytes <= self._low_bytes and self.messages <= self._low_messages
+        return self.message_bytes - self._beside <= self._low_bytes and self.messages <= self._low_messages
 
 
 def size_of(prepared: Prepared) -> int:

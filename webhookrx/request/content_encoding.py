@@ -19,6 +19,8 @@ from webhookrx.yield_point import yield_point
 
 _FED: Final = 4 * 1024
 """Bytes given to zlib or brotli at once. They copy what they did not use, so a small bite keeps the work linear."""
+_FED_TO_ZSTD: Final = 512
+"""Bytes given to zstd at once. It gives back all of it, and a block of a few bytes may hold 128 KiB."""
 _TAKEN: Final = 64 * 1024
 """Bytes that they may give back at once; brotli goes over it by at most as much again."""
 _MAX_ZSTD_WINDOW: Final = 8 * 1024 * 1024
@@ -114,23 +116,37 @@ class _Unpacked:
     one copy of the body is ever held.
     """
 
-    __slots__ = ("_buffer", "_excess", "_room")
+    __slots__ = ("_buffer", "_by_ratio", "_room")
 
     def __init__(self, limit: int, by_ratio: int) -> None:
         self._buffer = io.BytesIO()
+        self._by_ratio = by_ratio < limit
         self._room = min(limit, by_ratio)
-        if by_ratio < limit:
-            self._excess = RequestRefused(UNPACK_RATIO)
-        else:
-            self._excess = RequestRefused(BODY_TOO_LARGE, "The body unpacks to more than this receiver accepts.")
 
-    def write(self, piece: bytes) -> int:
+    def write(self, piece: bytes) -> None:
+        """
+        Take what has come out.
+
+        @raise RequestRefused: it is more than may come out.
+        """
+        self.note(piece)
+        self.check()
+
+    def note(self, piece: bytes) -> None:
+        """Take what has come out, or let it go if it is more than may."""
         self._room -= len(piece)
-        if self._room < 0:
-            raise self._excess
-        self._buffer.write(piece)
+        if self._room >= 0:
+            self._buffer.write(piece)
         yield_point()
-        return len(piece)
+
+    def check(self) -> None:
+        """
+        @raise RequestRefused: more has come out than may.
+        """
+        if self._room < 0:
+            if self._by_ratio:
+                raise RequestRefused(UNPACK_RATIO)
+            raise RequestRefused(BODY_TOO_LARGE, "The body unpacks to more than this receiver accepts.")
 
     def all(self) -> bytes:
         return self._buffer.getvalue()
@@ -149,6 +165,7 @@ def _unpack_zlib(body: bytes, wbits: int, unpacked: _Unpacked, *, several: bool)
             if inflater.eof:
                 if not several:
                     raise RequestRefused(BAD_COMPRESSION, "The compressed body goes on after its end.")
+                yield_point()  # streams may be empty
                 inflater = zlib.decompressobj(wbits)
             piece = inflater.decompress(fed, _TAKEN)
             unpacked.write(piece)
@@ -189,19 +206,25 @@ class _Zstd(threading.local):
 
 
 class _UntilSeal:
-    """Passes on what comes out of the body, and keeps apart what comes out after it."""
+    """
+    Passes on what comes out of the body, and keeps apart what comes out after it. It never raises: what the decoder
+    holds then would not be freed.
+    """
 
-    __slots__ = ("after", "write")
+    __slots__ = ("_unpacked", "after")
 
     def __init__(self, unpacked: _Unpacked) -> None:
-        self.after = b""
-        self.write: Callable[[bytes], int] = unpacked.write
+        self.after: bytes | None = None
+        self._unpacked = unpacked
 
     def body_ends(self) -> None:
-        self.write = self._write_after
+        self.after = b""
 
-    def _write_after(self, piece: bytes) -> int:
-        self.after += piece
+    def write(self, piece: bytes) -> int:
+        if self.after is None:
+            self._unpacked.note(piece)
+        else:
+            self.after += piece
         return len(piece)
 
 
@@ -218,8 +241,10 @@ def _unpack_zstd(body: bytes, unpacked: _Unpacked) -> bool:
     """
     sink = _UntilSeal(unpacked)
     writer = _zstd.decoder.stream_writer(sink, closefd=False)  # type: ignore[arg-type]
-    for start in range(0, len(body), _FED):
-        writer.write(body[start : start + _FED])
+    for start in range(0, len(body), _FED_TO_ZSTD):
+        writer.write(body[start : start + _FED_TO_ZSTD])
+        unpacked.check()
+        yield_point()  # frames may be empty
     sink.body_ends()
     try:
         # In two parts: given a whole frame at once after a header that was cut short, libzstd forgets the header.

@@ -12,7 +12,8 @@ from webhookrx.request.payload import body_text
 
 MEDIA_TYPE: Final = "application/logplex-1"
 
-_COUNT: Final = re.compile(rb"\s*([1-9][0-9]{0,8}) ")
+_COUNT: Final = re.compile(rb"\s{0,16}([1-9][0-9]{0,8}) ")
+_TEXT: Final = re.compile(rb"\S")
 _FRAME: Final = re.compile(
     r"<(?P<priority>[0-9]{1,3})>[0-9]{1,3} (?P<timestamp>\S+) (?P<hostname>\S+) (?P<app_name>\S+) (?P<procid>\S+) "
     r"(?P<msgid>\S+)(?: (?P<message>.*))?",
@@ -41,8 +42,7 @@ def split_frames(body: bytes, most: int) -> tuple[list[Value], bytes]:
             break
         start = count.end() + int(count[1])
         frames.append(read_frame(body[count.end() : start]))
-    rest = body[start:]
-    return frames, rest if rest.strip() else b""
+    return frames, body[start:] if _TEXT.search(body, start) else b""
 
 
 def read_frame(frame: bytes) -> dict[str, Value]:
