@@ -34,6 +34,7 @@ from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.recorded import read_recorded
+from webhookrx.work import Work
 
 ROUNDS = 21
 """Of which the median counts."""
@@ -169,7 +170,7 @@ def of_senders(classifier: Classifier) -> tuple[list[float], list[float]]:
 
 def _of_sample(sender: str, request: Request, classifier: Classifier) -> tuple[float, float]:
     def classified() -> Passage:
-        passage = Passage(request.record(), request.evidence(), False, classifier)
+        passage = Passage(request.record(), request.evidence(), False, classifier, Work())
         assert classify(passage) == ("classified", sender)
         return passage
 

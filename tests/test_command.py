@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from unittest.mock import patch
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -34,12 +35,17 @@ class HelpTests(SynchronousTestCase):
     def test_verbs(self) -> None:
         """That of each subject tells what it is about, and those of its verbs end in an example."""
         for subject, verbs in (
+            (("config",), ("check",)),
             (("rules",), ("check", "preview", "explain")),
             (("query",), ("check",)),
+            (("import",), ("collector",)),
             (("classify",), ()),
         ):
             status, out, _ = run_command(*subject, "--help")
             self.assertEqual(0, status)
+            if subject == ("config",):
+                self.assertIn("check     print what would run", out)
+                continue
             for words in [(*subject, verb) for verb in verbs] or [subject]:
                 status, out, _ = run_command(*words, "--help")
                 self.assertEqual(0, status)
@@ -92,3 +98,31 @@ class MistakeTests(SynchronousTestCase):
             status, out, err = run_command(*arguments)
             self.assertEqual((2, ""), (status, out), arguments)
             self.assertIn("usage:", err)
+
+
+class ReceiverTests(SynchronousTestCase):
+    """What is handed to C{twistd}."""
+
+    def started_with(self, *arguments: str) -> list[str]:
+        """Return the command line that twistd sees."""
+        self.patch(sys, "argv", [])
+        ran: list[list[str]] = []
+        with patch("twisted.scripts.twistd.run", lambda: ran.append(sys.argv)):
+            self.assertEqual(0, command.main(arguments))
+        (seen,) = ran
+        return seen
+
+    def test_run(self) -> None:
+        """With C{run}, or an option, a receiver is started in the foreground, without a pid file."""
+        foreground = ["twistd", "-n", "--pidfile=", "webhookrx"]
+        for arguments, options in (
+            (("run",), []),
+            (("run", "--config", "x.yaml"), ["--config", "x.yaml"]),
+            (("run", "--help"), ["--help"]),
+            (("--port", "8181", "--help"), ["--port", "8181", "--help"]),
+            (("-p", "8181"), ["-p", "8181"]),
+            (("config", "check", "x.yaml", "--ack", "written"), ["--check", "--config", "x.yaml", "--ack", "written"]),
+            (("config", "check", "--port", "1"), ["--check", "--port", "1"]),
+            (("config", "check"), ["--check"]),
+        ):
+            self.assertEqual([*foreground, *options], self.started_with(*arguments))

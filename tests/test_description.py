@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.operations.facts import make_facts
 from webhookrx.config.settings import TLS, Connector, Listener, Observer, Settings, Source
 from webhookrx.connectors.rule import Preprocessing
-from webhookrx.description import cannot_listen, describe, difference, summary
+from webhookrx.description import cannot_listen, describe, difference, renewals, summary
 from webhookrx.errors import BAD_TOKEN
 from webhookrx.listening.listener_service import CannotListen
 from webhookrx.operations.counters import Counters
@@ -129,3 +129,17 @@ class SummaryTests(SynchronousTestCase):
                 f"3 messages, 1 refused, 2 waiting; the router is blocked: {text}",
                 summary(counters, facts._replace(blocked=blocked)),
             )
+
+
+class RenewalTests(SynchronousTestCase):
+    """Certificates at a reload."""
+
+    def test_renewals(self) -> None:
+        """Those that end at another time than before are named, but not too many; new ones and others are not."""
+        before = {"/a.pem": 1_800_000_000.0, "/b.pem": 1_800_000_000.0, "/c.pem": 1.0}
+        after = {"/a.pem": 1_800_003_600.0, "/b.pem": 1_800_000_000.0, "/d.pem": 1.0}
+        self.assertEqual("; renewed certificates: /a.pem until 2027-01-15 09:00 UTC", renewals(before, after))
+        self.assertEqual("", renewals(before, before))
+        many = [{f"/{number}": float(end) for number in range(7)} for end in (0, 60)]
+        text = renewals(*many)
+        self.assertEqual((5, True), (text.count("until"), text.endswith("/4 until 1970-01-01 00:01 UTC and 2 more")))

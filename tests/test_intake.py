@@ -409,6 +409,54 @@ class JSONMessageTests(IntakeTestCase):
         assert isinstance(verdict, Accepted)
         self.assertEqual(("unparsed_payload",), verdict.notes)
 
+    def test_forms(self) -> None:
+        """A form that says so becomes pairs as JSON does, by the same rules; another, and plain text, is kept."""
+        form = make_head((b"content-type", b"application/x-www-form-urlencoded"))
+        values = self.accept(b"a=1&HOST=h&SOURCEIP=x", form)
+        self.assertEqual(
+            ("a=1&HOST=h&SOURCEIP=x", "1", "h", "192.0.2.7"),
+            tuple(values[name] for name in ("MESSAGE", "a", "HOST", "SOURCEIP")),
+        )
+        self.assertEqual("m", self.accept(b"MESSAGE=m", form)["MESSAGE"])
+        values = self.accept(b"payload=%7B%22a%22%3A%7B%22b%22%3A1%7D%7D", form, prefix="p.")
+        self.assertEqual((1, False), (values["p.a.b"], "webhook.parse_error" in values))
+        for body, head in ((b"a=1", make_head()), (b"disk is full", form), (b"level=error msg=x", form)):
+            values = self.accept(body, head)
+            self.assertEqual((body.decode(), True), (values["MESSAGE"], "webhook.parse_error" in values))
+            self.assertEqual("bad_payload", self.reason(body, head, parse_json=True, keep_unparsed=False))
+        self.assertEqual(1, self.accept(b'{"a":1}', form)["a"])
+        self.assertEqual(1, self.accept(b"{'a':1}", form)["a"])
+
+    def test_too_large_form(self) -> None:
+        """A form whose pairs would take too much is kept whole, and none of them is set."""
+        form = make_head((b"content-type", b"application/x-www-form-urlencoded"))
+        body = b"&".join(b"%d=x" % number for number in range(1000))
+        values = self.accept(body, form, prefix="p" * 1000)
+        self.assertEqual(body.decode(), values["MESSAGE"])
+        self.assertIn("webhook.parse_error", values)
+        self.assertFalse([name for name in values if name.startswith("p")])
+
+    def test_no_text(self) -> None:
+        """Where only unparsed bodies are kept, those that became pairs are there once; what was left out is beside."""
+        for body, head in (
+            (b'{"a":1}', make_head()),
+            (b"[1]", make_head()),
+            (b"a=1", make_head((b"content-type", b"application/x-www-form-urlencoded"))),
+        ):
+            values = self.accept(body, head, keep_text=False)
+            self.assertEqual((False, False), ("MESSAGE" in values, "webhook.left_out" in values), body)
+        self.assertEqual("m", self.accept(b'{"MESSAGE":"m"}', keep_text=False)["MESSAGE"])
+        self.assertIs(None, self.accept(b'{"MSG":null}', keep_text=False)["MESSAGE"])
+        values = self.accept(b"text", keep_text=False)
+        self.assertEqual(("text", True), (values["MESSAGE"], "webhook.parse_error" in values))
+        body = b'{"PID":1,"SOURCEIP":"x","webhook":{"left_out":{"y":1},"query":{"a":[2]}}}'
+        values = self.accept(body, make_head(query=b"a=1"), keep_text=False)
+        self.assertEqual(
+            {"SOURCEIP": "x", "webhook.left_out": {"y": 1}, "webhook.query.a": [2]}, values["webhook.left_out"]
+        )
+        self.assertEqual(("1", 1, "192.0.2.7"), (values["webhook.query.a"], values["PID"], values["SOURCEIP"]))
+        self.assertNotIn("webhook.left_out", self.accept(body))
+
     def test_two_notes(self) -> None:
         """Of one request both are counted: that it is not JSON, and that the proxy names no address."""
         verdict = self.judge(b"text", make_head((b"f", b"nobody")), parse_json=True, proxy_header="f")

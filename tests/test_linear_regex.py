@@ -14,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx import linear_regex
 from webhookrx.linear_regex import LinearRegex, RegexTooCostly, compile_linear, spans_of
+from webhookrx.work import TooMuchWork, Work
 
 PIECES = st.sampled_from(
     ["a", "B", "1", ".", "[ab]", "[^a1]", r"\d", r"\w", "^", "$", "a*", "b?", "(a|b)", "1{,2}", r"\Z"]
@@ -38,9 +39,19 @@ class LinearRegexTests(SynchronousTestCase):
         expression = LinearRegex(r"(?P<b>\w+)=(?P<a>ü+)?(\d)?")
 
         self.assertEqual(("b", "a"), expression.names)
-        self.assertEqual({"b": "x", "a": "üü"}, expression.groups("; x=üü1"))
-        self.assertEqual({"b": "x"}, expression.groups("x="))
-        self.assertIsNone(expression.groups("nothing"))
+        self.assertEqual({"b": "x", "a": "üü"}, expression.groups("; x=üü1", Work()))
+        self.assertEqual({"b": "x"}, expression.groups("x=", Work()))
+        self.assertIsNone(expression.groups("nothing", Work()))
+
+    def test_without_captures(self) -> None:
+        """Where nobody asks for groups there are none, named ones included; the match is the same."""
+        for pattern in (r"(?P<a>b+)(c)", r"(?<a>b+)(c)", r"[(?P<a>]*(?P<a>b+)\(?P<a>c|(c)", r"\Q(?P<a>\E|b(b)c"):
+            bare = compile_linear(pattern, captures=False)
+            self.assertEqual(0, bare.groups, pattern)
+            whole = spans_of(compile_linear(pattern), whole=False)(b"(?P<a>bbc")
+            found = spans_of(bare, whole=False)(b"(?P<a>bbc")
+            assert whole is not None and found is not None
+            self.assertEqual([whole[0]], list(found), pattern)
 
     def test_slow_way(self) -> None:
         """With an RE2 whose inner parts are others, the public ones do the same."""
@@ -49,14 +60,14 @@ class LinearRegexTests(SynchronousTestCase):
             whole = spans_of(compile_linear("(a)b"))
 
         self.assertEqual([True, False], [expression.search("abc"), expression.search("ac")])
-        self.assertEqual([{"c": "c"}, {}, None], [expression.groups(text) for text in ("abc", "ab", "a")])
+        self.assertEqual([{"c": "c"}, {}, None], [expression.groups(text, Work()) for text in ("abc", "ab", "a")])
         self.assertEqual([[(0, 2), (0, 1)], None], [whole(b"ab"), whole(b"abc")])
 
     def test_lone_surrogates(self) -> None:
         """A text that does not encode is no error."""
         expression = LinearRegex("a(?P<x>.)")
 
-        self.assertEqual((True, {"x": "?"}), (expression.search("a\ud800"), expression.groups("a\ud800")))
+        self.assertEqual((True, {"x": "?"}), (expression.search("a\ud800"), expression.groups("a\ud800", Work())))
 
     def test_what_does_not_compile(self) -> None:
         """One sentence says why."""
@@ -86,6 +97,9 @@ class LinearRegexTests(SynchronousTestCase):
         """A text is refused, not searched for minutes, when it is too long for the size of an expression."""
         costly = LinearRegex("(a?){1000}(?P<end>b)")
         self.assertFalse(costly.search("a" * 1000))
-        for look in (costly.search, costly.groups):
-            self.assertRaises(RegexTooCostly, look, "a" * 100_000)
+        self.assertRaises(RegexTooCostly, costly.search, "a" * 100_000)
+        self.assertRaises(TooMuchWork, costly.groups, "a" * 100_000, Work())
+        greedy = LinearRegex("(?P<a>(.*)(.*)(.*))$")
+        self.assertEqual({"a": "a" * 1_000}, greedy.groups("a" * 1_000, Work()))
+        self.assertRaises(TooMuchWork, greedy.groups, "a" * 500_000, Work())
         self.assertTrue(LinearRegex("b").search("a" * 1_000_000 + "b"))

@@ -52,10 +52,11 @@ class RoutesTests(SynchronousTestCase):
             include_request_headers=True,
             proxy_header="forwarded",
             on_parse_error="reject",
+            keep_message="unparsed",
         )
         rules = rules_of(source, Settings((source,), (Observer("stdout", "stdout"),)))
         self.assertEqual(
-            ("one", True, "p.", True, b"forwarded", False, 10 * 2**20),
+            ("one", True, "p.", True, b"forwarded", False, False, 10 * 2**20),
             (
                 rules.name,
                 rules.parse_json,
@@ -63,6 +64,7 @@ class RoutesTests(SynchronousTestCase):
                 rules.include_request_headers,
                 rules.proxy_header,
                 rules.keep_unparsed,
+                rules.keep_text,
                 rules.body_limit,
             ),
         )
@@ -113,6 +115,27 @@ class ConnectorTests(SynchronousTestCase):
         self.assertEqual(
             {("classified", ""), ("step_error", "classify"), ("dropped", "x"), ("step_error", "x")}, set(marks)
         )
+
+    def test_health(self) -> None:
+        """Health is asked for at the paths of all sources of an endpoint, and only there."""
+        wire, ready = Wire(), [True]
+        sources = (
+            Source("one", listeners=(FIRST,), health="/one"),
+            Source("two", paths=("/two",), listeners=(FIRST, SECOND)),
+            replace(connector("c", 8182), health="/c"),
+        )
+        roots = build_roots(
+            self.settings(*sources), wire.consumer, Traffic(), lambda: Receipt(RECEIVED, "id"), ready=lambda: ready[0]
+        )
+        for inner, path, statuses in (
+            ("tcp:8181", b"/one", (200, 503)),
+            ("tcp:8182", b"/c", (200, 503)),
+            ("unix:/run/x", b"/one", (404, 404)),
+            ("tcp:8182", b"/one", (404, 404)),
+        ):
+            for ready[0], status in zip((True, False), statuses, strict=True):
+                answer = Wire(root=roots[inner]).ask(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % path)
+                self.assertEqual(status, answer.status, (inner, path))
 
     def test_classifier(self) -> None:
         """There is one classifier when anybody classifies, which knows the operator's kinds of senders, too."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import re
+import shlex
+import subprocess
 from contextlib import redirect_stdout
 from datetime import UTC, datetime
 
@@ -109,13 +111,34 @@ class CompletionTests(SynchronousTestCase):
         self.assertEqual(self.options() | command.SUBJECTS.keys(), set(subjects.split()))
         verbs = dict(re.findall(r'^ +(\w+)\) verbs="(.*?)"', text, re.MULTILINE))
         offered = dict(re.findall(r'^ +"([\w ]+)"\) options="(.*?)" ;;', text, re.MULTILINE))
-        commands = set(command.SUBJECTS) - verbs.keys()
+        self.assertEqual("check", verbs.pop("config"))
+        commands = set(command.SUBJECTS) - verbs.keys() - {"run", "config"}
         for subject, words in verbs.items():
-            self.assertEqual(re.findall(r"^ {4}(\w+) ", self.help(subject), re.MULTILINE), words.split())
+            self.assertEqual(re.findall(r"^ {4}(\w+)(?: |$)", self.help(subject), re.MULTILINE), words.split())
             commands |= {f"{subject} {verb}" for verb in words.split()}
         self.assertEqual(commands, offered.keys())
         for words, options in offered.items():
             self.assertEqual(self.options(*words.split()), set(options.split()), words)
+
+    def test_receiver(self) -> None:
+        """It offers the options of a receiver where C{webhookrx} takes them."""
+        for words, offered in (
+            (("run", "--rou"), "--router-name --router-label"),
+            (("--port", "1", "--ack", "d"), "durable"),
+            (("config", "check", "x", "--wo"), "--workers"),
+            (("config", "che"), "check"),
+            (("--ver",), "--version"),
+        ):
+            quoted = " ".join(map(shlex.quote, ("webhookrx", *words)))
+            script = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words)}; _webhookrx_command; echo ${{COMPREPLY[@]}}"
+            done = subprocess.run(
+                ["bash", "-c", f". etc/completion/webhookrx.bash; {script}"],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            self.assertEqual((offered, ""), (done.stdout.strip(), done.stderr), words)
 
     def options(self, *words: str) -> set[str]:
         """Return the long options that a command has."""

@@ -29,6 +29,7 @@ from webhookrx.crew.messages import (
     Change,
     Changed,
     Failed,
+    Fitness,
     Hurry,
     PortsClosed,
     Ready,
@@ -291,6 +292,11 @@ class SupervisorTests(SynchronousTestCase):
         for _ in range(20):
             self.service._ticker.tick()
         self.assertEqual(["status: 2 of 2 workers, 0 messages, 0 refused, 0 waiting"], self.service._notifier.told)
+        self.assertIn(Fitness(True), one.told)
+        self.service.phase = Phase.DRAINING
+        self.service._ticker.tick()
+        self.assertEqual((Fitness(False), Fitness(False)), (one.told[-1], other.told[-1]))
+        self.service.phase = Phase.RUNNING
         other.owner.heard(State(Counters().plain(), make_facts(), True))
         self.service._ticker.tick()
         self.assertEqual([True, False], self.service._notifier.alive[-2:])
@@ -345,7 +351,7 @@ class SupervisorTests(SynchronousTestCase):
         one, other = self.be_up()
         self.reread = ConfigError("Something is wrong.")
         self.service.hang_up()
-        self.assertEqual([[Begin, Reopen]] * 2, [[type(message) for message in w.told] for w in (one, other)])
+        self.assertEqual([[Begin, Fitness, Reopen]] * 2, [[type(message) for message in w.told] for w in (one, other)])
 
     def test_early_reload(self) -> None:
         """One that is asked for before all workers are up comes after that."""
@@ -372,7 +378,7 @@ class SupervisorTests(SynchronousTestCase):
         one, worker = self.be_up()
         Path(path).touch()
         self.service._ticker.tick()
-        self.assertIsInstance(one.told[-1], Begin)
+        self.assertIsInstance(one.told[-1], Fitness)
         self.reread = replace(settings, router=Router("edge-2", watched={other: signature_of(other)}))
         self.service._ticker.tick()
         one.answer(True, "1 sources")
@@ -446,7 +452,7 @@ class SupervisorTests(SynchronousTestCase):
         """Told once more, workers hurry, and who does not end is killed; the status says so."""
         one, _ = self.be_up()
         self.service.hurry()
-        self.assertIsInstance(one.told[-1], Begin)
+        self.assertIsInstance(one.told[-1], Fitness)
         stopped = self.service.stopService()
         self.service.hurry()
         self.assertEqual([Stop(), Hurry()], one.told[-2:])

@@ -58,10 +58,11 @@ class OptionsTests(SynchronousTestCase):
 
     def test_underscores(self) -> None:
         """Names may be written with _, or cut short; values stay as they are."""
-        options = parsed("--include_request_headers", "--proxy_h", "x_y", "--paths", "--a_b", "--limit=header_time=2s")
+        options = parsed("--include_request_headers", "--proxy_h", "x_y", "--paths", "/a_b", "--limit=header_time=2s")
         (source,) = options.settings.sources
-        self.assertEqual((True, "x_y", ("--a_b",)), (source.include_request_headers, source.proxy_header, source.paths))
+        self.assertEqual((True, "x_y", ("/a_b",)), (source.include_request_headers, source.proxy_header, source.paths))
         self.assertEqual(2.0, options.settings.limits.header_time)
+        self.assert_usage_error('"--a_b" can never match', "--paths", "--a_b")
 
     def test_unknown_option(self) -> None:
         """An unknown option is an error that names the nearest, and shows nothing that may be a token."""
@@ -226,6 +227,52 @@ class CheckTests(SynchronousTestCase):
         self.assertNotIn(SECRET, err)
 
 
+class CommandTests(SynchronousTestCase):
+    """
+    What a command that cannot start prints, and how it ends.
+    """
+
+    def ended(self, *arguments: str) -> tuple[object, str, str]:
+        """Return the status with which twistd ends, and what it has printed."""
+        self.patch(sys, "stdout", StringIO())
+        self.patch(sys, "stderr", StringIO())
+        status = self.assertRaises(SystemExit, ServerOptions().parseOptions, arguments).code
+        return status, sys.stdout.getvalue(), sys.stderr.getvalue()
+
+    def test_options(self) -> None:
+        """A wrong option is one line and status 78, and with C{--check} 1."""
+        line = 'error: There is no option --prot. Did you mean "--port"?\n'
+        self.assertEqual((78, "", line), self.ended("-n", "webhookrx", "--prot", "1"))
+        self.assertEqual(
+            (1, "", f"{line}The configuration can't be used.\n"), self.ended("webhookrx", "--check", "--prot")
+        )
+
+    def test_settings(self) -> None:
+        """Wrong settings are a line each, and status 78."""
+        status, out, err = self.ended("-n", "webhookrx", "--ack", "disk", "--port", "abc")
+        self.assertEqual((78, "", 2), (status, out, err.count("\n")))
+        self.assertTrue(all(line.startswith("error: command line: --") for line in err.splitlines()), err)
+
+    def test_files_of_twistd(self) -> None:
+        """A pid file or log that twistd could not write is said before it tries."""
+        port = ("webhookrx", "--port", LOOPBACK)
+        for before, words in (
+            (("-n", "--pidfile", "/no/such/pid"), 'pid file "/no/such/pid". It needs none in the foreground'),
+            (("--pidfile=", "--logfile", "/no/such/log"), 'log "/no/such/log": name another with --logfile FILE'),
+            (("-n", "--pidfile=", "--logfile", "/no/such/log"), 'log "/no/such/log"'),
+        ):
+            status, out, err = self.ended(*before, *port)
+            self.assertEqual((78, "", 1), (status, out, err.count("\n")), err)
+            self.assertIn(words, err)
+        for before in (
+            ("-n", "--pidfile="),
+            ("-n", "--pidfile=", "--logfile", "-"),
+            ("--pidfile=", "--syslog", "--logfile", "/no/such/log"),
+            ("-n", "--pidfile", "/no/such/pid", "--chroot", "/"),
+        ):
+            ServerOptions().parseOptions([*before, *port])
+
+
 class StandardOutputTests(SynchronousTestCase):
     """
     Messages on standard output stay apart from the log of the service.
@@ -253,8 +300,9 @@ class StandardOutputTests(SynchronousTestCase):
 
     def test_background(self) -> None:
         """twistd in the background has no standard output, so that the observer is refused there."""
-        error = self.assertRaises(UsageError, self.under, ServerOptions(), "webhookrx", "-o", "stdout")
-        self.assertIn("twistd -n webhookrx", str(error))
+        self.patch(sys, "stderr", StringIO())
+        self.assertRaises(SystemExit, self.under, ServerOptions(), "webhookrx", "-o", "stdout")
+        self.assertIn("twistd -n webhookrx", sys.stderr.getvalue())
         # twistd's own --debug would turn the debugger on for all tests that follow.
         debugging = ServerOptions()
         debugging["debug"] = True
@@ -300,8 +348,9 @@ class MakeServiceTests(SynchronousTestCase):
             raise ConfigError("It has gone.", option="--port")
 
         self.patch(service, "build", fail)
+        self.patch(sys, "stderr", StringIO())
         error = self.assertRaises(SystemExit, makeService, parsed("--port", LOOPBACK))
-        self.assertEqual("webhookrx: --port: It has gone.", error.code)
+        self.assertEqual((78, "error: --port: It has gone.\n"), (error.code, sys.stderr.getvalue()))
 
     def test_plugin(self) -> None:
         """Twisted finds one plugin of that name, and it leads here."""

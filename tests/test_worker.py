@@ -26,6 +26,7 @@ from webhookrx.crew.messages import (
     Change,
     Changed,
     Failed,
+    Fitness,
     Hurry,
     PortsClosed,
     Ready,
@@ -69,6 +70,7 @@ class _Receiver:
         self.facts = make_facts()
         self.chain = _Chain()
         self.phase = Phase.STARTING
+        self.fit = False
         self.hurried = False
         self.does: list[object] = []
         self.changed: Deferred[str] = Deferred()
@@ -230,6 +232,14 @@ class WorkerTests(SynchronousTestCase):
         self.addCleanup(one.close)
         other.close()
         return one
+
+    def test_fitness(self) -> None:
+        """It says to load balancers what its parent says; before it has begun there is nobody to say it to."""
+        self.tell(Fitness(True))
+        receiver = self.begin()
+        for fit in (True, False):
+            self.tell(Fitness(fit))
+            self.assertIs(fit, receiver.fit)
 
     def test_reopen(self) -> None:
         """It opens files anew when it is told to; before it has begun there are none."""

@@ -1,10 +1,13 @@
 """
-The command C{webhookrx}: what people do beside a receiver.
+The command C{webhookrx}: a receiver in the foreground, and what people do beside one.
 
+  - C{webhookrx run OPTIONS}, and C{webhookrx OPTIONS}: the same as C{twistd -n --pidfile= webhookrx OPTIONS}
+  - C{webhookrx config check FILE}: the same as C{twistd webhookrx --config FILE --check}
   - C{webhookrx spool list|show|replay|drop DIR}: what waits in a spool, and what was refused for good
   - C{webhookrx rules check|preview|explain FILE}: connector rules, and what they come to on which routers
   - C{webhookrx query check TEXT}: whether a query is one
   - C{webhookrx classify FILE}: who has sent a recorded request
+  - C{webhookrx import collector FILE}: webhooks of a collector as sources of ours
   - C{webhookrx --version}
 """
 
@@ -23,12 +26,19 @@ from webhookrx.errors import WebhookrxError
 from webhookrx.version import installed_version
 
 SUBJECTS: Final = {
+    "run": "a receiver in the foreground; its options need not have this word before them",
+    "config": "whether a configuration can be used, and what would run",
     "spool": "what waits in a spool, and what was refused for good",
     "rules": "connector rules, and what they come to on which routers",
     "query": "whether a query is one",
     "classify": "who has sent a recorded request",
+    "import": "what others have configured, as a configuration of ours",
 }
-"""Each has a module of its name in L{webhookrx.commands}."""
+"""Each has a module of its name in L{webhookrx.commands}, or of that in L{_MODULES}; C{run} is not for argparse."""
+
+_MODULES: Final = {"import": "importing"}
+
+_OURS: Final = ("-h", "--help", "--version")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     @return: the exit status: 0, or 1 when something is wrong or could not be done; a mistake in the arguments exits
         with 2.
     """
-    parsed = _parse(sys.argv[1:] if arguments is None else arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = _receiver_options(given)
+    if options is not None:
+        return _receive(options)
+    parsed = _parse(given)
     run: Run = parsed.run
     try:
         status = run(parsed, sys.stdout, sys.stderr)
@@ -54,6 +68,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
 
 
+def _receiver_options(arguments: list[str]) -> list[str] | None:
+    """Return the options with which a receiver is to be started, or checked; None when something else is asked for."""
+    match arguments:
+        case ["run", *options]:
+            return options
+        case ["config", "check", *options]:
+            is_file = bool(options) and not options[0].startswith("-")
+            return ["--check", *(("--config", *options) if is_file else options)]
+        case [first, *_] if first.startswith("-") and first not in _OURS:
+            return arguments
+    return None
+
+
+def _receive(options: list[str]) -> int:
+    """Be C{twistd} in the foreground; it ends the process, unless all is well."""
+    # It imports what a command does not need.
+    from twisted.scripts.twistd import run
+
+    sys.argv = ["twistd", "-n", "--pidfile=", "webhookrx", *options]
+    run()
+    return DONE
+
+
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the arguments. A verb with C{take_more} gets what argparse finds no place for, unless that holds options."""
     parsed, more = _parser(arguments).parse_known_args(arguments)
@@ -66,12 +103,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return what reads these arguments. Only the subject that they name is imported: some stand on a lot."""
-    parser = argparse.ArgumentParser(prog="webhookrx", description="Look after a webhookrx receiver.")
+    parser = argparse.ArgumentParser(prog="webhookrx", description="Run a webhookrx receiver, and look after one.")
     parser.add_argument("--version", action="version", version=f"webhookrx {installed_version()}")
     subjects = parser.add_subparsers(title="subjects", metavar="SUBJECT", required=True)
     named = next((text for text in arguments if not text.startswith("-")), None)
     for name, text in SUBJECTS.items():
         subject = subjects.add_parser(name, help=text)
         if name == named:
-            import_module(f"webhookrx.commands.{name}").add_to(subject)
+            import_module(f"webhookrx.commands.{_MODULES.get(name, name)}").add_to(subject)
     return parser

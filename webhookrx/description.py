@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.interfaces import IAddress
@@ -18,6 +19,9 @@ from webhookrx.listening.listener_service import CannotListen
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Facts
 from webhookrx.routes import by_listener
+
+#: Certificates that one line names.
+_MOST_CERTIFICATES = 5
 
 
 def describe(settings: Settings, addresses: Mapping[str, IAddress | None]) -> list[str]:
@@ -46,6 +50,22 @@ def difference(before: Settings, after: Settings) -> str:
     }
     shown = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     return f"{len(new)} sources{f' ({shown})' if shown else ''}"
+
+
+def renewals(before: Mapping[str, float], after: Mapping[str, float]) -> str:
+    """
+    Return which certificates are others than before, and when these end; nothing when none is.
+
+    @param before: each file, and when what was in use of it ends, seconds since the epoch.
+    @param after: the same.
+    """
+    renewed = [path for path, end in after.items() if path in before and before[path] != end]
+    shown = ", ".join(
+        f"{path} until {datetime.fromtimestamp(after[path], UTC):%Y-%m-%d %H:%M UTC}"
+        for path in renewed[:_MOST_CERTIFICATES]
+    )
+    others = len(renewed) - _MOST_CERTIFICATES
+    return f"; renewed certificates: {shown}{f' and {others} more' if others > 0 else ''}" if renewed else ""
 
 
 def cannot_listen(error: CannotListen, settings: Settings) -> CannotStart | ConfigError:

@@ -10,6 +10,7 @@ import io
 import re
 from base64 import b64encode
 from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
 
@@ -19,7 +20,8 @@ from webhookrx.message.message import Message, Value
 from webhookrx.request.auth_tokens import TokenCheck
 from webhookrx.request.client_address import from_proxy_header
 from webhookrx.request.content_encoding import check_encoding, unpack
-from webhookrx.request.pairs import set_pairs
+from webhookrx.request.form import form_members, says_form
+from webhookrx.request.pairs import NOTHING, LeftOut, flatten, name_budget, set_pairs
 from webhookrx.request.path_patterns import decode_groups
 from webhookrx.request.payload import PayloadError, body_text
 from webhookrx.request.query import parse_query
@@ -31,6 +33,9 @@ _CREDENTIALS = re.compile(
     r"token|secret|passw|api-?key|subscription-key|cookie|session|jwt|credential|(?:^|-)auth(?:$|-|oriz|entic)"
 )
 MASK = "***"
+
+#: In the place of a text that is not kept, until it is known whether the pairs set it.
+_NO_TEXT: Final = object()
 
 #: Bytes that are encoded at once; what comes of three bytes depends on no other.
 _BASE64_PIECE = PIECE - PIECE % 3
@@ -47,6 +52,7 @@ class SourceRules:
     @param auth_tokens: all that are accepted; none means that no token is asked for.
     @param proxy_header: lower-case name of the one trusted header.
     @param keep_unparsed: whether a body that is not JSON still becomes a message.
+    @param keep_text: whether the text of a body that became pairs stays in the message.
     @param body_limit: bytes of a body when unpacked.
     @param unpack_ratio: see L{webhookrx.request.content_encoding.unpack}.
     """
@@ -61,6 +67,7 @@ class SourceRules:
         include_request_headers: bool = False,
         proxy_header: str | None = None,
         keep_unparsed: bool = True,
+        keep_text: bool = True,
         body_limit: int,
         unpack_ratio: int,
     ) -> None:
@@ -73,6 +80,7 @@ class SourceRules:
         self.include_request_headers = include_request_headers
         self.proxy_header = None if proxy_header is None else proxy_header.encode("ascii")
         self.keep_unparsed = keep_unparsed
+        self.keep_text = keep_text
         self.body_limit = body_limit
         self.unpack_ratio = unpack_ratio
 
@@ -175,12 +183,13 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
     """
     rules = admission.rules
     text, exact = body_text(body)
-    values = _first_values(text, rules, receipt)
     notes: tuple[str, ...] = ()
-    left_out = 0
-    if rules.parse_json:
+    left_out = NOTHING
+    if not rules.parse_json:
+        values = _first_values(text, rules, receipt)
+    else:
         try:
-            left_out = set_pairs(body, rules.prefix, values)
+            values, left_out = _parsed(head, body, text, rules, receipt)
         except PayloadError as error:
             if not rules.keep_unparsed:
                 return Refused(BAD_PAYLOAD, f"{BAD_PAYLOAD.detail} {error}", rules.name)
@@ -217,7 +226,32 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
     values["RAWMSG_SIZE"] = len(body)
     values["TAGS"] = rules.tags
     values["RCPTID"] = receipt.id
-    return Accepted(Message(values, receipt.received), notes, left_out)
+    return Accepted(Message(values, receipt.received), notes, len(left_out))
+
+
+def _parsed(
+    head: Head, body: bytes, text: str, rules: SourceRules, receipt: Receipt
+) -> tuple[dict[str, Value], LeftOut]:
+    """
+    Return the first values of a message with the pairs of its body among them, and what was left out.
+
+    @raise PayloadError: it has none.
+    """
+    raw: Any = text if rules.keep_text else _NO_TEXT
+    values = _first_values(raw, rules, receipt)
+    try:
+        left_out = set_pairs(body, rules.prefix, values)
+    except PayloadError:
+        members = form_members(body) if says_form(head) else None
+        if members is None:
+            raise
+        values = _first_values(raw, rules, receipt)
+        left_out = flatten(members, rules.prefix, values, name_budget(body))
+    if values["MESSAGE"] is _NO_TEXT:
+        del values["MESSAGE"]
+    if left_out and not rules.keep_text:
+        values["webhook.left_out"] = dict(left_out)
+    return values, left_out
 
 
 def base64_text(body: bytes) -> str:

@@ -15,6 +15,8 @@ from typing import Any, Final
 import re2  # type: ignore[import-untyped]
 
 from webhookrx.errors import WebhookrxError
+from webhookrx.regex_cost import cost_of
+from webhookrx.work import PER_INSTRUCTION, Work
 from webhookrx.yield_point import PIECE, yield_point
 
 # Where the two dialects write one thing differently, or one thing stands for two. A backslash pair and a character
@@ -27,6 +29,7 @@ _DIALECT: Final = re.compile(
     | \\.
     | \[ \^? \]? (?: \\. | [^\]\\] )* \]
     | \{ , (?P<most> [0-9]* ) \}            # RE2 takes {,3} for plain text
+    | (?P<named> \(\?P?<\w+> )             # RE2 captures it whatever its options say
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -41,14 +44,16 @@ _MEMORY_LIMIT: Final = 1024 * 1024
 """Characters of an expression in L{LinearRegex}, and bytes of what RE2 makes of it."""
 
 
-def quiet_options(*, ignore_case: bool = False, memory: int | None = None) -> Any:
+def quiet_options(*, ignore_case: bool = False, memory: int | None = None, captures: bool = True) -> Any:
     """
     Return options of RE2 that keep it from writing to standard error; its exceptions say it all.
 
     @param memory: bytes; None for what RE2 takes to be enough.
+    @param captures: somebody asks for groups; without, RE2 has less to do.
     """
     options = re2.Options()
     options.log_errors = False
+    options.never_capture = not captures
     options.case_sensitive = not ignore_case
     if memory is not None:
         options.max_mem = memory
@@ -68,15 +73,16 @@ def occurs_in(expression: Any, text: bytes, overlap: int) -> bool:
     return False
 
 
-def compile_linear(pattern: str, *, ignore_case: bool = False, memory: int | None = None) -> Any:
+def compile_linear(pattern: str, *, ignore_case: bool = False, memory: int | None = None, captures: bool = True) -> Any:
     """
     Return a compiled C{re2} expression; None when RE2 can't express the pattern, or not in this many bytes.
     """
     if any(found["reference"] for found in _DIALECT.finditer(pattern)):
         return None
     try:
-        options = quiet_options(ignore_case=ignore_case, memory=memory)
-        return re2.compile(_DIALECT.sub(_in_re2_words, pattern), options)
+        options = quiet_options(ignore_case=ignore_case, memory=memory, captures=captures)
+        words = _in_re2_words if captures or r"\Q" in pattern else _without_names
+        return re2.compile(_DIALECT.sub(words, pattern), options)
     except (re2.error, UnicodeEncodeError):
         return None
 
@@ -85,6 +91,10 @@ def _in_re2_words(found: re.Match[str]) -> str:
     if found["end"]:
         return r"\z"
     return found[0] if found["most"] is None else f"{{0,{found['most']}}}"
+
+
+def _without_names(found: re.Match[str]) -> str:
+    return "(" if found["named"] else _in_re2_words(found)
 
 
 def spans_of(linear: Any, *, whole: bool = True) -> Callable[[bytes], Sequence[tuple[int, int]] | None]:
@@ -119,28 +129,44 @@ class LinearRegex:
 
     RE2 takes a time in proportion to the text, but in the worst case also to the size of the expression, some ten
     nanoseconds for each of its instructions and each byte: C{(a?){1000}b} would take half a minute for a megabyte.
-    Their product is bounded, so that nobody waits for more than about a second.
+    Their product is bounded, so that nobody waits for more than about a second; who has less time gives a L{Work}.
 
     @ivar pattern: as its user wrote it.
     @ivar names: the named groups, in the order of the pattern.
     @ivar size: the instructions that RE2 made of it.
+    @ivar per_byte: units of work for each byte of a text.
     @ivar search: tells whether it matches somewhere in a text, or raises L{RegexTooCostly}.
     @raise ValueError: it does not compile; the text is one sentence.
     """
 
-    __slots__ = ("_groups", "_longest", "_spans", "names", "pattern", "search", "size")
+    __slots__ = (
+        "_groups",
+        "_longest",
+        "_of_groups",
+        "_spans",
+        "_whole",
+        "names",
+        "pattern",
+        "per_byte",
+        "search",
+        "size",
+    )
 
     def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
         if len(pattern) > LONGEST_PATTERN:
             raise ValueError(f"The regular expression is longer than {LONGEST_PATTERN} characters.")
-        compiled = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY_LIMIT)
-        if compiled is None:
+        self._whole = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY_LIMIT)
+        if self._whole is None:
             raise ValueError(_why_not(pattern))
+        # Without groups RE2 has less to do, and more of it in one pass.
+        bare = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY_LIMIT, captures=False)
         self.pattern = pattern
-        self._groups = tuple(sorted(compiled.groupindex.items(), key=lambda group: group[1]))
+        self._groups = tuple(sorted(self._whole.groupindex.items(), key=lambda group: group[1]))
         self.names = tuple(name for name, _ in self._groups)
-        self._spans = spans = spans_of(compiled, whole=False)
-        self.size: int = compiled.programsize
+        self._spans = spans = spans_of(bare, whole=False)
+        self.size: int = self._whole.programsize
+        self.per_byte = cost_of(pattern, bare.programsize).per_byte
+        self._of_groups = self.size * PER_INSTRUCTION
         self._longest = longest = _MOST_WORK // max(1, self.size)
 
         def search(text: str) -> bool:
@@ -153,24 +179,24 @@ class LinearRegex:
         # Selectors and conditions ask nothing else, thousands of times; a method would add a tenth to it.
         self.search = search
 
-    def groups(self, text: str) -> dict[str, str] | None:
+    def groups(self, text: str, work: Work) -> dict[str, str] | None:
         """
         Return the text of each named group that took part in the first match; None when there is no match.
 
-        @raise RegexTooCostly: the text is too long for this expression.
+        @raise TooMuchWork: the text is too long for this expression, with what is left.
         """
+        work.spend(len(text))
         raw = text.encode("utf-8", "replace")
-        if len(raw) > self._longest:
-            raise RegexTooCostly(_TOO_COSTLY)
+        work.spend(len(raw) * self.per_byte)
         spans = self._spans(raw)
         if not spans or spans[0][0] < 0:
             return None
-        found = {}
-        for name, number in self._groups:
-            start, end = spans[number]
-            if start >= 0:
-                found[name] = raw[start:end].decode("utf-8", "replace")
-        return found
+        start, end = spans[0]
+        work.spend((end - start) * self._of_groups)
+        # What is behind the end is still seen by anchors.
+        found = self._whole.search(raw, start, end)
+        groups = {name: found.group(number) for name, number in self._groups}
+        return {name: part.decode("utf-8", "replace") for name, part in groups.items() if part is not None}
 
 
 def _why_not(pattern: str) -> str:

@@ -16,7 +16,7 @@ from twisted.logger import Logger
 
 from webhookrx import known_observers
 from webhookrx.config.settings import ALONE, Group, Observer, Settings
-from webhookrx.description import describe, difference
+from webhookrx.description import describe, difference, renewals
 from webhookrx.drain import LAST_WORDS, Drain
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.http.time_slices import TimeSlices
@@ -50,6 +50,7 @@ class Receiver:
     @param open_socket: makes the sockets of endpoints; None has them bound as their strings say.
     @ivar settings: those in use.
     @ivar phase: what it is about.
+    @ivar fit: whether the service that it belongs to, as a whole, should be sent messages, as far as it was told.
     @ivar hurried: whether it was told not to wait for the end of what is under way.
     """
 
@@ -58,6 +59,7 @@ class Receiver:
     ) -> None:
         self.settings = settings
         self.phase = Phase.STARTING
+        self.fit = False
         self.counters = Counters()
         self.hurried = False
         self._reactor = reactor
@@ -185,6 +187,7 @@ class Receiver:
             change.abandon()
             raise
         before, self.settings, self._observers = self.settings, settings, observers
+        renewed = renewals(self._endpoints.certificates, change.certificates)
         same = before == settings
         limits = settings.limits
         self.chain.set_limits(
@@ -197,15 +200,23 @@ class Receiver:
         self._loaded = time.time()
         blocked = "; the router is blocked" if settings.blocked else ""
         if same:
-            return f"the settings are the same; files were read and opened anew{blocked}"
-        return f"{difference(before, settings)}; {len(listeners)} endpoints, {len(observers)} observers{blocked}"
+            return f"the settings are the same; files were read and opened anew{renewed}{blocked}"
+        counts = f"{len(listeners)} endpoints, {len(observers)} observers"
+        return f"{difference(before, settings)}; {counts}{renewed}{blocked}"
 
     def reopen(self) -> None:
         """Open the files of messages anew by name: logrotate relies on it."""
         self.chain.reopen()
 
     def _build_roots(self, settings: Settings) -> dict[str, Any]:
-        return dict(build_roots(settings, self.chain, self._traffic, self._receipts, self._slices))
+        return dict(
+            build_roots(settings, self.chain, self._traffic, self._receipts, self._slices, lambda: self._is_ready)
+        )
+
+    @property
+    def _is_ready(self) -> bool:
+        """Whether load balancers should have messages sent here: asked by anybody, so it is next to no work."""
+        return self.fit and self.phase is Phase.RUNNING
 
     def _build_observers(
         self, settings: Settings, known: Mapping[Observer, IMessageObserver]

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from webhookrx.config.settings import Connector, FileContents, Listener, Settings, Source
 from webhookrx.connectors.rule import CONNECTOR_TYPE
-from webhookrx.http.root_resource import RootResource
+from webhookrx.http.root_resource import RootResource, nobody_knows
 from webhookrx.http.webhook_resource import Slices, WebhookResource
 from webhookrx.intake import Receipt, SourceRules
 from webhookrx.interfaces import IMessageConsumer, ITraffic
@@ -30,22 +30,29 @@ def rules_of(source: Source, settings: Settings) -> SourceRules:
         include_request_headers=source.include_request_headers,
         proxy_header=source.proxy_header,
         keep_unparsed=source.on_parse_error == "keep",
+        keep_text=source.keep_message == "yes",
         body_limit=settings.limits.body,
         unpack_ratio=settings.limits.unpack_ratio,
     )
 
 
 def connector_rules(
-    source: Source, connector: Connector, settings: Settings, classifier: Classifier | None
+    source: Source,
+    connector: Connector,
+    settings: Settings,
+    classifier: Classifier | None,
+    files: Callable[[str], Any] | None = None,
 ) -> ConnectorRules:
     """
     Return how a connector decides.
 
     @param classifier: for those that classify.
+    @param files: gives the JSON files that expressions name; None to read what the settings hold.
     """
     # Megabytes of memory that nobody needs who has no connectors.
     from webhookrx.connector_intake import ConnectorRules
     from webhookrx.connectors.processing import Processing
+    from webhookrx.expressions import tables_of
 
     router = settings.router
     assert router is not None, "connectors are a router's"
@@ -56,7 +63,9 @@ def connector_rules(
         labels=connector.labels,
         router=router.name,
         router_labels=router.labels,
-        processing=Processing(connector.preprocessing, classifier, time.perf_counter),
+        processing=Processing(
+            connector.preprocessing, classifier, time.perf_counter, files or tables_of(router.json_files)
+        ),
         body_limit=settings.limits.body,
         unpack_ratio=settings.limits.unpack_ratio,
     )
@@ -73,6 +82,15 @@ def classifier_for(settings: Settings) -> Classifier | None:
     own = settings.router.senders if settings.router else ()
     # An operator's entry stands in for ours of the same id.
     return Classifier({entry.id: entry for entry in (*builtin_entries(), *own)}.values())
+
+
+def _json_files(settings: Settings) -> Callable[[str], Any] | None:
+    """Return what gives the JSON files of all connectors, each of which is read once."""
+    if settings.router is None or not settings.router.json_files:
+        return None
+    from webhookrx.expressions import tables_of
+
+    return tables_of(settings.router.json_files)
 
 
 def connector_labels(settings: Settings) -> tuple[tuple[str, ...], ...]:
@@ -118,14 +136,17 @@ def build_roots(
     traffic: ITraffic,
     receipts: Callable[[], Receipt],
     slices: Slices | None = None,
+    ready: Callable[[], bool] = nobody_knows,
 ) -> dict[str, RootResource]:
     """
     Return the root of each endpoint, by C{Listener.inner}.
 
     @param receipts: gives each message its L{Receipt}.
     @param slices: does what large bodies need.
+    @param ready: whether the service as a whole should be sent messages, for who asks at the health path of a source.
     """
     classifier = classifier_for(settings)
+    files = _json_files(settings)
     resources: dict[str, WebhookResource] = {}
     for source in settings.sources:
         if source.connector is None:
@@ -133,7 +154,7 @@ def build_roots(
                 rules_of(source, settings), consumer, traffic, receipts, slices=slices
             )
         else:
-            rules = connector_rules(source, source.connector, settings, classifier)
+            rules = connector_rules(source, source.connector, settings, classifier, files)
             traffic.expects(source.name, rules.processing.possible_marks)
             # The same megabytes.
             from webhookrx.http.connector_resource import ConnectorResource
@@ -141,7 +162,10 @@ def build_roots(
             resources[source.name] = ConnectorResource(rules, consumer, traffic, receipts, slices=slices)
     return {
         listener.inner: RootResource(
-            [(pattern, resources[source.name]) for source in sources for pattern in source.paths], traffic
+            [(pattern, resources[source.name]) for source in sources for pattern in source.paths],
+            traffic,
+            frozenset(source.health.encode("ascii") for source in sources if source.health),
+            ready,
         )
         for listener, sources in by_listener(settings.sources)
     }

@@ -21,6 +21,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.listening.listener_service import CannotListen, ListenerService
 from webhookrx.operations.facts import Facts, Phase
 from webhookrx.operations.file_watch import FileWatch
+from webhookrx.operations.health import health_of
 from webhookrx.operations.notify import Notifier
 from webhookrx.operations.signals import CUT_OFF, GRACE, Signals, end_with
 from webhookrx.operations.ticker import Ticker
@@ -107,6 +108,7 @@ class ReceiverService(Service):
         if self.running:
             self._signals.take_termination()  # once more: the reactor has taken them since
             self.receiver.phase = Phase.RUNNING
+            self.receiver.fit = health_of(self.receiver.facts).fit
             self._notifier.ready(self.status())
 
     def _say_how_it_is(self) -> None:
@@ -129,6 +131,7 @@ class ReceiverService(Service):
 
     def _tick(self) -> None:
         self.receiver.tick()
+        self.receiver.fit = health_of(self.receiver.facts).fit
         self._admin.listeners.sweep()
         self._ticks += 1
         if self._ticks % _TICKS_TO_REPORT == 0:

@@ -31,6 +31,7 @@ from webhookrx.listening.listener_service import CannotListen
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Facts, Level, Phase, total
 from webhookrx.operations.file_watch import FileWatch
+from webhookrx.operations.health import health_of
 from webhookrx.operations.notify import Notifier
 from webhookrx.operations.signals import CUT_OFF, GRACE, Signals, end_with
 from webhookrx.operations.ticker import Ticker
@@ -137,6 +138,7 @@ class SupervisorService(Service):
 
     def _is_up(self) -> None:
         self.phase = Phase.RUNNING
+        self._crew.say_fitness(self._is_fit)
         self._say_how_it_is()
         self._notifier.ready(self.status())
         if self._hung_up:
@@ -188,8 +190,13 @@ class SupervisorService(Service):
             loaded=self._loaded,
         )
 
+    @property
+    def _is_fit(self) -> bool:
+        return health_of(self._facts(), self._crew.workers).fit
+
     def _tick(self) -> None:
         self._crew.tick()
+        self._crew.say_fitness(self._is_fit)
         self._admin.listeners.sweep()
         self._ticks += 1
         if self._ticks % _TICKS_TO_REPORT == 0:

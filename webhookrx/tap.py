@@ -9,15 +9,16 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir
 from datetime import UTC, datetime
+from typing import Any
 
 from twisted.application.service import IService
 from twisted.python import usage
 
 from webhookrx import known_observers
-from webhookrx.config.check import check_report, error_report
+from webhookrx.config.check import check_report, error_lines, error_report
 from webhookrx.config.limits import LIMITS
 from webhookrx.config.open_files import most_open_files
 from webhookrx.config.options import BY_NAME, OPTIONS, Kind, Option, shown_name
@@ -25,6 +26,7 @@ from webhookrx.config.problems import COMMAND_LINE, quoted, suggestion
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
 from webhookrx.config.settings import Observer, Settings
 from webhookrx.config.worker_count import usable_cpus
+from webhookrx.config.writable import run_as, unwritable
 from webhookrx.config.written import Text, Written
 from webhookrx.errors import ConfigError
 from webhookrx.operations.oplog import forget_plugin_cache_complaints
@@ -125,11 +127,26 @@ class Options(_TableOptions):
         raise SystemExit(0)
 
     def parseOptions(self, options: Sequence[str] | None = None) -> None:
-        """Take C{_} for C{-} in the names of options, and name the nearest one when there is none of that name."""
+        """
+        Take C{_} for C{-} in the names of options, and name the nearest one when there is none of that name.
+
+        @raise usage.UsageError: something is wrong, and these options stand alone.
+        @raise SystemExit: something is wrong with the options of a command. It is all that is printed: C{twistd}
+            itself would put its own usage in front, a hundred lines in a journal at each start.
+        """
         arguments = list(sys.argv[1:] if options is None else options)
-        if "--_shell-completion" not in arguments:
-            arguments = list(_with_dashes(arguments))
-        super().parseOptions(arguments)
+        try:
+            if "--_shell-completion" not in arguments:
+                arguments = list(_with_dashes(arguments))
+            super().parseOptions(arguments)
+        except usage.UsageError as error:
+            if self.parent is None:
+                raise
+            if "--check" in arguments:
+                print(error_report(str(error)), file=sys.stderr)
+                raise SystemExit(1) from None
+            print(error_lines(str(error)), file=sys.stderr)
+            raise SystemExit(os.EX_CONFIG) from None
 
     def parseArgs(self, *args: str) -> None:
         """
@@ -155,15 +172,22 @@ class Options(_TableOptions):
             resolved = self._resolve()
         except ConfigError as error:
             if check:
-                print(error_report(error), file=sys.stderr)
+                print(error_report(str(error)), file=sys.stderr)
                 raise SystemExit(1) from None
             raise usage.UsageError(str(error)) from None
         if check:
+            parent: Mapping[str, Any] = self.parent or {}
+            unusable = unwritable(resolved.settings.observers, run_as(parent.get("uid"), parent.get("gid")))
+            if unusable:
+                print(error_report("\n".join(unusable)), file=sys.stderr)
+                raise SystemExit(1)
             print(check_report(resolved))
             raise SystemExit(0)
         forget_plugin_cache_complaints()
-        if self.parent is not None and _writes_to_stdout(resolved.settings):
-            _keep_log_off_stdout(self.parent)
+        if self.parent is not None:
+            _check_files_of_twistd(self.parent)
+            if _writes_to_stdout(resolved.settings):
+                _keep_log_off_stdout(self.parent)
         self.settings = resolved.settings
 
     def reread(self, running: Settings) -> Settings:
@@ -193,7 +217,8 @@ def makeService(options: Options) -> IService:
     """
     Make the service of validated options; nothing is opened yet.
 
-    @raise SystemExit: something has changed since they were validated, or systemd did not pass a socket.
+    @raise SystemExit: something has changed since they were validated, or systemd did not pass a socket; it is
+        printed.
     """
     # The services import the reactor, which --help and --check do not need.
     try:
@@ -205,7 +230,8 @@ def makeService(options: Options) -> IService:
 
         return build(options.settings, reread=options.reread)
     except ConfigError as error:
-        raise SystemExit(f"webhookrx: {error}") from None
+        print(error_lines(str(error)), file=sys.stderr)
+        raise SystemExit(os.EX_CONFIG) from None
 
 
 def _surroundings() -> Surroundings:
@@ -266,6 +292,36 @@ def _writes_to_stdout(settings: Settings) -> bool:
         return observer.name == "stdout" or (observer.inner is not None and writes(observer.inner))
 
     return any(writes(each) for each in settings.observers)
+
+
+def _check_files_of_twistd(parent: usage.Options) -> None:
+    """
+    Find out whether C{twistd} can write its own files, by default in the working directory, before it fails there with
+    a traceback.
+
+    @param parent: the options of C{twistd} or C{twist}, parsed but not yet acted on.
+    @raise usage.UsageError: it can't.
+    """
+    if "nodaemon" not in parent or parent["chroot"] is not None:
+        return
+    if parent["pidfile"] and not _may_write(parent["pidfile"]):
+        raise usage.UsageError(
+            f"twistd can't write its pid file {quoted(os.path.abspath(parent['pidfile']))}. "
+            "It needs none in the foreground: twistd -n --pidfile= webhookrx …"
+        )
+    foreground = parent["nodaemon"] or parent["debug"]
+    logfile = parent["logfile"] or ("-" if foreground else "twistd.log")
+    if parent["logger"] is None and not parent["syslog"] and logfile != "-" and not _may_write(logfile):
+        raise usage.UsageError(
+            f"twistd can't write its log {quoted(os.path.abspath(logfile))}: name another with --logfile FILE, before "
+            "the word webhookrx, or stay in the foreground with -n."
+        )
+
+
+def _may_write(path: str) -> bool:
+    """Tell whether a file can be written, or made."""
+    path = os.path.abspath(path)
+    return os.access(path if os.path.exists(path) else os.path.dirname(path), os.W_OK, effective_ids=True)
 
 
 def _keep_log_off_stdout(parent: usage.Options) -> None:

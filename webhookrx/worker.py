@@ -27,6 +27,7 @@ from webhookrx.crew.messages import (
     Changed,
     Counts,
     Failed,
+    Fitness,
     Hurry,
     Line,
     PortsClosed,
@@ -93,6 +94,9 @@ class Worker:
                 self._begin(message, descriptors)
             case Change():
                 Deferred.fromCoroutine(self._change(message, descriptors)).addErrback(_log_failure)
+            case Fitness(fit=fit):
+                if self._receiver is not None:
+                    self._receiver.fit = fit
             case Reopen():
                 if self._receiver is not None:
                     self._receiver.reopen()

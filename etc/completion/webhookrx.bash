@@ -12,12 +12,13 @@ _webhookrx() {
         --source) COMPREPLY=($(compgen -W "webhook webhook-json" -- "$word")) ;;
         --ack) COMPREPLY=($(compgen -W "durable written queued" -- "$word")) ;;
         --on-parse-error) COMPREPLY=($(compgen -W "keep reject" -- "$word")) ;;
+        --keep-message) COMPREPLY=($(compgen -W "yes unparsed" -- "$word")) ;;
         --limit) COMPREPLY=($(compgen -S = -W "$limits" -- "$word")) ;;
         --tls-ca-dir | --senders) COMPREPLY=($(compgen -d -- "$word")) ;;
         --config | --rules | --auth-token-file | --tls-*-file) COMPREPLY=($(compgen -f -- "$word")) ;;
-        --port | -p | --paths | --prefix | --auth-token | --proxy-header | --observer | -o | --admin | --drain-timeout | --workers | --router-name | --router-label) ;;
+        --port | -p | --paths | --health | --prefix | --auth-token | --proxy-header | --observer | -o | --admin | --drain-timeout | --workers | --router-name | --router-label) ;;
         *)
-            COMPREPLY=($(compgen -W "--port --source --paths --allow-slow-patterns --prefix --on-parse-error --auth-token --auth-token-file
+            COMPREPLY=($(compgen -W "--port --source --paths --health --allow-slow-patterns --prefix --on-parse-error --keep-message --auth-token --auth-token-file
                 --include-request-headers --proxy-header --tls-key-file --tls-cert-file --tls-peer-verify --tls-ca-file
                 --tls-ca-dir --tls-use-system-cert-store --allow-plaintext-token --observer --ack --limit --drain-timeout
                 --admin --workers --rules --router-name --router-label --senders --config --check --help --version" -- "$word"))
@@ -28,7 +29,15 @@ _webhookrx() {
 _webhookrx_command() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} verbs= options= files=-f
     COMPREPLY=()
+    # Those of a receiver.
+    case ${COMP_WORDS[1]-}/$((COMP_CWORD > 2)) in
+        run/* | -*/* | config/1)
+            ((COMP_CWORD == 1)) || { _webhookrx; return; }
+            ;;
+    esac
     case ${COMP_WORDS[1]-} in
+        config) verbs="check" ;;
+        import) verbs="collector" ;;
         spool) verbs="list show replay drop" files=-d ;;
         rules) verbs="check preview explain" ;;
         query) verbs="check" files= ;;
@@ -42,10 +51,11 @@ _webhookrx_command() {
         "rules preview") options="--help --json --selector --rule --all" ;;
         "rules explain") options="--help --json --router --router-label" ;;
         "query check") options="--help --json" ;;
+        "import collector") options="--help" ;;
         "classify") options="--help --json --senders --list --check" ;;
     esac
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "spool rules query classify --help --version" -- "$word"))
+        COMPREPLY=($(compgen -W "run config spool rules query classify import --help --version" -- "$word"))
     elif ((COMP_CWORD == 2)) && [[ $verbs ]]; then
         COMPREPLY=($(compgen -W "$verbs --help" -- "$word"))
     elif [[ $word == -* ]]; then

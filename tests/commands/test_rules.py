@@ -186,6 +186,31 @@ class CheckTests(RulesCase):
                 self.assertEqual(0, check(text, "--files", "--router", "ber-1").status)
                 self.assertEqual(1, check(text, "--files", "--router", "fra-1").status)
 
+    def test_json_files(self) -> None:
+        """JSON files that expressions name are looked at when that is asked for."""
+        good = write(os.path.abspath("good.json"), b'{"a": 1}')
+        bad = write(os.path.abspath("bad.json"), b"1")
+        step = "expression: 'meta.a = cache_json_file(\"PATH\").a;'"
+        rule = f"connector_rules: [{{name: a, protocol: HTTP, port: 8080, preprocessing: {{steps: [{{{step}}}]}}}}]"
+        for path, code in ((good, ""), ("/no/such.json", "json-file-missing"), (bad, "json-file-unusable")):
+            text = rule.replace("PATH", path)
+            self.assertEqual(0, self.rules("check", text).status)
+            status, out, _ = self.rules("check", text, "--files")
+            self.assertEqual(bool(code), status == 1, out)
+            if code:
+                where = r"connector_rules\[0\]\.preprocessing\.steps\[0\]\.expression"
+                self.assertRegex(out, rf"^rules.yaml:1:\d+: error: {where}: .*\[{code}\]")
+
+    def test_unhidden(self) -> None:
+        """A step that removes or masks something, and keeps what it fails on, is warned of."""
+        begin = "connector_rules: [{name: a, protocol: HTTP, port: 8080, preprocessing: {steps: [{"
+        for step in ("unset: log.body.x", "set: {field: log.body.x, value: '***'}", "expression: unset(log.body.x);"):
+            _, out, _ = self.rules("check", f"{begin}{step}}}]}}}}]")
+            self.assertRegex(out, r"warning: .*on_error: drop.*\[step-keeps-unhidden\]\n1 rule, .* 1 warning\n$")
+            for wanted in ("drop", "tag"):
+                _, out, _ = self.rules("check", f"{begin}{step}, on_error: {wanted}}}]}}}}]")
+                self.assertEqual("1 rule, 0 hosts: 0 errors, 0 warnings\n", out)
+
     def test_files_not_named(self) -> None:
         """Files that are not named, or not by an absolute path, are one finding each and not two."""
         text = HTTPS.replace("KEY", "key.pem").replace("    cert_file: CERT\n", "")
@@ -367,8 +392,8 @@ class ExplainTests(RulesCase):
           steps:
             - {set: {field: meta.team, value: [a, 1]}}
             - {set: [{field: meta.a, value: true}, {field: meta.b, value: "%s"}]}
-            - {unset: [meta.a, meta.b], label: tidy}
-            - {unset: meta.c}
+            - {unset: [meta.a, meta.b], label: tidy, on_error: drop}
+            - {unset: meta.c, condition: meta.d EXISTS, on_error: tag}
             - {select: log.body.x EXISTS, condition: meta.a = 1}
             - {select: ""}
             - {regex: {pattern: "(?P<a>x)", ignore_case: yes}}
@@ -397,8 +422,8 @@ class ExplainTests(RulesCase):
                 parse,
                 '1. set meta.team to ["a",1]',
                 f'2. set meta.a to true, meta.b to "{"x" * 70}…',
-                "3. tidy: unset meta.a, meta.b",
-                "4. unset meta.c",
+                "3. tidy: unset meta.a, meta.b; the message is dropped when it fails",
+                "4. unset meta.c, if meta.d EXISTS; the message gets a note in meta.step_errors when it fails",
                 "5. go on only with messages that match log.body.x EXISTS, if meta.a = 1",
                 "6. go on only with messages that match anything",
                 "7. match log.body against (?P<a>x) in any case; its groups into log.attributes",
@@ -446,6 +471,7 @@ class ExplainTests(RulesCase):
                 "paths": ["/events", "/events/(?P<HOST>.*)"],
                 "key_file": "",
                 "cert_file": "",
+                "health": "",
                 "labels": {"product": "webhook", "vendor": "generic", "team": "secops"},
                 "preprocessing": {},
                 "in_words": [],

@@ -78,7 +78,7 @@ class CheckReportTests(SynchronousTestCase):
     def test_errors(self) -> None:
         """All errors are shown, one line each."""
         problems = self.assertRaises(ConfigProblems, start, port="abc", ack="disk")
-        lines = error_report(problems).splitlines()
+        lines = error_report(str(problems)).splitlines()
         self.assertEqual(3, len(lines))
         self.assertTrue(lines[0].startswith('error: command line: --ack: "disk" is not one of'), lines[0])
         self.assertTrue(lines[1].startswith('error: command line: --port: "abc" is of no known kind'), lines[1])

@@ -27,11 +27,13 @@ class ReadConfigFileTests(SynchronousTestCase):
     Tests for L{read_config_file}.
     """
 
+    environ: dict[str, str] = {}
+
     def read(self, text: str) -> tuple[ConfigFile, list[str]]:
         """Return what a file holds, and its problems with C{F} for its name."""
         path = write_text(self.mktemp(), "x.yaml", text)
         problems = Problems()
-        file = read_config_file(path, problems)
+        file = read_config_file(path, problems, self.environ)
         return file, [str(error).replace(path, "F") for error in problems.errors]
 
     def test_everything(self) -> None:
@@ -176,7 +178,7 @@ class ReadConfigFileTests(SynchronousTestCase):
         self.path = os.path.join(directory, "x.yaml")
         with open(self.path, "wb") as file:
             file.write(content)
-        return self.assertRaises(ConfigError, read_config_file, self.path, Problems())
+        return self.assertRaises(ConfigError, read_config_file, self.path, Problems(), {})
 
     def test_not_yaml(self) -> None:
         """What is not YAML, or not UTF-8, is one line with the number of the line."""
@@ -201,7 +203,7 @@ class ReadConfigFileTests(SynchronousTestCase):
 
     def test_missing(self) -> None:
         """A file that is not there is an error that names it."""
-        error = self.assertRaises(ConfigError, read_config_file, "/no/such.yaml", Problems())
+        error = self.assertRaises(ConfigError, read_config_file, "/no/such.yaml", Problems(), {})
         self.assertIn('"/no/such.yaml" does not exist', error.problem)
 
     def test_no_secret_in_errors(self) -> None:

@@ -457,6 +457,62 @@ class GateTests(RouterCase):
         )
 
 
+class JsonFileTests(RouterCase):
+    """
+    JSON files that expressions name.
+    """
+
+    def rule(self, path: str) -> str:
+        """Return a rule with a step that looks something up."""
+        step = "expression: 'meta.team = cache_json_file(\"" + path + '")[log.body.host] ?? "none";\''
+        return f"{{name: hooks, protocol: HTTP, port: 8181, preprocessing: {{steps: [{{{step}}}]}}}}"
+
+    def test_read(self) -> None:
+        """A file is read with the rules, and is watched: what it holds is a setting, so that a change is one."""
+        path = write_text(self.directory, "teams.json", '{"a": "b"}')
+        rules = self.rules(self.rule(path))
+        before = self.settings(rules=rules).router
+        assert before is not None
+        self.assertEqual({path: b'{"a": "b"}'}, before.json_files)
+        self.assertEqual({rules, path}, set(before.watched))
+        self.assertEqual((), before.blocked)
+        write_text(self.directory, "teams.json", '{"a": "c"}')
+        after = self.settings(rules=rules).router
+        assert after is not None
+        self.assertNotEqual(before, after)
+        self.assertEqual({path: b'{"a": "c"}'}, after.json_files)
+
+    def test_missing(self) -> None:
+        """One that is missing or no JSON closes the gate, says so at its place in the rules, and is waited for."""
+        path = self.path("teams.json")
+        rules = self.rules(PLAIN.replace("hooks", "other").replace("8181", "8182"), self.rule(path))
+        for content, code in ((None, "json-file-missing"), ("{", "json-file-unusable"), ('"a"', "json-file-unusable")):
+            if content is not None:
+                write_text(self.directory, "teams.json", content)
+            settings = self.settings(rules=rules)
+            assert settings.router is not None
+            self.assertEqual((), settings.sources)
+            (reason,) = settings.router.blocked
+            self.assertRegex(
+                reason, r"rules\.yaml:3:\d+: connector_rules\[1\]\.preprocessing\.steps\[0\]\.expression: .*"
+            )
+            self.assertIn(f"[{code}]", reason)
+            self.assertIn(path, settings.router.watched)
+        write_text(self.directory, "teams.json", "{}")
+        self.assertEqual(2, len(self.settings(rules=rules).sources))
+
+    def test_while_it_runs(self) -> None:
+        """As long as it can't be used, what runs goes on with what was read before."""
+        path = write_text(self.directory, "teams.json", '{"a": "b"}')
+        before = self.settings(rules=self.rules(self.rule(path)))
+        write_text(self.directory, "teams.json", "[")
+        after = self.settings(before, rules=self.rules(self.rule(path)))
+        assert before.router is not None and after.router is not None
+        self.assertEqual(before.sources, after.sources)
+        self.assertEqual(before.router.json_files, after.router.json_files)
+        self.assertEqual(1, len(after.router.blocked))
+
+
 class CheckTests(RouterCase):
     """
     What C{--check} says.

@@ -57,6 +57,11 @@ ON_THE_COMMAND_LINE = [
     Mistake({"port": ["8181", "tcp:8181:backlog=5"]}, "--port", "can't take the same address"),
     Mistake({"port": "unix:/no/such/x.sock"}, "--port", '"/no/such" does not exist'),
     # Source options.
+    Mistake({"keep_message": "unparsed"}, "--keep-message", "It needs source webhook-json"),
+    Mistake({"source": "webhook-json", "keep_message": "no"}, "--keep-message", '"no" is not one of yes, unparsed'),
+    Mistake({"paths": "events"}, "--paths", '"events" can never match: every path begins with'),
+    Mistake({"health": "healthz"}, "--health", '"healthz" is not a path'),
+    Mistake({"health": "/.*"}, "--health", '"/.*" is not one path'),
     Mistake({"source": "webhook_json"}, "--source", 'not one of webhook, webhook-json. Did you mean "webhook-json"?'),
     Mistake({"source": ["webhook", "webhook-json"]}, "--source", "It is there twice"),
     Mistake({"prefix": "a."}, "--prefix", "It needs source webhook-json"),

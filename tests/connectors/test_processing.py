@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
+import time
 from base64 import b64encode
 from typing import Any
 
@@ -12,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.expressions.programs import ticking
 from tests.senders.test_samples import DATA
+from webhookrx.connectors import processing
 from webhookrx.connectors.passage import CLASSIFIED, DROPPED, PROBE, STEP_ERROR, UNKNOWN_SENDER
 from webhookrx.connectors.processing import Outcome, Processing
 from webhookrx.connectors.rule import Preprocessing, Regex, SetField, Step
@@ -185,16 +187,114 @@ class RunTests(SynchronousTestCase):
         self.assertIn("Step 'classify' failed: The message holds too much", outcome.problem)
         self.assertNotIn("classify", record["meta"])
 
-    def test_very_long(self) -> None:
-        """After a second no other step is begun, the message goes on as it is, and that is counted once."""
-        steps = tuple(Step(probe=f"p{number}") for number in range(30))
-        processing = Processing(Preprocessing(steps=steps), None, clock=ticking(0.1))
+    def test_on_error(self) -> None:
+        """What happens to a message on which a step fails is up to the step: it goes on, is dropped, or gets a note."""
+        fails = SetField("log.body.kind.x", 1)
+        processing = make(
+            Step(set=fails, on_error="keep"),
+            Step(set=fails, on_error="tag"),
+            Step(set=fails, on_error="tag", label="third"),
+            Step(probe="p"),
+            Step(set=fails, on_error="drop", label="last"),
+            Step(probe="never"),
+        )
         record, evidence = a_request()
         outcome = processing.run(record, evidence)
+        self.assertFalse(outcome.kept)
+        failed = tuple((STEP_ERROR, name) for name in ("1 set", "2 set", "third"))
+        self.assertEqual((*failed, (PROBE, "p"), (STEP_ERROR, "last"), (DROPPED, "last")), outcome.marks)
+        self.assertEqual(["2 set", "third"], record["meta"]["step_errors"])
+        self.assertIn((DROPPED, "last"), processing.possible_marks)
+
+    def test_note_of_others(self) -> None:
+        """What a step has put where the note goes is no note."""
+        record, evidence = a_request()
+        step = Step(set=SetField("log.body.kind.x", 1), on_error="tag")
+        make(Step(set=SetField("meta.step_errors", "none")), step).run(record, evidence)
+        self.assertEqual(["2 set"], record["meta"]["step_errors"])
+
+    def test_costly_condition(self) -> None:
+        """A condition that can't be worked out is a failure of its step."""
+        body = json.dumps({"text": "ab" * 500_000}).encode()
+        step = Step(unset="log.body.text", condition="log.body.text =~ '[ab]*a[ab]{30}c'")
+        for on_error, kept in (("keep", True), ("drop", False)):
+            record, evidence = a_request(body)
+            outcome = make(msgspec.structs.replace(step, on_error=on_error)).run(record, evidence)
+            self.assertEqual((kept, (STEP_ERROR, "1 unset")), (outcome.kept, outcome.marks[0]))
+            self.assertIn("holds too much for a query", outcome.problem)
+
+    def test_not_begun(self) -> None:
+        """Steps for which those before have left no work have failed, each of them."""
+        self.patch(processing, "MOST_FOR_MESSAGE", 1_200)
+        remove = Step(unset="log.body.text", on_error="drop", label="redact")
+        record, evidence = a_request()
+        outcome = make(Step(probe="p"), Step(probe="q"), Step(probe="r"), Step(probe="s"), remove).run(record, evidence)
+        self.assertFalse(outcome.kept)
+        failed = [(STEP_ERROR, name) for name in ("3 probe", "4 probe", "redact")]
+        self.assertEqual([(PROBE, "p"), (PROBE, "q"), *failed, (DROPPED, "redact")], list(outcome.marks))
+        self.assertIn("'3 probe' failed: It was not begun", outcome.problem)
+
+    def test_work_of_one(self) -> None:
+        """A step can't take all the work of a message, and one that would take more than is left takes nothing."""
+        body = json.dumps({"text": "a" * 20_000}).encode()
+        costly = Step(expression="x = upper(log.body.text); " * 40)
+        refused = Step(select="log.body.text =~ '(a?){1000}b'")
+        steps = [refused] * 20 + [costly, refused, Step(expression="log.body.text = upper(log.body.text);")]
+        record, evidence = a_request(body)
+        outcome = make(*steps).run(record, evidence)
+        self.assertEqual([(STEP_ERROR, f"{each} select") for each in range(1, 21)], list(outcome.marks[:20]))
+        self.assertEqual([(STEP_ERROR, "21 expression"), (STEP_ERROR, "22 select")], list(outcome.marks[20:]))
+        self.assertEqual("A" * 20_000, record["log"]["body"]["text"])
+        greedy = Step(select=" OR ".join(f"log.body.text =* {number}" for number in range(25)))
+        record, evidence = a_request(json.dumps({"text": "a" * 100_000}).encode())
+        outcome = make(greedy, Step(probe="p", condition="log.body.text =* a")).run(record, evidence)
+        self.assertEqual(((STEP_ERROR, "1 select"), (PROBE, "p")), outcome.marks)
+        taking = [costly] * 3 + [Step(expression="x = upper(log.body.text); " * 3)]
+        outcome = make(*taking).run(*a_request(body))
+        self.assertEqual([(STEP_ERROR, f"{each} expression") for each in (1, 2, 3, 4)], list(outcome.marks))
+
+    def test_work_is_the_same(self) -> None:
+        """However long a message takes by the clock, what its steps do to it is the same."""
+        expression = "x = upper(log.body.text); unset(log.body.password);"
+        body = json.dumps({"text": "a" * 20_000, "password": "x"}).encode()
+        for step in (0.0, 0.1, 2.0):
+            ticks = itertools.count(step=step)
+            processing = Processing(
+                Preprocessing(steps=(Step(expression=expression),)), None, clock=lambda ticks=ticks: next(ticks)
+            )
+            record, evidence = a_request(body)
+            self.assertEqual(Outcome(True), processing.run(record, evidence))
+            self.assertNotIn("password", record["log"]["body"])
+
+    def test_backstop(self) -> None:
+        """A clock ends only what takes very long, and then all steps that are left have failed."""
+        steps = tuple(Step(probe=f"p{number}") for number in range(30))
+        ticks = itertools.count()
+        processing = Processing(Preprocessing(steps=steps), None, clock=lambda: next(ticks))
+        outcome = processing.run(*a_request())
         self.assertTrue(outcome.kept)
-        self.assertEqual([(PROBE, f"p{number}") for number in range(10)], list(outcome.marks[:-1]))
-        self.assertEqual((STEP_ERROR, "11 probe"), outcome.marks[-1])
-        self.assertIn("'11 probe' was not begun", outcome.problem)
+        self.assertEqual([(PROBE, f"p{number}") for number in range(11)], list(outcome.marks[:11]))
+        self.assertEqual([(STEP_ERROR, f"{number} probe") for number in range(12, 31)], list(outcome.marks[11:]))
+        self.assertIn("'12 probe' failed: It was not begun", outcome.problem)
+
+    def test_holds_nobody_up(self) -> None:
+        """Whatever steps a rule has, and whatever is in a message, all of them together take some milliseconds."""
+        text = "ab" * 60_000
+        steps = [
+            Step(select="@ANY =~ '[ab]*a[ab]{30}c' OR @ANY =* zz OR log.body EXISTS"),
+            Step(regex=Regex("(?P<x>(.*)(.*)(.*)y?)$", field="log.body.text")),
+            Step(expression="x = parse_kv(log.body.text); x = upper(log.body.text); log.body.y = [x, x, x];"),
+            Step(probe="p", condition="log.body.list =~ '(a|ab|b){20}x'"),
+            Step(set=SetField("meta.x", ["y" * 1_000] * 100)),
+        ] * 50
+        body = json.dumps({"text": text, "list": [text[:3_000]] * 30, "more": list(range(20_000))}).encode()
+        processing = make(*steps)
+        record, evidence = a_request(body)
+        start = time.thread_time()
+        outcome = processing.run(record, evidence)
+        # Twenty milliseconds, on a machine ten times as slow.
+        self.assertLess(time.thread_time() - start, 0.2)
+        self.assertTrue(outcome.marks)
 
     def test_one_line(self) -> None:
         """What the log says of a failure is one line that is not too long, whatever the rules quote in it."""

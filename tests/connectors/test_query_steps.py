@@ -23,7 +23,6 @@ class DoubtfulFieldsTests(SynchronousTestCase):
             "severity_text": "log.severity_text",
             "time_unix_nano": "log.time_unix_nano",
             "webhook.query.team": "log.attributes.webhook.query.team",
-            "connector.labels.team": "meta.connector.labels.team",
             "router.name": "meta.router.name",
             "host.name": "meta.host.name",
             "product": "meta.product",
@@ -46,8 +45,10 @@ class DoubtfulFieldsTests(SynchronousTestCase):
             self.assertEqual([(sentence, 5)], list(doubtful_fields(parse(f"NOT {field} = x"))))
 
     def test_fine(self) -> None:
-        """What is below C{log} and C{meta} is fine, known or not; so are they themselves, and C{@ANY}."""
-        query = parse("log.body.a = 1 AND meta.team = x AND log.a EXISTS AND meta EXISTS AND @ANY =* x")
+        """What is below C{log}, C{meta} and C{connector} is fine, known or not; so are they themselves, and C{@ANY}."""
+        query = parse(
+            "log.body.a = 1 AND meta.team = x AND log.a EXISTS AND meta EXISTS AND connector.name = a AND @ANY =* x"
+        )
 
         self.assertEqual([], list(doubtful_fields(query)))
 

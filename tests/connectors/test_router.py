@@ -86,6 +86,7 @@ class ConnectorsTests(SynchronousTestCase):
     def test_connector(self) -> None:
         """A connector has all that its rule says, and labels that say webhook and generic."""
         text = RULE + "  labels: {team: x}\n  suffix: in\n  preprocessing: {classify: yes}\n  selector: name = r"
+        text += "\n  health: /h"
 
         expected = Connector(
             name="r-a-in",
@@ -97,6 +98,7 @@ class ConnectorsTests(SynchronousTestCase):
             cert_file="",
             labels={"product": "webhook", "vendor": "generic", "team": "x"},
             preprocessing=Preprocessing(classify=True),
+            health="/h",
         )
         self.assertEqual(([expected], []), self.of(text, Router("r")))
         self.assertEqual(([], []), self.of(text, Router("other")))

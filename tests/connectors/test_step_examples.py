@@ -38,7 +38,7 @@ class ExampleTests(SynchronousTestCase):
             preprocessing = reading.value.preprocessing
             all_steps = (*preprocessing.steps, *reading.value.steps)
             self.assertEqual([problem for step in all_steps for problem in step_problems(step, 1)], [])
-            Processing(preprocessing, Classifier([]), clock=lambda: 0.0)
+            Processing(preprocessing, Classifier([]))
             shown |= {kind for step in all_steps for kind in KINDS if getattr(step, kind) is not None}
         self.assertEqual(shown, set(KINDS))
 

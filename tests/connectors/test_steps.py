@@ -15,6 +15,7 @@ from webhookrx.connectors.step_problem import StepProblem
 from webhookrx.connectors.steps import compile_step, step_name, step_problems
 from webhookrx.expressions import ExpressionError
 from webhookrx.message.fields import FieldError, get_field, split_path
+from webhookrx.work import TooMuchWork, Work
 
 
 def a_record(body: Any = None) -> dict[str, Any]:
@@ -27,8 +28,8 @@ def a_record(body: Any = None) -> dict[str, Any]:
 
 def act(step: Step, record: dict[str, Any]) -> Mark | None:
     """Do a step to a message, whatever its condition."""
-    passage = Passage(record, None, False, None)  # type: ignore[arg-type]  # the steps here look at neither
-    return compile_step(step, 1, clock=lambda: 0.0).act(passage)
+    passage = Passage(record, None, False, None, Work())  # type: ignore[arg-type]  # the steps here look at neither
+    return compile_step(step, 1).act(passage)
 
 
 class ProblemTests(SynchronousTestCase):
@@ -79,6 +80,8 @@ class ProblemTests(SynchronousTestCase):
             (Step(probe="a", label=" b"), "bad-label", ("label",), 1, 1),
             (Step(probe="a", label="x" * 65), "bad-label", ("label",), 1, 1),
             (Step(probe="a", label=""), "bad-label", ("label",), 1, 1),
+            (Step(probe="a", on_error="dorp"), "bad-on-error", ("on_error",), 1, 1),
+            (Step(unset="log.body", on_error=""), "bad-on-error", ("on_error",), 1, 1),
         ]
         for step, code, member, line, column in table:
             found = step_problems(step, 1)
@@ -87,7 +90,7 @@ class ProblemTests(SynchronousTestCase):
                 [(code, member, line, column)],
                 step,
             )
-            self.assertTrue(found[0].sentence.endswith("."), found[0].sentence)
+            self.assertTrue(found[0].sentence.endswith((".", "?")), found[0].sentence)
 
     def test_all_at_once(self) -> None:
         """All mistakes of a step are found, also when it is of two kinds; the first of them is raised."""
@@ -115,8 +118,8 @@ class ProblemTests(SynchronousTestCase):
             Step(set=SetField("log.severity_number", 17)),
             Step(set=SetField("log.attributes", {})),
             Step(set=SetField("log.time_unix_nano", 0)),
-            Step(unset="log.body"),
-            Step(classify=True),
+            Step(unset="log.body", on_error="drop"),
+            Step(classify=True, on_error="keep"),
             Step(parse=True),
             Step(regex=Regex("(?P<a>x)", field="meta.id", into="meta.found")),
         ):
@@ -163,7 +166,7 @@ class SetTests(SynchronousTestCase):
         ):
             compiled, records = compile_step(step, 1), [a_record(), a_record()]
             for record in records:
-                compiled.act(Passage(record, None, False, None))  # type: ignore[arg-type]
+                compiled.act(Passage(record, None, False, None, Work()))  # type: ignore[arg-type]
             records[0]["meta"]["a"]["b"].append(2)
             self.assertEqual(records[1]["meta"]["a"], {"b": [1]})
 
@@ -307,8 +310,33 @@ class ConditionTests(SynchronousTestCase):
         self.assertIsNone(compile_step(Step(probe="a", condition=" "), 1).matches)
         matches = compile_step(Step(probe="a", condition="log.body.user = ann"), 1).matches
         assert matches is not None
-        self.assertTrue(matches(a_record()))
-        self.assertFalse(matches(a_record({})))
+        for record, expected in ((a_record(), True), (a_record({}), False)):
+            passage = Passage(record, None, False, None, Work())  # type: ignore[arg-type]  # it looks at neither
+            self.assertIs(expected, matches(passage))
+
+
+class WorkTests(SynchronousTestCase):
+    """Tests for what steps take of the work that may be done for a message."""
+
+    def test_counted(self) -> None:
+        """What a step copies, looks at or writes is counted before it does so."""
+        long = "x" * 10_000
+        for step in (
+            Step(set=SetField("meta.a", long)),
+            Step(set=SetField("meta.a", [1] * 100)),
+            Step(set=(SetField("meta.a", {long: 1}), SetField("meta.b", 1))),
+            Step(unset=tuple(f"meta.a{number}" for number in range(100))),
+            Step(regex=Regex("(?P<a>y)", field="log.body.text")),
+            Step(regex=Regex("(?P<a>y)", field="log.body.object")),
+            Step(regex=Regex("(?P<a>y)", field="log.body.list")),
+            Step(select="log.body.text =* y"),
+            Step(expression="x = upper(log.body.text);"),
+        ):
+            body = {"text": long, "object": {"a": long}, "list": [[]] * 100}
+            record, before = a_record(body), a_record(body)
+            passage = Passage(record, None, False, None, Work(9_000))  # type: ignore[arg-type]  # it looks at neither
+            self.assertRaises((TooMuchWork, ExpressionError), compile_step(step, 1).act, passage)
+            self.assertEqual(before, record)
 
 
 class ExpressionTests(SynchronousTestCase):
@@ -324,17 +352,17 @@ class ExpressionTests(SynchronousTestCase):
         """However many expression steps there are, what they make of one message is bounded."""
         record = a_record({"s": "a" * 1_000_000})
         steps = [compile_step(Step(expression=f'log.body.x{k} = log.body.s + "b";'), k) for k in range(40)]
-        passage = Passage(record, None, False, None)  # type: ignore[arg-type]  # no step looks at it
+        passage = Passage(record, None, False, None, Work())  # type: ignore[arg-type]  # no step looks at it
         made = 0
         for step in steps:
             try:
                 step.act(passage)
             except ExpressionError as error:
-                self.assertIn("All expressions made too much", error.problem)
+                self.assertIn("too much to do", error.problem)
             else:
                 made += 1
-        self.assertEqual(33, made)
-        self.assertEqual(34, len(record["log"]["body"]))
+        self.assertEqual(3, made)
+        self.assertEqual(4, len(record["log"]["body"]))
 
     def test_id_stays(self) -> None:
         """The id of a message stays what it was, in whatever way it is written."""

@@ -23,6 +23,7 @@ from webhookrx.crew.messages import (
     Change,
     Changed,
     Failed,
+    Fitness,
     Hurry,
     Line,
     PortsClosed,
@@ -129,6 +130,10 @@ class CrewCase(SynchronousTestCase):
         self.clock.advance(seconds)
         self.crew.tick()
 
+    def told_of_fitness(self) -> list[list[bool]]:
+        """Return what each worker was told of how the service does."""
+        return [[each.fit for each, _ in one.told if isinstance(each, Fitness)] for one in self.launched]
+
     def change(self, settings: Settings = OTHER) -> Deferred[str]:
         """Begin to change, with one more socket."""
         return Deferred.fromCoroutine(self.crew.change(settings, {"tcp:80": 5, "tcp:81": 6, "tcp:82": 7}))
@@ -142,6 +147,21 @@ class LifeTests(CrewCase):
     """
     Starts and ends.
     """
+
+    def test_fitness(self) -> None:
+        """Who receives hears whether all of them should be sent messages, once; who comes later, as soon as it does."""
+        self.crew.start()
+        self.crew.say_fitness(True)
+        self.assertEqual([[], []], self.told_of_fitness())
+        for worker in self.launched:
+            worker.owner.heard(Ready())
+        for fit in (True, False, False, True):
+            self.crew.say_fitness(fit)
+        self.assertEqual([[True, False, True], [True, False, True]], self.told_of_fitness())
+        self.launched[0].end()
+        self.pass_time(60)
+        self.launched[2].owner.heard(Ready())
+        self.assertEqual([True], self.told_of_fitness()[2])
 
     def test_begin(self) -> None:
         """Each is told who it is, and gets all that is shared; the crew is up when all of them are, once."""

@@ -78,7 +78,14 @@ def with_connector(*steps: Step) -> Settings:
     labels = {"product": "webhook", "vendor": "generic"}
     connector = Connector("hooks", 8181, labels, Preprocessing(classify=True, steps=steps))
     source = Source("edge-1-hooks-in", "connector", listeners=(Listener("8181", "tcp:8181"),), connector=connector)
-    router = Router("edge-1", {"site": "fra"}, {"/rules.yaml": (1, -2, 1 << 63), "/senders": ()}, ("why",), (OWN,))
+    router = Router(
+        "edge-1",
+        {"site": "fra"},
+        {"/rules.yaml": (1, -2, 1 << 63), "/senders": ()},
+        ("why",),
+        (OWN,),
+        json_files={"/t.json": b'{"a":1}'},
+    )
     return replace(SETTINGS, sources=(*SETTINGS.sources, source), router=router)
 
 

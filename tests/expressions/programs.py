@@ -5,29 +5,11 @@ What the tests of this room share: running programs on records.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from webhookrx.expressions import ExpressionError, Limits, compile_expression
-
-
-def still() -> float:
-    """A clock on which no time passes."""
-    return 0.0
-
-
-def ticking(step: float) -> Callable[[], float]:
-    """Return a clock that goes on by so many seconds each time it is asked."""
-    now = 0.0
-
-    def clock() -> float:
-        nonlocal now
-        now += step
-        return now
-
-    return clock
 
 
 def a_record(body: Any = None) -> dict[str, Any]:
@@ -64,14 +46,14 @@ def plain(value: Any) -> Any:
 def worked_out(expression: str, body: Any = None, limits: Limits | None = None) -> Any:
     """Return what an expression gives on a record."""
     record = a_record(body)
-    compile_expression(f"meta.result = {expression};", still, limits or Limits()).run(record)
+    compile_expression(f"meta.result = {expression};", limits or Limits()).run(record)
     return plain(record["meta"]["result"])
 
 
 def problem(program: str, body: Any = None, limits: Limits | None = None) -> tuple[str, int, int]:
     """Return what an error of a program says, when it is compiled or run, and where."""
     try:
-        compile_expression(program, still, limits or Limits()).run(a_record(body))
+        compile_expression(program, limits or Limits()).run(a_record(body))
     except ExpressionError as error:
         return error.problem, error.line, error.column
     raise AssertionError(f"no error: {program!r}")

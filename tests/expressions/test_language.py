@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.expressions.programs import a_record, plain, problem, still, worked_out
+from tests.expressions.programs import a_record, plain, problem, worked_out
 from webhookrx.expressions import ExpressionError, compile_expression
 
 RAW = "raw"
@@ -20,11 +20,30 @@ EXPRESSIONS: list[tuple[str, Any]] = [
     ("1", 1),
     ("-9223372036854775807", -9223372036854775807),
     ("2.5", (RAW, "2.5")),
-    ("1e3", (RAW, "1000.0")),
     ("true", True),
     ("null", None),
     (r'"a\n\t\"\\\x41\u00e9\d"', 'a\n\t"\\Aé\\d'),
-    (r"'it\'s $HOST'", "it's $HOST"),
+    (r'"\x4\o101\a\v"', "\x04A\a\v"),
+    ('"on two \\\nlines"', "on two lines"),
+    (r"'it\n $HOST'", r"it\n $HOST"),
+    (r"/a\d\/b/", r"a\d/b"),
+    ("0x1F + 010 + 2K + 1KiB", 31 + 8 + 2000 + 1024),
+    ("-9223372036854775808", -(2**63)),
+    ("(1, 2.5)", [1, (RAW, "2.5")]),
+    ("len(())", 0),
+    ("(1, 2)[1]", 2),
+    ('{"a":?? log.body.nothing, "b":?? null, "c":?? 1}', {"c": 1}),
+    # texts with macros
+    ('"from ${HOST} as $HOST$$"', "from web-1 as web-1$"),
+    ('"$HOST"', "web-1"),
+    ('"cost: 5$ or \\$6"', "cost: 5$ or \\$6"),
+    ('"${webhook.query.team}"', "blue"),
+    # slices
+    ('"hello"[1..3]', "el"),
+    ('"hello"[..-1]', "hell"),
+    ('"hello"[-3..]', "llo"),
+    ('"héllo"[1..2]', "é"),
+    ('"hello"[9..]', ""),
     ("[1, 2.5, [],]", [1, (RAW, "2.5"), []]),
     ('{"a": {"b": 1}, "c": [null],}', {"a": {"b": 1}, "c": [None]}),
     # fields and macros
@@ -82,7 +101,10 @@ EXPRESSIONS: list[tuple[str, Any]] = [
     ("null < 1", True),
     ("false == 0", True),
     ('true eq "true"', True),
-    ('null eq ""', True),
+    ('null eq ""', False),
+    ('null eq "null"', True),
+    ('" 10" == 10', True),
+    ('"0x10" == 16', True),
     ('log.body.tags eq "[\\"a\\",\\"b\\"]"', True),
     ('"5" === 5', False),
     ("5 === 5", True),
@@ -101,6 +123,17 @@ EXPRESSIONS: list[tuple[str, Any]] = [
     ('1 in ["1"]', False),
     ('"user" in log.body', True),
     ("1 in log.body", False),
+    ('"z" not in log.body.tags', True),
+    ('not "a" in ["a"]', False),
+    ('"10.1.2.3" in subnet("10.0.0.0/8")', True),
+    ('ip("10.1.2.3") not in subnet("10.0.0.0/8")', False),
+    ('ip("::1") in subnet("10.0.0.0/8")', False),
+    ('ip("::1") in subnet("::/64")', True),
+    ('"admin\n" =~ "^admin$"', False),
+    ('"日本" =~ "^..$"', True),
+    (r'"a1" =~ /^a\d$/', True),
+    ('log.body.user ?: "none"', "Alice"),
+    ('"" ?: "none"', "none"),
     # boolean operators and their precedence
     ("true or false and false", True),
     ("not false and false", False),
@@ -153,7 +186,10 @@ PROGRAMS: list[tuple[str, bool, dict[str, Any]]] = [
     ("log.body.count == 3; log.body.x = 1;", True, {"x": 1}),
     ("log.body.count == 4; log.body.x = 1;", False, {}),
     ('"";', False, {}),
-    ("[];", False, {}),
+    ("[];", True, {}),
+    ("{};", True, {}),
+    ("log.body.count == 3 and done; drop;", True, {}),
+    ("log.body.x = 1; log.body.count == 3 ? drop : 1;", False, {"x": 1}),
     ("null;", False, {}),
     ("log.body.user;", True, {}),
     ("drop; log.body.x = 1;", False, {}),
@@ -180,11 +216,42 @@ PROGRAMS: list[tuple[str, bool, dict[str, Any]]] = [
     ),
     ('log.body.e = {"a": "", "b": [""]}; unset_empties(log.body.e, recursive=false);', True, {"e": {"b": [""]}}),
     (
-        'log.body.e = {"a": "-", "b": "", "c": 0}; unset_empties(log.body.e, targets=["-", false]);',
+        'log.body.e = {"a": "-", "b": "", "c": 0}; unset_empties(log.body.e, targets=["-", null]);',
         True,
         {"e": {"b": "", "c": 0}},
     ),
-    ("unset_empties(log.body.user);", True, {}),
+    (
+        """
+        log.body.e = {"a": "N/A", "b": [[]], "c": "x"};
+        unset_empties(log.body.e, targets=["n/a", []], ignorecase=true, replacement="-");
+        """,
+        True,
+        {"e": {"a": "-", "b": ["-"], "c": "x"}},
+    ),
+    ('log.body.e = {"a": {"b": 1, "c": {}}, "d": 2}; flatten(log.body.e);', True, {"e": {"d": 2, "a.b": 1}}),
+    (
+        'log.body.e = {"a": 1}; x = set_fields(log.body.e, replacements={"a": 2, "b": 3}); x.c = 1;',
+        True,
+        {"e": {"a": 2}},
+    ),
+    # switch, break, declared variables, pairs
+    (
+        'switch (log.body.user) { case "Alice": log.body.x = 1; case "Bob": log.body.y = 1; break; default: drop; }',
+        True,
+        {"x": 1, "y": 1},
+    ),
+    ("switch (log.body.count) { case 1: drop; case 2..4: log.body.x = 1; break; case 4..9: drop; };", True, {"x": 1}),
+    ("switch (log.body.count) { case 9: drop; break; default: log.body.x = 1; };", True, {"x": 1}),
+    ("switch (log.body.count) { case log.body.nothing: drop; };", True, {}),
+    ("if (true) { break; drop; }; log.body.x = 1; break; drop;", True, {"x": 1}),
+    ("declare x = 1; y = 2; log.body.x = vars();", True, {"x": {"x": 1}}),
+    ('$note = "a"; log.body.x = "${note}b" + ($other ?? "c");', True, {"x": "abc"}),
+    ("dpath(log.body.x.y) = 1;", True, {"x": {"y": 1}}),
+    (
+        'net = subnet("10.0.0.0/8"); log.body.x = net; log.body.y = "10.1.1.1" in net;',
+        True,
+        {"x": "10.0.0.0/255.0.0.0", "y": True},
+    ),
     (
         """
         set_fields(
@@ -217,7 +284,7 @@ class ExpressionTests(SynchronousTestCase):
                 self.assertEqual((type(expected), expected), (type(found), found))
 
     def test_truth(self) -> None:
-        """False are empty texts, lists and objects, zeros, false and null; all else is true."""
+        """False are empty texts, zeros, false and null; all else is true."""
         for value, expected in [
             ('""', False),
             ("0", False),
@@ -225,8 +292,11 @@ class ExpressionTests(SynchronousTestCase):
             ("log.body.zero", False),
             ("false", False),
             ("null", False),
-            ("[]", False),
-            ("{}", False),
+            ("[]", True),
+            ("{}", True),
+            ("datetime(0)", False),
+            ('ip("0.0.0.0")', True),
+            ('subnet("0.0.0.0/0")', False),
             ('"0"', True),
             ("-1", True),
             ("0.1", True),
@@ -252,19 +322,19 @@ class StatementTests(SynchronousTestCase):
                     expected[name] = value
                     if value is None:
                         del expected[name]
-                self.assertIs(kept, compile_expression(program, still).run(record))
+                self.assertIs(kept, compile_expression(program).run(record))
                 self.assertEqual(expected, plain(record["log"]["body"]))
 
     def test_whole_body(self) -> None:
         """The body can be replaced, and a body that is a text be taken apart."""
         record = a_record("user=alice port=22")
-        program = compile_expression("log.body = parse_kv(log.body); log.body.port = int(log.body.port);", still)
+        program = compile_expression("log.body = parse_kv(log.body); log.body.port = int(log.body.port);")
         self.assertTrue(program.run(record))
         self.assertEqual({"user": "alice", "port": 22}, record["log"]["body"])
 
     def test_runs_are_independent(self) -> None:
         """A local variable of one run is not there in the next, and constants stay as they are."""
-        program = compile_expression("log.body.x = [1]; log.body.x[] = 2; if (isset(y)) { drop; }; y = 1;", still)
+        program = compile_expression("log.body.x = [1]; log.body.x[] = 2; if (isset(y)) { drop; }; y = 1;")
         for _ in range(2):
             record = a_record()
             self.assertTrue(program.run(record))
@@ -274,18 +344,18 @@ class StatementTests(SynchronousTestCase):
         """A number that is only moved keeps its digits."""
         body = {"n": msgspec.Raw(b"0.10000000000000000000001"), "big": 10**30}
         record = a_record(body)
-        compile_expression("meta.n = {'l': [log.body.n]}; meta.big = log.body.big;", still).run(record)
+        compile_expression("meta.n = {'l': [log.body.n]}; meta.big = log.body.big;").run(record)
         self.assertEqual(
             ({"l": [(RAW, "0.10000000000000000000001")]}, 10**30), (plain(record["meta"]["n"]), record["meta"]["big"])
         )
 
     def test_text(self) -> None:
         """A program knows its text."""
-        self.assertEqual("done;", compile_expression("done;", still).text)
+        self.assertEqual("done;", compile_expression("done;").text)
 
     def test_error_text(self) -> None:
         """An error says where and what."""
-        error = self.assertRaises(ExpressionError, compile_expression, "done", still)
+        error = self.assertRaises(ExpressionError, compile_expression, "done")
         self.assertEqual("line 1, column 5: Expected ';' after a statement, found the end.", str(error))
 
 
@@ -298,19 +368,19 @@ COMPILE_ERRORS: list[tuple[str, int, int, str]] = [
     ("a = 1 || 2;", 1, 7, "Write or for ||."),
     ("a = !1;", 1, 5, "Write not for !."),
     ("a ??= 1;", 1, 3, "Write =?? to assign"),
-    ('a = {"b" :?? 1};', 1, 10, "can't be left out"),
-    ("a = log.body[1..2];", 1, 15, "can't be cut"),
+    ("a = log.body[..];", 1, 13, "A slice has a beginning or an end"),
+    ("a = 5 =~ 'x';", 1, 5, "stands a text, not a number"),
+    ("a = 1e3;", 1, 6, "Numbers have no exponent: write 1000 or 1000.0 for 1e3."),
     ("a = `x`;", 1, 5, "single or double quotes"),
     ("a = 12ab;", 1, 7, "A number ends with a digit."),
     ("a = 1.;", 1, 7, "Expected a name after"),
     ("a = $;", 1, 5, "A macro is written $NAME or ${NAME}."),
-    ('a = "x $HOST";', 1, 8, "Macros in texts are not filled in"),
-    ('a = "x\n${HOST}";', 2, 1, "Macros in texts are not filled in"),
-    (r'a = "\ud800";', 1, 6, "A lone surrogate"),
+    ('a = "x $HSOT";', 1, 5, "Nothing sets the macro or pair 'HSOT'. Did you mean $HOST?"),
+    ('a = "x $(echo)";', 1, 5, "There are no template functions"),
+    (r'a = "\ud800";', 1, 5, "A lone surrogate"),
     ('a = "\ud800";', 1, 6, "A lone surrogate"),
     ("a = 9223372036854775808;", 1, 5, "more than 64 bits"),
     ("a = 1" + "0" * 400 + ";", 1, 5, "more than 64 bits"),
-    ("a = 1e999;", 1, 5, "too large"),
     # statements
     ("log.body.x = 1", 1, 15, "Expected ';' after a statement, found the end."),
     ("log.body.x = 1\nlog.body.y = 2;", 2, 1, "Expected ';' after a statement, found 'log'."),
@@ -323,7 +393,11 @@ COMPILE_ERRORS: list[tuple[str, int, int, str]] = [
     ("if (1) {} else if (2) {}", 1, 16, "Write elif for else if."),
     ("else { }", 1, 1, "stands after the block of an if"),
     ("if (1) {} else drop;", 1, 16, "Expected '{' after else"),
-    ("switch (log.body.x) { }", 1, 1, "There is no switch here"),
+    ("switch (log.body.x) { ", 1, 23, "Expected '}' after the cases of a switch"),
+    ('switch (1) { case "a": case "a": drop; }', 1, 24, "two of this case"),
+    ("switch (1) { default: default: drop; }", 1, 23, "two of this case"),
+    ("case 1: drop;", 1, 1, "stands in the block of a switch"),
+    ("dpath(log.body.x);", 1, 18, "dpath() is a field that is set"),
     ("for (x in log) {}", 1, 1, "There are no loops."),
     ("return 1;", 1, 1, "Write done"),
     ("declare log = 1;", 1, 9, "Expected the name of a variable"),
@@ -333,8 +407,9 @@ COMPILE_ERRORS: list[tuple[str, int, int, str]] = [
     ("log = 1;", 1, 1, "'log' can't be set as a whole"),
     ("meta += {};", 1, 1, "'meta' can't be set as a whole"),
     ("$SOURCEIP = 1;", 1, 1, "The macro SOURCEIP can't be set."),
-    ("$HSOT;", 1, 1, "There is no macro 'HSOT' here. Did you mean $HOST?"),
-    ("${.sdata.x};", 1, 1, "There are HOST, MESSAGE"),
+    ("$HSOT;", 1, 1, "Nothing sets the macro or pair 'HSOT'. Did you mean $HOST?"),
+    ("${.sdata.x};", 1, 1, "There are HOST, FULLHOST"),
+    ("$ISODATE;", 1, 1, "There is no macro 'ISODATE' here."),
     # expressions
     ("a = ;", 1, 5, "Expected a value, found ';'."),
     ("a = 1 +;", 1, 8, "Expected a value, found ';'."),
@@ -364,8 +439,8 @@ COMPILE_ERRORS: list[tuple[str, int, int, str]] = [
     # calls
     ("a = lowr(log.body.x);", 1, 5, "There is no function 'lowr'. Did you mean lower()?"),
     ("a = qqqqq();", 1, 5, "There is no function 'qqqqq'."),
-    ("a = now();", 1, 5, "It is left out"),
-    ('cache_json_file("/etc/passwd");', 1, 1, "It is left out"),
+    ("a = now();", 1, 5, "Write get_timestamp"),
+    ('a = cache_json_file("teams.json");', 1, 21, "absolute"),
     ("rename(log.body.x, log.body.y);", 1, 1, "Write meta.new = move(meta.old)."),
     ("a = lower();", 1, 5, "lower(text) takes 1 argument, not 0."),
     ('a = lower("a", "b");', 1, 5, "lower(text) takes 1 argument, not 2."),
@@ -374,7 +449,7 @@ COMPILE_ERRORS: list[tuple[str, int, int, str]] = [
     ("unset();", 1, 1, "takes up to 16 arguments, not 0."),
     ('a = lower("a" "b");', 1, 15, "Expected ',' or ')' in the arguments of lower()"),
     ('a = lower("a", case=true);', 1, 16, "lower() has no option 'case'; it has none."),
-    ('a = includes("a", "b", case=true);', 1, 24, "it has ignorecase."),
+    ('a = includes("a", "b", case=true);', 1, 24, "it has ignorecase, limit."),
     ('a = includes("a", "b", ignorecase=1);', 1, 35, "The option 'ignorecase' is true or false"),
     ('a = includes("a", "b", ignorecase=log.body.x);', 1, 35, "written in the program"),
     ('a = includes("a", ignorecase=true, "b");', 1, 36, "Options stand behind all arguments."),
@@ -384,12 +459,18 @@ COMPILE_ERRORS: list[tuple[str, int, int, str]] = [
     ('a = regexp_search("a", ["a"]);', 1, 24, "The pattern is one text."),
     ('a = strptime("a", "%Y-%m-%d", "%Q");', 1, 19, "There is no %Q in a format that reads"),
     ('a = strptime("a", ["%Y-%m-%d"]);', 1, 19, "A format is a text."),
-    ('a = strptime("a", "%b %d %H:%M:%S");', 1, 19, "The format has no date"),
+    ('a = parse_kv("a", value_separator=" ");', 1, 35, "has one character, neither a blank nor a quote"),
+    ('a = parse_csv("a", dialect="x");', 1, 28, "is one of escape-none"),
+    ('a = digest("a", alg="x");', 1, 21, "is one of md5"),
+    ('a = istype(1, "int");', 1, 15, "Write integer."),
+    ('a = fix_timezone(datetime(1), "Mars/Olympus");', 1, 31, "There is no time zone of that name"),
+    ('a = datetime("yesterday");', 1, 14, "no moment of ISO 8601"),
+    ('a = subnet("10.0.0.0/33");', 1, 12, "no network"),
+    ("unset_empties(log.body, targets=[1]);", 1, 34, "Targets are texts"),
     ('a = strftime("%Q", 1);', 1, 14, "There is no %Q in a format that writes"),
     ('a = strftime(["%Y"], 1);', 1, 14, "A format is a text."),
     ('a = strftime("' + "%Y" * 200 + '", 1);', 1, 14, "longer than 256"),
-    ("isset(1);", 1, 7, "isset() takes a field, such as log.body.user."),
-    ("unset(lower('a'));", 1, 7, "takes a field"),
+    ("unset(lower('a'));", 1, 7, "unset() takes a field, such as log.body.user."),
     ("unset(log);", 1, 7, "can't be removed as a whole"),
     ("a = move(meta);", 1, 10, "can't be removed as a whole"),
     ("set_fields(log.body, overrides=log.body);", 1, 32, "is written as an object"),
@@ -412,7 +493,10 @@ RUN_ERRORS: list[tuple[str, int, int, str]] = [
     ("a = true + 1;", 1, 10, "'+' adds two numbers"),
     ('a = 1 + "x" + 2;', 1, 7, "'+' adds two numbers"),
     ("a = [1] + {};", 1, 9, "'+' adds two numbers"),
-    ("a = log.body.count * 1e308 * 10.5;", 1, 20, "too large"),
+    ("a = log.body.count * 1" + "0" * 308 + ".0 * 10.5;", 1, 20, "too large"),
+    ("a = 'abc'[2..1];", 1, 10, "A slice ends before it begins."),
+    ("a = [1][0..1];", 1, 8, "Only texts can be cut"),
+    ("a = 'x' in subnet('10.0.0.0/8');", 1, 9, "is no address"),
     ('a = "x" - 1;', 1, 9, "'-' stands between two numbers"),
     ("a = 1 / 0;", 1, 7, "There is no division by zero."),
     ("a = 1 % 0;", 1, 7, "There is no division by zero."),
@@ -423,8 +507,7 @@ RUN_ERRORS: list[tuple[str, int, int, str]] = [
     ("a = 9223372036854775807 + 1;", 1, 25, "more than 64 bits"),
     ("a = -9223372036854775807 - 2;", 1, 26, "more than 64 bits"),
     ("a = log.body.count + 1 - 3 * 9223372036854775807;", 1, 28, "more than 64 bits"),
-    ("a = 1e308 * 10;", 1, 11, "too large"),
-    ("a = 1 in 5;", 1, 7, "Behind 'in' stands a list or an object."),
+    ("a = 1 in 5;", 1, 7, "Behind 'in' stands a list, an object or a network."),
     ('a = log.body =~ "x";', 1, 14, "matched against a text"),
     ("a = {1: 2};", 1, 6, "The name of a member is a text."),
     ("log.body.user.first = 1;", 1, 1, "There is no place for this field"),
@@ -448,7 +531,7 @@ class ErrorTests(SynchronousTestCase):
         """What is wrong with a program is told when it is compiled, at the token that does not fit."""
         for program, line, column, sentence in COMPILE_ERRORS:
             with self.subTest(program):
-                error = self.assertRaises(ExpressionError, compile_expression, program, still)
+                error = self.assertRaises(ExpressionError, compile_expression, program)
                 self.assertIn(sentence, error.problem)
                 self.assertEqual((line, column), (error.line, error.column))
 
@@ -456,7 +539,7 @@ class ErrorTests(SynchronousTestCase):
         """What fails on a message is told with the place in the program, and not a word of the message."""
         for program, line, column, sentence in RUN_ERRORS:
             with self.subTest(program):
-                compile_expression(program, still)
+                compile_expression(program)
                 found, *place = problem(program)
                 self.assertIn(sentence, found)
                 self.assertEqual([line, column], place)

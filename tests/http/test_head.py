@@ -294,6 +294,16 @@ class BeginningTests(SynchronousTestCase):
         for length in range(1, len(whole) - 4):
             check_beginning(whole[:length], 100, 1000)
 
+    def test_tls(self) -> None:
+        """Who speaks TLS to a port that does not is told apart, with a whole head's end in it or not."""
+        for read, data in (
+            (lambda data: check_beginning(data, 100, 1000), b"\x16\x03\x01\x02\x00\x01"),
+            (parse, b"\x16\x03\x03\r\n\r\n"),
+        ):
+            with self.assertRaises(RequestRefused) as caught:
+                read(data)
+            self.assertEqual("This is TLS, and the port speaks plain HTTP.", caught.exception.detail)
+
     def test_what_can_not_go_on(self) -> None:
         """What can't become a request within the limits is refused at once."""
         for status, beginning in (

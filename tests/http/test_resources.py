@@ -88,6 +88,70 @@ class Broken(Resource):
         raise RuntimeError("CANARY")
 
 
+class HealthTests(SynchronousTestCase):
+    """Load balancers ask at a path of a source."""
+
+    def setUp(self) -> None:
+        self.ready = True
+        sources = {"/in": {"auth_tokens": (b"token",)}, "/healthz": {"name": "other"}}
+        self.wire = Wire(sources, health={b"/healthz"}, ready=lambda: self.ready)
+
+    def ask(self, method: bytes, headers: bytes = b"", body: bytes = b"") -> tuple[int, bytes]:
+        """Ask with this method; return status and body."""
+        answer = self.wire.ask(b"%s /healthz?a HTTP/1.1\r\nHost: a\r\n%s\r\n%s" % (method, headers, body))
+        return answer.status, answer.body
+
+    def test_answers(self) -> None:
+        """It is answered without a token, leaves no message and no line in the log, and says nothing of why."""
+        for method in (b"GET", b"HEAD", b"OPTIONS"):
+            for self.ready, status, body in (
+                (True, 200, b'{"status":"ready"}'),
+                (False, 503, b'{"status":"not_ready"}'),
+            ):
+                self.assertEqual((status, b"" if method == b"HEAD" else body), self.ask(method))
+        self.assertEqual(([], [], []), (self.wire.messages, self.wire.traffic.reasons, self.wire.traffic.answers))
+
+    def test_body(self) -> None:
+        """A body that comes with the question is thrown away, and the connection goes on."""
+        sender = self.wire.connect()
+        sender.send(b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + post(b"x", b"/healthz"))
+        self.wire.settle()
+        self.assertEqual([200, 200], sender.statuses())
+        self.assertEqual(["x"], [message["MESSAGE"] for message in self.wire.messages])
+
+    def test_old_senders(self) -> None:
+        """HTTP/1.0 without any header is answered, as it is by what load balancers ask."""
+        self.assertEqual(200, self.wire.ask(b"OPTIONS /healthz HTTP/1.0\r\n\r\n").status)
+
+    def test_messages(self) -> None:
+        """What is posted there is a message, and other methods are refused, as ever."""
+        self.assertEqual(200, self.ask(b"POST", b"Content-Length: 2\r\n", b"hi")[0])
+        self.assertEqual(405, self.ask(b"PUT", b"Content-Length: 0\r\n")[0])
+        self.assertEqual(["hi"], [message["MESSAGE"] for message in self.wire.messages])
+
+    def test_elsewhere(self) -> None:
+        """Other paths are what they were, and so is this one where no source names it."""
+        self.assertEqual(405, self.wire.ask(b"GET /in HTTP/1.1\r\nHost: a\r\n\r\n").status)
+        self.assertEqual(404, Wire({"/in": {}}).ask(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").status)
+
+    def test_while_it_drains(self) -> None:
+        """Who asks at the end is told so, and goes."""
+        self.ready = False
+        sender = self.wire.connect()
+        sender.send(b"GET /heal")
+        self.wire.site.drain()
+        sender.send(b"thz HTTP/1.1\r\nHost: a\r\n\r\n")
+        (answer,) = sender.responses()
+        self.assertEqual((503, "close", []), (answer.status, answer.headers["connection"], self.wire.traffic.reasons))
+
+    def test_stock_site(self) -> None:
+        """Under C{twisted.web}'s own site it is the same."""
+        client = StubTreq(self.wire.root)
+        for method, body in (("GET", b'{"status":"ready"}'), ("HEAD", b"")):
+            response = self.successResultOf(client.request(method, "http://receiver/healthz"))
+            self.assertEqual((200, body), (response.code, self.successResultOf(response.content())))
+
+
 def get(path: bytes, version: bytes = b"1.1", headers: bytes = b"") -> bytes:
     """Return a GET request."""
     return b"GET %s HTTP/%s\r\nHost: a\r\n%s\r\n" % (path, version, headers)

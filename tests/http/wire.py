@@ -5,6 +5,7 @@ A site with a sender at the other end of each connection, all in memory.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection
 from typing import Any
 
 from twisted.internet.address import IPv4Address, UNIXAddress
@@ -18,7 +19,7 @@ from webhookrx.config.settings import Limits
 from webhookrx.errors import Reason
 from webhookrx.http.channel import HTTPChannel
 from webhookrx.http.connections import Connections
-from webhookrx.http.root_resource import RootResource
+from webhookrx.http.root_resource import RootResource, nobody_knows
 from webhookrx.http.site import Site
 from webhookrx.http.webhook_resource import Slices, WebhookResource
 from webhookrx.intake import Receipt, SourceRules
@@ -259,6 +260,8 @@ class Wire:
         root: Any = None,
         consumer: Any = None,
         slices: Slices | None = None,
+        health: Collection[bytes] = (),
+        ready: Callable[[], bool] = nobody_knows,
         **site_options: Any,
     ) -> None:
         self.clock = Clock()
@@ -289,7 +292,7 @@ class Wire:
             )
             for pattern, options in (patterns or {"/.*": {}}).items()
         ]
-        self.root = RootResource(targets, self.traffic) if root is None else root
+        self.root = RootResource(targets, self.traffic, health, ready) if root is None else root
         self.site = Site(
             self.root,
             self.consumer,

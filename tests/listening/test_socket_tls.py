@@ -180,13 +180,14 @@ class HandshakeTests(TLSCase):
         self.assertEqual(2, len(self.flushLoggedErrors(AttributeError)))
 
     def test_no_tls(self) -> None:
-        """Plain HTTP fails, and the peer sees an end, not a reset."""
+        """Plain HTTP fails, and the peer sees an answer and an end, not a reset."""
         ours, theirs = self.world.pair(tcp=True)
         _, recorder = self.world.serve(TLSServer, ours, self.creator.connection_on(ours))
         theirs.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" + bytes(1000))
         self.reactor.settle(wait=True)
         self.assertEqual(["Error"], recorder.events)
         wait_for(theirs)
+        self.assertEqual(b"HTTP/1.1 400 Bad Request", theirs.recv(1000).partition(b"\r\n")[0])
         self.assertEqual(b"", theirs.recv(1))
 
     def test_refused_certificate(self) -> None:

@@ -7,7 +7,9 @@ C{("and" | "or", tree, tree, …)}. Nothing here comes from the code under test.
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import operator
 import re
 from typing import Any
 
@@ -16,8 +18,13 @@ from hypothesis import strategies as st
 
 PATTERNS = ["a", "^a", "b$", "^.b?$", "[ab]c", r"\d+", "a|1", r"\.", "x.*1", "ß", "k", "", "a+?b", r"true\Z"]
 OPERATORS = ["=", "!=", "=*", "!*", "=~", "!~", "==", "!==", "==*", "!=*", "==~", "!=~"]
+COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+NUMBERS = ["0", "1", "1.0", "-1.5", "1e400", "-1e400", "11", "0.1e1"]
+ADDRESSES = ["10.0.0.1", "::1", "10.0.0.0/8", "::/0", "0.0.0.0/0", "::ffff:10.0.0.1", "fe80::/10"]
 
-TEXTS = st.text("aAbc1.ßſK k'\"`\\", max_size=4) | st.sampled_from(["true", "null", "1.0", "Ab", "[]", '{"a":1}'])
+TEXTS = st.text("aAbc1.ßſK k'\"`\\", max_size=4) | st.sampled_from(
+    ["true", "null", "1.0", "Ab", "[]", '{"a":1}', "in", "10.0.0.1"]
+)
 NAMES = st.sampled_from(["a", "b", "A", "0", "1", "a.b", "b.0", "@x", "a b", "not", "c'd"])
 FIELDS = st.lists(NAMES, min_size=1, max_size=3).map(".".join)
 LEAVES = (
@@ -38,10 +45,14 @@ RECORDS = st.dictionaries(NAMES, VALUES, max_size=4)
 @st.composite
 def _terms(draw: st.DrawFn) -> tuple[Any, ...]:
     field = draw(FIELDS | st.just("@ANY"))
-    operator = draw(st.sampled_from([*OPERATORS, "exists"]))
-    if operator == "exists":
+    sign = draw(st.sampled_from([*OPERATORS, *COMPARISONS, "in", "in", "exists"]))
+    if sign == "exists":
         return ("exists", "a" if field == "@ANY" else field)
-    return ("term", field, operator, draw(st.sampled_from(PATTERNS) if "~" in operator else TEXTS))
+    if sign in COMPARISONS:
+        return ("term", field, sign, draw(st.sampled_from(NUMBERS)))
+    if sign == "in":
+        return ("in", field, *draw(st.lists(TEXTS | st.sampled_from(ADDRESSES), min_size=1, max_size=3)))
+    return ("term", field, sign, draw(st.sampled_from(PATTERNS) if "~" in sign else TEXTS))
 
 
 def _compounds(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -62,10 +73,14 @@ def text_of_tree(tree: Any, choose: Any) -> str:
     """
     kind, *parts = tree
     if kind == "term":
-        field, operator, value = parts
+        field, sign, value = parts
         field = choose(["@ANY", "@any"]) if field == "@ANY" else _name(field, choose)
         blank = choose(["", " ", "\t "])
-        return f"{field}{blank}{operator}{blank}{_name(value, choose)}"
+        return f"{field}{blank}{sign}{blank}{_name(value, choose)}"
+    if kind == "in":
+        field = choose(["@ANY", "@any"]) if parts[0] == "@ANY" else _name(parts[0], choose)
+        values = choose([",", " , "]).join(_name(value, choose) for value in parts[1:])
+        return f"{field} {choose(['IN', 'in'])}{choose(['', ' '])}({values})"
     if kind == "exists":
         return f"{_name(parts[0], choose)} {choose(['EXISTS', 'exists'])}"
     if kind == "not":
@@ -91,23 +106,44 @@ def naive(tree: Any, record: Any) -> bool:
     """Tell whether a record matches a tree."""
     kind, *parts = tree
     if kind == "term":
-        field, operator, value = parts
+        field, sign, value = parts
         values = _all_leaves(record) if field == "@ANY" else _elements(_look(record, field.split(".")))
-        strict = operator in ("==", "!==", "==*", "!=*", "==~", "!=~")
-        positive = any(_holds(_text(each), operator, strict, value) for each in values)
-        return not positive if operator.startswith("!") else positive
+        strict = sign in ("==", "!==", "==*", "!=*", "==~", "!=~")
+        positive = any(_holds(_text(each), sign, strict, value) for each in values)
+        return not positive if sign.startswith("!") else positive
+    if kind == "in":
+        values = _all_leaves(record) if parts[0] == "@ANY" else _elements(_look(record, parts[0].split(".")))
+        return any(_is_one(_text(each), value) for each in values for value in parts[1:])
     if kind == "exists":
         return _look(record, parts[0].split(".")) != []
     results = [naive(part, record) for part in parts]
     return {"not": not results[0], "and": all(results), "or": any(results)}[kind]
 
 
-def _holds(text: str, operator: str, strict: bool, value: str) -> bool:
-    if "~" in operator:
+def _is_one(text: str, value: str) -> bool:
+    """Tell whether a text is a value of C{IN}, or an address in the network that the value is."""
+    if text.casefold() == value.casefold():
+        return True
+    try:
+        network, address = ipaddress.ip_network(value), ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    inner = getattr(address, "ipv4_mapped", None)
+    return "/" in value and (address in network or (inner is not None and inner in network))
+
+
+def _holds(text: str, sign: str, strict: bool, value: str) -> bool:
+    if sign in COMPARISONS:
+        try:
+            number = json.loads(text)
+        except ValueError:
+            return False
+        return type(number) in (int, float) and COMPARISONS[sign](number, json.loads(value))
+    if "~" in sign:
         return re.search(value, text, 0 if strict else re.IGNORECASE) is not None
     if not strict:
         text, value = text.casefold(), value.casefold()
-    return value in text if "*" in operator else value == text
+    return value in text if "*" in sign else value == text
 
 
 def _look(value: Any, names: list[str]) -> list[Any]:

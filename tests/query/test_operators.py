@@ -105,6 +105,145 @@ class OperatorTests(TableCase):
             self.check(RECORD, {f"{field} EXISTS": True, f"NOT {field} EXISTS": False, f"{field} not exists": False})
 
 
+class ComparisonTests(TableCase):
+    """Comparisons of numbers."""
+
+    def test_numbers(self) -> None:
+        """Numbers are compared by what they are, however they are written, also as text."""
+        record = RECORD | {"text": "-12.5e1", "zero": "007", "blank": " 7", "sizes": [1, "30"], "long": 10**399}
+        self.check(
+            record,
+            {
+                "port < 8443": False,
+                "port <= 8443.0": True,
+                "port > 8442.5": True,
+                "port >= 8444": False,
+                "price > 1.5": False,
+                "price >= 1.5": True,
+                "price < 2e0": True,
+                "big > 1e308": True,
+                "text = -125": False,
+                "text <= -125": True,
+                "text >= -125": True,
+                "sizes > 29": True,
+                "sizes > 30": False,
+                "sizes < 2": True,
+                "long > 1e300": True,
+                "ip < 8": True,
+            },
+        )
+
+    def test_no_numbers(self) -> None:
+        """What is no number is neither less nor more than one."""
+        record = RECORD | {"text": "12a", "zero": "007", "blank": " 7", "nan": "nan", "digits": "١"}
+        for field in (
+            "text",
+            "zero",
+            "blank",
+            "nan",
+            "digits",
+            "name",
+            "empty",
+            "on",
+            "nothing",
+            "object",
+            "none",
+            "no",
+        ):
+            self.check(record, {f"{field} {sign} 5": False for sign in ("<", "<=", ">", ">=")})
+
+
+class AmongTests(TableCase):
+    """C{IN}."""
+
+    def test_texts(self) -> None:
+        """One of the values is enough, whatever its case; an array needs one element that is one of them."""
+        self.check(
+            RECORD,
+            {
+                "name IN (a, WEB-1)": True,
+                "name IN (web)": False,
+                "name NOT IN (a, web-1)": False,
+                "name NOT IN (a, b)": True,
+                "nope IN (a)": False,
+                "nope NOT IN (a)": True,
+                "port IN (80, 8443)": True,
+                "street IN (HAUPTSTRASSE)": True,
+                "ip IN (fe80::1)": True,
+                "ip IN (7)": True,
+                "none IN ('')": False,
+                "empty IN ('')": True,
+                "@ANY IN (fra, ams)": True,
+            },
+        )
+
+    def test_networks(self) -> None:
+        """A network holds its addresses, those of version 4 also where they are written as version 6."""
+        record = {
+            "a": "10.1.2.3",
+            "b": "::ffff:10.1.2.3",
+            "c": "2001:DB8::1",
+            "port": 10,
+            "d": "10.0.0.0/8",
+            "e": "10.1.2.3 ",
+            "f": "010.1.2.3",
+            "g": "fe80::1%eth0",
+            "many": ["x", "192.0.2.7"],
+        }
+        self.check(
+            record,
+            {
+                "a IN (192.0.2.0/24, 10.0.0.0/8)": True,
+                "a IN (10.1.2.3/32)": True,
+                "a IN (10.1.2.2/32)": False,
+                "a IN (::/0)": False,
+                "a NOT IN (10.0.0.0/8)": False,
+                "b IN (10.0.0.0/8)": True,
+                "b IN (::ffff:0:0/96)": True,
+                "c IN (2001:db8::/32)": True,
+                "c IN (2001:db9::/32)": False,
+                "c IN (0.0.0.0/0)": False,
+                "port IN (0.0.0.0/0)": False,
+                "d IN (10.0.0.0/8)": True,
+                "d IN (10.0.0.0/7)": False,
+                "e IN (10.0.0.0/8)": False,
+                "f IN (0.0.0.0/0)": False,
+                "g IN (fe80::/10)": True,
+                "many IN (192.0.2.0/24)": True,
+                "a IN (10/8)": False,
+                "a = 10.0.0.0/8": False,
+            },
+        )
+
+    def test_quoted_names(self) -> None:
+        """A name in quotes between dots is one name, whatever is in it."""
+        record = {"a": {"b.c": "x", "b": {"c": "y", "d": "z"}}, "d.e": {"f": "x"}, "d": {"e": {"f": "y"}}}
+        self.check(
+            record,
+            {
+                "a.'b.c' = x": True,
+                "a.'b.c' = y": False,
+                "a.b.c = y": True,
+                "a.'b.d' EXISTS": False,
+                "a.`b`.'d' = z": True,
+                "'d.e'.f = x": True,
+                "'d.e.f' = y": True,
+            },
+        )
+
+    def test_connector(self) -> None:
+        """C{connector} is short for C{meta.connector}."""
+        self.check(
+            {"meta": {"connector": {"name": "a", "labels": {"t": "b"}}}},
+            {
+                "connector.name = a": True,
+                "connector.labels.t = b": True,
+                "connector EXISTS": True,
+                "'connector'.x = a": False,
+            },
+        )
+
+
 class ValueTests(TableCase):
     """Values that are no texts."""
 

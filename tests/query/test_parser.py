@@ -12,7 +12,8 @@ from webhookrx.query import FieldUse, QueryError, format_tree, line_and_column, 
 from webhookrx.query.parser import MAX_EXPRESSIONS, MAX_LEVELS, MAX_TERMS
 from webhookrx.query.tokens import MAX_LENGTH
 
-ALL = "= != =* !* =~ !~ == !== ==* !=* ==~ !=~"
+ALL = "= != =* !* =~ !~ == !== ==* !=* ==~ !=~ < <= > >="
+THEN = " and a value, IN and values in parentheses, or EXISTS"
 QUOTES = "a value that holds blanks, commas or operators needs quotes."
 
 
@@ -39,6 +40,12 @@ class StructureTests(SynchronousTestCase):
         ),
         ("@ANY =* keyword1 AND @any =* keyword2", "@ANY =* keyword1 AND @ANY =* keyword2"),
         ("a=1\n  AND b=2\n", "a = 1 AND b = 2"),
+        ("a in(1,'x y',10.0.0.0/8) , NOT b IN ( ')' )", "a IN (1, 'x y', 10.0.0.0/8) AND NOT b IN (')')"),
+        ("a not in (in, @ANY) OR in IN (in)", "NOT a IN (in, '@ANY') OR in IN (in)"),
+        ("a < -1.5 OR b>=1e3", "a < -1.5 OR b >= 1e3"),
+        ("a.'b.c' = 1 AND 'a.b'.c EXISTS", "a.'b.c' = 1 AND 'a.b'.c EXISTS"),
+        ("a.'b'.\"c\" = 1 AND 'x y'.z = 2", "a.b.c = 1 AND 'x y.z' = 2"),
+        ("connector.name = a AND connector EXISTS", "meta.connector.name = a AND meta.connector EXISTS"),
     )
 
     def test_table(self) -> None:
@@ -49,9 +56,10 @@ class StructureTests(SynchronousTestCase):
 
     def test_fields(self) -> None:
         """A query tells which fields it asks for, and where."""
-        query = parse("label.a = 1 OR NOT ('b c' EXISTS, @ANY = x) OR label.a = 2")
+        query = parse("label.a = 1 OR NOT ('b c' EXISTS, @ANY = x) OR label.a = 2 OR 'a'.'b.c' IN (1)")
 
-        self.assertEqual((FieldUse("label.a", 1), FieldUse("b c", 21), FieldUse("label.a", 48)), query.fields)
+        uses = (FieldUse("label.a", 1), FieldUse("b c", 21), FieldUse("label.a", 48), FieldUse("a.'b.c'", 63))
+        self.assertEqual(uses, query.fields)
         self.assertEqual("parse('a = 1')", repr(parse("a = 1")))
 
 
@@ -66,9 +74,9 @@ class WordTests(SynchronousTestCase):
     def test_operators_without_blanks(self) -> None:
         """The longest operator wins, with or without blanks around it."""
         for operator in ALL.split():
-            for text in (f"a{operator}x", f"a {operator} x", f"a{operator} x", f"'a'{operator}'x'"):
+            for text in (f"a{operator}1", f"a {operator} 1", f"a{operator} 1", f"'a'{operator}'1'"):
                 with self.subTest(query=text):
-                    self.assertEqual(f"a {operator} x", format_tree(parse(text).tree))
+                    self.assertEqual(f"a {operator} 1", format_tree(parse(text).tree))
 
     def test_values_without_quotes(self) -> None:
         """What can't be mistaken needs no quotes."""
@@ -137,9 +145,17 @@ class ErrorTests(SynchronousTestCase):
         ("name = (x)", 8, 'A value is expected after "=", not "("; a value that begins so needs quotes.'),
         ("a = and", 5, 'A value is expected after "=", not "and", which is a keyword: as a value it needs quotes.'),
         ("a = exists", 5, 'after "=", not "exists", which is a keyword'),
-        ("name", 5, f'An operator is expected after "name", not the end of the query: {ALL} and a value, or EXISTS'),
+        (
+            "name",
+            5,
+            f'An operator is expected after "name", not the end of the query: {ALL}{THEN}',
+        ),
         ("name ", 5, "not the end of the query"),
-        ("a = x, y", 9, f'after "y", not the end of the query: {ALL} and a value, or EXISTS; {QUOTES}'),
+        (
+            "a = x, y",
+            9,
+            f'after "y", not the end of the query: {ALL}{THEN}; {QUOTES}',
+        ),
         ("name is x", 6, 'An operator is expected after "name", not "is"'),
         ("name and x = 1", 6, 'after "name", not "and"'),
         ("(a = b", 1, 'This "(" is never closed: a ")" is missing.'),
@@ -159,7 +175,18 @@ class ErrorTests(SynchronousTestCase):
         (f"a {'=' * 9_999}", 3, f'There is no operator "{"=" * 59}…", only'),
         (f"a {'b' * 9_999}", 3, f'not "{"b" * 59}…": ='),
         ("a <> b", 3, f'There is no operator "<>", only {ALL};'),
-        ("a > 5", 3, f'There is no operator ">", only {ALL};'),
+        ("a > x", 5, "Behind > stands a number, such as 400 or -1.5."),
+        ("a <= 0x10", 6, "Behind <= stands a number"),
+        ("a < 01", 5, "Behind < stands a number"),
+        ("a IN 1", 6, 'Values in parentheses are expected after "IN".'),
+        ("a IN ()", 7, 'A value is expected after "IN", not ")"'),
+        ("a in (1,)", 9, 'A value is expected after "in", not ")"'),
+        ("a IN (1 2)", 9, 'A comma or ")" is missing before "2"'),
+        ("a IN (1", 8, 'A comma or ")" is missing before the end of the query'),
+        ("a IN (and)", 7, 'not "and", which is a keyword'),
+        ("a IN (10.0.0.1/8)", 3, "10.0.0.1/8 is no network: its prefix is too long, or it has bits set behind it."),
+        ("a IN (::1/129)", 3, "::1/129 is no network"),
+        ("a.'' = 1", 1, "A field is written as names with a dot between them, such as log.'a.b'."),
         ("a = *x", 5, 'A value that begins with "*" needs quotes; "contains" is written =* value.'),
         ("a = 1 && b = 2", 7, 'There is no operator "&": write AND, or put a value that holds it in quotes.'),
         ("a = 1 || b = 2", 7, 'There is no operator "|": write OR'),
@@ -169,7 +196,6 @@ class ErrorTests(SynchronousTestCase):
         ("a =~ \\d", 6, "The character \\ needs quotes"),
         ("a = \x00", 5, "The character U+0000 can't stand in a query."),
         ("a*b = 1", 2, "A field that holds the character * needs quotes around it."),
-        ("label.'x' = 1", 1, "A field is written as names with a dot between them, such as log.body.user. Quotes go"),
         ("a..b = 1", 1, "A field is written as names with a dot between them, such as log.body.user."),
         (f"a{'.a' * 128} = 1", 1, "A field has no more than 128 names."),
         ("'' = 1", 1, "A field is written as names"),
@@ -182,7 +208,7 @@ class ErrorTests(SynchronousTestCase):
         ("or = 1", 1, 'not "or". A field that is called like a keyword needs quotes.'),
         ("NOT = 1", 5, 'not "=". A field that is called like a keyword needs quotes.'),
         ("NOT", 4, "A field is expected here"),
-        ("a NOT = 1", 3, "NOT stands before the field; only EXISTS may follow it here."),
+        ("a NOT = 1", 3, "NOT stands before the field; only EXISTS and IN may follow it here."),
         ("@ANY EXISTS", 1, "@ANY needs an operator and a value."),
         ("@ANY NOT EXISTS", 1, "@ANY needs an operator and a value."),
         ("a = 1 AND b =~ '('", 16, "The regular expression does not compile: missing )"),

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.query.queries import RECORDS, TREES, naive, text_of_tree
-from webhookrx.linear_regex import RegexTooCostly
-from webhookrx.query import QueryTooCostly, parse, thorough
-from webhookrx.query.thorough import Thorough
+from webhookrx.query import QueryTooCostly, parse, query
+from webhookrx.query.thorough import MOST_WORK, Thorough
+from webhookrx.work import Work
 
 LONG = "x" * 5_000
 LARGE = {
@@ -54,7 +54,7 @@ class ThoroughTests(SynchronousTestCase):
     def test_same(self, tree: Any, record: Any) -> None:
         """It says of small records what a naive reading of the query says."""
         query = parse(text_of_tree(tree, lambda choices: choices[0]))
-        self.assertEqual(naive(tree, record), Thorough(record).matches(query.tree))
+        self.assertEqual(naive(tree, record), Thorough(record, Work(MOST_WORK)).matches(query.tree))
 
     def test_large(self) -> None:
         """Long texts and arrays mean what short ones do."""
@@ -89,8 +89,8 @@ class ThoroughTests(SynchronousTestCase):
             with self.subTest(query=text):
                 query = parse(text)
                 self.assertIs(expected, query.matches(LARGE))
-                self.assertIs(expected, Thorough(LARGE).matches(query.tree))
-        self.assertTrue(Thorough(LARGE).matches(parse("").tree))
+                self.assertIs(expected, Thorough(LARGE, Work(MOST_WORK)).matches(query.tree))
+        self.assertTrue(Thorough(LARGE, Work(MOST_WORK)).matches(parse("").tree))
 
     def test_once(self) -> None:
         """However many terms ask for all fields, they are looked at once."""
@@ -100,18 +100,40 @@ class ThoroughTests(SynchronousTestCase):
 
     def test_too_costly(self) -> None:
         """All terms together look at so much and no more."""
-        self.patch(thorough, "MOST_WORK", 100_000)
+        self.patch(query, "MOST_WORK", 600_000)
         record = {"a": LONG, "b": ["y"] * 300}
-        for kind, most in {"a =* y": 20, "a ==* Y": 20, "a =~ y": 20, "a =~ '[y]'": 5, "b =~ '[z]'": 1}.items():
+        for kind in ("a =* y", "a ==* Y", "a =~ y", "a =~ '[y]'", "b =~ '[z]'", "a < 5", "a IN (1, ::/0)"):
             with self.subTest(term=kind):
-                self.assertFalse(parse(" OR ".join([kind] * most)).matches(record))
-                query = parse(" OR ".join([kind] * (2 * most + 1)))
-                error = self.assertRaises(QueryTooCostly, query.matches, record)
+                self.assertFalse(parse(" OR ".join([kind] * 5)).matches(record))
+                costly = parse(" OR ".join([kind] * 95))
+                error = self.assertRaises(QueryTooCostly, costly.matches, record)
                 self.assertNotIn("xxx", str(error))
         self.assertFalse(parse(" OR ".join(["a = y"] * 500)).matches(record))
 
+    def test_counted_before(self) -> None:
+        """What is looked through, or written as JSON, is counted before that is done, texts and names and all."""
+        objects: dict[str, Any] = {"text": {"b": LONG}, "name": {LONG: 1}, "raw": {"n": msgspec.Raw(b"1" * 5_000)}}
+        for name in objects:
+            self.assertRaises(QueryTooCostly, parse(f"{name} =* y").decide, objects, Work(3 * len(LONG)))
+        empty = {"a": [[]] * 100, "b": {str(number): {} for number in range(100)}}
+        for field in ("@ANY", "a", "b"):
+            self.assertRaises(QueryTooCostly, parse(f"{field} =* y").decide, empty, Work(100 * 100))
+
+    def test_short(self) -> None:
+        """Terms that look at short texts count, too: each for itself, and for what it looks at."""
+        query = parse(" AND ".join(["a != y"] * 10))
+        spent = []
+        for text in ("x", "x" * 1_000, "日" * 1_000):
+            work = Work(MOST_WORK)
+            self.assertTrue(query.decide({"a": text}, work))
+            spent.append(MOST_WORK - work.left)
+        self.assertGreater(spent[0], 10 * 100)
+        self.assertGreater(spent[1], 10 * 1_000)
+        self.assertGreater(spent[2], 10 * 3_000)
+        self.assertRaises(QueryTooCostly, query.decide, {"a": "x" * 1_000}, Work(spent[1] - 1))
+
     def test_costly_expressions(self) -> None:
-        """Large regular expressions count on short texts too, and one alone has its own bound."""
+        """Large regular expressions count for more, on short texts too."""
         large = " OR ".join(f"a =~ '(z?){{900}}{number}'" for number in range(100))
         self.assertRaises(QueryTooCostly, parse(large).matches, {"a": "z" * 2_000})
-        self.assertRaises(RegexTooCostly, parse("a =~ '(z?){900}y'").matches, {"a": "z" * 100_000})
+        self.assertRaises(QueryTooCostly, parse("a =~ '(z?){900}y'").matches, {"a": "z" * 200_000})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.request.path_patterns import PathPatterns
-from webhookrx.request.pattern_checks import check_patterns
+from webhookrx.request.pattern_checks import check_patterns, health_path_problem
 
 NO_RE2 = "can't run on RE2, but on Python's re, where a hostile path may hold up everything before it needs a token."
 NO_SLASH = "can never match: every path begins with '/'."
@@ -186,6 +186,24 @@ class CheckPatternsTests(SynchronousTestCase):
 
         self.assertLess(time.process_time() - started, 10)
 
+    def test_stars(self) -> None:
+        """A star that repeats a slash is what people write who mean anything below it."""
+        for pattern, meant in (("/events/*", "/events/.*"), ("/*", "/.*"), ("/a/*/b", "/a/.*/b")):
+            (warning,) = check_patterns([pattern]).warnings
+            text = "repeats the slash, and matches nothing below it: for anything below write"
+            self.assertEqual(("glob", f'"{pattern}" {text} "{meant}".'), (warning.kind, warning.text))
+        for pattern in ("/events/.*", r"/a\/*", "/a[/*]", "/a//*", "/ab*", "/(a/)*"):
+            self.assertEqual((), check_patterns([pattern]).warnings, pattern)
+
+    def test_health_path(self) -> None:
+        """Health has one path, which is no pattern."""
+        for path in ("/healthz", "/", "/a/b.c-d_e~f", "/%41;v=1"):
+            self.assertEqual(None, health_path_problem(path))
+        for path in ("healthz", "", "*"):
+            self.assertIn("begins with a slash", str(health_path_problem(path)))
+        for path in ("/.*", "/a|b", "/(a)", "/a?b=c", "/a#b", "/a b", "/\u00e4", "/a\n"):
+            self.assertIn("is not one path", str(health_path_problem(path)))
+
     @given(
         st.lists(st.from_regex(r"/?([ab./]|\[\^?[ab]\]|\(a\|b?\)|\(\?P<HOST>.\)|\\[wdS]){0,4}[*+?]?", fullmatch=True)),
         st.text(alphabet="ab/1", max_size=6).map("/".__add__),
@@ -197,6 +215,6 @@ class CheckPatternsTests(SynchronousTestCase):
         if errors:
             return
         found = PathPatterns(patterns).match(path.encode())
-        sure = {warning.index for warning in warnings if "appears" not in warning.text}
+        sure = {warning.index for warning in warnings if warning.kind != "glob" and "appears" not in warning.text}
 
         self.assertFalse(found is not None and found[0] in sure, (patterns, path))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 
-import brotli
+import brotli  # type: ignore[import-untyped]
 import zstandard
 
 MiB = 1024 * 1024

@@ -115,7 +115,7 @@ SAMPLES = (
         "GitHub push as a form",
         {**GITHUB_HEADERS, "X-GitHub-Event": "push", "Content-Type": "application/x-www-form-urlencoded"},
         b"payload=%7B%22ref%22%3A%22refs%2Fheads%2Fmain%22%7D",
-        parses=False,
+        {"ref": "refs/heads/main"},
     ),
     Sample(
         "GitLab push",
@@ -263,7 +263,7 @@ SAMPLES = (
         "Slack command",
         {"Content-Type": "application/x-www-form-urlencoded"},
         b"token=ZZZ&command=%2Fweather&text=94070&response_url=https%3A%2F%2Fhooks.slack.com%2F1",
-        parses=False,
+        {"command": "/weather", "text": "94070", "response_url": "https://hooks.slack.com/1"},
     ),
     Sample(
         "Stripe",

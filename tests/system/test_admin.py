@@ -50,6 +50,10 @@ def admin_port(receiver: Receiver) -> int:
     return int(found)
 
 
+#: What a load balancer asks.
+GET_HEALTH = b"OPTIONS /healthz HTTP/1.0\r\n\r\n"
+
+
 class AdminCase(ReceiverCase):
     """Has a receiver with an endpoint for health and metrics."""
 
@@ -260,7 +264,8 @@ class HealthTests(AdminCase):
 
     def test_disk_full(self) -> None:
         """While messages can't be made safe it is not ready, and the metrics say how many there were."""
-        receiver = self.start_with_admin("--observer", "file:/dev/full")
+        receiver = self.start_with_admin("--observer", "file:/dev/full", "--health", "/healthz")
+        self.assertEqual(200, self.ask(receiver.port, GET_HEALTH).status)
         answer = self.ask(receiver.port, post(b"hello"))
         self.assertEqual(
             (503, "not_stored", "5"),
@@ -274,6 +279,7 @@ class HealthTests(AdminCase):
             ),
             self.health(),
         )
+        wait_until(lambda: self.ask(receiver.port, GET_HEALTH).status == 503, "load balancers hear of it, too")
         metrics = self.metrics()
         observer = (("observer", "file:/dev/full"),)
         self.assertEqual(1, metrics["observer_failed_messages_total", observer])

@@ -5,19 +5,26 @@ C{twistd webhookrx} and C{twist webhookrx} as processes: what they print and how
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 
-from twisted.trial.unittest import SynchronousTestCase
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from tests.config.starting import LOOPBACK, write_text
+from tests.system.receiver import PATIENCE, Connection, post, wait_until
 from webhookrx.tap import installed_version
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 TWISTD = ("-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile=")
 TWIST = ("-m", "twisted")
+
+WEBHOOKRX = ("-m", "webhookrx")
+
+SETPRIV = shutil.which("setpriv")
 
 SECRET = "c4nary"
 
@@ -31,10 +38,12 @@ class CommandLineTests(SynchronousTestCase):
         self.directory = os.path.abspath(self.mktemp())
         os.mkdir(self.directory)
 
-    def run_command(self, command: Sequence[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_command(
+        self, command: Sequence[str], *arguments: str, bounds: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
         """Run one of the commands to its end."""
         return subprocess.run(
-            [sys.executable, *command, "webhookrx", *arguments],
+            [*bounds, sys.executable, *command, "webhookrx", *arguments],
             cwd=self.directory,
             env={**os.environ, "PYTHONPATH": PROJECT},
             stdin=subprocess.DEVNULL,
@@ -59,7 +68,7 @@ class CommandLineTests(SynchronousTestCase):
             self.assertEqual((0, f"webhookrx {installed_version()}\n"), (done.returncode, done.stdout))
 
     def test_mistakes(self) -> None:
-        """A mistake is status 1 of twistd and 64 of twist, with its line among what is printed, and no traceback."""
+        """A mistake is status 78, its line is all that is printed, and that on standard error."""
         path = write_text(self.directory, "x.yaml", "ack: queued\nauth_tokn: x\n")
         cases = [
             (("--prot", "1"), 'There is no option --prot. Did you mean "--port"?'),
@@ -71,13 +80,27 @@ class CommandLineTests(SynchronousTestCase):
             (("--auth-token", SECRET), "plain HTTP"),
         ]
         for arguments, fragment in cases:
-            for command, status in ((TWISTD, 1), (TWIST, 64)):
+            for command in (TWISTD, TWIST):
                 done = self.run_command(command, *arguments)
-                self.assertEqual(status, done.returncode, done.stdout + done.stderr)
-                printed = done.stdout if command is TWISTD else done.stderr
-                self.assertIn(fragment, printed)
-                self.assertNotIn("Traceback", done.stdout + done.stderr)
-                self.assertNotIn(SECRET, done.stdout + done.stderr)
+                self.assertEqual((78, ""), (done.returncode, done.stdout))
+                self.assertIn(fragment, done.stderr)
+                self.assertTrue(all(line.startswith("error: ") for line in done.stderr.splitlines()), done.stderr)
+                self.assertNotIn(SECRET, done.stderr)
+
+    def test_read_only_directory(self) -> None:
+        """In a working directory that can't be written there is a line on each file, and no traceback."""
+        if os.getuid() == 0 and SETPRIV is None:
+            raise SkipTest("root can write anywhere without setpriv")
+        # Root without its capabilities is stopped by the modes of files like anybody.
+        bounds = (SETPRIV, "--bounding-set=-all", "--inh-caps=-all") if SETPRIV and os.getuid() == 0 else ()
+        os.chmod(self.directory, 0o555)
+        for before, fragment in (
+            (("-n",), f'{self.directory}/twistd.pid". It needs none in the foreground'),
+            (("--pidfile=",), f'{self.directory}/twistd.log"'),
+        ):
+            done = self.run_command((*TWISTD[:2], *before), "--port", LOOPBACK, bounds=bounds)
+            self.assertEqual((78, "", 1), (done.returncode, done.stdout, done.stderr.count("\n")), done.stderr)
+            self.assertIn(fragment, done.stderr)
 
     def test_good_check(self) -> None:
         """A good configuration is printed, ends with status 0, and leaves nothing behind."""
@@ -94,6 +117,67 @@ class CommandLineTests(SynchronousTestCase):
             done = self.run_command(command, "--check", "--ack", "disk")
             self.assertEqual((1, ""), (done.returncode, done.stdout))
             self.assertIn('error: command line: --ack: "disk" is not one of durable, written, queued.', done.stderr)
+
+    def test_check_of_another_user(self) -> None:
+        """What the user that it will run as may not write is found before the start."""
+        if os.getuid() != 0:
+            raise SkipTest("only root can have twistd become another user")
+        shared = tempfile.mkdtemp(prefix="webhookrx-")
+        self.addCleanup(shutil.rmtree, shared)
+        os.chmod(shared, 0o755)
+        for user, status, fragment in (("nobody", 1, "may not be written by nobody (uid "), ("root", 0, "")):
+            command = (*TWISTD, "--uid", user)
+            done = self.run_command(command, "--check", "--port", LOOPBACK, "--observer", f"file:{shared}/messages")
+            self.assertEqual(status, done.returncode, done.stderr)
+            self.assertIn(fragment, done.stderr)
+
+    def test_own_command(self) -> None:
+        """C{webhookrx run}, C{webhookrx --port} and C{webhookrx config check} are what twistd has longer words for."""
+        config = write_text(self.directory, "x.yaml", f"port: {LOOPBACK}\n")
+        for words, status, stream, fragment in (
+            (("run", "--prot", "1"), 78, "stderr", "error: There is no option --prot."),
+            (("--prot", "1"), 78, "stderr", "error: There is no option --prot."),
+            (("run", "--help"), 0, "stdout", "--tls-peer-verify"),
+            (("config", "check", config), 0, "stdout", "The configuration is good."),
+            (("config", "check", "/no/such.yaml"), 1, "stderr", '"/no/such.yaml" does not exist'),
+            (("--port", LOOPBACK, "--observer", "file:/proc/x"), 1, "stdout", "can't be opened for appending"),
+        ):
+            done = subprocess.run(
+                [sys.executable, *WEBHOOKRX, *words],
+                cwd=self.directory,
+                env={**os.environ, "PYTHONPATH": PROJECT},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            self.assertEqual(status, done.returncode, done.stdout + done.stderr)
+            self.assertIn(fragment, getattr(done, stream))
+        self.assertEqual(["x.yaml"], os.listdir(self.directory))
+
+    def test_workers_of_own_command(self) -> None:
+        """It can have workers, receives, and ends as it is told."""
+        # The path of a socket may not be long.
+        directory = tempfile.mkdtemp(prefix="webhookrx-")
+        self.addCleanup(shutil.rmtree, directory)
+        path = os.path.join(directory, "in")
+        with open(os.path.join(directory, "log"), "wb") as file:
+            process = subprocess.Popen(
+                [sys.executable, *WEBHOOKRX, "--port", "unix:in", "--workers", "2"],
+                cwd=directory,
+                env={**os.environ, "PYTHONPATH": PROJECT},
+                stdout=file,
+                stderr=file,
+            )
+        self.addCleanup(process.wait, PATIENCE)
+        self.addCleanup(process.kill)
+        wait_until(lambda: os.path.exists(path), "it listens")
+        with Connection(path) as connection:
+            answer = connection.send(post(b"hello")).answer()
+        self.assertEqual(200, answer and answer.status)
+        process.terminate()
+        self.assertEqual(0, process.wait(PATIENCE))
 
     def test_taken_port(self) -> None:
         """A port that can't be bound ends the process with status 1 and a line that names it."""

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import ssl
+from datetime import UTC, datetime, timedelta
 
 from tests.system.certificates import Authority, certificates_pem
 from tests.system.hanging_up import hang_up, reload
@@ -163,6 +164,24 @@ class ChangeTests(ReceiverCase):
             reload(receiver, PORT)
             self.assertEqual(200, self.ask(receiver.port, post(b"z")).status)
         self.assertEqual(["x", "y", "z"], [message["MESSAGE"] for message in receiver.messages()])
+
+    def test_renewed_certificate(self) -> None:
+        """The line about a reload names a certificate that was renewed, with its end."""
+        authority = Authority("Test CA")
+        secure = "port: ssl:0:interface=127.0.0.1:privateKey=key.pem:certKey=cert.pem\n"
+        receiver = self.prepare(config=secure, port=None)
+        now = datetime.now(UTC)
+        for days in (30, 60):
+            identity = authority.issue("server", not_after=now + timedelta(days=days))
+            pair = identity.write(receiver.directory, "x")
+            for path, name in zip(pair, ("key.pem", "cert.pem"), strict=True):
+                shutil.copy(path, receiver.path(name))
+            if days == 30:
+                receiver.start()
+                self.assertNotIn("renewed certificates", reload(receiver, secure))
+        reload(receiver, secure)
+        until = f"{now + timedelta(days=60):%Y-%m-%d %H:%M UTC}"
+        self.assertIn(f"; renewed certificates: {receiver.path('cert.pem')} until {until}", receiver.log())
 
     def test_limits(self) -> None:
         """Limits change for the next request on a connection."""

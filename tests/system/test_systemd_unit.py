@@ -97,6 +97,10 @@ class SettingTests(SynchronousTestCase):
         self.service = settings_of(UNIT)
         self.socket = settings_of(SOCKET)
 
+    def test_bad_configuration(self) -> None:
+        """A configuration that can't be used is not tried again and again."""
+        self.assertEqual([str(os.EX_CONFIG)], self.service["RestartPreventExitStatus"])
+
     def test_reload_checks_what_it_runs(self) -> None:
         """A reload first checks the configuration that the service was started with, and then sends the signal."""
         check, hang_up = self.service["ExecReload"]

@@ -119,11 +119,16 @@ class CurlTests(_SystemCase):
         self.assertEqual((2, 2 * refusals), self._counts())
 
     async def test_plain_http(self) -> None:
-        """Plain HTTP on a TLS port is no request, and is named."""
+        """Plain HTTP on a TLS port is no request; the log names it, and its sender is told."""
         service = self.listen()
         url = f"http://127.0.0.1:{service.address.port}/"
-        done = await self.run_tool(tool("curl"), "-sS", "--noproxy", "*", "--max-time", str(SECONDS), url)
-        self.assertEqual((b"", (0, ["plain HTTP on a TLS port"])), (done.stdout, self._counts()))
+        curl = (tool("curl"), "-sS", "--noproxy", "*", "--max-time", str(SECONDS), "-w", "%{http_code}", url)
+        for arguments in ((), ("-d", "hello")):
+            done = await self.run_tool(*curl, *arguments)
+            self.assertEqual((0, b""), (done.returncode, done.stderr))
+            self.assertIn(b"A plain HTTP request came to an HTTPS port", done.stdout)
+            self.assertEqual(b"400", done.stdout[-3:])
+        self.assertEqual((0, 2 * ["plain HTTP on a TLS port"]), self._counts())
 
     async def test_reload(self) -> None:
         """A new certificate reaches the next connection, while the port stays open."""

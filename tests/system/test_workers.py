@@ -74,6 +74,24 @@ class ReceivingTests(WorkersCase):
         self.assertIn("Stopped. Counts: messages.default=", receiver.log())
         self.assertNotIn("Traceback", receiver.log())
 
+    def test_health(self) -> None:
+        """Each of them says to load balancers how all of them do together, one that is started anew as well."""
+        receiver = self.start("--workers", "2", "--observer", "file:/dev/full", "--health", "/healthz")
+        asked = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+        pids = workers(receiver)
+        both: dict[int, Connection] = {}
+        deadline = time.monotonic() + PATIENCE
+        while len(both) < 2 and time.monotonic() < deadline:
+            connection = self.connect(receiver.port)
+            answer = connection.send(asked).answer()
+            self.assertEqual(200, answer and answer.status)
+            both.update({pid: connection for pid in pids if serves(pid, connection)})
+        one, other = both.values()
+        answer = one.send(post(b"lost")).answer()
+        self.assertEqual("not_stored", answer and answer.reason)
+        for each in (one, other):
+            wait_until(lambda each=each: each.send(asked).answer().status == 503, "it says so")
+
     def test_refusals_in_the_log(self) -> None:
         """What a worker has to say is in the one log, with its number."""
         receiver = self.start("--workers", "2", "--paths", "/in")

@@ -12,7 +12,7 @@ from webhookrx.commands.input import shown_name
 from webhookrx.commands.output import DONE, FAILED, counted, findings_facts, print_findings, print_json, tally
 from webhookrx.commands.rules_reading import named_router, read_rules_file
 from webhookrx.config.files import Snapshot
-from webhookrx.config.rule_files import check_rule_files
+from webhookrx.config.rule_files import check_rule_files, read_json_files
 from webhookrx.connectors.router import Connector, connector_of, connectors_of
 from webhookrx.connectors.rules_file import RulesReading
 from webhookrx.errors import ConfigError
@@ -46,6 +46,7 @@ def _findings(reading: RulesReading, asked: argparse.Namespace) -> list[Finding]
         findings += [finding for finding in found if (finding.code, finding.field) not in known]
     if asked.files:
         findings += check_rule_files(reading, list(filter(_names_files, connectors)), datetime.now(UTC), Snapshot())
+        findings += read_json_files(reading, connectors)[1]
     return in_order(findings)
 
 

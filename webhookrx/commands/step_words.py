@@ -9,11 +9,16 @@ from typing import Any, Final
 import msgspec
 
 from webhookrx.commands.output import counted, shortened
-from webhookrx.connectors.rule import Preprocessing, Probe, SetField, Step
+from webhookrx.connectors.rule import DROP, TAG, Preprocessing, Probe, SetField, Step
 
 _LONGEST: Final = 72
 """Characters of a value or a statement that are shown."""
 
+
+_ON_ERROR: Final[dict[str | None, str]] = {
+    DROP: "the message is dropped",
+    TAG: "the message gets a note in meta.step_errors",
+}
 
 _CLASSIFY: Final = "Classify: find out who sent the message"
 _CLASSIFY_KNOWN: Final = f"{_CLASSIFY}, JSON of unknown senders left alone"
@@ -32,6 +37,8 @@ def step_words(step: Step) -> str:
     words = ", and ".join(_kinds(step)) or "nothing"
     if step.condition is not None:
         words += f", if {step.condition}"
+    if step.on_error in _ON_ERROR:
+        words += f"; {_ON_ERROR[step.on_error]} when it fails"
     return f"{step.label}: {words}" if step.label else words
 
 

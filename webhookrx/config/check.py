@@ -10,7 +10,6 @@ from webhookrx.config.options import OPTIONS
 from webhookrx.config.resolve import Resolved
 from webhookrx.config.settings import PROMPT_BODY, TLS, Listener
 from webhookrx.config.values import Effective
-from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_size
 
 _ORDER = {option.name: number for number, option in enumerate(OPTIONS)}
@@ -38,10 +37,14 @@ def _delay(body: int) -> str:
     return f"{line}." if body <= PROMPT_BODY else f"{line}; larger ones may."
 
 
-def error_report(error: ConfigError) -> str:
-    """Return everything that is wrong, one line each."""
-    lines = [f"error: {line}" for line in str(error).splitlines()]
-    return "\n".join([*lines, "The configuration can't be used."])
+def error_lines(text: str) -> str:
+    """Return what is wrong with a configuration as it is printed, one line each."""
+    return "\n".join(f"error: {line}" for line in text.splitlines())
+
+
+def error_report(text: str) -> str:
+    """Return what C{--check} prints when something is wrong."""
+    return f"{error_lines(text)}\nThe configuration can't be used."
 
 
 def _columns(effective: Sequence[Effective], section: str) -> list[str]:

@@ -8,13 +8,15 @@ C{tls_peer_verify: "no"} means no. No error shows a value of the file whose mean
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 import yaml
 
 from webhookrx.config.files import read_file
 from webhookrx.config.options import BY_YAML_KEY, Kind, Option, Scope, shown_name
 from webhookrx.config.problems import Place, Problems, suggestion
+from webhookrx.config.references import References, bare_reference
 from webhookrx.config.written import ConfigFile, Entry, Text, Written
 from webhookrx.errors import ConfigError
 
@@ -26,18 +28,19 @@ _PLAIN_TAGS = frozenset(
 )
 
 
-def read_config_file(path: str, problems: Problems) -> ConfigFile:
+def read_config_file(path: str, problems: Problems, environ: Mapping[str, str]) -> ConfigFile:
     """
     Read a file. What is wrong inside of it is noted, and the rest is returned.
 
     @param path: as its user wrote it; the places of errors begin with it.
+    @param environ: the environment, for values that refer to it.
     @raise ConfigError: the file can't be read, is not UTF-8, not YAML, or holds nothing: a file that is being written
         must not be taken for one that wants defaults, such as a port without a token.
     """
     root = _compose(path)
     if root is None or _is_nothing(root):
         raise ConfigError("The file holds no settings; write at least port:", where=path)
-    return _Reader(path, problems).read(root)
+    return _Reader(path, problems, environ).read(root)
 
 
 def _compose(path: str) -> yaml.Node | None:
@@ -73,10 +76,18 @@ def _without_values(error: yaml.MarkedYAMLError) -> str:
     return re.sub(r"(alias|anchor|handle) (['\"]).*?\2", r"\1 (not shown)", said)
 
 
+def _why(node: yaml.Node) -> str:
+    """Say how a text became something else to YAML; nothing when it was meant to be that."""
+    if not isinstance(node, yaml.MappingNode) or node.flow_style:
+        return ""
+    return " YAML reads a mapping here, because of the colon with a blank behind it: write the whole text in quotes."
+
+
 class _Reader:
     """Turns the nodes of one file into texts, and notes what is wrong with them."""
 
-    def __init__(self, path: str, problems: Problems) -> None:
+    def __init__(self, path: str, problems: Problems, environ: Mapping[str, str]) -> None:
+        self._environ = environ
         self._path = path
         self._problems = problems
 
@@ -141,11 +152,11 @@ class _Reader:
             if not node.value:
                 self._error(node, label, "The list is empty; leave the key out for the default.")
             for index, item in enumerate(node.value):
-                text = self._scalar(item, f"{label}[{index}]")
+                text = self._scalar(item, f"{label}[{index}]", option=option)
                 if text is not None:
                     yield text
         else:
-            text = self._scalar(node, label, list_too=option.repeat)
+            text = self._scalar(node, label, option=option, list_too=option.repeat)
             if text is not None:
                 yield text
 
@@ -158,15 +169,30 @@ class _Reader:
             if text is not None:
                 yield Text(f"{key}={text.text}", text.where)
 
-    def _scalar(self, node: yaml.Node, label: str, *, list_too: bool = False) -> Text | None:
-        """Return a value as it was written; None, and an error noted, when it is no plain value."""
+    def _scalar(
+        self, node: yaml.Node, label: str, *, option: Option | None = None, list_too: bool = False
+    ) -> Text | None:
+        """
+        Return a value as it was written, with what it refers to in place; None, and an error noted, when it is no plain
+        value.
+        """
         if not isinstance(node, yaml.ScalarNode):
-            self._error(node, label, f"It takes one value{' or a list of values' if list_too else ''}.")
+            self._error(node, label, f"It takes one value{' or a list of values' if list_too else ''}.{_why(node)}")
         elif _is_nothing(node):
             self._error(node, label, "It has no value; leave the key out for the default.")
         elif self._plain(node, label):
-            return Text(node.value, self._where(node))
+            return self._filled(node, Place(label, self._where(node)), is_spec=option is not None and option.is_spec)
         return None
+
+    def _filled(self, node: yaml.ScalarNode, place: Place, *, is_spec: bool) -> Text | None:
+        bare = bare_reference(node.value, is_spec=is_spec)
+        if bare is not None:
+            problem = f"${{{bare}}} stands for nothing here; an environment variable is written as ${{env:{bare}}}."
+            self._problems.error(problem, place)
+            return None
+        references = References(self._environ, lambda warning: self._problems.warn(warning, place))
+        text = self._problems.attempt(place, partial(references.filled, is_spec=is_spec), node.value)
+        return None if text is None else Text(text, place.where)
 
     def _pairs(
         self, node: yaml.MappingNode, label: str, *, as_written: bool = False

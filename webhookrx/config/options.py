@@ -70,6 +70,11 @@ class Option:
     secret: bool = False
 
     @property
+    def is_spec(self) -> bool:
+        """Whether its value is an endpoint or observer string."""
+        return self.name in ("port", "admin", "observer")
+
+    @property
     def yaml_keys(self) -> tuple[str, ...]:
         """Its keys in a YAML file, with C{_}; the first is the usual one."""
         if self.scope is Scope.COMMAND:
@@ -108,6 +113,13 @@ OPTIONS: tuple[Option, ...] = (
         repeat=True,
     ),
     Option(
+        "health",
+        Scope.SOURCE,
+        Kind.TEXT,
+        "a path at which GET, HEAD and OPTIONS ask, without a token, whether the service is ready: 200 or 503",
+        value="PATH",
+    ),
+    Option(
         "allow-slow-patterns",
         Scope.SOURCE,
         Kind.FLAG,
@@ -126,10 +138,20 @@ OPTIONS: tuple[Option, ...] = (
         "on-parse-error",
         Scope.SOURCE,
         Kind.TEXT,
-        "what becomes of a body that is not JSON: keep it as MESSAGE, or reject it with 400 (webhook-json only)",
+        "what becomes of a body that is neither JSON nor a form: keep it as MESSAGE, or reject it with 400 "
+        "(webhook-json only)",
         value="ACTION",
         default=_SOURCE.on_parse_error,
         choices=("keep", "reject"),
+    ),
+    Option(
+        "keep-message",
+        Scope.SOURCE,
+        Kind.TEXT,
+        "whether MESSAGE has the body: of every message, or only of those that could not be parsed (webhook-json only)",
+        value="WHEN",
+        default=_SOURCE.keep_message,
+        choices=("yes", "unparsed"),
     ),
     Option(
         "auth-token",

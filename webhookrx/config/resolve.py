@@ -78,7 +78,7 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
     problems.raise_errors()
     service = Values((command_line,), problems, "", Place("", ""))
     path = service.path("config")
-    file = _read(service, problems)
+    file = _read(service, problems, surroundings.environ)
     service = Values((command_line, file.values), problems, "", Place("", ""))
     ack = service.text("ack", Settings((), ()).ack)
     observers = _observers(service, surroundings, ack)
@@ -149,7 +149,7 @@ def _check_encoding(command_line: Layer, problems: Problems) -> None:
                 problems.error("It is not UTF-8 text.", written.place_of(value))
 
 
-def _read(service: Values, problems: Problems) -> ConfigFile:
+def _read(service: Values, problems: Problems, environ: Mapping[str, str]) -> ConfigFile:
     """
     @raise webhookrx.config.problems.ConfigProblems: the file can't be read at all.
     """
@@ -160,7 +160,7 @@ def _read(service: Values, problems: Problems) -> ConfigFile:
     from webhookrx.config.config_file import read_config_file
 
     try:
-        return read_config_file(texts[0].text, problems)
+        return read_config_file(texts[0].text, problems, environ)
     except ConfigError as error:
         place = service.place("config")
         where = error.where or place.where

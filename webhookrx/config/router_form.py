@@ -14,13 +14,14 @@ from webhookrx.config.endpoint_strings import parse_endpoint
 from webhookrx.config.file_signatures import DATA_FILES, signature_of
 from webhookrx.config.files import Snapshot, list_directory, read_file
 from webhookrx.config.problems import Place, Problems, quoted
-from webhookrx.config.rule_files import check_rule_files, tls_of
+from webhookrx.config.rule_files import check_rule_files, read_json_files, tls_of
 from webhookrx.config.settings import Connector, Listener, Router, Settings, Source
 from webhookrx.config.this_host import HostFacts
 from webhookrx.config.tls_files import contents_of
 from webhookrx.config.values import Effective, Values
 from webhookrx.connectors import router
 from webhookrx.connectors.naming import check_label, check_name
+from webhookrx.connectors.steps import json_files
 from webhookrx.findings import ERROR, Finding, has_errors
 from webhookrx.senders.entry import Entry
 
@@ -74,7 +75,10 @@ def resolve_router(
     if not connectors:
         values.problems.warn(f"No rule matches this router, {quoted(name)}.", values.place("rules"))
     named = {file: signature_of(file) for each in connectors for file in (each.key_file, each.cert_file) if file}
-    found = check_rule_files(reading, connectors, now, tls_files)
+    steps = [step for each in connectors for step in each.preprocessing.steps]
+    watched |= {file: signature_of(file) for step in steps for file in json_files(step)}
+    contents, unread = read_json_files(reading, connectors)
+    found = check_rule_files(reading, connectors, now, tls_files) + unread
     _note((each for each in found if each.severity != ERROR), values.problems)
     blocked = tuple(
         f"{_where(each)}: {each.field}: {each.sentence} [{each.code}]" for each in found if each.severity == ERROR
@@ -85,7 +89,7 @@ def resolve_router(
             values.problems.warn(f"The router is blocked: {reason}", Place("", ""))
     else:
         sources = tuple(map(_source, connectors))
-        state = Router(name, labels, watched, (), senders, contents_of(sources, tls_files))
+        state = Router(name, labels, watched, (), senders, contents_of(sources, tls_files), contents)
     return RouterForm(state, sources, tuple(row for source in sources for row in _effective(source, reading)))
 
 
@@ -183,7 +187,12 @@ def _as_it_runs(running: Settings | None, wanted: Router) -> tuple[Router, tuple
         return wanted, ()
     current = running.router or wanted
     state = replace(
-        wanted, name=current.name, labels=current.labels, senders=current.senders, tls_files=current.tls_files
+        wanted,
+        name=current.name,
+        labels=current.labels,
+        senders=current.senders,
+        tls_files=current.tls_files,
+        json_files=current.json_files,
     )
     return state, tuple(source for source in running.sources if source.connector)
 
@@ -192,7 +201,14 @@ def _source(connector: router.Connector) -> Source:
     port = str(connector.port)
     listener = Listener(port, parse_endpoint(port).inner, tls=tls_of(connector))
     details = Connector(connector.rule, connector.port, connector.labels, connector.preprocessing)
-    return Source(connector.name, "connector", connector.paths, listeners=(listener,), connector=details)
+    return Source(
+        connector.name,
+        "connector",
+        connector.paths,
+        health=connector.health,
+        listeners=(listener,),
+        connector=details,
+    )
 
 
 def _effective(source: Source, reading: RulesReading) -> list[Effective]:

@@ -139,6 +139,10 @@ class Source:
     """Lower-case name of the one trusted header."""
     on_parse_error: str = "keep"
     """C{"keep"} or C{"reject"}; C{webhook-json} only."""
+    keep_message: str = "yes"
+    """C{"yes"} or C{"unparsed"}; C{webhook-json} only."""
+    health: str = ""
+    """Path at which load balancers ask whether the service is ready; none when it is empty."""
     listeners: tuple[Listener, ...] = ()
     connector: Connector | None = None
     """Of the router form; None for the collector form."""
@@ -199,6 +203,8 @@ class Router:
     """Kinds of senders that the operator knows, besides those that come with webhookrx."""
     tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
     """What was in the files of its L{TLS} when they were checked, keys included; as it runs when the gate is closed."""
+    json_files: Mapping[str, bytes] = field(default_factory=dict)
+    """What the JSON files hold that expressions of its rules name, by their absolute paths."""
 
 
 @dataclass(frozen=True, slots=True)

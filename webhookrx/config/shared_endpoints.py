@@ -12,7 +12,7 @@ from webhookrx.config.problems import Problems, quoted
 from webhookrx.config.settings import Listener
 from webhookrx.config.source_endpoints import PlacedListener
 from webhookrx.config.source_settings import PlacedPattern
-from webhookrx.request.pattern_checks import NOT_LINEAR, check_patterns
+from webhookrx.request.pattern_checks import NO_SLASH, NOT_LINEAR, check_patterns
 
 _HOW_TO_ALLOW = (
     "Write it without look-around, references to groups, atomic groups and very large repetitions, or say "
@@ -88,4 +88,5 @@ def check_shared_patterns(
             else:
                 problems.error(f"{error.text} {_HOW_TO_ALLOW} [path-not-linear]", place)
         for warning in checked.warnings:
-            problems.warn(warning.text, placed[warning.index].place)
+            note = problems.error if warning.kind == NO_SLASH else problems.warn
+            note(warning.text, placed[warning.index].place)

@@ -17,6 +17,7 @@ from webhookrx.config.values import Effective, Values, origin
 from webhookrx.config.written import Layer, Written
 from webhookrx.errors import ConfigError
 from webhookrx.request.auth_tokens import check_token, parse_token_file
+from webhookrx.request.pattern_checks import health_path_problem
 
 DEFAULTS = Source()
 
@@ -27,7 +28,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """C{token} of RFC 9110 §5.6.2."""
 
 #: Options that change how a body is parsed, which C{webhook} does not do.
-_PARSING_OPTIONS = ("prefix", "on-parse-error")
+_PARSING_OPTIONS = ("prefix", "on-parse-error", "keep-message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ def source_options(values: Values, patterns: tuple[PlacedPattern, ...]) -> Sourc
         include_request_headers=values.flag("include-request-headers", DEFAULTS.include_request_headers),
         proxy_header=_proxy_header(values),
         on_parse_error=values.text("on-parse-error", DEFAULTS.on_parse_error),
+        keep_message=values.text("keep-message", DEFAULTS.keep_message),
+        health=_health(values),
     )
 
 
@@ -105,6 +108,17 @@ def _prefix(values: Values) -> str:
     prefix = texts[0].text if texts else DEFAULTS.prefix
     values.show("prefix", prefix or "(empty)")
     return prefix
+
+
+def _health(values: Values) -> str:
+    texts = values.texts("health")
+    path = texts[0].text if texts else DEFAULTS.health
+    problem = health_path_problem(path) if texts else None
+    if problem is not None:
+        values.problems.error(problem, values.place("health"))
+        path = DEFAULTS.health
+    values.show("health", path or "none")
+    return path
 
 
 def _proxy_header(values: Values) -> str | None:

@@ -36,12 +36,16 @@ RULE_CODES: Final = (
     Code("path-not-linear", ERROR, "RE2 can't run a path: a hostile request could hold up everything."),
     Code("path-slow", WARNING, "The same, where `--allow-slow-patterns` takes the risk."),
     Code("path-invisible", WARNING, "A path wants characters that come percent-encoded, and can't match."),
+    Code("path-glob", WARNING, "A star in a path repeats the slash before it; `.*` is meant."),
     Code("path-hidden", WARNING, "An earlier path matches all that this one would."),
+    Code("bad-health", ERROR, "The path for load balancers is not one path."),
     Code("connector-name-too-long", ERROR, "The name of a connector would have more than 253 characters."),
     Code("duplicate-connector", ERROR, "Two connectors of a router would have one name."),
     Code("parse-without-classify", ERROR, "Parse needs a Classify before it."),
     Code("unknown-step", ERROR, "There is no such kind of step."),
     Code("step-kind", ERROR, "A step has no kind, several of them, or one that is switched off."),
+    Code("bad-on-error", ERROR, "What happens when a step fails is not one of `keep`, `drop` and `tag`."),
+    Code("step-keeps-unhidden", WARNING, "A step removes or masks something, and keeps messages on which it fails."),
     Code("bad-label", ERROR, "The label of a step is not one."),
     Code("bad-query", ERROR, "The condition or query of a step is not a query."),
     Code("step-unknown-field", WARNING, "The condition or query of a step asks for a field that no message has."),
@@ -65,10 +69,12 @@ ROUTER_CODES: Final = (
     Code("certificate-expired", WARNING, "The certificate has expired."),
     Code("certificate-expires-soon", WARNING, "The certificate expires soon."),
     Code("certificate-not-yet-valid", WARNING, "The certificate is not valid yet."),
+    Code("json-file-missing", ERROR, "A JSON file that an expression names is not there."),
+    Code("json-file-unusable", ERROR, "A JSON file that an expression names can't be read, or is too large."),
     Code("port-in-use", ERROR, "Something else on the router listens on the port."),
 )
-"""What only a machine shows: its files and its ports. Those on keys and certificates that are errors keep the reload
-gate of a router closed."""
+"""What only a machine shows: its files and its ports. Those on keys, certificates and JSON files that are errors keep
+the reload gate of a router closed."""
 
 CATALOGUE: Final = {code.word: code for code in (*FILE_CODES, *RULE_CODES, *ROUTER_CODES)}
 

@@ -14,6 +14,7 @@ from webhookrx.connectors.steps import step_problems
 from webhookrx.errors import ConfigError
 from webhookrx.findings import nearest, quoted
 from webhookrx.request.pattern_checks import (
+    GLOB,
     HARD_MACRO,
     HIDDEN,
     INVISIBLE,
@@ -22,6 +23,7 @@ from webhookrx.request.pattern_checks import (
     REPEATED_GROUP,
     SYNTAX,
     check_patterns,
+    health_path_problem,
 )
 from webhookrx.typed_yaml import Path
 
@@ -37,6 +39,7 @@ _PATH_CODES: Final = {
     NOT_LINEAR: "path-not-linear",
     NO_SLASH: "path-without-slash",
     INVISIBLE: "path-invisible",
+    GLOB: "path-glob",
     HIDDEN: "path-hidden",
 }
 _IN_TEXT: Final = ("bad-query", "bad-regex", "bad-expression", "step-unknown-field")
@@ -88,6 +91,9 @@ def rule_mistakes(rule: Rule, path: Path, check_paths: PathCheck) -> Iterator[Mi
         sentence = "The list is empty, so that no request would be taken; leave it out for the default."
         yield Mistake("no-paths", paths, sentence)
     yield from (Mistake(code, (*paths, index), sentence) for index, code, sentence in check_paths(rule.paths))
+    problem = health_path_problem(rule.health) if rule.health else None
+    if problem is not None:
+        yield Mistake("bad-health", (*path, "health"), problem)
     yield from _preprocessing_mistakes(rule.preprocessing, (*path, "preprocessing"))
 
 

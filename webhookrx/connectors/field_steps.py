@@ -106,7 +106,10 @@ def compile_unset(wanted: str | tuple[str, ...], problems: StepProblems) -> Acti
         problems.add("bad-field", "There is no field to unset.", ("unset",))
     paths = [path for text, member in texts if (path := changed_path(text, member, problems))]
 
+    cost = len(paths) * _PATH
+
     def unset(passage: Passage) -> Mark | None:
+        passage.work.spend(cost)
         passage.stale = True
         for path in paths:
             unset_field(passage.record, path)
@@ -161,13 +164,31 @@ def _own_copy(value: Value) -> Value:
     return value
 
 
+_PATH: Final = 500
+_ELEMENT: Final = 100
+"""Units of work for a field that is found, and for an element that is copied."""
+
+
+def _cost(value: Value) -> int:
+    """Return the units of work that it takes to copy a value, and to write what is copied."""
+    if isinstance(value, dict):
+        return _ELEMENT + sum(_ELEMENT + len(name) + _cost(member) for name, member in value.items())
+    if isinstance(value, list):
+        return _ELEMENT + sum(map(_cost, value))
+    return _ELEMENT + (len(value) if isinstance(value, (str, msgspec.Raw)) else 0)
+
+
 def _set_one(path: Path, value: Value) -> Action:
+    cost = _PATH + _cost(value)
+
     def set_constant(passage: Passage) -> Mark | None:
+        passage.work.spend(cost)
         passage.stale = True
         set_field(passage.record, path, value)
         return None
 
     def set_copy(passage: Passage) -> Mark | None:
+        passage.work.spend(cost)
         passage.stale = True
         set_field(passage.record, path, _own_copy(value))
         return None
@@ -176,7 +197,10 @@ def _set_one(path: Path, value: Value) -> Action:
 
 
 def _set_all(changes: Sequence[tuple[Path, Value]]) -> Action:
+    cost = sum(2 * _PATH + _cost(value) for _, value in changes)
+
     def set_each(passage: Passage) -> Mark | None:
+        passage.work.spend(cost)
         passage.stale = True
         record, before = passage.record, []
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from webhookrx.expressions import Allowance
+from webhookrx.work import Work
 
 if TYPE_CHECKING:
     from webhookrx.senders.classifier import Classifier, Match
@@ -37,7 +37,7 @@ class Passage(msgspec.Struct, gc=False):
     @ivar host_is_set: the path said which host it is, so that no sender's entry does.
     @ivar classifier: knows the senders; None where no step asks.
     @ivar match: who sent it, once a Classify has found out.
-    @ivar allowance: what expressions may still make; None as long as none has run.
+    @ivar work: what may still be done for it.
     @ivar stale: C{log.body} may have changed since C{evidence} was made.
     """
 
@@ -45,10 +45,13 @@ class Passage(msgspec.Struct, gc=False):
     evidence: Evidence
     host_is_set: bool
     classifier: Classifier | None
+    work: Work
     match: Match | None = None
     stale: bool = False
-    allowance: Allowance | None = None
 
+
+#: Tells whether a step is done to a message. What it raises means that the step failed.
+Condition: TypeAlias = Callable[[Passage], bool]
 
 #: Does one step to a message. A mark of the kind L{DROPPED} ends its way. What it raises means that the step failed
 #: and has left the message as it was.

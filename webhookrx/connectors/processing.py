@@ -5,20 +5,21 @@ What the preprocessing of a connector does to each message.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from webhookrx.connectors.passage import DROPPED, STEP_ERROR, UNKNOWN_SENDER, Mark, Passage
-from webhookrx.connectors.rule import Preprocessing
+from webhookrx.connectors.rule import DROP, TAG, Preprocessing
 from webhookrx.connectors.sender_steps import classify, classify_known, parse
-from webhookrx.connectors.steps import Clock, CompiledStep, compile_step
-from webhookrx.expressions import ExpressionError
+from webhookrx.connectors.steps import CompiledStep, compile_step
+from webhookrx.expressions import ExpressionError, Files, no_files
 from webhookrx.linear_regex import RegexTooCostly
 from webhookrx.message.escapes import escape
 from webhookrx.message.fields import FieldError
-from webhookrx.query import QueryTooCostly
 from webhookrx.senders.otlp import OtlpError
+from webhookrx.work import MOST_FOR_MESSAGE, MOST_FOR_STEP, TooMuchWork, Work
 
 if TYPE_CHECKING:
     from webhookrx.senders.classifier import Classifier
@@ -45,9 +46,17 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 
 _UNTOUCHED: Final = Outcome(True)
 
-_LONGEST: Final = 1.0
-"""Seconds after which no other step is begun: with very many of them nobody else would be served."""
+_LONGEST: Final = 10.0
+"""
+Seconds after which no other step is begun, far beyond what the work that is allowed takes: for a mistake of ours in how
+it is counted.
+"""
 
+_STEP: Final = 500
+"""Units of work to begin a step."""
+
+_ERRORS: Final = "step_errors"
+"""C{meta.step_errors}: the names of steps that failed, where they want that to be noted."""
 
 _LONGEST_PROBLEM: Final = 500
 """Characters."""
@@ -65,11 +74,16 @@ class Processing:
     __slots__ = ("_classifier", "_clock", "_steps", "idle", "possible_marks")
 
     def __init__(
-        self, preprocessing: Preprocessing, classifier: Classifier | None, clock: Clock = time.perf_counter
+        self,
+        preprocessing: Preprocessing,
+        classifier: Classifier | None,
+        clock: Callable[[], float] = time.perf_counter,
+        files: Files = no_files,
     ) -> None:
         """
         @param classifier: knows the senders; None is enough when C{preprocessing.classifies} is false.
-        @param clock: what bounds the time of expressions, and of all steps together.
+        @param clock: gives seconds; it ends what should never take so long.
+        @param files: gives the JSON files that expressions name.
         """
         steps = []
         if preprocessing.classify:
@@ -80,47 +94,70 @@ class Processing:
         for number, step in enumerate(preprocessing.steps, start=1):
             if step.classify and step.classify_fallback is None:
                 step = msgspec.structs.replace(step, classify_fallback=preprocessing.classify_fallback)
-            steps.append(compile_step(step, number, clock))
-        self._steps = tuple((step.name, step.matches, step.act) for step in steps)
+            steps.append(compile_step(step, number, files))
+        self._steps = tuple((step.name, step.matches, step.act, step.on_error) for step in steps)
         self._classifier = classifier
         self._clock = clock
         self.idle = not steps
-        marks = [mark for step in steps for mark in (step.mark, (STEP_ERROR, step.name)) if mark is not None]
+        marks = [mark for step in steps for mark in (step.mark, *_marks_of_failure(step)) if mark is not None]
         self.possible_marks: tuple[Mark, ...] = tuple(dict.fromkeys(marks))
 
     def run(self, record: dict[str, Any], evidence: Evidence, host_is_set: bool = False) -> Outcome:
         """
-        Do all steps to a message. A step that fails leaves it as it was, and it goes on to the next. After a second it
-        goes on without the steps that are left; the first of those counts as failed. It never raises.
+        Do all steps to a message. A step that fails leaves it as it was, and then it is dropped or goes on to the next,
+        as the step wants it. So does one that is not begun, since those before it left no work to be done, and one
+        whose condition fails. It never raises.
 
         @param record: the message; it is changed in place, with all objects and arrays in it.
         @param host_is_set: C{meta.host.name} is from the path, and no sender's entry changes it.
         """
         if not self._steps:
             return _UNTOUCHED
-        passage = Passage(record, evidence, host_is_set, self._classifier)
+        work, left, most = Work(0), MOST_FOR_MESSAGE, 0
+        passage = Passage(record, evidence, host_is_set, self._classifier, work)
         marks: list[Mark] = []
         problem = ""
         clock = self._clock
-        end = clock() + _LONGEST
-        for name, matches, act in self._steps:
-            if clock() > end:
-                marks.append((STEP_ERROR, name))
-                problem = problem or f"Step {name!r} was not begun, since those before it took longer than a second."
-                break
+        end = 0.0
+        for name, matches, act, on_error in self._steps:
+            # What the one before has taken.
+            left -= most - work.left
+            work.left = most = left if left < MOST_FOR_STEP else MOST_FOR_STEP
             try:
-                if matches is not None and not matches(record):
-                    continue
-                mark = act(passage)
-            except Exception as error:  # whatever a sender writes, its message goes on
+                if left < _STEP or (end and clock() > end):
+                    raise _NotBegun("It was not begun, since those before it had too much to do.")
+                work.left -= _STEP
+                end = end or clock() + _LONGEST
+                mark = None if matches is not None and not matches(passage) else act(passage)
+            except Exception as error:  # whatever a sender writes, it is decided what happens to its message
                 marks.append((STEP_ERROR, name))
                 problem = problem or _one_line(_problem(name, error))
+                if on_error == DROP:
+                    return Outcome(False, (*marks, (DROPPED, name)), problem)
+                if on_error == TAG:
+                    _tag(record, name)
                 continue
             if mark is not None:
                 marks.append(mark)
                 if mark[0] == DROPPED:
                     return Outcome(False, tuple(marks), problem)
         return Outcome(True, tuple(marks), problem) if marks else _UNTOUCHED
+
+
+def _marks_of_failure(step: CompiledStep) -> tuple[Mark, ...]:
+    failed = (STEP_ERROR, step.name)
+    return (failed, (DROPPED, step.name)) if step.on_error == DROP else (failed,)
+
+
+class _NotBegun(TooMuchWork):
+    """There is no work left for a step."""
+
+
+def _tag(record: dict[str, Any], name: str) -> None:
+    """Note that a step failed, where nobody but a step can have written anything."""
+    meta = record["meta"]
+    errors = meta.get(_ERRORS)
+    meta[_ERRORS] = [*errors, name] if type(errors) is list else [name]
 
 
 def _one_line(problem: str) -> str:
@@ -133,6 +170,6 @@ def _problem(name: str, error: Exception) -> str:
     """Say which step failed and why. Only errors of ours are known to quote nothing of a message."""
     if isinstance(error, ExpressionError):
         return f"Step {name!r} failed at {error.line}:{error.column}: {error.problem}"
-    if isinstance(error, (FieldError, OtlpError, QueryTooCostly, RegexTooCostly)):
+    if isinstance(error, (FieldError, OtlpError, RegexTooCostly, TooMuchWork)):
         return f"Step {name!r} failed: {error}"
     return f"Step {name!r} failed: {type(error).__name__}."

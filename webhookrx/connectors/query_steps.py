@@ -5,20 +5,17 @@ Conditions of steps, and Select Messages.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Final
 
-from webhookrx.connectors.passage import Action, Mark, Passage
+from webhookrx.connectors.passage import Action, Condition, Mark, Passage
 from webhookrx.connectors.step_problem import Member, StepProblems
 from webhookrx.findings import quoted
 from webhookrx.query import Query, QueryError, line_and_column, parse
 
-#: Tells whether a query matches a message.
-Matches: TypeAlias = Callable[[Mapping[str, Any]], bool]
-
-_TOPMOST: Final = ("log", "meta")
+_TOPMOST: Final = ("log", "meta", "connector")
 
 _MOST_DOUBTS: Final = 3
 """Fields of one query that are told of: a file may have very many."""
@@ -31,7 +28,7 @@ _MEANT: Final = tuple(
         (r"meta\.(.+)", r"meta.\1"),
         (r"((?:body|attributes)(?:\..+)?|severity_number|severity_text|(?:observed_)?time_unix_nano)", r"log.\1"),
         (r"(webhook\.(?:query|path)\..+)", r"log.attributes.\1"),
-        (r"((?:connector|connection|router|host|classify)\..+|vendor|product|service)", r"meta.\1"),
+        (r"((?:connection|router|host|classify)\..+|vendor|product|service)", r"meta.\1"),
         (r"(?:labels?\.|label_)(.+)", r"meta.connector.labels.\1"),
         (r"host|host_?name", "meta.host.name"),
         (r"message|msg", "log.body"),
@@ -40,7 +37,7 @@ _MEANT: Final = tuple(
 )
 
 
-def compile_query(text: str, member: Member, problems: StepProblems) -> Matches | None:
+def compile_query(text: str, member: Member, problems: StepProblems) -> Condition | None:
     """Return what tells whether a query matches; None for an empty one, which matches all, and for a wrong one."""
     try:
         query = parse(text)
@@ -49,7 +46,10 @@ def compile_query(text: str, member: Member, problems: StepProblems) -> Matches 
         return None
     for sentence, column in doubtful_fields(query):
         problems.doubt("step-unknown-field", sentence, member, *line_and_column(text, column))
-    return query.matches if text.strip() else None
+    if not text.strip():
+        return None
+    decide = query.decide
+    return lambda passage: decide(passage.record, passage.work)
 
 
 def compile_select(text: str, dropped: Mark, problems: StepProblems) -> Action:
@@ -59,9 +59,11 @@ def compile_select(text: str, dropped: Mark, problems: StepProblems) -> Action:
     @param dropped: what it leaves behind of them.
     """
     matches = compile_query(text, ("select",), problems)
+    if matches is None:
+        return lambda passage: None
 
     def select(passage: Passage) -> Mark | None:
-        return None if matches is None or matches(passage.record) else dropped
+        return None if matches(passage) else dropped
 
     return select
 

@@ -5,7 +5,6 @@ The Regex step: named groups become fields.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import msgspec
 
@@ -15,6 +14,7 @@ from webhookrx.connectors.rule import Regex
 from webhookrx.connectors.step_problem import StepProblems
 from webhookrx.linear_regex import LONGEST_PATTERN, LinearRegex
 from webhookrx.message.fields import MISSING, FieldError, get_field, set_field
+from webhookrx.query import spend_json
 
 _encode = msgspec.json.Encoder().encode
 
@@ -36,7 +36,10 @@ def compile_regex(wanted: Regex, problems: StepProblems) -> Action | None:
         value = get_field(record, source)
         if value is MISSING:
             return None
-        groups = groups_in(_text(value))
+        if not isinstance(value, str):
+            spend_json(value, passage.work.spend)
+            value = _encode(value).decode()
+        groups = groups_in(value, passage.work)
         if not groups:
             return None
         passage.stale = True
@@ -77,8 +80,3 @@ def _place(pattern: str) -> tuple[int, int]:
     except (OverflowError, RecursionError):
         pass
     return 1, 1
-
-
-def _text(value: Any) -> str:
-    """Return what the expression is matched against: a text, or the JSON of anything else."""
-    return value if isinstance(value, str) else _encode(value).decode()

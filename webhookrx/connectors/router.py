@@ -84,6 +84,7 @@ class Connector(msgspec.Struct, frozen=True):
     cert_file: str
     labels: Mapping[str, str]
     preprocessing: Preprocessing
+    health: str
 
 
 def router_of(host: Host) -> Router:
@@ -114,6 +115,7 @@ def connector_of(router_name: str, rule: Rule) -> Connector:
         cert_file=rule.cert_file,
         labels=DEFAULT_LABELS | rule.labels,
         preprocessing=rule.preprocessing,
+        health=rule.health,
     )
 
 

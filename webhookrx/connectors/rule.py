@@ -20,6 +20,12 @@ CONNECTOR_TYPE: Final = "webhook"
 
 PROTOCOLS: Final = ("HTTPS", "HTTP")
 
+KEEP: Final = "keep"
+DROP: Final = "drop"
+TAG: Final = "tag"
+ON_ERROR: Final = (KEEP, DROP, TAG)
+"""What happens to a message on which a step fails: it goes on, it is dropped, or it goes on with a note."""
+
 # For the JSON Schema; the reader's own checks have better sentences.
 _RULE_NAME: Final = {"pattern": NAME_PATTERN, "maxLength": LONGEST_RULE_NAME}
 _HOST_NAME: Final = {"pattern": NAME_PATTERN, "maxLength": LONGEST_NAME}
@@ -70,6 +76,13 @@ class Step(_Base, frozen=True):
     parse: Annotated[bool | None, Meta(description="Parse: `yes`; it needs a Classify before it.")] = None
     expression: Annotated[str | None, Meta(description="Statements of the expression language.")] = None
     condition: Annotated[str | None, Meta(description="A query; messages that it does not match skip the step.")] = None
+    on_error: Annotated[
+        str | None,
+        Meta(
+            description="What happens to a message on which the step fails: `keep`, `drop` or `tag`.",
+            extra_json_schema={"enum": list(ON_ERROR)},
+        ),
+    ] = None
     label: Annotated[str | None, Meta(description="What people call the step; counters and log lines show it.")] = None
 
 
@@ -121,6 +134,9 @@ class Rule(_Base, frozen=True):
             extra_json_schema={"minItems": 1},
         ),
     ] = DEFAULT_PATHS
+    health: Annotated[
+        str, Meta(description="A path at which load balancers ask, without a message, whether the service is ready.")
+    ] = ""
     key_file: Annotated[str, Meta(description="HTTPS only: absolute path of the unencrypted private key, in PEM.")] = ""
     cert_file: Annotated[
         str, Meta(description="HTTPS only: absolute path of the certificate or the whole chain, in PEM.")

@@ -37,16 +37,18 @@ class StepProblems(list[StepProblem]):
     All mistakes of one step, in the order in which they were found.
 
     @ivar doubts: what is probably not meant, and keeps nothing from running.
+    @ivar hides: the step removes or masks something of a message.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.doubts: list[StepProblem] = []
+        self.hides = False
 
     def add(self, code: str, sentence: str, member: Member = (), line: int = 1, column: int = 1) -> None:
         """Note one more; the arguments are those of L{StepProblem}."""
         self.append(StepProblem(code, sentence, member, line, column))
 
-    def doubt(self, code: str, sentence: str, member: Member, line: int, column: int) -> None:
+    def doubt(self, code: str, sentence: str, member: Member, line: int = 1, column: int = 1) -> None:
         """Note one more doubt; the arguments are those of L{StepProblem}."""
         self.doubts.append(StepProblem(code, sentence, member, line, column))

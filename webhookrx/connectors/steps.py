@@ -5,21 +5,18 @@ Processing steps as they are written, made into what is done to each message.
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from webhookrx.connectors.expression_step import compile_statements
 from webhookrx.connectors.field_steps import compile_set, compile_unset
-from webhookrx.connectors.passage import DROPPED, PROBE, UNKNOWN_SENDER, Action, Mark, Passage
-from webhookrx.connectors.query_steps import Matches, compile_query, compile_select
+from webhookrx.connectors.passage import DROPPED, PROBE, UNKNOWN_SENDER, Action, Condition, Mark, Passage
+from webhookrx.connectors.query_steps import compile_query, compile_select
 from webhookrx.connectors.regex_step import compile_regex
-from webhookrx.connectors.rule import KINDS, Probe, Step
+from webhookrx.connectors.rule import DROP, KEEP, KINDS, ON_ERROR, Probe, SetField, Step
 from webhookrx.connectors.sender_steps import classify, classify_known, parse
 from webhookrx.connectors.step_problem import StepProblem, StepProblems
-
-#: Returns seconds; from where on makes no difference.
-Clock: TypeAlias = Callable[[], float]
+from webhookrx.expressions import ExpressionError, Files, compile_expression, is_mask, no_files
+from webhookrx.findings import nearest, quoted
 
 _PROBE_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LABEL: Final = re.compile(r"(?! )[A-Za-z0-9._ -]{1,64}(?<! )")
@@ -34,25 +31,27 @@ class CompiledStep(NamedTuple):
     @ivar mark: the mark that it leaves, if it leaves any; Classify also leaves those of senders that it knows.
     @ivar matches: its condition; None when it is done to all messages.
     @ivar act: does it to one message.
+    @ivar on_error: what happens to a message on which it fails: one of L{ON_ERROR}.
     """
 
     kind: str
     name: str
     mark: Mark | None
-    matches: Matches | None
+    matches: Condition | None
     act: Action
+    on_error: str = KEEP
 
 
-def compile_step(step: Step, number: int, clock: Clock = time.perf_counter) -> CompiledStep:
+def compile_step(step: Step, number: int, files: Files = no_files) -> CompiledStep:
     """
     Make a step ready to run.
 
     @param number: its place among its neighbours, from 1.
-    @param clock: what bounds the time of an expression.
+    @param files: gives the JSON files that an expression names.
     @raise StepProblem: the first thing that is wrong with it.
     """
     problems = StepProblems()
-    compiled = _compile(step, number, clock, problems)
+    compiled = _compile(step, number, files, problems)
     if problems:
         raise problems[0]
     assert compiled is not None, "what has no problems compiles"
@@ -64,8 +63,25 @@ def step_problems(step: Step, number: int) -> list[StepProblem]:
     Return all that is wrong with a step, and what is probably not meant; the arguments are those of L{compile_step}.
     """
     problems = StepProblems()
-    _compile(step, number, time.perf_counter, problems)
+    _compile(step, number, no_files, problems)
     return [*problems, *problems.doubts]
+
+
+def json_files(step: Step) -> list[str]:
+    """Return the paths of the JSON files that a step names."""
+    if step.expression is None:
+        return []
+    paths: list[str] = []
+
+    def note(path: str) -> Any:
+        paths.append(path)
+        return no_files(path)
+
+    try:
+        compile_expression(step.expression, files=note)
+    except ExpressionError:  # there is a finding already
+        return []
+    return paths
 
 
 def step_name(step: Step, number: int) -> str:
@@ -77,7 +93,7 @@ def _kinds(step: Step) -> list[str]:
     return [kind for kind in KINDS if getattr(step, kind) is not None]
 
 
-def _compile(step: Step, number: int, clock: Clock, problems: StepProblems) -> CompiledStep | None:
+def _compile(step: Step, number: int, files: Files, problems: StepProblems) -> CompiledStep | None:
     if step.label is not None and not _LABEL.fullmatch(step.label):
         problems.add(
             "bad-label",
@@ -89,20 +105,43 @@ def _compile(step: Step, number: int, clock: Clock, problems: StepProblems) -> C
     if len(kinds) != 1:
         found = f"this one has {' and '.join(kinds)}" if kinds else "this one has none"
         problems.add("step-kind", f"A step has exactly one of {', '.join(KINDS)}; {found}.")
-    made = [_compile_kind(kind, getattr(step, kind), name, clock, problems) for kind in kinds]
+    made = [_compile_kind(kind, getattr(step, kind), name, files, problems) for kind in kinds]
     if step.classify_fallback is not None and not step.classify:
         problems.add("step-kind", "classify_fallback stands beside classify: yes.", ("classify_fallback",))
     if step.classify and step.classify_fallback is False:
         made = [(classify_known, UNKNOWN_SENDER)]
+    _check_on_error(step, problems)
     if problems:
         return None
     action, mark = made[0]
     assert action is not None, "what has no problems can be done"
-    return CompiledStep(kinds[0], name, mark, matches, action)
+    return CompiledStep(kinds[0], name, mark, matches, action, step.on_error or KEEP)
+
+
+def _check_on_error(step: Step, problems: StepProblems) -> None:
+    """Note what is wrong with what happens when a step fails, and that it may let through what it should hide."""
+    wanted = KEEP if step.on_error is None else step.on_error
+    if wanted not in ON_ERROR:
+        near = nearest(wanted, ON_ERROR)
+        sentence = f"{quoted(wanted)} is not one of {', '.join(ON_ERROR)}. {near}".rstrip()
+        problems.add("bad-on-error", sentence, ("on_error",))
+    elif not problems and wanted == KEEP and (problems.hides or step.unset is not None or _masks(step.set)):
+        problems.doubt(
+            "step-keeps-unhidden",
+            "The step removes or masks something, and a message on which it fails goes on as it was: write on_error: "
+            f"{DROP}, or on_error: tag to see which ones these are.",
+            ("on_error",) if step.on_error else (),
+        )
+
+
+def _masks(wanted: SetField | tuple[SetField, ...] | None) -> bool:
+    """Tell whether a Set Field puts something in the place of what a sender has written."""
+    fields = (wanted,) if isinstance(wanted, SetField) else wanted or ()
+    return any(each.field.startswith("log.") and is_mask(each.value) for each in fields)
 
 
 def _compile_kind(
-    kind: str, wanted: Any, name: str, clock: Clock, problems: StepProblems
+    kind: str, wanted: Any, name: str, files: Files, problems: StepProblems
 ) -> tuple[Action | None, Mark | None]:
     """
     Return what a step does and the mark that it leaves, if any.
@@ -122,7 +161,7 @@ def _compile_kind(
         case "probe":
             return _compile_probe(wanted, problems)
         case "expression":
-            return compile_statements(wanted, dropped, clock, problems), dropped
+            return compile_statements(wanted, dropped, files, problems), dropped
     assert kind in ("classify", "parse"), f"no such kind of step: {kind}"
     if not wanted:
         problems.add("step-kind", f"Write {kind}: yes; a step that is not wanted is left out.", (kind,))

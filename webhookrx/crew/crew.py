@@ -20,6 +20,7 @@ from webhookrx.crew.messages import (
     Change,
     Changed,
     Failed,
+    Fitness,
     Hurry,
     Line,
     PortsClosed,
@@ -100,6 +101,7 @@ class Crew:
         self._past = Past()
         self._log = WorkersLog(clock)
         self._begun = False
+        self._fit = False
         self._changing = False
         self._orders = 0
         self._stopping = False
@@ -224,6 +226,7 @@ class Crew:
                 member.tell(message)
             case Ready():
                 member.up = True
+                self.say_fitness(self._fit)
                 if not self._begun and all(each.up for each in self._members.values()):
                     self._begun = True
                     self._up()
@@ -324,6 +327,14 @@ class Crew:
         if member.changed is not None:
             changed, member.changed = member.changed, None
             changed.callback(answer)
+
+    def say_fitness(self, fit: bool) -> None:
+        """Have them all know whether the service as a whole should be sent messages; who knows it is told nothing."""
+        self._fit = fit
+        for member in self._members.values():
+            if member.up and member.worker is not None and member.fit is not fit:
+                member.fit = fit
+                member.worker.say(Fitness(fit))
 
     def reopen(self) -> None:
         """Have them open the files of messages anew by name."""

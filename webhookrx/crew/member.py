@@ -34,6 +34,7 @@ class Member:
     @ivar worker: who has it; None while nobody does.
     @ivar size: how many workers there are as far as it knows.
     @ivar up: the worker receives.
+    @ivar fit: whether the worker was told that the service should be sent messages.
     @ivar accepts: the worker may take connections.
     @ivar failure: why the worker could not begin, in its own words; empty when it did not say.
     @ivar state: what the worker said last of itself.
@@ -61,6 +62,7 @@ class Member:
         """Nobody has it any more."""
         self.worker: Worker | None = None
         self.up = False
+        self.fit = False
         self.accepts = False
         self.failure = ""
         self.state: State | None = None

@@ -71,6 +71,16 @@ class Change(Message, frozen=True):
         return len(self.inners)
 
 
+class Fitness(Message, frozen=True):
+    """
+    How the service does as a whole, for load balancers that ask a worker. Until it is told, a worker says no.
+
+    @ivar fit: it should be sent messages.
+    """
+
+    fit: bool
+
+
 class Reopen(Message, frozen=True):
     """Open the files of messages anew by name."""
 
@@ -83,7 +93,7 @@ class Hurry(Message, frozen=True):
     """Wait for nothing any more, and end."""
 
 
-ToWorker: TypeAlias = Begin | Change | Reopen | Stop | Hurry
+ToWorker: TypeAlias = Begin | Change | Fitness | Reopen | Stop | Hurry
 
 _TO_WORKER: Decoder[Any] = Decoder(ToWorker, ext_hook=number)
 

@@ -7,50 +7,64 @@ from __future__ import annotations
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhookrx.expressions.field_functions import FIELD_FUNCTIONS, FieldCall
 from webhookrx.expressions.function import MANY, Function
 from webhookrx.expressions.function_table import FOREIGN, FUNCTIONS
 from webhookrx.expressions.mistakes import Mistake, located
-from webhookrx.expressions.paths import Evaluate, FieldPath
+from webhookrx.expressions.paths import Evaluate
 from webhookrx.expressions.run import Run
 from webhookrx.expressions.tree import Call, Expression, ListOf, Literal, start
 from webhookrx.findings import Position
+from webhookrx.work import Work
+
+if TYPE_CHECKING:
+    from webhookrx.expressions.compiler import Compiler
+    from webhookrx.expressions.limits import Limits
 
 _OF_FIELDS: Final = frozenset(function.name for function in FIELD_FUNCTIONS)
+_ONLY_FIELDS: Final = ("unset", "move")
 _TYPE_WORDS: Final[dict[type, str]] = {bool: "true or false", str: "a text", tuple: "a list of constants"}
 _NO_CONSTANT: Final = object()
 
 
-def compiled_call(
-    call: Call,
-    value: Callable[[Expression], Evaluate],
-    peek: Callable[[Expression], Evaluate],
-    path: Callable[[Expression], FieldPath | None],
-) -> Evaluate:
+def compiled_call(call: Call, compiler: Compiler) -> Evaluate:
     """
     Return what does a call.
 
-    @param value: compiles an argument.
-    @param peek: compiles one that may fail.
-    @param path: returns the path that an argument is.
     @raise ExpressionError: there is no such function, or it takes other arguments.
     """
     function = _function(call)
     _check_count(function, call)
     if function.name in _OF_FIELDS:
-        return _of_fields(function, call, peek, path)
+        return _of_fields(function, call, compiler)
     options = {name: _option(function, name, position, given) for name, position, given in call.options}
+    worked_out = {name: compiler.value(given) for name, _, given in call.options if function.options[name] is object}
     constants = tuple(_constant_argument(function, call.arguments[index]) for index in _constants(function, call))
     try:
-        apply = function.apply(constants, **options) if function.constants else partial(function.apply, **options)
+        if function.name == "cache_json_file":
+            apply: Callable[..., Any] = function.apply(constants, compiler.files, **options)
+        elif function.constants:
+            apply = function.apply(constants, **options)
+        else:
+            apply = partial(function.apply, **options) if options else function.apply
     except Mistake as mistake:
-        raise located(start(call.arguments[function.constants[0]]), mistake) from None
-    if not function.constants and not options:
-        apply = function.apply
-    rest = [value(each) for index, each in enumerate(call.arguments) if index not in function.constants]
-    return _applied(apply, rest, call.position)
+        place = call.arguments[function.constants[0]] if function.constants else call
+        raise located(start(place), mistake) from None
+    if function.folds and all(isinstance(each, Literal) for each in call.arguments):
+        return _folded(apply, call, compiler.limits)
+    rest = [compiler.value(each) for index, each in enumerate(call.arguments) if index not in function.constants]
+    return _applied(apply, rest, worked_out, call.position)
+
+
+def _folded(apply: Callable[..., Any], call: Call, limits: Limits) -> Evaluate:
+    run = Run({}, limits, Work())
+    try:
+        value = apply(run, *(each.value for each in call.arguments if isinstance(each, Literal)))
+    except Mistake as mistake:
+        raise located(start(call.arguments[0]), mistake) from None
+    return lambda run: value
 
 
 def has_patterns(call: Call) -> bool:
@@ -111,36 +125,38 @@ def _option(function: Function, name: str, position: Position, given: Expression
     if wanted is None:
         there = f"it has {', '.join(function.options)}" if function.options else "it has none"
         raise located(position, Mistake(f"{function.name}() has no option '{name[:40]}'; {there}."))
-    if wanted is dict:
+    if wanted is dict or wanted is object:
         return None
     constant = _constant(given)
     if type(constant) is not wanted:
         raise located(start(given), Mistake(f"The option '{name}' is {_TYPE_WORDS[wanted]}, written in the program."))
+    if isinstance(constant, str) and name in function.checks and not function.checks[name][0](constant):
+        raise located(start(given), Mistake(f"The option '{name}' has {function.checks[name][1]}."))
+    if name in function.choices and constant not in function.choices[name]:
+        there = ", ".join(function.choices[name])
+        raise located(start(given), Mistake(f"The option '{name}' is one of {there}."))
     return constant
 
 
-def _of_fields(
-    function: Function,
-    call: Call,
-    peek: Callable[[Expression], Evaluate],
-    path: Callable[[Expression], FieldPath | None],
-) -> Evaluate:
+def _of_fields(function: Function, call: Call, compiler: Compiler) -> Evaluate:
     fields = []
     for argument in call.arguments:
-        field = path(argument)
-        if field is None:
+        field = compiler.path(argument, may_be_missing=function.name == "isset")
+        if field is None and function.name in _ONLY_FIELDS:
             raise located(start(argument), Mistake(f"{function.name}() takes a field, such as log.body.user."))
-        if field.is_root and function.name in ("unset", "move"):
+        if field is not None and field.is_root and function.name in _ONLY_FIELDS:
             raise located(start(argument), Mistake("'log' and 'meta' can't be removed as a whole."))
         fields.append(field)
     constants = {name: _option(function, name, position, given) for name, position, given in call.options}
     options = {name: given for name, _, given in call.options}
-    made: Evaluate = function.apply(FieldCall(call, tuple(fields), options, constants, peek))
+    made: Evaluate = function.apply(FieldCall(call, tuple(fields), options, constants, compiler.peek, compiler.fresh))
     return made
 
 
-def _applied(apply: Callable[..., Any], arguments: list[Evaluate], position: Position) -> Evaluate:
-    if len(arguments) == 1:
+def _applied(
+    apply: Callable[..., Any], arguments: list[Evaluate], options: dict[str, Evaluate], position: Position
+) -> Evaluate:
+    if len(arguments) == 1 and not options:
         argument = arguments[0]
 
         def applied_to_one(run: Run) -> Any:
@@ -154,8 +170,9 @@ def _applied(apply: Callable[..., Any], arguments: list[Evaluate], position: Pos
 
     def applied(run: Run) -> Any:
         values = [argument(run) for argument in arguments]
+        given = {name: option(run) for name, option in options.items()}
         try:
-            return apply(run, *values)
+            return apply(run, *values, **given)
         except Mistake as mistake:
             raise located(position, mistake) from None
 

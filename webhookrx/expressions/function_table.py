@@ -6,10 +6,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from webhookrx.expressions.addresses import ADDRESS_FUNCTIONS
+from webhookrx.expressions.csv_functions import CSV_FUNCTIONS
 from webhookrx.expressions.data_functions import DATA_FUNCTIONS
+from webhookrx.expressions.event_functions import EVENT_FUNCTIONS
 from webhookrx.expressions.field_functions import FIELD_FUNCTIONS
 from webhookrx.expressions.function import Function
-from webhookrx.expressions.parsing_functions import PARSING_FUNCTIONS
+from webhookrx.expressions.json_files import FILE_FUNCTIONS
+from webhookrx.expressions.kv_functions import KV_FUNCTIONS
 from webhookrx.expressions.patterns import PATTERN_FUNCTIONS
 from webhookrx.expressions.text_functions import TEXT_FUNCTIONS
 from webhookrx.expressions.time_functions import TIME_FUNCTIONS
@@ -21,14 +25,15 @@ FUNCTIONS: Final[dict[str, Function]] = {
         DATA_FUNCTIONS,
         TEXT_FUNCTIONS,
         PATTERN_FUNCTIONS,
-        PARSING_FUNCTIONS,
+        KV_FUNCTIONS,
+        CSV_FUNCTIONS,
+        EVENT_FUNCTIONS,
         TIME_FUNCTIONS,
+        ADDRESS_FUNCTIONS,
+        FILE_FUNCTIONS,
     )
     for function in functions
 }
-
-_IO: Final = "it reads what is not in the message"
-_CLOCK: Final = "it does not give the same for the same message"
 
 FOREIGN: Final = {
     "rename": "Write meta.new = move(meta.old).",
@@ -38,29 +43,21 @@ FOREIGN: Final = {
     "trim": "Write str_strip().",
     "split": "Write parse_csv(), with delimiter=.",
     "length": "Write len().",
-    "now": f"It is left out: {_CLOCK}.",
-    "uuid": f"It is left out: {_CLOCK}.",
-    "get_timestamp": "Read log.time_unix_nano.",
-    "set_timestamp": "Set log.time_unix_nano.",
+    "now": 'Write get_timestamp(stamp="recvd"), when the message came.',
+    "uuid7": "Write uuid().",
     "set_pri": "Set log.severity_number and log.severity_text.",
-    "cache_json_file": f"It is left out: {_IO}.",
     "update_metric": "It is left out; a Probe step counts messages.",
     "metrics_labels": "It is left out; a Probe step counts messages.",
-    "vars": "It is left out; write an object with the variables.",
+    "dedup_metrics_labels": "It is left out; a Probe step counts messages.",
     "load_vars": "It is left out; set the variables.",
-    "datetime": "It is left out; strptime() gives nanoseconds since the epoch.",
-    "isodate": 'Write strptime(…, "%Y-%m-%dT%H:%M:%S%z").',
-    "format_isodate": 'Write strftime("%Y-%m-%dT%H:%M:%SZ", …).',
-    "format_kv": "It is left out; write texts with +.",
-    "format_csv": "It is left out; write texts with +.",
-    "parse_xml": "It is left out.",
-    "parse_cef": "It is left out.",
-    "parse_leef": "It is left out.",
-    "parse_windows_eventlog_xml": "It is left out.",
-    "bytes": "It is left out: messages hold texts.",
-    "digest": "Write md5(), sha1(), sha256() or sha512().",
-    "dict": 'Write an object: {"name": value}.',
-    "list": "Write a list: [value].",
+    "has_sdata": "Messages of a router have no structured data.",
+    "get_sdata": "Messages of a router have no structured data.",
+    "failure_info": "A step that fails is counted, and may be noted: on_error: tag.",
+    "failure_info_enable": "A step that fails is counted, and may be noted: on_error: tag.",
+    "format_cef": "It is left out; write texts with +.",
+    "format_leef": "It is left out; write texts with +.",
+    "format_xml": "It is left out; write texts with +.",
+    "parse_windows_eventlog_xml": "It is left out; parse_xml() reads any XML.",
     "json_object": 'Write json() or an object: {"name": value}.',
 }
 """Functions that people will look for, most of them FilterX's, and what to do without them."""

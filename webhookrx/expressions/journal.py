@@ -10,6 +10,7 @@ from webhookrx.message.fields import MISSING
 
 _ADDED: Final = object()
 _TAKEN_OUT: Final = object()
+_REPLACED: Final = object()
 
 
 class Journal:
@@ -38,6 +39,10 @@ class Journal:
         self._entries.append((elements, None, None, _ADDED))
         elements.append(value)
 
+    def knows_order(self, members: dict[str, Any]) -> bool:
+        """Tell whether a member was removed from an object before."""
+        return id(members) in self._orders
+
     def remove_member(self, members: dict[str, Any], name: str) -> Any:
         """Remove a member of an object that is there, and return it."""
         if id(members) not in self._orders:
@@ -51,6 +56,11 @@ class Journal:
         """Remove an element of a list that is there; those behind it move up."""
         self._entries.append((elements, index, elements.pop(index), _TAKEN_OUT))
 
+    def replace_elements(self, elements: list[Any], others: list[Any]) -> None:
+        """Set a list to other elements."""
+        self._entries.append((elements, None, elements[:], _REPLACED))
+        elements[:] = others
+
     def undo(self) -> None:
         """Take all changes back."""
         while self._entries:
@@ -59,6 +69,8 @@ class Journal:
                 place.pop()
             elif how is _TAKEN_OUT:
                 place.insert(key, old)
+            elif how is _REPLACED:
+                place[:] = old
             elif old is MISSING:
                 del place[key]
             else:

@@ -1,5 +1,8 @@
 """
 What a program may cost.
+
+Work is counted in the units of L{webhookrx.work}: those of each operation when the block that it stands in begins, and
+those of what is long, or many, where it is read or made.
 """
 
 from __future__ import annotations
@@ -7,6 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+
+from webhookrx.work import MOST_FOR_STEP
 
 MAX_SOURCE: Final = 64 * 1024
 """Characters of a program."""
@@ -24,11 +29,24 @@ MAX_INTEGER: Final = 2**63 - 1
 MIN_INTEGER: Final = -(2**63)
 """Integers that arithmetic takes and makes. Others are left alone as long as they are only moved."""
 
-LONG: Final = 4096
-"""From so many characters or elements on, an operation looks at the clock and at what was made so far."""
+OPERATION: Final = 250
+"""Units of an operation of a program, with what it does to a short text."""
 
-CLOCK_EVERY: Final = 64
-"""After so many operations, as they are written, there is a look at the clock."""
+SHORT: Final = 64
+"""Characters of a text that an operation takes or makes for nothing."""
+
+ELEMENT: Final = 130
+"""Units of an element of a list or an object that is copied, looked at or made."""
+
+CONTAINER: Final = 800
+"""Units of an object or a list that is copied, whatever is in it."""
+
+CALL: Final = 800
+"""Units of what a function does for each of its results, such as a pair or a column."""
+
+
+SLOW_PATH: Final = 1000
+"""Units of a field that is not found at once: by a name with dots, in a list, or not at all."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -36,15 +54,12 @@ class Limits(msgspec.Struct, frozen=True):
     Bounds of one run.
 
     @ivar operations: of a program. There are no loops, so none is done twice, and a longer program does not compile.
-    @ivar seconds: of the clock that the program was compiled with.
+    @ivar work: units.
     @ivar text: characters of one text that an operation takes or makes.
     @ivar elements: of one list or object that an operation takes or makes, those within others counted.
-    @ivar made: characters that all operations of a run may make, beyond what is short; an element of a list or an
-        object counts as 64.
     """
 
     operations: int = 10_000
-    seconds: float = 0.005
+    work: int = MOST_FOR_STEP
     text: int = 1024 * 1024
     elements: int = 10_000
-    made: int = 8 * 1024 * 1024

@@ -45,3 +45,15 @@ def located(position: Position, mistake: Mistake) -> ExpressionError:
     """Return a mistake with its place in the program: L{Failed} when the run may go on without this value."""
     kind = ExpressionError if mistake.final else Failed
     return kind(mistake.problem, position.line, position.column)
+
+
+class Ended(Exception):
+    """
+    C{drop} or C{done} within an expression.
+
+    @ivar keep: the message is kept.
+    """
+
+    def __init__(self, keep: bool) -> None:
+        super().__init__()
+        self.keep = keep

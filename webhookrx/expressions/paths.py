@@ -8,6 +8,8 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any, Final, NoReturn, TypeAlias
 
+from webhookrx.expressions.limits import SLOW_PATH
+from webhookrx.expressions.macros import MACROS
 from webhookrx.expressions.mistakes import Failed, Mistake, located
 from webhookrx.expressions.places import Keys, find, put, take_away
 from webhookrx.expressions.run import Run
@@ -24,13 +26,23 @@ ROOTS: Final = ("log", "meta")
 _HOMES: Final = {"body": "log", "attributes": "log", "connector": "meta", "host": "meta", "router": "meta"}
 """Objects of the record that people write without what they are in."""
 
+_MANY: Final = 32
+"""Members of an object from which on it is counted that their order is kept in mind."""
+
 BEHIND_LAST: Final = "'[]' is the place behind the last element of a list: it can only be set."
+
+
+def _what(root: str) -> str:
+    return f"the macro or pair '{root[1:41]}'" if root[0] == "$" else f"the variable '{root[:40]}'"
 
 
 def _hint(root: str, names: frozenset[str]) -> str:
     """Return what may have been meant by a variable that nothing sets."""
     if root in _HOMES:
         return f"Did you mean '{_HOMES[root]}.{root}'?"
+    if root[0] == "$":
+        close = get_close_matches(root[1:].upper(), MACROS, 1)
+        return f"Did you mean ${close[0]}?" if close else f"There are {', '.join(MACROS)}; other fields have a path."
     close = get_close_matches(root, [*ROOTS, *names], 1)
     return f"Did you mean '{close[0]}'?" if close else "Fields begin with log or meta."
 
@@ -61,17 +73,17 @@ class FieldPath:
         else:
             self._parts = tuple(_part(key, value) for key in keys)
 
-    def check(self, names: frozenset[str], *, is_target: bool) -> None:
+    def check(self, names: frozenset[str], *, is_target: bool, may_be_missing: bool) -> None:
         """
         @raise ExpressionError: it begins with a local variable that is not among these, or has C{[]}, which only the
-            end of a target may be.
+            end of a target may be. A name-value pair that may be missing is no mistake.
         """
         if None in (self._path[:-1] if is_target else self._path):
             raise located(self.position, Mistake(BEHIND_LAST))
-        if self.local and self._root not in names:
+        if self.local and self._root not in names and not (may_be_missing and self._root[0] == "$"):
             raise located(
                 self.position,
-                Mistake(f"Nothing sets the variable '{self._root[:40]}'. {_hint(self._root[:40], names)}"),
+                Mistake(f"Nothing sets {_what(self._root)}. {_hint(self._root[:40], names)}"),
             )
 
     def keys(self) -> Callable[[Run], Keys]:
@@ -145,7 +157,8 @@ class FieldPath:
 
         def put_field(run: Run, value: Any) -> None:
             try:
-                put(run.journal, top(run), keys(run), value)
+                run.spend(SLOW_PATH)
+                put(run, top(run), keys(run), value)
             except Mistake as mistake:
                 raise located(position, mistake) from None
 
@@ -167,19 +180,27 @@ class FieldPath:
 
     def take_away(self) -> Evaluate:
         """Return what removes the field and returns what was there, or L{MISSING}."""
-        keys, top = self.keys(), self.top
+        keys, top, position = self.keys(), self.top, self.position
+
+        def take(run: Run) -> Any:
+            try:
+                run.spend(SLOW_PATH)
+                return take_away(run, top(run), keys(run))
+            except Mistake as mistake:
+                raise located(position, mistake) from None
+
         if self._fixed is None or self.local:
-            return lambda run: take_away(run.journal, top(run), keys(run))
-        fixed, way, last = self._fixed, _quick(self._fixed[:-1]), self._fixed[-1]
+            return take
+        way, last = _quick(self._fixed[:-1]), self._fixed[-1]
 
         def take_quickly(run: Run) -> Any:
             try:
                 parent = way(run.record)
             except (KeyError, TypeError):
                 parent = None
-            if type(parent) is dict and type(last) is str and last in parent:
+            if type(parent) is dict and type(last) is str and last in parent and len(parent) < _MANY:
                 return run.journal.remove_member(parent, last)
-            return take_away(run.journal, run.record, fixed)
+            return take(run)
 
         return take_quickly
 

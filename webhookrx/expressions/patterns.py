@@ -5,29 +5,25 @@ Regular expressions and globs of a program, all run by RE2: its time is in propo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from webhookrx.expressions.function import Function, text_argument
-from webhookrx.expressions.limits import LONG
+from webhookrx.expressions.limits import ELEMENT, OPERATION
 from webhookrx.expressions.mistakes import Mistake
 from webhookrx.expressions.run import Run
-from webhookrx.expressions.values import as_text, long_text
+from webhookrx.expressions.values import as_number, as_text, long_text
 from webhookrx.linear_regex import LinearRegex, compile_linear, spans_of
+from webhookrx.regex_cost import cost_of
+from webhookrx.work import PER_INSTRUCTION
 
 MAX_SIZE: Final = 2_000
 """Instructions of RE2 that an expression may become."""
 
-MAX_WORK: Final = 2_000_000
-"""
-Instructions of an expression times bytes of the text. RE2 promises time in proportion to that, some 25 ns each at
-worst, and can't be stopped; most expressions take a nanosecond or two for each byte.
-"""
+_MEMORY: Final = 1024 * 1024
+"""Bytes that RE2 may take for an expression: where they don't do, it is slow at once, and not now and then."""
 
-_MUCH_WORK: Final = 50_000
-"""The same product, from which on there is a look at the clock first: a millisecond at worst."""
-
-_GROUP: Final = re.compile(r"\\(?:([0-9])|(.))", re.DOTALL)
+_GROUP: Final = re.compile(r"\\([0-9]{1,3})")
 
 
 class _Regex:
@@ -38,20 +34,25 @@ class _Regex:
     @raise Mistake: it is none, or too large.
     """
 
-    def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
+    def __init__(self, pattern: str, *, ignore_case: bool = False, captures: bool = True) -> None:
+        """
+        @param captures: somebody asks for groups.
+        """
         try:
             LinearRegex(pattern, ignore_case=ignore_case)
         except ValueError as error:
             raise Mistake(str(error)) from None
-        self._compiled = compile_linear(pattern, ignore_case=ignore_case)
-        size = self._compiled.programsize
+        # Without groups RE2 has less to do, and more of it in one pass.
+        self._bare = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY, captures=False)
+        self._whole = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY) if captures else self._bare
+        size = self._bare.programsize
         if size > MAX_SIZE:
             raise Mistake("The regular expression is too large; large repetitions make it so.")
-        self._most = MAX_WORK // max(size, 1)
-        self._looks_from = _MUCH_WORK // max(size, 1)
-        self._spans = spans_of(self._compiled, whole=False)
-        names = {number: name for name, number in self._compiled.groupindex.items()}
-        self.groups = [(number, names.get(number, str(number))) for number in range(1, self._compiled.groups + 1)]
+        self._cost = cost_of(pattern, size)
+        self._of_groups = self._whole.programsize * PER_INSTRUCTION if captures else 0
+        self._spans = spans_of(self._bare, whole=False)
+        names = {number: name for name, number in self._whole.groupindex.items()}
+        self.groups = [(number, names.get(number, str(number))) for number in range(1, self._whole.groups + 1)]
 
     def matches(self, run: Run, text: str) -> bool:
         """
@@ -68,34 +69,54 @@ class _Regex:
 
         @raise Mistake: the text is too long for it.
         """
-        return self._compiled.search(self._raw(run, text))
+        raw = self._raw(run, text)
+        spans = self._spans(raw)
+        if not spans or spans[0][0] < 0:
+            return None
+        return self._with_groups(run, raw, *spans[0])
 
     def all(self, run: Run, text: str) -> tuple[bytes, Iterator[Any]]:
         """
         Return the text as bytes, and all matches that don't overlap; between characters, never within one.
 
-        @raise Mistake: the text is too long for it; of the iterator: the time is over.
+        @raise Mistake: the text is too long for it; of the iterator: it takes too much.
         """
         raw = self._raw(run, text)
+        cost, end = self._cost, len(raw)
 
         def found() -> Iterator[Any]:
-            for each in self._compiled.finditer(raw):
-                # One match may take as long as looking at all that follows.
-                run.look()
-                if not (each.start() == each.end() < len(raw) and raw[each.start()] & 0xC0 == 0x80):
-                    yield each
+            last = None
+            for each in self._bare.finditer(raw):
+                # RE2's binding for Python finds an empty match at the end twice.
+                if each.span() == last:
+                    continue
+                last, behind = each.span(), end - each.end()
+                # To find the next one is paid for with the text, but for what is looked at again.
+                run.spend(_MATCH + cost.per_byte * (behind if cost.ahead is None else min(behind, cost.ahead)))
+                if not (each.start() == each.end() < end and raw[each.start()] & 0xC0 == 0x80):
+                    yield self._with_groups(run, raw, each.start(), each.end()) if self._of_groups else each
 
         return raw, found()
 
+    def _with_groups(self, run: Run, raw: bytes, start: int, end: int) -> Any:
+        """Return the match that begins there, with its groups."""
+        run.spend(_MATCH + self._of_groups * (end - start))
+        # What is behind the end is still seen by anchors.
+        return self._whole.search(raw, start, end)
+
     def _raw(self, run: Run, text: str) -> bytes:
+        if len(text) > run.limits.text:
+            raise Mistake(f"A text is longer than {run.limits.text} characters.")
         raw = text.encode("utf-8", "replace")
-        if len(raw) > self._most:
-            raise Mistake(f"The text is too long for this regular expression, which takes up to {self._most} bytes.")
-        if len(raw) > LONG:
-            run.spend(len(raw))
-        elif len(raw) > self._looks_from:
-            run.look()
+        # What is short is paid for by the operation.
+        units = len(raw) * self._cost.per_byte
+        if units > OPERATION:
+            run.spend(units)
         return raw
+
+
+_MATCH: Final = 1600
+"""Units of a match whose groups are asked for."""
 
 
 def matcher(pattern: str) -> Callable[[Run, Any], bool]:
@@ -104,13 +125,13 @@ def matcher(pattern: str) -> Callable[[Run, Any], bool]:
 
     @raise Mistake: it is no regular expression; of the function that is returned: the value is an object or a list.
     """
-    matches = _Regex(pattern).matches
+    matches = _Regex(pattern, captures=False).matches
 
     def matched(run: Run, value: Any) -> bool:
         if type(value) is str:
             return matches(run, value)
-        if type(value) in (dict, list):
-            raise Mistake("A regular expression is matched against a text, and this is an object or a list.")
+        if as_number(value) is None:
+            raise Mistake("A regular expression is matched against a text or a number.")
         return matches(run, as_text(run, value))
 
     return matched
@@ -129,15 +150,12 @@ def _regexp_search(
         if found is None:
             return [] if list_mode else {}
         texts = [(name, found.group(number)) for number, name in groups]
+        run.spend(len(texts) * ELEMENT + sum(len(text or b"") for _, text in texts))
         if list_mode:
-            return [_decoded(text) for _, text in texts]
-        return {name: _decoded(text) for name, text in texts if text is not None}
+            return [None if text is None else text.decode("utf-8", "replace") for _, text in texts]
+        return {name: text.decode("utf-8", "replace") for name, text in texts if text is not None}
 
     return search
-
-
-def _decoded(text: bytes | None) -> str:
-    return "" if text is None else text.decode("utf-8", "replace")
 
 
 def _one(constants: tuple[Any, ...]) -> str:
@@ -147,19 +165,20 @@ def _one(constants: tuple[Any, ...]) -> str:
 
 
 def _regexp_subst(constants: tuple[Any, ...], **options: bool) -> Callable[[Run, Any, Any], str]:
-    expression = _Regex(_one(constants), ignore_case=options.get("ignorecase", False))
-    everywhere, with_groups = options.get("global", False), options.get("groups", False)
+    everywhere, with_groups = options.get("global", False), options.get("groups", True)
+    expression = _Regex(_one(constants), ignore_case=options.get("ignorecase", False), captures=with_groups)
 
     def substitute(run: Run, value: Any, replacement: Any) -> str:
         raw, matches = expression.all(run, text_argument(run, value))
-        parts = _parts(text_argument(run, replacement), len(expression.groups) if with_groups else -1)
+        parts = _parts(run, text_argument(run, replacement), len(expression.groups) if with_groups else -1)
         pieces: list[bytes] = []
         end = size = 0
         for found in matches:
-            filled = [part if isinstance(part, bytes) else found.group(part) or b"" for part in parts]
+            filled = [part if isinstance(part, bytes) else _group(found, part) for part in parts]
             size += sum(map(len, filled))
             if size > run.limits.text:
                 raise Mistake(f"A text is longer than {run.limits.text} characters.")
+            run.spend(len(filled) * ELEMENT + sum(map(len, filled)))
             pieces += [raw[end : found.start()], *filled]
             end = found.end()
             if not everywhere:
@@ -169,7 +188,13 @@ def _regexp_subst(constants: tuple[Any, ...], **options: bool) -> Callable[[Run,
     return substitute
 
 
-def _parts(replacement: str, groups: int) -> list[bytes | int]:
+def _group(found: Any, number: int) -> bytes:
+    """Return the text of a group; the reference to one that took no part stays."""
+    text: bytes | None = found.group(number)
+    return b"\\%d" % number if text is None else text
+
+
+def _parts(run: Run, replacement: str, groups: int) -> list[bytes | int]:
     """
     Return a replacement as bytes and numbers of groups.
 
@@ -178,22 +203,44 @@ def _parts(replacement: str, groups: int) -> list[bytes | int]:
     """
     if groups < 0 or "\\" not in replacement:
         return [replacement.encode("utf-8", "replace")]
-    if len(replacement) > LONG:
-        raise Mistake(f"A replacement with groups is longer than {LONG} characters.")
+    if len(replacement) > _LONGEST_REPLACEMENT:
+        raise Mistake(f"A replacement with groups is longer than {_LONGEST_REPLACEMENT} characters.")
+    run.spend(len(replacement) * 10)
     parts: list[bytes | int] = []
     end = 0
     for found in _GROUP.finditer(replacement):
+        if int(found[1]) > groups:
+            continue
         parts.append(replacement[end : found.start()].encode("utf-8", "replace"))
-        known = found[1] is not None and int(found[1]) <= groups
-        parts.append(int(found[1]) if known else (found[2] or found[0]).encode("utf-8", "replace"))
+        parts.append(int(found[1]))
         end = found.end()
     return [*parts, replacement[end:].encode("utf-8", "replace")]
 
 
+_LONGEST_REPLACEMENT: Final = 4096
+
+
 def _glob_match(constants: tuple[Any, ...]) -> Callable[[Run, Any], bool]:
     patterns = constants[0] if isinstance(constants[0], tuple) else constants
-    expression = _Regex("(?s)^(?:" + "|".join(map(_as_regex, patterns)) + r")\Z")
-    return lambda run, value: expression.matches(run, text_argument(run, value))
+    # A period at the beginning is matched by a period only, and not by nothing before one.
+    for_period = [pattern for pattern in patterns if pattern[:1] not in _WILDCARDS]
+    expression = _globs(patterns)
+    hidden = _globs(for_period) if for_period else None
+
+    def matches(run: Run, value: Any) -> bool:
+        text = text_argument(run, value)
+        if text[:1] == ".":
+            return hidden is not None and hidden.matches(run, text)
+        return expression.matches(run, text)
+
+    return matches
+
+
+_WILDCARDS: Final = ("*", "?", "[")
+
+
+def _globs(patterns: Sequence[str]) -> _Regex:
+    return _Regex("(?s)^(?:" + "|".join(map(_as_regex, patterns)) + r")\Z", captures=False)
 
 
 _CLASS_SIGNS: Final = re.compile(r"[][^&]")
@@ -230,12 +277,13 @@ PATTERN_FUNCTIONS: Final = (
     ),
     Function(
         "regexp_subst",
-        'text, "pattern", new, global=false, ignorecase=false, groups=false',
-        r"The text with `new` for the first match, or for all; with `groups`, `\1` in `new` is the text of a group.",
+        'text, "pattern", new, global=false, ignorecase=false, groups=true',
+        r"The text with `new` for the first match, or for all. `\1` in `new`, which is `\\1` in quotes, is the text of "
+        r"a group, unless `groups=false`. `utf8` and `jit` change nothing.",
         _regexp_subst,
         3,
         3,
-        {"global": bool, "ignorecase": bool, "groups": bool},
+        {"global": bool, "ignorecase": bool, "groups": bool, "utf8": bool, "jit": bool},
         range(1, 2),
     ),
     Function(

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from webhookrx.expressions.journal import Journal
 from webhookrx.expressions.mistakes import Mistake
+from webhookrx.expressions.run import Run
+from webhookrx.expressions.values import LISTS, OBJECTS
 from webhookrx.message.fields import MISSING
 
 Key: TypeAlias = "str | int | None"
@@ -29,14 +30,16 @@ def find(value: Any, keys: Keys) -> Any:
             if found is MISSING:
                 return value.get(_dotted(keys, number), MISSING)
             value = found
-        elif kind is list and type(key) is int and -len(value) <= key < len(value):
+        elif (kind in LISTS and type(key) is int and -len(value) <= key < len(value)) or (
+            kind in OBJECTS and type(key) is str and key in value
+        ):
             value = value[key]
         else:
             return MISSING
     return value
 
 
-def put(journal: Journal, top: dict[str, Any], keys: Keys, value: Any) -> None:
+def put(run: Run, top: dict[str, Any], keys: Keys, value: Any) -> None:
     """
     Set what is at a place. Objects that are missing on the way are made, and a list for the place behind its last
     element.
@@ -53,46 +56,52 @@ def put(journal: Journal, top: dict[str, Any], keys: Keys, value: Any) -> None:
                 raise Mistake("There is no place for this field: something on the way is no object, or not there.")
             whole = _dotted(keys, number)
             if whole in place:
-                journal.set_member(place, whole, value)
+                run.journal.set_member(place, whole, value)
                 return
             inner = {} if keys[number + 1] is not None else []
-            journal.set_member(place, key, inner)
+            run.journal.set_member(place, key, inner)
         place = inner
-    _put_in(journal, place, keys[last], value)
+    _put_in(run, place, keys[last], value)
 
 
-def _put_in(journal: Journal, place: Any, key: Key, value: Any) -> None:
+def _put_in(run: Run, place: Any, key: Key, value: Any) -> None:
     if type(place) is dict and type(key) is str:
-        journal.set_member(place, key, value)
+        run.journal.set_member(place, key, value)
     elif type(place) is not list or type(key) is str:
         raise Mistake("There is no place for this field: what should hold it is no object, or no list.")
     elif key is None or key == len(place):
-        journal.append(place, value)
+        run.journal.append(place, value)
     elif type(key) is int and -len(place) <= key < len(place):
-        journal.set_element(place, key, value)
+        run.journal.set_element(place, key, value)
     else:
         raise Mistake("The list has no such element.")
 
 
-def take_away(journal: Journal, top: dict[str, Any], keys: Keys) -> Any:
-    """Remove what is at a place, and return it; L{MISSING} when nothing is there."""
+def take_away(run: Run, top: dict[str, Any], keys: Keys) -> Any:
+    """
+    Remove what is at a place, and return it; L{MISSING} when nothing is there.
+
+    @raise Mistake: what holds it can't be changed.
+    """
     place: Any = top
     for number, key in enumerate(keys):
         inner = find(place, (key,))
         if inner is MISSING or number == len(keys) - 1:
             name = key if inner is not MISSING else _dotted(keys, number)
-            return _take_from(journal, place, name)
+            return _take_from(run, place, name)
         place = inner
     return MISSING
 
 
-def _take_from(journal: Journal, place: Any, key: Key) -> Any:
+def _take_from(run: Run, place: Any, key: Key) -> Any:
     found = find(place, (key,))
     if found is not MISSING:
         if type(place) is dict:
-            journal.remove_member(place, str(key))
+            run.remove_member(place, str(key))
+        elif type(place) is list:
+            run.journal.remove_element(place, int(key or 0) % len(place))
         else:
-            journal.remove_element(place, int(key or 0) % len(place))
+            raise Mistake("What holds this field can't be changed: it is a tuple, or from a file.")
     return found
 
 

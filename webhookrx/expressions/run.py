@@ -4,67 +4,61 @@ One run of a program: its record, its local variables, what it changed, and what
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from webhookrx.expressions.journal import Journal
 from webhookrx.expressions.limits import Limits
 from webhookrx.expressions.mistakes import Mistake
+from webhookrx.work import Work
 
-
-class Allowance:
-    """
-    What several runs on one message may make together.
-
-    @ivar left: characters, as L{Limits.made} counts them.
-    """
-
-    __slots__ = ("left",)
-
-    def __init__(self, left: int) -> None:
-        self.left = left
+_IN_ORDER: Final = 20
+"""Units of a member of an object whose order is kept in mind, in case that the run fails."""
 
 
 class Run:
     """
-    @ivar scope: the record's members, and under their names the local variables.
+    @ivar record: the record's members.
+    @ivar locals: the local variables.
+    @ivar declared: the names of those that the program declares.
+    @ivar left: units of work.
     @ivar journal: what changes objects and lists, those of local variables too: they may come from the record.
     """
 
-    __slots__ = ("_allowance", "_clock", "_deadline", "_left", "journal", "limits", "locals", "record")
+    __slots__ = ("_most", "_work", "declared", "journal", "left", "limits", "locals", "record")
 
-    def __init__(
-        self, record: dict[str, Any], clock: Callable[[], float], limits: Limits, allowance: Allowance | None = None
-    ) -> None:
+    def __init__(self, record: dict[str, Any], limits: Limits, work: Work, declared: tuple[str, ...] = ()) -> None:
+        """
+        @param work: what is left for all that is done to this message.
+        """
         self.record = record
         self.locals: dict[str, Any] = {}
+        self.declared = declared
         self.journal = Journal()
         self.limits = limits
-        self._clock = clock
-        self._deadline = clock() + limits.seconds
-        self._left = limits.made
-        self._allowance = allowance
+        self._work = work
+        self.left = self._most = work.left if work.left < limits.work else limits.work
 
-    def look(self) -> None:
+    def spend(self, units: int) -> None:
         """
-        Look at the clock.
+        Count what is to be done.
 
-        @raise Mistake: the time is over.
+        @raise Mistake: it is too much. All that was left to the run is then taken: some of it may have been done.
         """
-        if self._clock() > self._deadline:
-            raise Mistake(f"The run took longer than {self.limits.seconds * 1000:g} ms.", final=True)
+        if units > self.left:
+            self.left = 0
+            raise Mistake("The program has too much to do with this message.", final=True)
+        self.left -= units
 
-    def spend(self, characters: int) -> None:
+    def remove_member(self, members: dict[str, Any], name: str) -> Any:
         """
-        Take note of something long.
+        Remove a member of an object that is there, and return it.
 
-        @raise Mistake: the run made too much, or the time is over.
+        @raise Mistake: the object has so many that to bring back their order would be too much.
         """
-        self._left -= characters
-        if self._left < 0:
-            raise Mistake(f"The run made more than {self.limits.made} characters.", final=True)
-        if self._allowance is not None:
-            self._allowance.left -= characters
-            if self._allowance.left < 0:
-                raise Mistake("All expressions made too much of this message.", final=True)
-        self.look()
+        if not self.journal.knows_order(members):
+            self.spend(len(members) * _IN_ORDER)
+        return self.journal.remove_member(members, name)
+
+    def settle(self) -> None:
+        """Take what was spent off what is left for the message."""
+        self._work.left -= self._most - self.left

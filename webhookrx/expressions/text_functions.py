@@ -7,140 +7,234 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
 from webhookrx.expressions.function import Function, text_argument, text_list
-from webhookrx.expressions.limits import CLOCK_EVERY, LONG
+from webhookrx.expressions.limits import SHORT
 from webhookrx.expressions.mistakes import Mistake
 from webhookrx.expressions.run import Run
-from webhookrx.expressions.values import long_text
+from webhookrx.expressions.values import decoded, long_text
 
 
-def _on_text(work: Callable[[str], str]) -> Callable[[Run, Any], str]:
-    """Return what applies a function that makes about as much text as it takes."""
+def _on_text(work: Callable[[str], str], units: int = 1) -> Callable[[Run, Any], str]:
+    """
+    Return what applies a function.
 
-    def applied(run: Run, value: Any) -> str:
-        return work(text_argument(run, value))
-
-    return applied
-
-
-def _grown(work: Callable[[str], str]) -> Callable[[Run, Any], str]:
-    """Return what applies a function that makes up to a few times of what it takes."""
+    @param units: of a character that is not ASCII, or of each where there are none of those.
+    """
 
     def applied(run: Run, value: Any) -> str:
-        return long_text(run, work(text_argument(run, value)))
-
-    return applied
-
-
-def _any_of(matches: Callable[[str, str], bool]) -> Callable[..., bool]:
-    def applied(run: Run, value: Any, parts: Any, *, ignorecase: bool = False) -> bool:
         text = text_argument(run, value)
-        if ignorecase:
-            text = text.casefold()
-        for number, part in enumerate(text_list(run, parts)):
-            if number % CLOCK_EVERY == 0:
-                run.look()
-            if matches(text, part.casefold() if ignorecase else part):
+        if len(text) > SHORT:
+            run.spend(len(text) * units)
+        return long_text(run, work(text))
+
+    return applied
+
+
+_CASE_UNITS: Final = 12
+"""Units of a character whose case is changed, by tables when it is not ASCII."""
+
+
+def _any_of(matches: Callable[[str, str], bool], *, within: bool = False) -> Callable[..., bool]:
+    def applied(run: Run, value: Any, parts: Any, *, ignorecase: bool = False) -> bool:
+        text = _folded(run, value) if ignorecase else text_argument(run, value)
+        for part in text_list(run, parts):
+            wanted = _folded(run, part) if ignorecase else text_argument(run, part)
+            run.spend(_PART + (_looked_for(text, wanted) if within else min(len(text), len(wanted))))
+            if matches(text, wanted):
                 return True
-            text_argument(run, text)
         return False
 
     return applied
 
 
+_PART: Final = 150
+"""Units of one part that is looked for, however short."""
+
+
+def _looked_for(text: str, part: str) -> int:
+    """Return the units that it takes at worst to look for one text in another: CPython's search is linear."""
+    return 0 if len(part) > len(text) else 3 * len(text) + len(part)
+
+
+def _folded(run: Run, value: Any) -> str:
+    text = text_argument(run, value)
+    run.spend(len(text) * _CASE_UNITS)
+    return text.casefold()
+
+
+def _includes(run: Run, value: Any, parts: Any, *, ignorecase: bool = False, limit: Any = 0) -> bool:
+    if type(limit) is not int:
+        raise Mistake("The limit is an integer: how many characters are looked at.")
+    if limit > 0:
+        value = text_argument(run, value)[:limit]
+    found: bool = _is_within(run, value, parts, ignorecase=ignorecase)
+    return found
+
+
+_is_within: Final = _any_of(str.__contains__, within=True)
+
+
 def _strcasecmp(run: Run, left: Any, right: Any) -> int:
-    first, second = text_argument(run, left).casefold(), text_argument(run, right).casefold()
+    first, second = _folded(run, left), _folded(run, right)
     return (first > second) - (first < second)
 
 
-def _str_replace(run: Run, value: Any, old: Any, new: Any, count: Any = -1) -> str:
+def _str_replace(run: Run, value: Any, old: Any, new: Any, count: Any = 0) -> str:
     text, old, new = text_argument(run, value), text_argument(run, old), text_argument(run, new)
-    if not old:
-        raise Mistake("The text to replace is empty.")
     if type(count) is not int:
         raise Mistake("The number of replacements is an integer.")
+    run.spend(2 * _looked_for(text, old))
     found = text.count(old)
-    if count >= 0:
+    if count > 0:
         found = min(found, count)
     # Checked before it is made: each letter of a long text may stand for a long one.
-    if len(text) + found * (len(new) - len(old)) > run.limits.text:
+    size = len(text) + found * (len(new) - len(old))
+    if size > run.limits.text:
         raise Mistake(f"A text is longer than {run.limits.text} characters.")
+    run.spend(size + found * _REPLACED)
     return long_text(run, text.replace(old, new, found))
 
 
-def _digest(name: str) -> Callable[[str], str]:
-    def digest(text: str) -> str:
-        return hashlib.new(name, text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+_REPLACED: Final = 30
+"""Units of one replacement."""
+
+
+def _raw(run: Run, value: Any) -> bytes:
+    if type(value) is bytes:
+        if len(value) > SHORT:
+            run.spend(len(value))
+        return value
+    text = text_argument(run, value)
+    run.spend(len(text))
+    return text.encode("utf-8", "replace")
+
+
+def _digest(name: str) -> Callable[[Run, Any], str]:
+    def digest(run: Run, value: Any) -> str:
+        raw = _raw(run, value)
+        run.spend(_HASH + len(raw) * _HASHED)
+        return hashlib.new(name, raw, usedforsecurity=False).hexdigest()
 
     return digest
 
 
-def _base64_encode(text: str) -> str:
-    return base64.b64encode(text.encode("utf-8", "replace")).decode()
+_HASH: Final = 600
+_HASHED: Final = 4
+"""Units of a digest, and of each byte of it."""
+
+_DIGESTS: Final = {
+    "md5": "md5",
+    "sha1": "sha1",
+    "sha224": "sha224",
+    "sha256": "sha256",
+    "sha384": "sha384",
+    "sha512": "sha512",
+    "sha3-224": "sha3_224",
+    "sha3-256": "sha3_256",
+    "sha3-384": "sha3_384",
+    "sha3-512": "sha3_512",
+    "blake2b512": "blake2b",
+    "blake2s256": "blake2s",
+}
+"""Digests as OpenSSL names them, and as Python does."""
 
 
-def _base64_decode(text: str) -> str:
+def _bytes_digest(run: Run, value: Any, *, alg: str = "sha256") -> bytes:
+    raw = _raw(run, value)
+    run.spend(_HASH + len(raw) * _HASHED)
+    return hashlib.new(_DIGESTS[alg.lower()], raw, usedforsecurity=False).digest()
+
+
+def _base64_encode(run: Run, value: Any) -> str:
+    raw = _raw(run, value)
+    run.spend(len(raw) * 2)
+    return long_text(run, base64.b64encode(raw).decode())
+
+
+_NO_BASE64: Final = re.compile("[^A-Za-z0-9+/=]++")
+
+
+def _base64_decode(run: Run, value: Any) -> bytes:
+    """Decode as FilterX does: what is no character of Base64 is skipped, and only groups of four count."""
+    text = text_argument(run, value)
+    run.spend(len(text) * 16)
+    text = _NO_BASE64.sub("", text)
+    body = text.rstrip("=")
+    if "=" in body:
+        body = body[: body.index("=")]
+        text = body + "=" * (-len(body) % 4)
+    whole = text[: len(text) // 4 * 4]
     try:
-        return base64.b64decode(text, validate=True).decode("utf-8", "replace")
+        return base64.b64decode(whole, validate=True)
     except (binascii.Error, ValueError):
-        raise Mistake("The text is not Base64.") from None
+        return base64.b64decode(body[: len(body) // 4 * 4])
 
 
-def _hex_encode(text: str) -> str:
-    return text.encode("utf-8", "replace").hex()
+def _hex_encode(run: Run, value: Any) -> str:
+    raw = _raw(run, value)
+    run.spend(len(raw) * 2)
+    return long_text(run, raw.hex())
 
 
-def _hex_decode(text: str) -> str:
+def _hex_decode(run: Run, value: Any) -> bytes:
+    text = text_argument(run, value)
+    run.spend(len(text) * 2)
     try:
-        return bytes.fromhex(text).decode("utf-8", "replace")
-    except ValueError:
+        return binascii.unhexlify(text)
+    except (binascii.Error, ValueError):
         raise Mistake("The text is not hexadecimal.") from None
 
 
-def _pieces(run: Run, text: str) -> Iterator[str]:
-    """
-    Yield a text piece by piece, none of which ends within a C{%XX}, with a look at the clock before each.
-
-    @raise Mistake: the time is over.
-    """
-    start = 0
-    while start < len(text):
-        run.look()
-        end = start + LONG
-        last = text.rfind("%", end - 2, end)
-        if last >= 0:
-            end = last
-        yield text[start:end]
-        start = end
-
-
 def _urlencode(run: Run, value: Any) -> str:
-    encoded: list[str] = []
-    size = 0
-    for piece in _pieces(run, text_argument(run, value)):
-        encoded.append(quote(piece, safe="", errors="replace"))
-        size += len(encoded[-1])
-        if size > run.limits.text:
-            raise Mistake(f"A text is longer than {run.limits.text} characters.")
-    return long_text(run, "".join(encoded))
+    text = text_argument(run, value)
+    if len(text) * 12 > 12 * run.limits.text:
+        raise Mistake(f"A text is longer than {run.limits.text} characters.")
+    run.spend(len(text) * _URL)
+    return long_text(run, quote(text, safe="", errors="replace"))
+
+
+_URL: Final = 60
+"""Units of a character that is encoded or decoded for an URL."""
+
+_BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})|%00")
 
 
 def _urldecode(run: Run, value: Any) -> str:
-    pieces = _pieces(run, text_argument(run, value))
-    return b"".join(map(unquote_to_bytes, pieces)).decode("utf-8", "replace")
+    text = text_argument(run, value)
+    run.spend(len(text) * _URL)
+    if _BAD_ESCAPE.search(text):
+        raise Mistake("A % stands before no byte in hexadecimal, or before 00.")
+    return long_text(run, unquote_to_bytes(text).decode("utf-8", "replace"))
+
+
+def _utf8_validate(run: Run, value: Any) -> bool:
+    if type(value) is not bytes:
+        text_argument(run, value)
+        return True
+    run.spend(len(value))
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _utf8_sanitize(run: Run, value: Any) -> str:
+    return decoded(run, value) if type(value) is bytes else text_argument(run, value)
 
 
 _CASE: Final = {"ignorecase": bool}
 
 TEXT_FUNCTIONS: Final = (
-    Function("lower", "text", "The text in lower case.", _grown(str.lower)),
-    Function("lowercase", "text", "Another name of `lower`.", _grown(str.lower)),
-    Function("upper", "text", "The text in upper case.", _grown(str.upper)),
-    Function("uppercase", "text", "Another name of `upper`.", _grown(str.upper)),
+    Function("lower", "text", "The text in lower case.", _on_text(str.lower, _CASE_UNITS)),
+    Function("lowercase", "text", "Another name of `lower`.", _on_text(str.lower, _CASE_UNITS)),
+    Function("upper", "text", "The text in upper case.", _on_text(str.upper, _CASE_UNITS)),
+    Function("uppercase", "text", "Another name of `upper`.", _on_text(str.upper, _CASE_UNITS)),
     Function(
         "startswith",
         "text, part, ignorecase=false",
@@ -161,18 +255,18 @@ TEXT_FUNCTIONS: Final = (
     ),
     Function(
         "includes",
-        "text, part, ignorecase=false",
-        "Whether the part, or one of a list, is in the text.",
-        _any_of(str.__contains__),
+        "text, part, ignorecase=false, limit=0",
+        "Whether the part, or one of a list, is in the text, or in as many of its first characters as the limit.",
+        _includes,
         2,
         2,
-        _CASE,
+        {**_CASE, "limit": object},
     ),
     Function("strcasecmp", "a, b", "0 when two texts are equal but for case, else -1 or 1.", _strcasecmp, 2, 2),
     Function(
         "str_replace",
         "text, old, new, count",
-        "The text with `new` for each `old`, or for the first `count` of them.",
+        "The text with `new` for each `old`, or for the first `count` of them, if that is above 0.",
         _str_replace,
         3,
         4,
@@ -180,19 +274,29 @@ TEXT_FUNCTIONS: Final = (
     Function("str_strip", "text", "The text without white space at both ends.", _on_text(str.strip)),
     Function("str_lstrip", "text", "The text without white space before it.", _on_text(str.lstrip)),
     Function("str_rstrip", "text", "The text without white space behind it.", _on_text(str.rstrip)),
-    Function("md5", "text", "The MD5 digest, hexadecimal.", _on_text(_digest("md5"))),
-    Function("sha1", "text", "The SHA-1 digest, hexadecimal.", _on_text(_digest("sha1"))),
-    Function("sha256", "text", "The SHA-256 digest, hexadecimal.", _on_text(_digest("sha256"))),
-    Function("sha512", "text", "The SHA-512 digest, hexadecimal.", _on_text(_digest("sha512"))),
-    Function("base64_encode", "text", "The text in Base64.", _grown(_base64_encode)),
+    Function("md5", "text", "The MD5 digest, hexadecimal.", _digest("md5")),
+    Function("sha1", "text", "The SHA-1 digest, hexadecimal.", _digest("sha1")),
+    Function("sha256", "text", "The SHA-256 digest, hexadecimal.", _digest("sha256")),
+    Function("sha512", "text", "The SHA-512 digest, hexadecimal.", _digest("sha512")),
+    Function(
+        "digest",
+        'text, alg="sha256"',
+        "The digest, as bytes: `hex_encode(digest(…))`.",
+        _bytes_digest,
+        options={"alg": str},
+        choices={"alg": (*_DIGESTS, *map(str.upper, _DIGESTS))},
+    ),
+    Function("base64_encode", "text", "A text or bytes in Base64.", _base64_encode),
     Function(
         "base64_decode",
         "text",
-        "The text that is in Base64; what is not UTF-8 becomes U+FFFD.",
-        _on_text(_base64_decode),
+        "The bytes that are in Base64; `string()` makes a text of them. What is no Base64 is skipped.",
+        _base64_decode,
     ),
-    Function("hex_encode", "text", "The bytes of the text, hexadecimal.", _grown(_hex_encode)),
-    Function("hex_decode", "text", "The text of these bytes; what is not UTF-8 becomes U+FFFD.", _on_text(_hex_decode)),
+    Function("hex_encode", "text", "The bytes of a text, or bytes, hexadecimal.", _hex_encode),
+    Function("hex_decode", "text", "These bytes; `string()` makes a text of them.", _hex_decode),
     Function("urlencode", "text", "The text with `%XX` for all but letters, digits and `-._~`.", _urlencode),
     Function("urldecode", "text", "The text with a character for each `%XX`.", _urldecode),
+    Function("utf8_validate", "text", "Whether bytes are UTF-8; a text always is.", _utf8_validate),
+    Function("utf8_sanitize", "text", "The text that bytes are; what is not UTF-8 becomes U+FFFD.", _utf8_sanitize),
 )

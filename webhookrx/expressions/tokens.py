@@ -1,5 +1,5 @@
 """
-A program as tokens: words, numbers, texts and signs, each with its place.
+A program as tokens: words, numbers, texts, patterns and signs, each with its place.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ WORD: Final = "word"
 INTEGER: Final = "integer"
 FLOAT: Final = "float"
 TEXT: Final = "text"
+TEMPLATE: Final = "template"
+PATTERN: Final = "pattern"
 MACRO: Final = "macro"
 SIGN: Final = "sign"
 END: Final = "end"
@@ -36,27 +38,32 @@ class Token(NamedTuple):
     def __str__(self) -> str:
         if self.kind == END:
             return "the end"
-        return "a text" if self.kind == TEXT else f"'{self.text[:40]}'"
+        return "a text" if self.kind in (TEXT, TEMPLATE, PATTERN) else f"'{self.text[:40]}'"
 
 
 # Possessive, so that no part is read twice, and what is not closed is found in one pass.
 _TOKEN: Final = re.compile(
     r"""
-    (?P<space>   (?: [ \t\r\n\f\ufeff]++ | \#[^\n]*+ )++ )
-    | (?P<float>   [0-9]++ (?: \.[0-9]++ (?: [eE][+-]?[0-9]++ )?+ | [eE][+-]?[0-9]++ ) )
-    | (?P<integer> [0-9]++ )
+    (?P<space>   (?: [ \t\r\n\f\ufeff]++ | \#[^\n]*+ | \\\r?\n )++ )
+    | (?P<float>   [0-9]++ \.[0-9]++ )
+    | (?P<integer> 0x[0-9a-fA-F]++ | [0-9]++ [KkMmGg]?+ [Ii]?+ [Bb]?+ )
     | (?P<word>    [A-Za-z_][A-Za-z0-9_]*+ )
-    | (?P<text>    " (?: [^"\\] | \\. )*+ " | ' (?: [^'\\] | \\. )*+ ' )
-    | (?P<macro>   \$ (?: [A-Za-z_][A-Za-z0-9_]*+ | \{ [^{}\n]*+ \} ) )
-    | (?P<sign>    === | !== | =\?\? | \?\? | == | != | <= | >= | =~ | !~ | \+= | [-+*/%<>=?:;,.(){}\[\]] )
+    | (?P<text>    " (?: [^"\\] | \\. )*+ " | ' [^']*+ ' )
+    | (?P<macro>   \$ (?: [A-Za-z_][A-Za-z0-9_]*+ | \{ [^{}\n]++ \} ) )
+    | (?P<sign>    === | !== | =\?\? | :\?\? | \?\? | == | != | <= | >= | =~ | !~ | \+= | \.\.
+                   | [-+*/%<>=?:;,.(){}\[\]] )
     """,
     re.VERBOSE | re.DOTALL,
 )
+_SLASHED: Final = re.compile(r"/((?:[^/\\\n]|\\.)*+)/")
+_OPERANDS: Final = frozenset([FLOAT, INTEGER, TEXT, TEMPLATE, PATTERN, MACRO])
+_BEFORE_OPERANDS: Final = frozenset(
+    ["not", "and", "or", "in", "eq", "ne", "lt", "le", "gt", "ge", "case", "if", "elif", "else"]
+)
+"""Words behind which a slash begins a pattern; behind all others it divides."""
 
 _FOREIGN_SIGNS: Final = {
     "??=": "Write =?? to assign what is set and not null, or x = x ?? y to keep a value that is there.",
-    ":??": "Members of an object can't be left out with :??; set the field with =?? after it.",
-    "..": "Texts can't be cut with '..'; use regexp_search().",
     "&&": "Write and for &&.",
     "||": "Write or for ||.",
     "!": "Write not for !.",
@@ -64,9 +71,11 @@ _FOREIGN_SIGNS: Final = {
 }
 """What people try that is no part of the language, the longer first where one begins with the other."""
 
-_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"', "'": "'"}
-_TEMPLATE: Final = re.compile(r"\$[A-Za-z_{(]")
+_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|o([0-7]{1,3})|(\r?\n)|(.))", re.DOTALL)
+_ESCAPES: Final = {"a": "\a", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
+_FILLED_IN: Final = re.compile(r"\\.|\$(?:\$|\(|[A-Za-z_{])", re.DOTALL)
+_NUMBER: Final = re.compile(r"([0-9]+)([KkMmGg]?)([Ii]?)[Bb]?")
+_FACTORS: Final = {"": 0, "K": 1, "M": 2, "G": 3}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -104,21 +113,47 @@ def tokenize(text: str) -> list[Token]:
     @raise ExpressionError: something in it is no token.
     """
     source = Source(text)
-    tokens = []
+    tokens: list[Token] = []
     offset = 0
     while offset < len(text):
-        found = _TOKEN.match(text, offset)
         _refuse_foreign(source, offset)
+        found = _SLASHED.match(text, offset) if text[offset] == "/" and not _is_behind_operand(tokens) else None
+        if found is not None:
+            tokens.append(Token(PATTERN, found[1].replace("\\/", "/"), source.position(offset)))
+            offset = found.end()
+            continue
+        found = _TOKEN.match(text, offset)
         if found is None:
             raise source.error(_no_token(text, offset), offset)
         kind = found.lastgroup or ""
         if kind != "space":
-            tokens.append(Token(kind, _said(source, kind, found), source.position(offset)))
+            tokens.append(_token(source, kind, found))
         offset = found.end()
         if kind in (INTEGER, FLOAT) and text[offset : offset + 1].isalnum():
-            raise source.error("A number ends with a digit.", offset)
+            raise source.error(_no_number(found[0], text[offset]), offset)
     tokens.append(Token(END, "", source.position(len(text))))
     return tokens
+
+
+def integer_of(text: str) -> int:
+    """Return the value of an integer as it is written: C{10}, C{0x1f}, C{017}, which is octal, or C{10KiB}."""
+    if text.startswith("0x"):
+        return int(text, 16)
+    found = _NUMBER.fullmatch(text)
+    assert found is not None, "the tokenizer takes nothing else"
+    digits, unit, binary = found.groups()
+    base = 8 if len(digits) > 1 and digits[0] == "0" and not digits.strip("01234567") and not unit else 10
+    factor: int = (1024 if binary else 1000) ** _FACTORS[unit.upper()]
+    return int(digits, base) * factor
+
+
+def _is_behind_operand(tokens: list[Token]) -> bool:
+    if not tokens:
+        return False
+    last = tokens[-1]
+    if last.kind == WORD:
+        return last.text not in _BEFORE_OPERANDS
+    return last.kind in _OPERANDS or last.text in (")", "]", "}")
 
 
 def _refuse_foreign(source: Source, offset: int) -> None:
@@ -135,26 +170,45 @@ def _no_token(text: str, offset: int) -> str:
     return f"{text[offset]!a} has no meaning here."
 
 
-def _said(source: Source, kind: str, found: re.Match[str]) -> str:
+def _no_number(number: str, follower: str) -> str:
+    if follower in "eE":
+        return f"Numbers have no exponent: write {number}000 or {number}000.0 for {number}e3."
+    return "A number ends with a digit."
+
+
+def _token(source: Source, kind: str, found: re.Match[str]) -> Token:
+    position = source.position(found.start())
     if kind == MACRO:
-        return found[0].strip("${}")
+        return Token(kind, found[0].strip("${}"), position)
     if kind != TEXT:
-        return found[0]
+        return Token(kind, found[0], position)
     inner = found[0][1:-1]
-    template = _TEMPLATE.search(inner) if found[0][0] == '"' else None
-    if template:
-        raise source.error(
-            'Macros in texts are not filled in: write "a " + $HOST, or use single quotes for a plain $.',
-            found.start() + 1 + template.start(),
-        )
+    if found[0][0] == "'":
+        return Token(TEXT, inner, position)
+    for special in _FILLED_IN.finditer(inner):
+        if special[0][0] == "$":
+            # The parser takes it apart, where a template is wanted.
+            return Token(TEMPLATE, inner, position)
+    return Token(TEXT, unescaped(inner, position), position)
+
+
+def unescaped(inner: str, position: Position) -> str:
+    """
+    Return a text in double quotes without its escapes. An unknown one stays as it is, so that C{"\\d"} is what a
+    regular expression needs.
+
+    @param position: of the text, for an error.
+    @raise ExpressionError: an escape stands for no character.
+    """
 
     def unescape(escape: re.Match[str]) -> str:
-        code = escape[1] or escape[2]
-        if code is None:
-            # An unknown one stays as it is, so that "\d" is what a regular expression needs.
-            return _ESCAPES.get(escape[3], escape[0])
-        if 0xD800 <= int(code, 16) <= 0xDFFF:
-            raise source.error("A lone surrogate is no character.", found.start() + 1 + escape.start())
-        return chr(int(code, 16))
+        if escape[4] is not None:
+            return ""
+        if escape[5] is not None:
+            return _ESCAPES.get(escape[5], escape[0])
+        code = int(escape[3], 8) if escape[3] else int(escape[1] or escape[2], 16)
+        if 0xD800 <= code <= 0xDFFF:
+            raise ExpressionError("A lone surrogate is no character.", position.line, position.column)
+        return chr(code)
 
     return _ESCAPE.sub(unescape, inner)

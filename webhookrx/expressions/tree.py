@@ -61,6 +61,33 @@ class Choice(Node, frozen=True, gc=False):
     no: Expression
 
 
+class Default(Node, frozen=True, gc=False):
+    """C{value ?: other}: the value if it is true, which is worked out once."""
+
+    value: Expression
+    other: Expression
+
+
+class Slice(Node, frozen=True, gc=False):
+    """C{of[first..last]}, either of which may be left out."""
+
+    of: Expression
+    first: Expression | None
+    last: Expression | None
+
+
+class Template(Node, frozen=True, gc=False):
+    """A text with macros in it: texts, and what stands for a macro."""
+
+    parts: tuple[Expression, ...]
+
+
+class TupleOf(Node, frozen=True, gc=False):
+    """C{(a, b)}"""
+
+    elements: tuple[Expression, ...]
+
+
 class ListOf(Node, frozen=True, gc=False):
     """C{[a, b]}"""
 
@@ -68,9 +95,13 @@ class ListOf(Node, frozen=True, gc=False):
 
 
 class ObjectOf(Node, frozen=True, gc=False):
-    """C{{"name": value}}"""
+    """
+    C{{"name": value}}
 
-    members: tuple[tuple[Expression, Expression], ...]
+    @ivar members: name, value, and whether the member is left out when there is no value or it is C{null}.
+    """
+
+    members: tuple[tuple[Expression, Expression, bool], ...]
 
 
 class Call(Node, frozen=True, gc=False):
@@ -81,7 +112,16 @@ class Call(Node, frozen=True, gc=False):
     options: tuple[tuple[str, Position, Expression], ...]
 
 
-Expression: TypeAlias = "Literal | Name | Member | Unary | Chain | Choice | ListOf | ObjectOf | Call"
+class Exit(Node, frozen=True, gc=False):
+    """C{drop} or C{done} within an expression."""
+
+    keep: bool
+
+
+Expression: TypeAlias = (
+    "Literal | Name | Member | Slice | Unary | Chain | Choice | Default | Template | TupleOf | ListOf | ObjectOf | Call"
+    " | Exit"
+)
 
 
 def start(expression: Expression) -> Position:
@@ -89,10 +129,12 @@ def start(expression: Expression) -> Position:
     while True:
         if isinstance(expression, Chain):
             expression = expression.first
-        elif isinstance(expression, Member):
+        elif isinstance(expression, (Member, Slice)):
             expression = expression.of
         elif isinstance(expression, Choice):
             expression = expression.condition
+        elif isinstance(expression, Default):
+            expression = expression.value
         else:
             return expression.position
 
@@ -118,11 +160,35 @@ class If(Node, frozen=True, gc=False):
     otherwise: Block
 
 
+class Case(Node, frozen=True, gc=False):
+    """
+    C{case value:}, C{case first..last:}, or C{default:} where there is no value.
+
+    @ivar target: the number of the statement of the switch that it leads to.
+    """
+
+    value: Expression | None
+    last: Expression | None
+    target: int
+
+
+class Switch(Node, frozen=True, gc=False):
+    """C{switch (value) { … }}: its cases, and all statements, through which each case falls until a C{break}."""
+
+    value: Expression
+    cases: tuple[Case, ...]
+    body: Block
+
+
+class Break(Node, frozen=True, gc=False):
+    """C{break}: ends the innermost block."""
+
+
 class End(Node, frozen=True, gc=False):
     """C{drop} or C{done}."""
 
     keep: bool
 
 
-Statement: TypeAlias = "Demand | Assign | If | End"
+Statement: TypeAlias = "Demand | Assign | If | Switch | Break | End"
 Block: TypeAlias = "tuple[Statement, ...]"

@@ -55,6 +55,10 @@ class Answer(msgspec.Struct, frozen=True, eq=False):
 
 RECEIVED = Answer(200, b'{"status":"received"}')
 
+READY = Answer(200, b'{"status":"ready"}')
+NOT_READY = Answer(503, b'{"status":"not_ready"}', b"Retry-After: %d\r\n" % RETRY_AFTER)
+"""To who asks at a health path. Why it is so is for operators, at the endpoint that is theirs."""
+
 
 @lru_cache(maxsize=256)
 def refusal(reason: Reason, detail: str | None = None, *, retry_after: int = RETRY_AFTER) -> Answer:

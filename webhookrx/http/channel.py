@@ -178,6 +178,8 @@ class HTTPChannel(Connection):
         if isinstance(verdict, tuple):
             receiver, admission = verdict
             self._exchange = Exchange(self, head, receiver, admission)
+        elif isinstance(verdict, Answer):
+            return self._answer_early(parsed, verdict, data[start:])
         elif verdict is not None:
             return self._refuse(parsed, verdict.reason, verdict.detail, data[start:], verdict.source)
         if parsed.expects_other:
@@ -340,6 +342,11 @@ class HTTPChannel(Connection):
         """
         exchange, self._exchange = self._exchange, None
         self._report(reason, detail, self._parsed, source if exchange is None else exchange.source)
+        self._forget_body()
+        return self._answer_early(parsed, refusal_now(reason, detail, self.site.consumer), rest)
+
+    def _answer_early(self, parsed: RequestHead | None, answer: Answer, rest: bytes) -> bytes | None:
+        """Answer the request that is under way, whose body nobody wants; see L{_refuse}."""
         self._parsed = parsed
         body_to_come = parsed is None or self._state is BODY or parsed.has_body
         keep = (
@@ -350,8 +357,7 @@ class HTTPChannel(Connection):
             and parsed.content_length <= DISCARDED_BODY
             and not (parsed.expects_continue or parsed.expects_other)
         )
-        self._forget_body()
-        self._send(refusal_now(reason, detail, self.site.consumer), keep)
+        self._send(answer, keep)
         if not keep:
             self._close(linger=body_to_come or bool(rest))
             return None

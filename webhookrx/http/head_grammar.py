@@ -37,6 +37,8 @@ _FIELD_LINE = rb"%b++:[\t\x20-\x7e\x80-\xff]*+\r\n" % _TCHAR
 #: More bytes than the method, the blanks and the version of a request line can have.
 _BESIDE_TARGET = 64
 
+#: A record of a handshake, of any version (RFC 8446 §5.1).
+_TLS = b"\x16\x03"
 _METHOD_BEGIN = re.compile(_METHOD + rb"(?: |\Z)")
 
 
@@ -59,7 +61,7 @@ def check_beginning(data: bytes, target_limit: int, block_limit: int, seen: int 
     @raise RequestRefused: it can't become a request, or not one within the limits.
     """
     if not _METHOD_BEGIN.match(data):
-        raise RequestRefused(BAD_REQUEST)
+        raise RequestRefused(BAD_REQUEST, _no_method(data))
     if data.count(b"\n", seen) != data.count(b"\r\n", max(0, seen - 1)):
         raise RequestRefused(BAD_REQUEST, "A line ends with LF alone.")
     end = data.find(b"\r\n")
@@ -89,9 +91,14 @@ def refusal_of(block: bytes, target_limit: int, block_limit: int, count_limit: i
     return RequestRefused(HEADERS_TOO_LARGE, f"There are more than {count_limit} headers.")
 
 
+def _no_method(data: bytes) -> str:
+    """Say what data is that does not begin with a method."""
+    return "This is TLS, and the port speaks plain HTTP." if data.startswith(_TLS) else BAD_REQUEST.detail
+
+
 def _request_line_problem(line: bytes) -> str:
     if not _METHOD_BEGIN.match(line):
-        return BAD_REQUEST.detail
+        return _no_method(line)
     if line.startswith(b"CONNECT "):
         return "This receiver is not a proxy."
     if not line.endswith((b" HTTP/1.1", b" HTTP/1.0")):

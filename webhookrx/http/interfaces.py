@@ -56,10 +56,10 @@ class IReceiver(Interface):
 class IEarlyResource(Interface):
     """A resource that judges a request at the end of its head, before a byte of the body is read."""
 
-    def dispatch(head: Head) -> tuple[IReceiver, Admission] | Refused | None:
+    def dispatch(head: Head) -> tuple[IReceiver, Admission] | Answer | Refused | None:
         """
         Judge a head.
 
-        @return: who takes the request once its body is there, a refusal, or None: not ours, so traverse the tree of
-            resources by segments as C{twisted.web} does.
+        @return: who takes the request once its body is there, an answer that needs no body, a refusal, or None: not
+            ours, so traverse the tree of resources by segments as C{twisted.web} does.
         """

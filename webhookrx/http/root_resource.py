@@ -5,7 +5,7 @@ The root of the tree: it matches the whole path against the path patterns.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from twisted.web.iweb import IRequest
 from twisted.web.resource import IResource, Resource
@@ -13,7 +13,7 @@ from twisted.web.server import NOT_DONE_YET
 from zope.interface import implementer
 
 from webhookrx.errors import NO_MATCHING_PATH, NotStored
-from webhookrx.http.answers import Answer, refusal
+from webhookrx.http.answers import NOT_READY, READY, Answer, refusal
 from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
 from webhookrx.http.webhook_resource import WebhookResource
 from webhookrx.intake import Admission, Refused
@@ -21,6 +21,14 @@ from webhookrx.interfaces import ITraffic
 from webhookrx.request.client_address import normal_ip
 from webhookrx.request.path_patterns import PathPatterns
 from webhookrx.request.received import Head
+
+#: With these load balancers ask for health; what is posted at the same path is a message.
+_ASKING = (b"GET", b"HEAD", b"OPTIONS")
+
+
+def nobody_knows() -> bool:
+    """Say that the service is not ready."""
+    return False
 
 
 @implementer(IEarlyResource)
@@ -32,18 +40,30 @@ class RootResource(Resource):
     C{Site} of C{twisted.web}'s own it works too, judging requests when their body is there.
 
     @param targets: patterns with the resource of each, in the order in which they are tried.
+    @param health: paths at which load balancers ask for health, without a token.
+    @param ready: whether the service as a whole should be sent messages.
     """
 
-    def __init__(self, targets: Sequence[tuple[str, WebhookResource]], traffic: ITraffic) -> None:
+    def __init__(
+        self,
+        targets: Sequence[tuple[str, WebhookResource]],
+        traffic: ITraffic,
+        health: Collection[bytes] = (),
+        ready: Callable[[], bool] = nobody_knows,
+    ) -> None:
         super().__init__()
+        self._health = health
+        self._ready = ready
         self._patterns = PathPatterns([pattern for pattern, _ in targets])
         self._resources = [resource for _, resource in targets]
         self._traffic = traffic
 
-    def dispatch(self, head: Head) -> tuple[WebhookResource, Admission] | Refused | None:
+    def dispatch(self, head: Head) -> tuple[WebhookResource, Admission] | Answer | Refused | None:
         """See L{IEarlyResource.dispatch}."""
         if self.children and head.path[1:].partition(b"/")[0] in self.children:
             return None
+        if head.method in _ASKING and head.path in self._health:
+            return READY if self._ready() else NOT_READY
         match = self._patterns.match(head.path)
         if match is None:
             return Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail)
@@ -76,6 +96,8 @@ class _Matched(Resource):
                 verdict.reason, verdict.detail, head.peer_text, head.method, head.path, verdict.source
             )
             _send(request, refusal(verdict.reason, verdict.detail))
+        elif isinstance(verdict, Answer):
+            _send(request, verdict)
         else:
             resource, admission = verdict
             resource.receive(_StockExchange(request, head, resource, admission), request.content.read())

@@ -16,7 +16,7 @@ from zope.interface import implementer
 
 from webhookrx.config.settings import Limits
 from webhookrx.errors import TOO_MANY_CONNECTIONS
-from webhookrx.http.answers import AnswerWriter
+from webhookrx.http.answers import Answer, AnswerWriter
 from webhookrx.http.channel import HTTPChannel
 from webhookrx.http.connection import Connection
 from webhookrx.http.connections import Connections
@@ -57,7 +57,7 @@ class Site(TwistedSite):
     noisy = False
 
     #: See L{IEarlyResource.dispatch}.
-    dispatch: Callable[[Head], tuple[IReceiver, Admission] | Refused | None]
+    dispatch: Callable[[Head], tuple[IReceiver, Admission] | Answer | Refused | None]
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ class Site(TwistedSite):
                 done.callback(None)
 
 
-def _dispatch_of(resource: IResource) -> Callable[[Head], tuple[IReceiver, Admission] | Refused | None]:
+def _dispatch_of(resource: IResource) -> Callable[[Head], tuple[IReceiver, Admission] | Answer | Refused | None]:
     early: IEarlyResource | None = IEarlyResource(resource, None)
     return _judges_nothing if early is None else early.dispatch
 

@@ -26,6 +26,14 @@ from webhookrx.listening.openssl_calls import RECORD, receive, send
 if TYPE_CHECKING:
     from OpenSSL.crypto import X509
 
+#: What OpenSSL calls the beginning of a plain request, and what those get who sent one.
+_PLAIN_REQUESTS = ("http request", "https proxy request")
+_NOT_PLAIN = b'{"status":"refused","reason":"bad_request","detail":"A plain HTTP request came to an HTTPS port."}'
+_PLAIN_ANSWER = (
+    b"HTTP/1.1 400 Bad Request\r\nServer: webhookrx\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(_NOT_PLAIN), _NOT_PLAIN)
+)
+
 #: Full records that are read from one connection before others have their turn.
 _RECORDS = 4
 
@@ -75,6 +83,9 @@ class TLSServer(EagerServer):
             return None
         except SSL.Error as error:
             self._throw_away()
+            if _is_plain_request(error):
+                with suppress(OSError):  # who does not take so little gets nothing
+                    self.socket.send(_PLAIN_ANSWER)
             return error
         self._shaken = True
         if self.disconnecting:
@@ -213,6 +224,12 @@ class TLSServer(EagerServer):
         if self._shaken and self.connected and reason.check(ConnectionDone):
             self._notify()
         super().connectionLost(reason)
+
+
+def _is_plain_request(error: SSL.Error) -> bool:
+    """Tell whether what came is known to be HTTP; a broken connection has another kind of arguments."""
+    reasons = () if isinstance(error, SSL.SysCallError) or not error.args else error.args[0]
+    return any(reason in _PLAIN_REQUESTS for _, _, reason in reasons)
 
 
 class TLSUNIXServer(TLSServer, unix.Server):

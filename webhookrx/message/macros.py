@@ -68,10 +68,10 @@ SOFT_MACROS: Final = frozenset(
     {*ALIASES, "HOST", "HOST_FROM", "LEGACY_MSGHDR", "MESSAGE", "MSGID", "PID", "PROGRAM", "SOURCE"}
 )
 
-RESERVED: Final = frozenset({"webhook.headers", "webhook.parse_error", "webhook.body_base64"})
+RESERVED: Final = frozenset({"webhook.headers", "webhook.parse_error", "webhook.body_base64", "webhook.left_out"})
 """Names of pairs that only the receiver sets, besides those that begin with one of L{RESERVED_PREFIXES}."""
 
-RESERVED_PREFIXES: Final = ("webhook.query.", "webhook.headers.")
+RESERVED_PREFIXES: Final = ("webhook.query.", "webhook.headers.", "webhook.left_out.")
 
 
 LEVELS: Final = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")

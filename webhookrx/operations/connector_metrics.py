@@ -39,7 +39,7 @@ CONNECTOR_METRICS: tuple[Metric, ...] = (
         "webhookrx_step_errors_total",
         "counter",
         ("source", "step"),
-        "Messages on which a step has failed. They went on as they were before it.",
+        "Messages on which a step has failed, or was not begun. Its `on_error` says what became of them.",
         counts_of_steps("step_error"),
     ),
     Metric(

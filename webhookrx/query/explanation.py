@@ -15,7 +15,9 @@ from webhookrx.message.fields import MISSING, get_field, leaves
 from webhookrx.query.matching import compile_tree
 from webhookrx.query.query import Query
 from webhookrx.query.texts import text_of, texts_of
+from webhookrx.query.thorough import MOST_WORK
 from webhookrx.query.tree import ANY, And, Everything, Exists, Node, Not, Or, Term
+from webhookrx.work import Work
 
 _MANY: Final = 5
 _LONG: Final = 80
@@ -79,7 +81,9 @@ def _explain(node: Node, record: Mapping[str, Any], under_not: bool) -> tuple[bo
     match node:
         case Term() | Exists():
             text = f"NOT {node.source}" if under_not else node.source
-            return compile_tree(node)(record), (Deciding(text, node.column, node.field, _found(node, record)),)
+            return compile_tree(node)(record, Work(MOST_WORK)), (
+                Deciding(text, node.column, node.field, _found(node, record)),
+            )
         case Not():
             matched, deciding = _explain(node.operand, record, not under_not)
             return not matched, deciding

@@ -18,7 +18,7 @@ from webhookrx.query.texts import text_of, texts_of
 from webhookrx.query.tree import And, Everything, Exists, Node, Not, Or, Term
 
 _AS_NUMBERS: Final = bytes.maketrans(b"01", b"\x00\x01")
-_EFFORTS: Final = {"equals": 0, "contains": 2, "matches": 4}
+_EFFORTS: Final = {"equals": 0, "contains": 2, "compares": 2, "among": 2, "matches": 4}
 
 
 #: A set of records is an integer: bit 0 is the first record.

@@ -13,12 +13,16 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from webhookrx.message.fields import MISSING, getter
-from webhookrx.query.texts import text_of
-from webhookrx.query.thorough import MOST_WORK, Thorough
+from webhookrx.query.texts import bytes_of, text_of
+from webhookrx.query.thorough import Thorough, spend
 from webhookrx.query.tree import And, Everything, Exists, Node, Not, Or, Term, terms_of
+from webhookrx.work import Work
 
 #: Tells whether a record matches.
 Matching: TypeAlias = Callable[[Mapping[str, Any]], bool]
+
+#: The same, with what may be done.
+Deciding: TypeAlias = Callable[[Mapping[str, Any], Work], bool]
 
 _SHORT: Final = 2048
 _FEW: Final = 32
@@ -29,36 +33,44 @@ class _NotQuick(Exception):
     """A term came to a text that is too long, or to too many of them."""
 
 
-def compile_tree(node: Node) -> Matching:
+def compile_tree(node: Node) -> Deciding:
     """
     Return what tells whether a record matches a tree. It raises L{webhookrx.query.thorough.QueryTooCostly} or
-    L{webhookrx.linear_regex.RegexTooCostly} when that would take longer than a second or two.
+    L{webhookrx.linear_regex.RegexTooCostly} when that would be more work than there is.
     """
     terms = [term for term in terms_of(node) if isinstance(term, Term)]
-    if any(term.path is None for term in terms) or _SHORT * sum(term.predicate.cost for term in terms) > MOST_WORK:
-        return lambda record: Thorough(record).matches(node)
+    if any(term.path is None for term in terms):
+        return lambda record, work: Thorough(record, work).matches(node)
     parts = [_compile(part) for part in (node.operands if isinstance(node, And) else (node,))]
+    cost = len(terms) * _TERM
 
-    def matches(record: Mapping[str, Any]) -> bool:
+    def matches(record: Mapping[str, Any], work: Work) -> bool:
+        if cost > work.left:
+            spend(work, cost)
+        work.left -= cost
         try:
             for part in parts:
-                if not part(record):
+                if not part(record, work):
                     return False
         except _NotQuick:
-            return Thorough(record).matches(node)
+            return Thorough(record, work).matches(node)
         return True
 
     return matches
 
 
-def _compile(node: Node) -> Matching:
+_TERM: Final = 300
+"""Units of a term, with a short text."""
+
+
+def _compile(node: Node) -> Deciding:
     match node:
         case Term():
             positive = _term(node)
             return _negated(positive) if node.negated else positive
         case Exists():
             get = getter(node.path)
-            return lambda record: get(record) is not MISSING
+            return lambda record, work: get(record) is not MISSING
         case Not():
             return _negated(_compile(node.operand))
         case And():
@@ -66,26 +78,36 @@ def _compile(node: Node) -> Matching:
         case Or():
             return _any([_compile(operand) for operand in node.operands])
         case Everything():
-            return lambda record: True
+            return lambda record, work: True
 
 
-def _term(term: Term) -> Matching:
+def _term(term: Term) -> Deciding:
     assert term.path is not None, "all fields are looked at thoroughly"
-    holds, get = term.predicate.holds, getter(term.path)
+    holds, get, cost = term.predicate.holds, getter(term.path), term.predicate.cost
 
-    def matches(record: Mapping[str, Any]) -> bool:
+    def matches(record: Mapping[str, Any], work: Work) -> bool:
         value = get(record)
         if isinstance(value, str) and len(value) <= _SHORT:
+            if len(value) > _PAID:
+                spend(work, bytes_of(value) * cost)
             return holds(value)
         if value is MISSING:
             return False
         if isinstance(value, list | tuple):
             if len(value) > _FEW:
                 raise _NotQuick
-            return any(map(holds, map(_short_text, value)))
-        return holds(_short_text(value))
+            texts = list(map(_short_text, value))
+            spend(work, sum(map(bytes_of, texts)) * cost)
+            return any(map(holds, texts))
+        text = _short_text(value)
+        spend(work, bytes_of(text) * cost)
+        return holds(text)
 
     return matches
+
+
+_PAID: Final = 32
+"""Characters that are paid for with the term."""
 
 
 def _short_text(value: Any) -> str:
@@ -97,32 +119,32 @@ def _short_text(value: Any) -> str:
     return text_of(value)
 
 
-def _negated(matching: Matching) -> Matching:
-    return lambda record: not matching(record)
+def _negated(deciding: Deciding) -> Deciding:
+    return lambda record, work: not deciding(record, work)
 
 
-def _all(parts: list[Matching]) -> Matching:
+def _all(parts: list[Deciding]) -> Deciding:
     if len(parts) == 2:
         first, second = parts
-        return lambda record: first(record) and second(record)
+        return lambda record, work: first(record, work) and second(record, work)
 
-    def matches(record: Mapping[str, Any]) -> bool:
+    def matches(record: Mapping[str, Any], work: Work) -> bool:
         for part in parts:  # noqa: SIM110  # all() with a generator takes twice as long
-            if not part(record):
+            if not part(record, work):
                 return False
         return True
 
     return matches
 
 
-def _any(parts: list[Matching]) -> Matching:
+def _any(parts: list[Deciding]) -> Deciding:
     if len(parts) == 2:
         first, second = parts
-        return lambda record: first(record) or second(record)
+        return lambda record, work: first(record, work) or second(record, work)
 
-    def matches(record: Mapping[str, Any]) -> bool:
+    def matches(record: Mapping[str, Any], work: Work) -> bool:
         for part in parts:  # noqa: SIM110
-            if part(record):
+            if part(record, work):
                 return True
         return False
 

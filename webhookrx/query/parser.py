@@ -5,7 +5,9 @@ The grammar of queries::
     disjunction = conjunction { OR conjunction }
     conjunction = negation { ( AND | "," ) negation }
     negation    = { NOT } ( "(" disjunction ")" | term )
-    term        = field ( operator value | [ NOT ] EXISTS )
+    term        = field ( operator value | [ NOT ] EXISTS | [ NOT ] IN "(" value { "," value } ")" )
+
+C{IN} is a word like any other, but between a field and a parenthesis.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from webhookrx.message.fields import Path, split_path
+from webhookrx.message.fields import MAX_NAMES, Path, split_path
 from webhookrx.query.errors import QueryError
-from webhookrx.query.predicates import OPERATORS, predicate
-from webhookrx.query.tokens import KEYWORDS, MAX_LENGTH, Token, shortened, tokens
+from webhookrx.query.predicates import IN, OPERATORS, predicate, predicate_among
+from webhookrx.query.tokens import KEYWORDS, MAX_LENGTH, Token, shortened, tokens, written_field
 from webhookrx.query.tree import ANY, And, Everything, Exists, Node, Not, Or, Term
 
 MAX_LEVELS: Final = 64
@@ -109,23 +111,75 @@ class _Parser:
         self._terms += 1
         if self._terms > MAX_TERMS:
             raise self._error(f"The query has more than {MAX_TERMS:,} terms.")
-        path = _path(field)
         self._take()
+        field, path = self._field(field)
         operator = self._token
         if operator.kind == "operator":
             self._take()
             return self._comparison(field, path, operator)
         if operator.kind == "NOT":
             self._take()
+            if self._is_in():
+                return Not(self._among(field, path))
             if self._token.kind != "EXISTS":
-                raise QueryError("NOT stands before the field; only EXISTS may follow it here.", operator.column)
+                raise QueryError("NOT stands before the field; only EXISTS and IN may follow it here.", operator.column)
             return Not(self._exists(field, path))
         if operator.kind == "EXISTS":
             return self._exists(field, path)
+        if self._is_in():
+            return self._among(field, path)
         raise self._error(
             f"An operator is expected after {_shown(field)}, not {_shown(operator)}: "
-            f"{' '.join(OPERATORS)} and a value, or EXISTS; {_WANTS_QUOTES}"
+            f"{' '.join(OPERATORS)} and a value, IN and values in parentheses, or EXISTS; {_WANTS_QUOTES}"
         )
+
+    def _field(self, first: Token) -> tuple[Token, Path | None]:
+        """Return a field and its path. A name in quotes with dots and names beside it is one name."""
+        last, names = first, [first.text] if first.kind == "text" else first.text.split(".")
+        joined = False
+        while self._token.start == last.end and self._token.kind in ("word", "text"):
+            token = self._token
+            if last.kind == "word" and token.kind == "text" and names[-1] == "":
+                names[-1] = token.text
+            elif last.kind == "text" and token.kind == "word" and token.text[0] == ".":
+                names += token.text[1:].split(".")
+            else:
+                break
+            joined, last = True, self._take()
+        if not joined:
+            return first, _aliased(_path(first))
+        if not all(names) or len(names) > MAX_NAMES:
+            raise QueryError("A field is written as names with a dot between them, such as log.'a.b'.", first.column)
+        shown = written_field(tuple(names)) if any("." in name for name in names) else ".".join(names)
+        whole = Token("text", shown, first.start, last.end)
+        return whole, _aliased(tuple(names))
+
+    def _is_in(self) -> bool:
+        return self._token.kind == "word" and self._token.text.upper() == IN
+
+    def _among(self, field: Token, path: Path | None) -> Node:
+        word = self._take()
+        if self._token.kind != "(":
+            raise QueryError(f'Values in parentheses are expected after "{word.text}".', self._token.column)
+        values: list[str] = []
+        while not values or self._token.kind == ",":
+            self._take()
+            value = self._token
+            if value.kind not in ("word", "text"):
+                raise self._error(_no_value(word, value))
+            values.append(self._take().text)
+            if len(values) > MAX_TERMS:
+                raise self._error(f"The list has more than {MAX_TERMS:,} values.")
+        if self._token.kind != ")":
+            raise self._error(f'A comma or ")" is missing before {_shown(self._token)}; {_WANTS_QUOTES}')
+        end = self._take().end
+        try:
+            asked = predicate_among(tuple(values))
+        except ValueError as error:
+            raise QueryError(str(error), word.column) from None
+        name = ANY if path is None else field.text
+        source = self._query[field.start : end]
+        return Term(name, path, IN, ", ".join(values), asked, source, field.column, tuple(values))
 
     def _exists(self, field: Token, path: Path | None) -> Node:
         if path is None:
@@ -144,7 +198,7 @@ class _Parser:
             if self._expressions > MAX_EXPRESSIONS:
                 raise self._error(f"The query has more than {MAX_EXPRESSIONS} regular expressions.")
         try:
-            asked = predicate(meaning, value.text)
+            asked = predicate(meaning, value.text, operator.text)
         except ValueError as error:
             raise self._error(str(error)) from None
         self._take()
@@ -182,6 +236,11 @@ def _no_value(operator: Token, found: Token) -> str:
     return f"{problem}; a value that begins so needs quotes."
 
 
+def _aliased(path: Path | None) -> Path | None:
+    """Return the path of a field; what begins with C{connector} is below C{meta}, as labels of analytics have it."""
+    return ("meta", *path) if path is not None and path[0] == "connector" else path
+
+
 def _path(field: Token) -> Path | None:
     """Return None for all fields."""
     if field.kind == "word":
@@ -193,8 +252,7 @@ def _path(field: Token) -> Path | None:
     try:
         return split_path(field.text)
     except ValueError as error:
-        hint = " Quotes go around the whole field." if field.text.endswith(".") else ""
-        raise QueryError(f"{error}{hint}", field.column) from None
+        raise QueryError(str(error), field.column) from None
 
 
 def _shown(token: Token) -> str:

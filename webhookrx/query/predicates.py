@@ -4,8 +4,11 @@ What an operator asks of one text.
 
 from __future__ import annotations
 
+import operator
+import re
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Any, Final, NamedTuple
 
 from webhookrx.linear_regex import LinearRegex
 from webhookrx.query.required_text import required_text
@@ -15,7 +18,7 @@ class Operator(NamedTuple):
     """
     What an operator does.
 
-    @ivar kind: C{equals}, C{contains} or C{matches}.
+    @ivar kind: C{equals}, C{contains}, C{matches}, C{compares} or C{among}.
     @ivar strict: upper and lower case differ.
     @ivar negated: it is true where its counterpart is not, so also for a field that is missing.
     """
@@ -38,7 +41,15 @@ OPERATORS: Final = {
     "!=*": Operator("contains", strict=True, negated=True),
     "==~": Operator("matches", strict=True, negated=False),
     "!=~": Operator("matches", strict=True, negated=True),
+    "<": Operator("compares", strict=True, negated=False),
+    "<=": Operator("compares", strict=True, negated=False),
+    ">": Operator("compares", strict=True, negated=False),
+    ">=": Operator("compares", strict=True, negated=False),
 }
+
+IN: Final = "IN"
+AMONG: Final = Operator("among", strict=False, negated=False)
+"""C{IN (…)}: one of several texts, or an address in one of several networks."""
 
 
 class Predicate(NamedTuple):
@@ -50,7 +61,7 @@ class Predicate(NamedTuple):
     @ivar value: what is compared to; casefolded unless C{strict} or a regular expression.
     @ivar holds: tells whether it holds for a text.
     @ivar needs: what is, casefolded, in every casefolded text for which it holds; it may be empty.
-    @ivar cost: as how many characters that a term looks at one counts.
+    @ivar cost: units of work for each character that a term looks at.
     """
 
     kind: str
@@ -58,30 +69,101 @@ class Predicate(NamedTuple):
     value: str
     holds: Callable[[str], bool]
     needs: str
-    cost: int = 1
+    cost: int = 4
 
 
-_INSTRUCTIONS: Final = 2
-"""
-Of a regular expression, for which a character counts once more. RE2 takes some five nanoseconds for each of them where
-it has to try all of them, and next to nothing for most expressions.
-"""
-
-
-def predicate(operator: Operator, value: str) -> Predicate:
+def predicate(asked: Operator, value: str, sign: str = "") -> Predicate:
     """
     Return what an operator with this value asks.
 
-    @raise ValueError: the value is no regular expression, and the operator wants one; the text is one sentence.
+    @param sign: how the operator is written, for one that compares.
+    @raise ValueError: the value is no regular expression, or no number, and the operator wants one; the text is one
+        sentence.
     """
-    kind, strict, _ = operator
+    kind, strict, _ = asked
     if kind == "matches":
         # The expression itself ignores case: casefolded, "\\S" would be "\\s".
         regex = LinearRegex(value, ignore_case=not strict)
-        return Predicate(kind, strict, value, regex.search, required_text(value), 1 + regex.size // _INSTRUCTIONS)
+        return Predicate(kind, strict, value, regex.search, required_text(value), regex.per_byte)
+    if kind == "compares":
+        return Predicate(kind, strict, f"{sign} {value}", _comparison(sign, value), "")
     folded = value.casefold()
     wanted = value if strict else folded
     return Predicate(kind, strict, wanted, _HOLDS[kind, strict](wanted), folded)
+
+
+def predicate_among(values: tuple[str, ...]) -> Predicate:
+    """
+    Return what C{IN} asks with these values, of which those in CIDR stand for all addresses of a network.
+
+    @raise ValueError: a network has bits set beyond its prefix; the text is one sentence.
+    """
+    networks = [network for value in values if (network := _network(value)) is not None]
+    texts = frozenset(value.casefold() for value in values)
+    written = ", ".join(values)
+
+    def holds(text: str) -> bool:
+        return text.casefold() in texts or (bool(networks) and _is_in(text, networks))
+
+    return Predicate(AMONG.kind, AMONG.strict, written, holds, "", 4 + len(networks))
+
+
+def _network(value: str) -> IPv4Network | IPv6Network | None:
+    address, slash, bits = value.partition("/")
+    if not slash or not bits.isdecimal():
+        return None
+    try:
+        ip_address(address)
+    except ValueError:
+        return None
+    try:
+        return ip_network(value)
+    except ValueError:
+        raise ValueError(f"{value} is no network: its prefix is too long, or it has bits set behind it.") from None
+
+
+_LONGEST_ADDRESS: Final = 45
+
+
+def _is_in(text: str, networks: list[IPv4Network | IPv6Network]) -> bool:
+    if len(text) > _LONGEST_ADDRESS or not text[-1:].isalnum():
+        return False
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return any(address in network or (mapped is not None and mapped in network) for network in networks)
+
+
+_COMPARES: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_NUMBER: Final = re.compile(r"-?+(?:0|[1-9][0-9]{0,400}+)(\.[0-9]{1,400}+)?+([eE][+-]?+[0-9]{1,4}+)?+")
+
+
+def _number(text: str) -> int | float | None:
+    """Return the number that a text is in JSON; None for any other text, and for numbers that go on without end."""
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return None
+    return int(text) if found[1] is None and found[2] is None else float(text)
+
+
+def _comparison(sign: str, value: str) -> Callable[[str], bool]:
+    wanted = _number(value)
+    if wanted is None:
+        raise ValueError(f"Behind {sign} stands a number, such as 400 or -1.5.")
+    compares = _COMPARES[sign]
+
+    def holds(text: str) -> bool:
+        number = _number(text)
+        return number is not None and compares(number, wanted)
+
+    return holds
 
 
 _HOLDS: Final[dict[tuple[str, bool], Callable[[str], Callable[[str], bool]]]] = {

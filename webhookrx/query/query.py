@@ -4,11 +4,14 @@ A query: its text, what it says, and whether a record matches it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from webhookrx.query.matching import Matching, compile_tree
+from webhookrx.query.matching import Deciding, compile_tree
 from webhookrx.query.parser import parse_tree
+from webhookrx.query.thorough import MOST_WORK
 from webhookrx.query.tree import Node, terms_of
+from webhookrx.work import Work
 
 
 class FieldUse(NamedTuple):
@@ -29,17 +32,21 @@ class Query:
 
     @ivar text: as it was written.
     @ivar tree: what it says.
-    @ivar matches: tells whether a record, nested dicts, matches. Whatever JSON or YAML can hold,
-        it raises nothing but L{webhookrx.query.thorough.QueryTooCostly} and L{webhookrx.linear_regex.RegexTooCostly},
-        when it would take longer than a second or two.
+    @ivar decide: tells whether a record, nested dicts, matches, with what work may be done for it. Whatever JSON or
+        YAML can hold, it raises nothing but L{webhookrx.query.thorough.QueryTooCostly} and
+        L{webhookrx.linear_regex.RegexTooCostly}, when it would take more.
     """
 
-    __slots__ = ("matches", "text", "tree")
+    __slots__ = ("decide", "text", "tree")
 
     def __init__(self, text: str, tree: Node) -> None:
         self.text = text
         self.tree = tree
-        self.matches: Matching = compile_tree(tree)
+        self.decide: Deciding = compile_tree(tree)
+
+    def matches(self, record: Mapping[str, Any]) -> bool:
+        """Tell the same, with as much work as all steps of a message may take."""
+        return self.decide(record, Work(MOST_WORK))
 
     @property
     def fields(self) -> tuple[FieldUse, ...]:

@@ -5,27 +5,36 @@ and all the work together is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from webhookrx.errors import WebhookrxError
-from webhookrx.message.fields import MISSING, Path, get_field, leaves
-from webhookrx.query.texts import text_of, texts_of
+from webhookrx.message.fields import MISSING, Path, get_field
+from webhookrx.query.texts import bytes_of, counted_leaves, spend_json, text_of
 from webhookrx.query.tree import And, Everything, Exists, Node, Not, Or, Term
+from webhookrx.work import MOST_FOR_MESSAGE, TooMuchWork, Work
 
-MOST_WORK: Final = 200_000_000
-"""
-Characters that all terms of a query look at: some 0.3 s; one or two where a text is full of beginnings of what is
-looked for, or RE2 has to try hard.
-"""
+MOST_WORK: Final = MOST_FOR_MESSAGE
+"""Units of work for all terms of a query that is asked alone."""
 
-_ASKING: Final = 200
-"""What it costs to ask a regular expression of one text, in characters."""
+_ASKING: Final = 250
+_LEAF: Final = 350
+"""Units for asking one text, and for what is neither object nor array in a record."""
 
 
-class QueryTooCostly(WebhookrxError):
+class QueryTooCostly(TooMuchWork):
     """A record holds too much for a query of that many terms; the text quotes neither."""
+
+
+def spend(work: Work, units: int) -> None:
+    """
+    Count what is to be done for a query.
+
+    @raise QueryTooCostly: there is not so much left; what is then not done is not counted.
+    """
+    if units > work.left:
+        raise QueryTooCostly("The message holds too much for a query of that size.")
+    work.left -= units
 
 
 class Thorough:
@@ -33,12 +42,13 @@ class Thorough:
     One record, asked one query.
 
     @param record: nested dicts; it must not change as long as this is in use.
+    @param work: what may be done.
     """
 
-    def __init__(self, record: Mapping[str, Any]) -> None:
+    def __init__(self, record: Mapping[str, Any], work: Work) -> None:
         self._record = record
         self._texts: dict[Path | None, _Texts | None] = {}
-        self._left = MOST_WORK
+        self._work = work
 
     def matches(self, node: Node) -> bool:
         """
@@ -69,15 +79,15 @@ class Thorough:
         if asked.kind == "equals":
             return asked.value in (texts.exact if asked.strict else texts.folded)
         if asked.kind == "contains":
+            self._spend(texts.size * _LOOKING)
             joined = texts.joined if asked.strict else texts.joined_folded
-            self._spend(len(joined))
             return asked.value in joined and bool(texts.texts)
         if asked.needs:
-            self._spend(len(texts.joined_folded))
+            self._spend(texts.size * _LOOKING)
             if asked.needs not in texts.joined_folded:
                 return False
         for text in texts.texts:
-            self._spend(_ASKING + len(text) * asked.cost)
+            self._spend(_ASKING + bytes_of(text) * asked.cost)
             if asked.holds(text):
                 return True
         return False
@@ -90,14 +100,30 @@ class Thorough:
 
     def _make(self, path: Path | None) -> _Texts | None:
         if path is None:
-            return _Texts(list(map(text_of, leaves(self._record))))
-        value = get_field(self._record, path)
-        return None if value is MISSING else _Texts(list(texts_of(value)))
+            values: Iterable[Any] = counted_leaves(self._record, self._spend)
+        else:
+            value = get_field(self._record, path)
+            if value is MISSING:
+                return None
+            values = value if isinstance(value, list | tuple) else (value,)
+        texts = []
+        for each in values:
+            if isinstance(each, Mapping | list | tuple):
+                spend_json(each, self._spend)
+            text = text_of(each)
+            # It is folded, joined and hashed, each at most once.
+            self._spend(_LEAF + len(text) * (_FOLDING_ASCII if text.isascii() else _FOLDING))
+            texts.append(text)
+        return _Texts(texts)
 
-    def _spend(self, work: int) -> None:
-        self._left -= work
-        if self._left < 0:
-            raise QueryTooCostly("The message holds too much for a query of that size.")
+    def _spend(self, units: int) -> None:
+        spend(self._work, units)
+
+
+_FOLDING_ASCII: Final = 1
+_FOLDING: Final = 6
+_LOOKING: Final = 2
+"""Units of a character that is casefolded, alone among ASCII or not, and of one that is looked at."""
 
 
 class _Texts:
@@ -105,10 +131,12 @@ class _Texts:
     The texts of a field.
 
     @ivar texts: one by one.
+    @ivar size: characters of all of them, with what is between.
     """
 
     def __init__(self, texts: list[str]) -> None:
         self.texts = texts
+        self.size = sum(map(len, texts)) + len(texts)
 
     @cached_property
     def exact(self) -> frozenset[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from webhookrx.message.escapes import escape
+from webhookrx.message.fields import Path
 from webhookrx.query.errors import QueryError
 from webhookrx.query.predicates import OPERATORS
 
@@ -93,8 +94,19 @@ def written(text: str) -> str:
     """Return a name or a value as it is written in a query: as it is where that is possible, else in quotes."""
     if _PLAIN.fullmatch(text) and text.upper() not in KEYWORDS and text.upper() != "@ANY":
         return text
+    return _in_quotes(text)
+
+
+def _in_quotes(text: str) -> str:
     quote = next((quote for quote in "'\"`" if quote not in text), "'")
     return quote + re.sub(rf"{quote}|\\(?=[\\{quote}]|\Z)", r"\\\g<0>", text) + quote
+
+
+def written_field(path: Path) -> str:
+    """Return a field as it is written in a query: a name that has dots in it stands in quotes of its own."""
+    if not any("." in name for name in path):
+        return written(".".join(path))
+    return ".".join(name if _PLAIN.fullmatch(name) and "." not in name else _in_quotes(name) for name in path)
 
 
 def shortened(text: str) -> str:

@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from webhookrx.message.fields import Path
-from webhookrx.query.predicates import OPERATORS, Predicate
-from webhookrx.query.tokens import written
+from webhookrx.query.predicates import IN, OPERATORS, Predicate
+from webhookrx.query.tokens import written, written_field
 
 ANY: Final = "@ANY"
 
@@ -22,10 +22,12 @@ class Term(msgspec.Struct, frozen=True):
 
     @ivar field: the field as its user means it, such as C{label.site}; L{ANY} for all of them.
     @ivar path: the same, taken apart; None for all of them.
-    @ivar operator: such as C{=*}.
+    @ivar operator: such as C{=*}, or L{IN}.
+    @ivar value: what is behind it; for C{IN} as it is shown.
     @ivar predicate: what it asks of a text.
     @ivar source: the term as it was written.
     @ivar column: where its field stands, from 1.
+    @ivar values: those of C{IN}.
     """
 
     field: str
@@ -35,11 +37,12 @@ class Term(msgspec.Struct, frozen=True):
     predicate: Predicate
     source: str
     column: int
+    values: tuple[str, ...] = ()
 
     @property
     def negated(self) -> bool:
         """Whether it is true where its predicate does not hold."""
-        return OPERATORS[self.operator].negated
+        return self.operator != IN and OPERATORS[self.operator].negated
 
 
 class Exists(msgspec.Struct, frozen=True):
@@ -94,10 +97,11 @@ def format_tree(node: Node) -> str:
     """
     match node:
         case Term():
-            field = ANY if node.path is None else written(node.field)
-            return f"{field} {node.operator} {written(node.value)}"
+            field = ANY if node.path is None else written_field(node.path)
+            value = f"({', '.join(map(written, node.values))})" if node.operator == IN else written(node.value)
+            return f"{field} {node.operator} {value}"
         case Exists():
-            return f"{written(node.field)} EXISTS"
+            return f"{written_field(node.path)} EXISTS"
         case Not():
             return f"NOT {_operand(node.operand)}"
         case And() | Or():
@@ -111,7 +115,8 @@ def plain_tree(node: Node) -> dict[str, Any]:
     """Return a tree as what JSON can say; C{{}} for the empty query."""
     match node:
         case Term():
-            return {"field": node.field, "operator": node.operator, "value": node.value, "column": node.column}
+            value = list(node.values) if node.operator == IN else node.value
+            return {"field": node.field, "operator": node.operator, "value": value, "column": node.column}
         case Exists():
             return {"field": node.field, "operator": "EXISTS", "column": node.column}
         case Not():

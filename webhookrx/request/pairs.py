@@ -4,8 +4,9 @@ The name-value pairs in a body that is JSON.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from webhookrx.message.escapes import encode_json
 from webhookrx.message.macros import ALIASES, HARD_MACROS, RESERVED, RESERVED_PREFIXES, is_reserved
@@ -21,6 +22,10 @@ ten milliseconds.
 
 LARGEST_GROWTH: Final = 8
 """How many times its size a body may become as a message on disk, beyond a few hundred kibibytes for all the rest."""
+
+#: Names and values of members that a payload may not set.
+LeftOut: TypeAlias = Sequence[tuple[str, Value]]
+NOTHING: Final[LeftOut] = ()
 
 #: Names that a payload may not set.
 _NEVER_TAKEN: Final = HARD_MACROS | RESERVED
@@ -75,7 +80,7 @@ class _Allowance:
             raise PayloadError("The names in the body are too long once nested objects are joined.")
 
 
-def flatten(value: dict[str, Value], prefix: str, into: dict[str, Value], names: int) -> int:
+def flatten(value: dict[str, Value], prefix: str, into: dict[str, Value], names: int) -> LeftOut:
     """
     Set the members of an object as pairs: nested objects joined by C{.}, C{prefix} in front, in the order of the
     document, so that the last of two that meet under one name wins. Arrays, and objects without members, are values.
@@ -84,7 +89,7 @@ def flatten(value: dict[str, Value], prefix: str, into: dict[str, Value], names:
     @param value: no deeper than L{MAX_DEPTH}.
     @param into: where the pairs are set.
     @param names: how many bytes the names around nested members may take in all, see L{name_budget}.
-    @return: how many members were left out.
+    @return: what was left out.
     @raise PayloadError: the names take more, or there are more than L{MAX_PAIRS} members.
     """
     allowance = _Allowance(names)
@@ -92,10 +97,10 @@ def flatten(value: dict[str, Value], prefix: str, into: dict[str, Value], names:
     special, dotted = _special_keys(prefix)
     if special is not None and special.isdisjoint(value) and not (dotted and "." in "".join(value)):
         _set_plain(value, prefix, into, allowance)
-        return 0
-    left_out: list[str] = []
+        return NOTHING
+    left_out: list[tuple[str, Value]] = []
     _set_guarded(value, prefix, into, left_out, allowance)
-    return len(left_out)
+    return left_out
 
 
 @lru_cache(maxsize=1024)
@@ -126,13 +131,19 @@ def _set_plain(members: dict[str, Value], path: str, into: dict[str, Value], all
 
 
 def _set_guarded(
-    members: dict[str, Value], path: str, into: dict[str, Value], left_out: list[str], allowance: _Allowance
+    members: dict[str, Value],
+    path: str,
+    into: dict[str, Value],
+    left_out: list[tuple[str, Value]],
+    allowance: _Allowance,
 ) -> None:
     """Do the same for an object in which names may be special."""
     for key, member in members.items():
         name = path + key
         if name in _NEVER_TAKEN or name.startswith(RESERVED_PREFIXES):
-            left_out.append(name)  # with all that is in it: what expands dots would see it below the receiver's own
+            left_out.append(
+                (name, member)
+            )  # with all that is in it: what expands dots would see it below the receiver's own
         elif type(member) is dict and member:
             name += "."
             allowance.spend(_encoded_size(name), len(member))
@@ -152,9 +163,9 @@ def _encoded_size(name: str) -> int:
     return len(encode_json(name)) - 2
 
 
-def set_pairs(body: bytes, prefix: str, into: dict[str, Value]) -> int:
+def set_pairs(body: bytes, prefix: str, into: dict[str, Value]) -> LeftOut:
     """
-    Set the pairs of a body, and return how many members were left out because a payload may not set them. The elements
+    Set the pairs of a body, and return the members that were left out because a payload may not set them. The elements
     of an array are C{<prefix>1}, C{<prefix>2}, and so on; objects among them stay whole.
 
     @param into: where the pairs are set; some of them may be when this raises.
@@ -168,11 +179,11 @@ def set_pairs(body: bytes, prefix: str, into: dict[str, Value]) -> int:
     if type(value) is not list:
         raise PayloadError("The body is JSON, but neither an object nor an array.")
     _Allowance(name_budget(body)).spend(_encoded_size(f"{prefix}{len(value)}"), len(value))
-    left_out = 0
+    left_out: list[tuple[str, Value]] = []
     for number, element in enumerate(value, 1):
         name = f"{prefix}{number}"
         if is_reserved(name):
-            left_out += 1
+            left_out.append((name, element))
         else:
             into[name] = element
     return left_out

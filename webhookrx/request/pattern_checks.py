@@ -25,12 +25,20 @@ _GROUP: Final = re.compile(
 )
 
 
+#: A star behind a single slash, and all in which one is something else.
+_STAR: Final = re.compile(r"\\. | \[ \^? \]? (?: \\. | [^\]\\] )* \] | // | / (?P<star> \* )", re.VERBOSE | re.DOTALL)
+
+#: What a path may hold (RFC 3986 §3.3), but for what stands in patterns.
+_PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9._~!&',;=:@%/-]+")
+
+
 SYNTAX: Final = "syntax"
 REPEATED_GROUP: Final = "repeated-group"
 HARD_MACRO: Final = "hard-macro"
 NOT_LINEAR: Final = "not-linear"
 NO_SLASH: Final = "no-slash"
 INVISIBLE: Final = "invisible"
+GLOB: Final = "glob"
 HIDDEN: Final = "hidden"
 """Kinds of problems."""
 
@@ -89,6 +97,15 @@ def check_patterns(patterns: Sequence[str]) -> PatternCheck:
     return PatternCheck(tuple(errors), tuple(warnings))
 
 
+def health_path_problem(path: str) -> str | None:
+    """Return what is wrong with a path at which load balancers ask for health; None when it is one."""
+    if not path.startswith("/"):
+        return f"{_quoted(path)} is not a path; it begins with a slash, such as /healthz."
+    if not _PLAIN_PATH.fullmatch(path):
+        return f"{_quoted(path)} is not one path: it takes no pattern and no query, such as /healthz."
+    return None
+
+
 def _repeated_group(pattern: str) -> _Said | None:
     names = [found["name"] for found in _GROUP.finditer(pattern) if found["name"]]
     for name in names:
@@ -139,7 +156,7 @@ class _Warnings:
         for index, compiled in self._usable.items():
             pattern = self._patterns[index]
             parsed = _parsed(pattern)
-            said = self._never_matches(compiled, parsed) or self._hidden(index, compiled, parsed)
+            said = self._never_matches(compiled, parsed) or _glob(pattern) or self._hidden(index, compiled, parsed)
             if said is not None:
                 warnings.append((index, (said[0], f"{_quoted(pattern)} {said[1]}")))
             self._index_of.setdefault(pattern, index)
@@ -191,6 +208,15 @@ class _Warnings:
 
     def _name(self, index: int) -> str:
         return f"pattern {index + 1}, {_quoted(self._patterns[index])}"
+
+
+def _glob(pattern: str) -> _Said | None:
+    """Return a warning of a star that repeats the slash in front of it, which nobody wants."""
+    for found in _STAR.finditer(pattern):
+        if found["star"]:
+            meant = f"{pattern[: found.start('star')]}.{pattern[found.start('star') :]}"
+            return GLOB, f"repeats the slash, and matches nothing below it: for anything below write {_quoted(meant)}."
+    return None
 
 
 def _parsed(pattern: str) -> ParsedPattern | None:

@@ -1,0 +1,19 @@
+"""
+C{webhookrx config}: its help. What it does is done by the receiver's own options, see L{webhookrx.command}.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from webhookrx.commands.verbs import Verbs
+
+
+def add_to(subject: argparse.ArgumentParser) -> None:
+    """Put the verb on the command line."""
+    Verbs(subject).add(
+        "check",
+        lambda asked, out, errors: 0,
+        "print what would run and where each setting came from, as twistd webhookrx --check does",
+        "webhookrx config check /etc/webhookrx/webhookrx.yaml",
+    )
