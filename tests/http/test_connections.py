@@ -263,6 +263,15 @@ class EvictionTests(SynchronousTestCase):
         second = wire.connect()
         self.assertEqual(["aborted", None], [first.transport.end, second.transport.end])
 
+    def test_proxied_once(self) -> None:
+        """Behind the PROXY protocol a connection counts once for its sender, however many requests it brings."""
+        wire = Wire(limits=Limits(connections_per_peer=1), knows_peers_at_once=False)
+        sender = wire.connect()
+        for _ in range(3):
+            sender.send(post())
+            wire.settle()
+        self.assertEqual([200] * 3, sender.statuses())
+
     def test_other_endpoint(self) -> None:
         """The place may be one of another endpoint."""
         wire, (silent,) = self.full("silent")

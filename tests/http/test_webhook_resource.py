@@ -283,7 +283,7 @@ class LargeBodyTests(SynchronousTestCase):
         self.wire.consumer.is_full = True
         full = self.send(b"x" * 2 * DIRECT)
         self.wire.consumer.is_full = False
-        self.budget.resize(600_000, 10)
+        self.budget.resize(400_000, 10)
         unpacked = self.send(packed, headers=GZIP)
         self.assertEqual(len(packed), self.budget.bytes)
         self.budget.resize(300_000, 10)
