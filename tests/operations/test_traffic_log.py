@@ -139,13 +139,18 @@ class TrafficLogTests(SynchronousTestCase):
         self.assertEqual("why", self.events[0]["log_failure"].getErrorMessage())
         self.assertEqual("A resource raised.", self.lines[0])
 
+    def test_step_dropped(self) -> None:
+        """The line says so when the message was dropped."""
+        self.traffic.processed("edge-1-a-b", [("step_error", "net"), ("dropped", "net")], "Step 'net' failed.")
+        self.assertEqual(["A step of edge-1-a-b failed, the message was dropped: Step 'net' failed."], self.lines)
+
     def test_step_failed(self) -> None:
         """What steps count is counted every time; why one has failed is logged a few times a second."""
         marks = [("step_error", "number"), ("probe", "end")]
         for _ in range(3):
             self.traffic.processed("edge-1-a-b", marks, "Step 'number' failed at 1:5: no number")
         self.traffic.processed("edge-1-a-b", marks[1:], "")
-        line = "A step of edge-1-a-b failed, the message stays as it was: Step 'number' failed at 1:5: no number"
+        line = "A step of edge-1-a-b failed, the message goes on: Step 'number' failed at 1:5: no number"
         self.assertEqual([line] * 2, self.lines)
         counts = [self.counters.get(word, "edge-1-a-b", label) for word, label in marks]
         self.assertEqual([3, 4], counts)

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Final
 
 from webhookrx.commands.collector_text import Collector, Driver, Mistake, Option
@@ -68,10 +69,12 @@ class _Draft:
     A source of ours in the making.
 
     @ivar lines: without indentation.
+    @ivar interface: the address to listen on; empty for all.
     """
 
     driver: Driver
     lines: list[str] = field(default_factory=list)
+    interface: str = ""
     mistakes: list[Mistake] = field(default_factory=list)
 
     def put(self, key: str, value: str, comment: str = "") -> None:
@@ -131,8 +134,23 @@ def _source(driver: Driver, name: str) -> _Draft:
             _carry(option, draft)
         except _Lost as lost:
             draft.mistakes.append(Mistake(option.line, f"{option.name}() {lost}."))
+    if draft.interface:
+        _listen_on(draft)
     draft.mistakes += _together(driver)
     return draft
+
+
+def _listen_on(draft: _Draft) -> None:
+    """Put the address to listen on into the endpoint."""
+    has_key = _has_key(draft.driver)
+    ports = [line for line in draft.lines if line.startswith("port: ")]
+    number = ports[0].removeprefix("port: ") if ports else "443" if has_key else "80"
+    interface = draft.interface.replace(":", "\\:")
+    endpoint = f"port: '{'ssl' if has_key else 'tcp'}:{number}:interface={interface}'"
+    if ports:
+        draft.lines[draft.lines.index(ports[0])] = endpoint
+    else:
+        draft.lines.append(endpoint)
 
 
 def _carry(option: Option, draft: _Draft) -> None:
@@ -154,6 +172,14 @@ def _port(option: Option, draft: _Draft) -> None:
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65536:
         raise _Lost(f"has {json.dumps(text)}, which is no port from 1 to 65535")
     draft.put("port", text)
+
+
+def _ip(option: Option, draft: _Draft) -> None:
+    text = _one(option)
+    try:
+        draft.interface = str(ip_address(text))
+    except ValueError:
+        raise _Lost(f"has {json.dumps(text)}, which is no address") from None
 
 
 def _paths(option: Option, draft: _Draft) -> None:
@@ -224,6 +250,7 @@ def _flag(option: Option, draft: _Draft, comment: str = "") -> None:
 
 _CARRIED: Final[dict[str, Callable[[Option, _Draft], None]]] = {
     "port": _port,
+    "ip": _ip,
     "paths": _paths,
     "prefix": _prefix,
     "auth_token": _auth_token,

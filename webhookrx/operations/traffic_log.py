@@ -88,8 +88,9 @@ class TrafficLog:
         for word, label in marks:
             self._counters.add(word, source, label)
         if problem and self._limit.passes("step"):
+            fate = "was dropped" if any(word == "dropped" for word, _ in marks) else "goes on"
             self._log.warn(
-                "A step of {source} failed, the message stays as it was: {problem}", source=source, problem=problem
+                "A step of {source} failed, the message {fate}: {problem}", source=source, fate=fate, problem=problem
             )
 
     def accept_failed(self, error: str) -> None:
