@@ -19,17 +19,17 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.traffic import plain_body
-from webhookrx.connectors.passage import Passage
-from webhookrx.connectors.processing import Processing
-from webhookrx.connectors.router import Router
-from webhookrx.connectors.rule import Preprocessing, Step
-from webhookrx.connectors.sender_steps import classify, parse
 from webhookrx.http.head import parse_head
+from webhookrx.intake.json_body import PayloadError, body_text, parse_strict_json
+from webhookrx.intake.received import Head
 from webhookrx.message.fields import MISSING
 from webhookrx.query import Fleet
 from webhookrx.query import parse as parse_query
-from webhookrx.request.payload import PayloadError, body_text, parse_strict_json
-from webhookrx.request.received import Head
+from webhookrx.router.rules.router import Router
+from webhookrx.router.rules.rule import Preprocessing, Step
+from webhookrx.router.steps.passage import Passage
+from webhookrx.router.steps.processing import Processing
+from webhookrx.router.steps.sender_steps import classify, parse
 from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.evidence import Evidence

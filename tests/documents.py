@@ -6,23 +6,26 @@ C{python -m tests.documents} writes the tables anew.
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from webhookrx.config.option_table import limit_table, option_table
-from webhookrx.connectors.rule_table import code_table, host_table, rule_table, step_table
-from webhookrx.connectors.schema import schema_text
 from webhookrx.errors import REASONS
-from webhookrx.expressions import function_table
 from webhookrx.operations.metrics import METRICS
+from webhookrx.router.expressions import function_table
+from webhookrx.router.rules.rule_table import code_table, host_table, rule_table, step_table
+from webhookrx.router.rules.schema import schema_text
 from webhookrx.senders.tables import entry_code_table, entry_table, sender_table, severity_table
 
 ROOT = Path(__file__).resolve().parent.parent
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^()\s]+)\)")
+_MARKUP = re.compile(r"[CL]\{(?:[^{}<]*<)?([^{}<>]*)>?\}")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -50,7 +53,32 @@ def metric_table() -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def module_map() -> str:
+    """Return the rooms of the package and their modules, each with the first sentence of its docstring."""
+    package = ROOT / "webhookrx"
+    lines = ["```text\n", "webhookrx/\n"]
+    lines += _modules(package, 2)
+    for room in sorted({path.parent for path in package.rglob("*.py")} - {package}):
+        depth = 2 * len(room.relative_to(package).parts)
+        lines.append(_map_line(depth, f"{room.name}/", room / "__init__.py"))
+        lines += _modules(room, depth + 2)
+    return "".join([*lines, "```\n"])
+
+
+def _modules(room: Path, indent: int) -> list[str]:
+    return [_map_line(indent, path.name, path) for path in sorted(room.glob("*.py")) if path.name != "__init__.py"]
+
+
+def _map_line(indent: int, name: str, source: Path) -> str:
+    docstring = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+    paragraph = " ".join(docstring.partition("\n\n")[0].split())
+    sentence = _MARKUP.sub(r"\1", re.split(r"(?<=\.)\s", paragraph)[0]).rstrip(".:")
+    lead = f"{' ' * indent}{name:<22}"
+    return textwrap.fill(f"{lead} {sentence}", 124, subsequent_indent=" " * (len(lead) + 1)) + "\n"
+
+
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
+    "modules": ("ARCHITECTURE.md", module_map),
     "options": ("docs/options.md", option_table),
     "limits": ("docs/limits.md", limit_table),
     "statuses": ("docs/statuses.md", status_table),

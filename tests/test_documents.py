@@ -16,22 +16,23 @@ import twisted.plugins
 from tests import documents
 from tests.contracts.observer_contract import ObserverContract
 from tests.system.certificates import Authority, server_settings
-from webhookrx import known_observers
 from webhookrx.config.observer_strings import parse_observer
 from webhookrx.config.options import BY_YAML_KEY, OPTIONS
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
-from webhookrx.config.settings import Observer
 from webhookrx.config.written import Text, Written
-from webhookrx.connectors.rules_file import read_rules
 from webhookrx.http import channel
 from webhookrx.http.answers import RECEIVED, refusal
-from webhookrx.intake import Accepted, Admission, Receipt, admit, judge
+from webhookrx.intake import json_body as payload
+from webhookrx.intake import pairs, query
+from webhookrx.intake.judge import Accepted, Admission, Receipt, admit, judge
+from webhookrx.intake.path_patterns import PathPatterns
+from webhookrx.intake.received import Head
 from webhookrx.message.json_lines import encode_line
 from webhookrx.message.macros import ALIASES, DATE_MACROS, HARD_MACROS, SOFT_MACROS
-from webhookrx.request import pairs, payload, query
-from webhookrx.request.path_patterns import PathPatterns
-from webhookrx.request.received import Head
-from webhookrx.routes import rules_of
+from webhookrx.router.rules.rules_file import read_rules
+from webhookrx.service import known_observers
+from webhookrx.service.routes import rules_of
+from webhookrx.settings import Observer
 from webhookrx.testing import RECEIVED as RECEIVED_AT
 from webhookrx.testing import make_message
 
@@ -301,21 +302,11 @@ class ObserverPageTests(SynchronousTestCase):
 class ArchitectureTests(SynchronousTestCase):
     """The map of the house."""
 
-    def test_modules(self) -> None:
-        """ARCHITECTURE names every module of the package, and no other."""
-        text = documents.read("ARCHITECTURE.md")
-        named: set[str] = set()
-        room = ""
-        for line in next(
-            block.text for block in documents.blocks(text) if block.text.startswith("webhookrx/")
-        ).splitlines():
-            found = re.match(r"( *)(\w+(?:/|\.py))", line)
-            if found is None:
-                continue
-            if found[2].endswith("/"):
-                room = "" if not found[1] else found[2]
-            else:
-                named.add((room if len(found[1]) > 2 else "") + found[2])
+    def test_packages(self) -> None:
+        """Every room says in its docstring what it is for, and is in the distribution."""
         package = documents.ROOT / "webhookrx"
-        there = {str(path.relative_to(package)) for path in package.rglob("*.py") if path.name != "__init__.py"}
-        self.assertEqual(there, named)
+        text = documents.read("setup.cfg")
+        for room in {path.parent for path in package.rglob("*.py")}:
+            name = ".".join(room.relative_to(documents.ROOT).parts)
+            self.assertIn(f"    {name}\n", text)
+            self.assertIn('"""', (room / "__init__.py").read_text(encoding="utf-8"), name)

@@ -8,7 +8,7 @@ import time
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.linear_regex import compile_linear
+from webhookrx.regex import compile_linear
 from webhookrx.regex_cost import cost_of
 from webhookrx.work import PER_INSTRUCTION
 

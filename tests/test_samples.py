@@ -14,13 +14,14 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.documents import ROOT, read
 from tests.system.sandboxed import settings_of
-from webhookrx import command, known_observers
+from webhookrx.commands import main as command
 from webhookrx.config.limits import LIMITS
 from webhookrx.config.options import OPTIONS
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
-from webhookrx.config.settings import Limits
 from webhookrx.config.written import Text, Written
 from webhookrx.quantities import parse_duration
+from webhookrx.service import known_observers
+from webhookrx.settings import Limits
 from webhookrx.tap import STDERR_LOG
 
 UNIT = str(ROOT / "etc" / "systemd" / "webhookrx.service")

@@ -18,10 +18,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from tests.config.starting import LOOPBACK, write_text
-from webhookrx import service, tap
+from webhookrx import tap
 from webhookrx.config.options import OPTIONS
-from webhookrx.config.settings import Observer, Settings
 from webhookrx.errors import ConfigError
+from webhookrx.service import service
+from webhookrx.settings import Observer, Settings
 from webhookrx.tap import STDERR_LOG, Options, makeService
 from webhookrx.version import installed_version
 

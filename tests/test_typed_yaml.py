@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Meta
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.findings import ERROR, Finding, Position
+from webhookrx.diagnostics import ERROR, Finding, Position
 from webhookrx.typed_yaml import CODES, LARGEST, Reading, read_typed, text_places
 from webhookrx.typed_yaml.core_values import core_value
 from webhookrx.typed_yaml.nodes import MOST_VALUES

@@ -1,5 +1,5 @@
 """
-The seams between the shells: rooms on one floor meet here and are joined in L{webhookrx.receiver}.
+The seams between the shells: rooms on one floor meet here and are joined in L{webhookrx.service.receiver}.
 
 Twisted lives from here up.
 """

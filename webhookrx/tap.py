@@ -17,19 +17,19 @@ from typing import Any
 from twisted.application.service import IService
 from twisted.python import usage
 
-from webhookrx import known_observers
 from webhookrx.config.check import check_report, error_lines, error_report
 from webhookrx.config.limits import LIMITS
 from webhookrx.config.open_files import most_open_files
 from webhookrx.config.options import BY_NAME, OPTIONS, Kind, Option, shown_name
 from webhookrx.config.problems import COMMAND_LINE, quoted, suggestion
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
-from webhookrx.config.settings import Observer, Settings
 from webhookrx.config.worker_count import usable_cpus
 from webhookrx.config.writable import run_as, unwritable
 from webhookrx.config.written import Text, Written
 from webhookrx.errors import ConfigError
 from webhookrx.operations.oplog import forget_plugin_cache_complaints
+from webhookrx.service import known_observers
+from webhookrx.settings import Observer, Settings
 from webhookrx.version import installed_version
 
 _SHORT = {f"-{option.short}" for option in OPTIONS if option.short}
@@ -224,10 +224,10 @@ def makeService(options: Options) -> IService:
     # The services import the reactor, which --help and --check do not need.
     try:
         if options.settings.workers > 1:
-            from webhookrx.supervisor import build as build_supervisor
+            from webhookrx.service.supervisor import build as build_supervisor
 
             return build_supervisor(options.settings, reread=options.reread)
-        from webhookrx.service import build
+        from webhookrx.service.service import build
 
         return build(options.settings, reread=options.reread)
     except ConfigError as error:

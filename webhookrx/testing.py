@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
-from webhookrx.config.settings import Limits
 from webhookrx.errors import NoRoom
 from webhookrx.interfaces import IMessageConsumer, IMessageObserver
 from webhookrx.message.message import Message, Value
 from webhookrx.pipeline.budget import Budget, size_of
 from webhookrx.pipeline.producer_gate import ProducerGate
+from webhookrx.settings import Limits
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IPushProducer, IReactorTime

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from benchmarks.cases import ROUTER, ROUTER_CLASSIFY, ROUTER_PARSE, ROUTER_STEPS
 from benchmarks.tools import Tools, Unavailable
-from webhookrx.connectors.rules_file import read_rules
+from webhookrx.router.rules.rules_file import read_rules
 
 
 class OldTools(Tools):

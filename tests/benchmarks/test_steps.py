@@ -10,9 +10,9 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from benchmarks import steps
 from benchmarks.tools import ROOT
-from webhookrx.connectors.processing import Processing
-from webhookrx.connectors.rule import Preprocessing, Step
 from webhookrx.query import Fleet, parse
+from webhookrx.router.rules.rule import Preprocessing, Step
+from webhookrx.router.steps.processing import Processing
 from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import Classifier
 

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.command import main
+from webhookrx.commands.main import main
 
 
 class Ran(NamedTuple):

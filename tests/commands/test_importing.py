@@ -15,7 +15,7 @@ from tests.commands.running import run_command
 from tests.config.starting import start, write_text
 from webhookrx.commands.collector_options import as_yaml
 from webhookrx.commands.collector_text import read_collector
-from webhookrx.config.settings import Source
+from webhookrx.settings import Source
 
 
 class Case(NamedTuple):

@@ -11,9 +11,9 @@ from textwrap import dedent
 
 from webhookrx.config.problems import COMMAND_LINE, ConfigProblems
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
-from webhookrx.config.settings import Observer
 from webhookrx.config.written import Text, Written
 from webhookrx.errors import ConfigError
+from webhookrx.settings import Observer
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

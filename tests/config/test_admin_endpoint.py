@@ -7,7 +7,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.config.starting import LOOPBACK, errors_of, start
-from webhookrx.config.settings import Listener
+from webhookrx.settings import Listener
 
 
 class AdminTests(SynchronousTestCase):

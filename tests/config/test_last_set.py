@@ -11,8 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.config.last_set import LAST_SET, Kept, encoded, last_set
 from webhookrx.config.state_dir import write_state
-from webhookrx.connectors.rule import SetField
 from webhookrx.errors import ConfigError
+from webhookrx.router.rules.rule import SetField
 
 RULES = """\
 connector_rules:

@@ -9,8 +9,8 @@ from dataclasses import fields
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.config.limits import DEFAULTS, LIMITS, parse_limit, show_limit
-from webhookrx.config.settings import Limits
 from webhookrx.errors import REASONS, ConfigError
+from webhookrx.settings import Limits
 
 
 class LimitTests(SynchronousTestCase):

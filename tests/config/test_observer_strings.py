@@ -9,8 +9,8 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.config.observer_strings import default_observer, parse_observer
-from webhookrx.config.settings import Observer
 from webhookrx.errors import ConfigError
+from webhookrx.settings import Observer
 
 
 class URLTests(SynchronousTestCase):

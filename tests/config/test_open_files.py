@@ -15,8 +15,8 @@ from webhookrx.config.check import check_report
 from webhookrx.config.open_files import fit_connections, most_open_files, own_files
 from webhookrx.config.problems import ConfigProblems
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
-from webhookrx.config.settings import Limits, Listener, Observer, Settings, Source
 from webhookrx.errors import ConfigError
+from webhookrx.settings import Limits, Listener, Observer, Settings, Source
 
 FILE = Observer("file:x", "file", ("x",))
 SPOOL = Observer("spool:y", "spool", ("y",), inner=FILE)

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.config.starting import LOOPBACK, NOW, errors_of, start, write_text
 from tests.system.certificates import Authority, self_signed, write_ca_file
 from webhookrx.config.files import read_file
-from webhookrx.config.settings import TLS, Limits, Listener, Observer, Settings, Source
+from webhookrx.settings import TLS, Limits, Listener, Observer, Settings, Source
 
 AUTHORITY = Authority("root")
 SERVER = AUTHORITY.issue("server")

@@ -21,10 +21,10 @@ from webhookrx.config.files import read_file
 from webhookrx.config.last_set import LAST_SET, last_set
 from webhookrx.config.problems import ConfigProblems
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
-from webhookrx.config.settings import TLS, Connector, Listener, Router, Settings, Source
 from webhookrx.config.state_dir import write_state
 from webhookrx.config.this_host import HostFacts
-from webhookrx.connectors.rule import DEFAULT_PATHS, Preprocessing, Step
+from webhookrx.router.rules.rule import DEFAULT_PATHS, Preprocessing, Step
+from webhookrx.settings import TLS, Connector, Listener, Router, Settings, Source
 
 IDENTITY = self_signed("host")
 HOST = HostFacts("lab", "lab.example.com", ("192.0.2.1",), "linux", "x86_64", "1.2.3")

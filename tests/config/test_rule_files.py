@@ -12,10 +12,10 @@ from tests.system.certificates import Authority, Identity, self_signed
 from webhookrx.config import tls_files
 from webhookrx.config.files import Snapshot
 from webhookrx.config.rule_files import check_rule_files
-from webhookrx.config.settings import TLS
-from webhookrx.connectors.router import Router, connectors_of
-from webhookrx.connectors.rules_file import read_rules
-from webhookrx.findings import ERROR, WARNING, Finding
+from webhookrx.diagnostics import ERROR, WARNING, Finding
+from webhookrx.router.rules.router import Router, connectors_of
+from webhookrx.router.rules.rules_file import read_rules
+from webhookrx.settings import TLS
 
 ROOT = Authority("root")
 HOST = self_signed("host")

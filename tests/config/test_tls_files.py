@@ -24,11 +24,11 @@ from tests.system.certificates import (
     write_hashed_directory,
 )
 from webhookrx.config.files import Snapshot
-from webhookrx.config.settings import TLS, Listener, Source
 from webhookrx.config.tls_files import Finding, check_tls_files, contents_of, load_key_and_chain, load_trust
-from webhookrx.connectors.catalogue import CATALOGUE
+from webhookrx.diagnostics import ERROR
 from webhookrx.errors import ConfigError
-from webhookrx.findings import ERROR
+from webhookrx.router.rules.catalogue import CATALOGUE
+from webhookrx.settings import TLS, Listener, Source
 
 ROOT = Authority("root")
 INTERMEDIATE = Authority("intermediate", ROOT)

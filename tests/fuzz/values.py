@@ -16,15 +16,15 @@ import brotli
 import zstandard
 
 from webhookrx.errors import RequestRefused
-from webhookrx.intake import Accepted, Receipt, Refused, SourceRules, admit, judge
+from webhookrx.intake.client_address import from_proxy_header
+from webhookrx.intake.encodings import unpack
+from webhookrx.intake.json_body import MAX_DEPTH
+from webhookrx.intake.judge import Accepted, Receipt, Refused, SourceRules, admit, judge
+from webhookrx.intake.path_patterns import PathPatterns, decode_groups
+from webhookrx.intake.received import Head
 from webhookrx.message.json_lines import encode_line
 from webhookrx.message.message import Message
 from webhookrx.message.template import Template
-from webhookrx.request.client_address import from_proxy_header
-from webhookrx.request.content_encoding import unpack
-from webhookrx.request.path_patterns import PathPatterns, decode_groups
-from webhookrx.request.payload import MAX_DEPTH
-from webhookrx.request.received import Head
 
 LIMIT = 64 * 1024
 RECEIPT = Receipt(1_767_323_045_678_901_234, "id-1")

@@ -9,10 +9,10 @@ import re
 import atheris
 
 from tests.http.wire import Wire, post
-from webhookrx.config.settings import Limits
 from webhookrx.errors import RequestRefused
 from webhookrx.http.body import ChunkedBody
 from webhookrx.http.head import RequestHead, parse_head
+from webhookrx.settings import Limits
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]+)[ \t]*(?:;[^\r\n]*)?")
 _STATUS = re.compile(rb"HTTP/1\.1 ([0-9]{3}) ")

@@ -18,11 +18,11 @@ from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
 from tests.http.wire import Sender, Wire, post
-from webhookrx.config.settings import Limits
 from webhookrx.errors import NotStored
 from webhookrx.http.answers import RETRY_AFTER
 from webhookrx.http.body import DISCARDED_BODY
 from webhookrx.interfaces import IOverload
+from webhookrx.settings import Limits
 from webhookrx.testing import RecordingConsumer
 
 

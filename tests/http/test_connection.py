@@ -7,7 +7,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Wire, post
-from webhookrx.config.settings import Limits
+from webhookrx.settings import Limits
 
 
 class PauseTests(SynchronousTestCase):

@@ -10,8 +10,8 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Sender, Wire, post
-from webhookrx.config.settings import Limits
 from webhookrx.http.connections import Connections
+from webhookrx.settings import Limits
 
 
 class _Connection:

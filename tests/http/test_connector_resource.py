@@ -10,14 +10,14 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Wire, post
-from webhookrx.connector_intake import ConnectorRules
-from webhookrx.connectors.processing import Processing
-from webhookrx.connectors.rule import Preprocessing, Step
 from webhookrx.errors import NoRoom, NotStored
 from webhookrx.http.connector_resource import ConnectorResource
 from webhookrx.http.root_resource import RootResource
-from webhookrx.intake import Receipt
-from webhookrx.request.received import Head
+from webhookrx.intake.judge import Receipt
+from webhookrx.intake.received import Head
+from webhookrx.router.connector_intake import ConnectorRules
+from webhookrx.router.rules.rule import Preprocessing, Step
+from webhookrx.router.steps.processing import Processing
 from webhookrx.testing import RECEIVED
 
 NAME = "edge-1-hooks-in"

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Wire
-from webhookrx.config.settings import Limits
 from webhookrx.errors import TARGET_TOO_LONG, RequestRefused
 from webhookrx.http.head import RequestHead, parse_head
 from webhookrx.http.head_grammar import check_beginning
+from webhookrx.settings import Limits
 
 GITHUB = (
     b"POST /events?a=%20b HTTP/1.1\r\n"

@@ -320,7 +320,7 @@ class StockResourceTests(SynchronousTestCase):
 
     def test_body_limit(self) -> None:
         """The limit of bodies holds for every resource."""
-        from webhookrx.config.settings import Limits
+        from webhookrx.settings import Limits
 
         wire = Wire(limits=Limits(body=3))
         wire.root.putChild(b"form", Form())

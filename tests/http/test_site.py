@@ -12,8 +12,8 @@ from zope.interface.verify import verifyObject
 
 from tests.http.test_resources import Tree, get
 from tests.http.wire import Wire, post
-from webhookrx.config.settings import Limits
 from webhookrx.http.root_resource import RootResource
+from webhookrx.settings import Limits
 
 
 class UseTests(SynchronousTestCase):

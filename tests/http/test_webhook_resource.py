@@ -12,9 +12,9 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Sender, Wire, post
-from webhookrx.config.settings import Limits, MiB
 from webhookrx.errors import NotStored
 from webhookrx.http.webhook_resource import DIRECT, MOST_SEPARATORS, AtOnce
+from webhookrx.settings import Limits, MiB
 
 GZIP = b"Content-Encoding: gzip\r\n"
 CHUNKED = b"POST /one HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"

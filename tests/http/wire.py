@@ -15,15 +15,15 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from zope.interface import alsoProvides, implementer
 
-from webhookrx.config.settings import Limits
 from webhookrx.errors import Reason
 from webhookrx.http.channel import HTTPChannel
 from webhookrx.http.connections import Connections
 from webhookrx.http.root_resource import RootResource, nobody_knows
 from webhookrx.http.site import Site
 from webhookrx.http.webhook_resource import Record, Slices, WebhookResource
-from webhookrx.intake import Receipt, SourceRules
+from webhookrx.intake.judge import Receipt, SourceRules
 from webhookrx.interfaces import ITraffic
+from webhookrx.settings import Limits
 from webhookrx.testing import RecordingConsumer
 
 RECEIVED = 1_767_323_045_678_901_234

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from webhookrx.intake.json_body import decode_exactly
 from webhookrx.message.message import Message
 from webhookrx.message.stored import NotAMessage, decode_stored, encode_stored, received_of
-from webhookrx.request.payload import decode_exactly
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 _NUMBER_TEXTS = st.sampled_from([b"1.50", b"-0.0", b"1E400", b"0.1e-7", b"1", b"-7", b"1" + b"0" * 5000, b'["e", 1.5]'])

@@ -9,11 +9,11 @@ from pathlib import Path
 #: File or directory to the tests of its room.
 SCOPE = {
     "webhookrx/http": ["tests.http"],
-    "webhookrx/intake.py": ["tests.test_intake", "tests.test_connector_intake"],
+    "webhookrx/intake/judge.py": ["tests.intake.test_judge", "tests.router.test_connector_intake"],
     "webhookrx/pipeline": ["tests.pipeline"],
     "webhookrx/spool": ["tests.spool", "tests.commands.test_spool"],
-    "webhookrx/expressions/run.py": ["tests.expressions"],
-    "webhookrx/connectors/passage.py": ["tests.connectors"],
+    "webhookrx/router/expressions/run.py": ["tests.router.expressions"],
+    "webhookrx/router/steps/passage.py": ["tests.router"],
 }
 
 

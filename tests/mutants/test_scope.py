@@ -22,7 +22,7 @@ class ScopeTests(SynchronousTestCase):
         for path, tests in (
             ("webhookrx/http/body.py", ["tests.http.test_body", "tests.http"]),
             ("webhookrx/http/interfaces.py", ["tests.http"]),
-            ("webhookrx/intake.py", ["tests.test_intake", "tests.test_connector_intake"]),
+            ("webhookrx/intake/judge.py", ["tests.intake.test_judge", "tests.router.test_connector_intake"]),
         ):
             self.assertEqual(tests, tests_of(ROOT, path))
 

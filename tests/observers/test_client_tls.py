@@ -22,7 +22,7 @@ from twisted.web.iweb import IPolicyForHTTPS
 from zope.interface.verify import verifyObject
 
 from tests.system.certificates import Authority, Identity, self_signed, write, write_ca_file
-from tests.tls.in_memory import ClosingTransport
+from tests.transport.in_memory import ClosingTransport
 from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.observers import client_tls

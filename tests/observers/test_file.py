@@ -16,7 +16,6 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contracts.observer_contract import ObserverContract
 from tests.observers.faulty_file_system import FaultyFileSystem
-from webhookrx.config.settings import Group
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.message.json_lines import encode_line
@@ -25,6 +24,7 @@ from webhookrx.observers.file import FileObserver, build_file
 from webhookrx.observers.file_lock import KNOWINGLY, InUse, party_of
 from webhookrx.observers.line_writer import FileSystem
 from webhookrx.observers.turns import turns_for
+from webhookrx.settings import Group
 from webhookrx.testing import make_message
 
 EIO = OSError(errno.EIO, "Input/output error")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.observers.faulty_file_system import FaultyFileSystem
-from webhookrx.disk_space import DiskSpace
+from webhookrx.filesystem import DiskSpace
 from webhookrx.observers.line_writer import AHEAD, ASKED_AGAIN, MAX_PIECES, FileSystem, LineWriter, RoomAhead
 
 ENOSPC = OSError(errno.ENOSPC, "No space left on device")

@@ -8,12 +8,12 @@ import sys
 from twisted.trial.unittest import SynchronousTestCase
 
 import twisted.plugins
-from webhookrx.config.settings import Observer
 from webhookrx.errors import ConfigError
 from webhookrx.observers import registry
 from webhookrx.observers.file import FileObserver
 from webhookrx.observers.log_observer import LogObserver
 from webhookrx.observers.stdout import StdoutObserver
+from webhookrx.settings import Observer
 from webhookrx.testing import MemoryObserver, make_message
 
 PLUGIN = """

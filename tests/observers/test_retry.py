@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.jitter import LONGEST_RETRY_AFTER
+from webhookrx.backoff import LONGEST_RETRY_AFTER
 from webhookrx.observers.retry import parse_retry_after
 
 #: 2026-01-02T03:04:05Z.

@@ -13,9 +13,9 @@ from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.operations.test_kept_state import Threads
+from webhookrx.intake.received import Head
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.recorder import MOST_WAITING, MOST_WAITING_BYTES, REST, Place, Recorder
-from webhookrx.request.received import Head
 from webhookrx.senders.recorded import read_recorded
 
 HEAD = Head(b"POST", b"/events", b"", [(b"x-a", b"1"), (b"authorization", b"CANARY")], "192.0.2.1", 1, False)

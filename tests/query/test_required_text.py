@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.linear_regex import LinearRegex
 from webhookrx.query.required_text import required_text
+from webhookrx.regex import LinearRegex
 
 PIECES = (
     *("a", "K", "s-", "1", " ", "ß", ".", "^", "$", "a*", "b?", "b+", "a??", "b+?", "{2}", "a{0}"),

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
+from webhookrx.intake.json_body import PayloadError, body_text, parse_strict_json
+from webhookrx.intake.received import Head, HeaderLines
 from webhookrx.message.fields import MISSING
-from webhookrx.request.payload import PayloadError, body_text, parse_strict_json
-from webhookrx.request.received import Head, HeaderLines
 from webhookrx.senders.compiled import CompiledEntry, compile_entry
 from webhookrx.senders.entry import Entry
 from webhookrx.senders.evidence import Evidence

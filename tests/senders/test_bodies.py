@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import RequestRefused
-from webhookrx.request.payload import MAX_DEPTH, MAX_ELEMENTS, body_text
-from webhookrx.request.query import parse_query
+from webhookrx.intake.json_body import MAX_DEPTH, MAX_ELEMENTS, body_text
+from webhookrx.intake.query import parse_query
 from webhookrx.senders import bodies
 from webhookrx.senders.bodies import (
     FORM,

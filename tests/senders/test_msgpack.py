@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import compiled, evidence_of
-from webhookrx.request.payload import MAX_DEPTH
+from webhookrx.intake.json_body import MAX_DEPTH
 from webhookrx.senders.msgpack import MAX_BYTES, MAX_VALUES, read_msgpack
 from webhookrx.senders.unpacking import unpack
 

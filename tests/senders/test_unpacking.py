@@ -12,7 +12,7 @@ import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import compiled, evidence_of
-from webhookrx.request.payload import MAX_DEPTH, MAX_ELEMENTS
+from webhookrx.intake.json_body import MAX_DEPTH, MAX_ELEMENTS
 from webhookrx.senders import unpacking
 from webhookrx.senders.entry import BODY_FORMATS
 from webhookrx.senders.evidence import Evidence

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from webhookrx.disk_space import DiskSpace
+from webhookrx.filesystem import DiskSpace
 from webhookrx.message.stored import decode_stored, encode_stored
 from webhookrx.spool.room import Room
 from webhookrx.spool.rows import Row

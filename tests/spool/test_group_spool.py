@@ -13,10 +13,10 @@ from zope.interface.verify import verifyObject
 from tests.contracts.observer_contract import ObserverContract
 from tests.spool.faulty_spool import Clocks, Disk, FaultySpool
 from tests.spool.test_spool_observer import HandThread, WaitingObserver
-from webhookrx.config.settings import ALONE, Group, Observer
-from webhookrx.disk_space import DiskSpace
 from webhookrx.errors import ConfigError, Rejected, Unavailable
+from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import IBufferingObserver
+from webhookrx.settings import ALONE, Group, Observer
 from webhookrx.spool.drainer import Drainer
 from webhookrx.spool.group_spool import GroupSpool, build_spool
 from webhookrx.spool.spool_observer import LAST_BATCH, SpoolObserver

@@ -7,7 +7,7 @@ from typing import cast
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import Disk
-from webhookrx.disk_space import DiskSpace
+from webhookrx.filesystem import DiskSpace
 from webhookrx.spool.footprint import NO_FOOTPRINT, PAGE, Footprint, Incoming
 from webhookrx.spool.reserve import Reserve
 from webhookrx.spool.room import SpoolFull

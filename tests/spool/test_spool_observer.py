@@ -14,8 +14,8 @@ from zope.interface.verify import verifyObject
 from tests.contracts.observer_contract import ObserverContract
 from tests.spool.faulty_spool import Clocks, Disk, FaultySpool
 from tests.spool.test_drainer import raiser
-from webhookrx.disk_space import DiskSpace
 from webhookrx.errors import ConfigError, NotStored, Unavailable
+from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import IBufferingObserver, IWaitingObserver, Prepared
 from webhookrx.spool import spool_observer
 from webhookrx.spool.drainer import Drainer, DrainThread

@@ -11,10 +11,10 @@ import sys
 from twisted.internet import reactor
 
 from tests.system.responder import ResponderFactory
-from webhookrx.config.settings import TLS, Listener
-from webhookrx.listening.endpoints import build_endpoint
-from webhookrx.listening.listener_service import ListenerService
-from webhookrx.tls.connection_creator import ServerConnectionCreator
+from webhookrx.settings import TLS, Listener
+from webhookrx.transport.connection_creator import ServerConnectionCreator
+from webhookrx.transport.endpoints import build_endpoint
+from webhookrx.transport.listener_service import ListenerService
 
 
 def main(inner: str, *pair: str) -> None:

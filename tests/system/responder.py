@@ -10,7 +10,7 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from webhookrx.tls.handshake import describe_failure
+from webhookrx.transport.handshake import describe_failure
 
 
 class ResponderFactory(Factory):

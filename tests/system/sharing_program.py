@@ -13,10 +13,10 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from webhookrx import known_observers
 from webhookrx.config.observer_strings import parse_observer
-from webhookrx.config.settings import Group
 from webhookrx.observers.line_writer import FileSystem
+from webhookrx.service import known_observers
+from webhookrx.settings import Group
 from webhookrx.testing import make_message
 
 BATCH = 20

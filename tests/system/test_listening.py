@@ -28,7 +28,7 @@ from twisted.application.service import MultiService
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.protocol import Factory
 from twisted.python import usage
-from webhookrx.listening.listener_service import ListenerService
+from webhookrx.transport.listener_service import ListenerService
 
 class Options(usage.Options):
     def parseArgs(self, *endpoints):

@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.service} with real ports, threads and files, in this process.
+Tests for L{webhookrx.service.service} with real ports, threads and files, in this process.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from twisted.trial.unittest import TestCase
 from twisted.web.client import Agent, HTTPConnectionPool
 
 from tests.system.certificates import A_YEAR_LATER, Authority, certificates_pem, key_pem, write
-from webhookrx import known_observers
-from webhookrx import service as service_module
-from webhookrx.config.settings import TLS, Group, Limits, Listener, Observer, Settings, Source
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.operations.signals import CUT_OFF
-from webhookrx.reload import DISTANCE
-from webhookrx.service import build
+from webhookrx.service import known_observers
+from webhookrx.service import service as service_module
+from webhookrx.service.reload import DISTANCE
+from webhookrx.service.service import build
+from webhookrx.settings import TLS, Group, Limits, Listener, Observer, Settings, Source
 from webhookrx.testing import MemoryObserver
 
 ADMIN = Listener("9090", "tcp:0:interface=127.0.0.1:backlog=9")

@@ -23,8 +23,8 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from tests.system.certificates import CLIENT, Authority, server_settings, write_ca_file
 from tests.system.sandboxed import LIBRARY, settings_of, system_calls
 from webhookrx.config.endpoint_strings import parse_endpoint
-from webhookrx.config.settings import Settings
 from webhookrx.quantities import parse_duration
+from webhookrx.settings import Settings
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 UNIT = os.path.join(ROOT, "etc", "systemd", "webhookrx.service")

@@ -22,11 +22,11 @@ from twisted.trial.unittest import SkipTest, TestCase
 
 from tests.system.certificates import CLIENT, Authority, self_signed, server_settings, write_ca_file
 from tests.system.responder import ResponderFactory
-from webhookrx.config.settings import TLS, Listener
-from webhookrx.listening.door import Door
-from webhookrx.listening.endpoints import build_endpoint, socket_endpoint
-from webhookrx.listening.listener_service import ListenerService
-from webhookrx.tls.connection_creator import ServerConnectionCreator
+from webhookrx.settings import TLS, Listener
+from webhookrx.transport.connection_creator import ServerConnectionCreator
+from webhookrx.transport.endpoints import build_endpoint, socket_endpoint
+from webhookrx.transport.listener_service import ListenerService
+from webhookrx.transport.swappable_endpoint import Door
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = "tests.system.endpoint_program"

@@ -12,10 +12,10 @@ import tempfile
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from tests.listening.stepped import TLSClient
 from tests.system.certificates import Authority, server_settings, write_ca_file
 from tests.system.receiver import ANY_PORT, PATIENCE, TWISTD, Connection, Receiver, post, wait_until
-from tests.tls.in_memory import TLS12, TLS13, client_context
+from tests.transport.in_memory import TLS12, TLS13, client_context
+from tests.transport.stepped import TLSClient
 
 REACTORS = ("epoll", "poll", "select", "asyncio")
 BODY = b'{"MESSAGE": "x"}'

@@ -464,7 +464,7 @@ class ProgramTests(SynchronousTestCase):
 
     def test_no_reactor(self) -> None:
         """To import it is not to have a reactor yet: it takes the kind that its parent has."""
-        program = "import sys, webhookrx.worker; print('twisted.internet.reactor' in sys.modules)"
+        program = "import sys, webhookrx.service.workers.main; print('twisted.internet.reactor' in sys.modules)"
         environ = {**os.environ, "PYTHONPATH": ROOT}
         said = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, check=True)
         self.assertEqual(b"False\n", said.stdout)

@@ -24,8 +24,8 @@ from webhookrx.commands.output import (
 )
 from webhookrx.commands.sender_files import Senders, evidence_of, known_senders, sample_findings
 from webhookrx.commands.verbs import describe
+from webhookrx.diagnostics import has_errors
 from webhookrx.errors import WebhookrxError
-from webhookrx.findings import has_errors
 from webhookrx.senders.classifier import LOW, Classifier, Match
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.extraction import Extracted, extract

@@ -1,5 +1,5 @@
 """
-C{webhookrx config}: its help. What it does is done by the receiver's own options, see L{webhookrx.command}.
+C{webhookrx config}: its help. What it does is done by the receiver's own options, see L{webhookrx.commands.main}.
 """
 
 from __future__ import annotations

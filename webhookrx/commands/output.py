@@ -11,7 +11,7 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
-from webhookrx.findings import ERROR, Finding
+from webhookrx.diagnostics import ERROR, Finding
 from webhookrx.message.escapes import escape, without_misleading
 
 DONE: Final = 0

@@ -14,12 +14,12 @@ from webhookrx.commands.output import DONE, FAILED, counted, findings_facts, pri
 from webhookrx.commands.rules_reading import NamedRouter, named_router, read_rules_file
 from webhookrx.config.files import Snapshot
 from webhookrx.config.rule_files import check_rule_files, read_json_files
-from webhookrx.connectors.mistake import Mistake
-from webhookrx.connectors.router import Connector, connector_of, connectors_of
-from webhookrx.connectors.rules_file import RulesReading
+from webhookrx.diagnostics import ERROR, Finding, has_errors, in_order
 from webhookrx.errors import ConfigError
-from webhookrx.findings import ERROR, Finding, has_errors, in_order
 from webhookrx.query import QueryError
+from webhookrx.router.rules.mistake import Mistake
+from webhookrx.router.rules.router import Connector, connector_of, connectors_of
+from webhookrx.router.rules.rules_file import RulesReading
 
 UNREADABLE: Final = "file-unreadable"
 """The code for a file of which nothing can be read."""

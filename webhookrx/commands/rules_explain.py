@@ -29,10 +29,10 @@ from webhookrx.commands.rules_reading import (
     terms_text,
 )
 from webhookrx.commands.step_words import preprocessing_words
-from webhookrx.connectors.router import Connector, Router, connectors_of
-from webhookrx.connectors.rules_file import RulesReading
-from webhookrx.findings import Finding
+from webhookrx.diagnostics import Finding
 from webhookrx.query import Deciding, QueryError, explain, parse
+from webhookrx.router.rules.router import Connector, Router, connectors_of
+from webhookrx.router.rules.rules_file import RulesReading
 
 
 class _Other(NamedTuple):

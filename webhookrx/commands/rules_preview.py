@@ -13,11 +13,11 @@ from webhookrx.commands.input import encodable
 from webhookrx.commands.output import DONE, FAILED, print_json, print_table, safe
 from webhookrx.commands.query import problem_facts, problem_lines
 from webhookrx.commands.rules_reading import read_rules_file, tell_errors, terms_facts, terms_text
-from webhookrx.connectors.router import Router, router_of
-from webhookrx.connectors.rule import Rule
+from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import WebhookrxError
-from webhookrx.findings import quoted, suggestion
 from webhookrx.query import Deciding, Fleet, Query, QueryError, explain, parse
+from webhookrx.router.rules.router import Router, router_of
+from webhookrx.router.rules.rule import Rule
 
 SHOWN: Final = 10
 """Hosts of either kind that are shown for a selector unless all are asked for."""

@@ -13,14 +13,14 @@ import msgspec
 from webhookrx.commands.input import read_input, shown_name
 from webhookrx.commands.output import print_findings
 from webhookrx.config.this_host import HostFacts, this_host
-from webhookrx.connectors.may_match import METADATA, MayMatch, may_match
-from webhookrx.connectors.naming import check_label, check_name
-from webhookrx.connectors.router import Router, router_of
-from webhookrx.connectors.rule import Host, Rule
-from webhookrx.connectors.rules_file import RulesReading, read_rules
+from webhookrx.diagnostics import ERROR
 from webhookrx.errors import ConfigError
-from webhookrx.findings import ERROR
 from webhookrx.query import Deciding, parse
+from webhookrx.router.rules.may_match import METADATA, MayMatch, may_match
+from webhookrx.router.rules.naming import check_label, check_name
+from webhookrx.router.rules.router import Router, router_of
+from webhookrx.router.rules.rule import Host, Rule
+from webhookrx.router.rules.rules_file import RulesReading, read_rules
 
 
 class NamedRouter(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from webhookrx.commands.input import encodable
 from webhookrx.config.file_signatures import DATA_FILES
 from webhookrx.config.files import list_directory, read_file
+from webhookrx.diagnostics import ERROR, WARNING, Finding, quoted
 from webhookrx.errors import ConfigError, WebhookrxError
-from webhookrx.findings import ERROR, WARNING, Finding, quoted
-from webhookrx.request.payload import body_text, json_or_missing
+from webhookrx.intake.json_body import body_text, json_or_missing
 from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.entries import all_entries, read_entry

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from webhookrx.commands.output import counted, shortened
-from webhookrx.connectors.rule import DROP, TAG, Preprocessing, Probe, SetField, Step
+from webhookrx.router.rules.rule import DROP, TAG, Preprocessing, Probe, SetField, Step
 
 _LONGEST: Final = 72
 """Characters of a value or a statement that are shown."""

@@ -25,20 +25,20 @@ from webhookrx.commands.rules_reading import (
 from webhookrx.commands.sender_files import known_senders
 from webhookrx.commands.verbs import describe
 from webhookrx.config.rule_files import read_json_files
-from webhookrx.config.settings import Limits
-from webhookrx.connector_intake import ConnectorRules, Dropped, Kept, judge_connector
-from webhookrx.connectors.router import Connector, connector_of, connectors_of
-from webhookrx.connectors.rules_file import RulesReading
-from webhookrx.connectors.traced import Done, TracedProcessing
+from webhookrx.diagnostics import has_errors, quoted, suggestion
 from webhookrx.errors import NO_MATCHING_PATH, WebhookrxError
-from webhookrx.expressions import Files, tables_of
-from webhookrx.findings import has_errors, quoted, suggestion
-from webhookrx.intake import Receipt, Refused, admit
+from webhookrx.intake.judge import Receipt, Refused, admit
+from webhookrx.intake.path_patterns import PathPatterns
+from webhookrx.intake.received import Head
 from webhookrx.message.fields import MISSING
-from webhookrx.request.path_patterns import PathPatterns
-from webhookrx.request.received import Head
+from webhookrx.router.connector_intake import ConnectorRules, Dropped, Kept, judge_connector
+from webhookrx.router.expressions import Files, tables_of
+from webhookrx.router.rules.router import Connector, connector_of, connectors_of
+from webhookrx.router.rules.rules_file import RulesReading
+from webhookrx.router.steps.traced import Done, TracedProcessing
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.recorded import RecordingError, read_recorded
+from webhookrx.settings import Limits
 
 CANT_BE_JUDGED: Final = 2
 """The exit status when no connector, or no single one, is there to judge the request."""

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 from webhookrx.config.endpoint_strings import Address, EndpointString, parse_endpoint
 from webhookrx.config.problems import quoted
-from webhookrx.config.settings import Listener
 from webhookrx.config.values import Values
 from webhookrx.errors import ConfigError
+from webhookrx.settings import Listener
 
 #: What an address is when none is said: only this machine.
 _LOOPBACK = "interface=127.0.0.1"

@@ -10,7 +10,6 @@ from datetime import datetime
 
 from webhookrx.config.files import Snapshot
 from webhookrx.config.problems import Place, Problems, quoted
-from webhookrx.config.settings import TLS, Source
 from webhookrx.config.shared_endpoints import check_shared_patterns, share_endpoints
 from webhookrx.config.source_endpoints import PlacedListener, check_tokens, source_listeners
 from webhookrx.config.source_settings import (
@@ -23,6 +22,7 @@ from webhookrx.config.source_settings import (
 from webhookrx.config.tls_files import check_tls_files
 from webhookrx.config.values import Effective, Values
 from webhookrx.config.written import ConfigFile, Entry, Layer
+from webhookrx.settings import TLS, Source
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from webhookrx.config.options import OPTIONS
 from webhookrx.config.resolve import Resolved
-from webhookrx.config.settings import PROMPT_BODY, TLS, Listener
 from webhookrx.config.values import Effective
 from webhookrx.quantities import format_size
+from webhookrx.settings import PROMPT_BODY, TLS, Listener
 
 _ORDER = {option.name: number for number, option in enumerate(OPTIONS)}
 

@@ -19,9 +19,9 @@ from typing import NamedTuple
 from webhookrx.config.files import absolute
 from webhookrx.config.options import parse_flag
 from webhookrx.config.problems import quoted, suggestion
-from webhookrx.config.settings import BACKLOG
 from webhookrx.config.spec_strings import escaped, split_spec
 from webhookrx.errors import ConfigError
+from webhookrx.settings import BACKLOG
 
 #: The longest path of a UNIX socket, in bytes (C{sun_path} of Linux less its NUL).
 LONGEST_SOCKET_PATH = 107
@@ -62,7 +62,7 @@ class EndpointString:
     @ivar address: what it binds.
     @ivar local: only this machine can reach it: a loopback address or a UNIX socket.
     @ivar proxy_protocol: a PROXY header comes before everything else, TLS included.
-    @ivar tls: what an C{ssl:} string says, by the field of L{webhookrx.config.settings.TLS}: absolute paths, and
+    @ivar tls: what an C{ssl:} string says, by the field of L{webhookrx.settings.TLS}: absolute paths, and
         C{yes} or C{no}; None for any other string.
     """
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from typing import Final, TypeAlias
+from typing import Final
 
-#: What is known of a file without reading it; the number of an error for one that is not there.
-Signature: TypeAlias = tuple[int, ...]
+from webhookrx.settings import Signature
 
 DATA_FILES: Final = (".yaml", ".yml")
 """How the names of data files in a directory end."""

@@ -9,8 +9,8 @@ import stat
 from collections.abc import Iterable
 
 from webhookrx.config.problems import quoted
-from webhookrx.config.settings import FileContents, MiB
 from webhookrx.errors import ConfigError
+from webhookrx.settings import FileContents, MiB
 
 LARGEST_FILE = 16 * MiB
 """A configuration, key or certificate file is never near this; C{/dev/zero} and a mistaken log file are past it."""

@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 
 from webhookrx.config.state_dir import read_state
-from webhookrx.connectors.router import Connector, connector_of
 from webhookrx.errors import ConfigError
+from webhookrx.router.rules.router import Connector, connector_of
 from webhookrx.senders.entry import Entry
 
 LAST_SET: Final = "connectors.json"
@@ -84,7 +84,7 @@ def _decoded(content: bytes) -> LastSet:
     if kept.version != _VERSION:
         raise ConfigError(f"{LAST_SET} is of version {kept.version}, which is not known here.")
     # It needs YAML, which is not small.
-    from webhookrx.connectors.rules_file import read_rules
+    from webhookrx.router.rules.rules_file import read_rules
     from webhookrx.senders.entries import all_entries
 
     reading = read_rules(kept.text.encode(), kept.file, allow_slow_patterns=kept.allow_slow_patterns)

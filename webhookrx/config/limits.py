@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from webhookrx.config.problems import quoted, suggestion
-from webhookrx.config.settings import Limits
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration, format_size, parse_duration, parse_size
+from webhookrx.settings import Limits
 
 Number = int | float
 

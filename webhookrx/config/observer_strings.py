@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from webhookrx.config.files import absolute
 from webhookrx.config.problems import quoted, quoted_spec
-from webhookrx.config.settings import MESSAGE_FILE, Observer
 from webhookrx.config.spec_strings import escaped, split_raw, split_spec, unescaped
 from webhookrx.errors import ConfigError
+from webhookrx.settings import MESSAGE_FILE, Observer
 
 #: What begins an option, where an argument may hold C{=}, too, as the query of a URL does.
 _OPTION = re.compile(r"[a-z][a-z0-9_-]*=")

@@ -7,8 +7,8 @@ from __future__ import annotations
 import resource
 from dataclasses import replace
 
-from webhookrx.config.settings import Observer, Settings
 from webhookrx.errors import ConfigError
+from webhookrx.settings import Observer, Settings
 
 #: Files that a process has open whatever its settings are, those included that it opens for a moment: to read
 #: settings, and for connections that are refused, or whose end is under way. A third of them is usual.

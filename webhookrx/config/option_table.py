@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from webhookrx.config.limits import DEFAULTS, LIMITS, show_limit
 from webhookrx.config.options import OPTIONS, Option
-from webhookrx.markdown import table
+from webhookrx.text import table
 
 
 def option_table() -> str:

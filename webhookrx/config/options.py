@@ -1,7 +1,7 @@
 """
 The one table of options. The command line, the YAML file, C{--check} and the option table of the docs come from it.
 
-Defaults are not here: they are taken from L{webhookrx.config.settings}.
+Defaults are not here: they are taken from L{webhookrx.settings}.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from webhookrx.config.problems import quoted
-from webhookrx.config.settings import MESSAGE_FILE, PLAIN_PORT, TLS_PORT, Settings, Source
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration
+from webhookrx.settings import MESSAGE_FILE, PLAIN_PORT, TLS_PORT, Settings, Source
 
 _SOURCE = Source()
 _SETTINGS = Settings(sources=(), observers=())

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from webhookrx import findings
+from webhookrx import diagnostics as findings
+from webhookrx.diagnostics import nearest, suggestion
 from webhookrx.errors import ConfigError
-from webhookrx.findings import nearest, suggestion
 
 __all__ = [
     "COMMAND_LINE",

@@ -20,7 +20,6 @@ from webhookrx.config.observer_strings import default_observer, parse_observer, 
 from webhookrx.config.open_files import fit_connections
 from webhookrx.config.options import BY_NAME, Scope
 from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, quoted_spec, suggestion
-from webhookrx.config.settings import Limits, Observer, Router, Settings, Source, largest_body
 from webhookrx.config.state_dir import check_state_dir, default_state_dir
 from webhookrx.config.this_host import HostFacts, this_host
 from webhookrx.config.tls_files import OTHERS, contents_of
@@ -28,6 +27,7 @@ from webhookrx.config.values import DEFAULT, Effective, Values, origin
 from webhookrx.config.worker_count import worker_count
 from webhookrx.config.written import ConfigFile, Layer
 from webhookrx.errors import ConfigError
+from webhookrx.settings import Limits, Observer, Router, Settings, Source, largest_body
 
 
 @dataclass(frozen=True, slots=True)

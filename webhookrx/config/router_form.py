@@ -16,18 +16,18 @@ from webhookrx.config.files import Snapshot, list_directory, read_file
 from webhookrx.config.last_set import Kept, LastSet, encoded, last_set
 from webhookrx.config.problems import Place, Problems, quoted
 from webhookrx.config.rule_files import check_rule_files, json_contents, json_files_of, read_json_files, tls_of
-from webhookrx.config.settings import TLS, Connector, Listener, Router, Settings, Source
 from webhookrx.config.this_host import HostFacts
 from webhookrx.config.tls_files import check_tls_files, contents_of
 from webhookrx.config.values import Effective, Values
-from webhookrx.connectors import router
-from webhookrx.connectors.naming import check_label, check_name
+from webhookrx.diagnostics import ERROR, Finding, has_errors
 from webhookrx.errors import ConfigError
-from webhookrx.findings import ERROR, Finding, has_errors
+from webhookrx.router.rules import router
+from webhookrx.router.rules.naming import check_label, check_name
 from webhookrx.senders.entry import Entry
+from webhookrx.settings import TLS, Connector, Listener, Router, Settings, Source
 
 if TYPE_CHECKING:
-    from webhookrx.connectors.rules_file import RulesReading
+    from webhookrx.router.rules.rules_file import RulesReading
 
 
 _AS_IT_RUNS: Final = "as it runs"
@@ -269,7 +269,7 @@ def _rules(values: Values, path: str, allow_slow_patterns: bool) -> tuple[RulesR
     data = values.problems.attempt(values.place("rules"), read_file, path)
     if data is None:
         return None, b""
-    from webhookrx.connectors.rules_file import read_rules
+    from webhookrx.router.rules.rules_file import read_rules
 
     reading = read_rules(data[0], values.texts("rules")[0].text, allow_slow_patterns=allow_slow_patterns)
     _note(reading.findings, values.problems)

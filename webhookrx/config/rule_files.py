@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from webhookrx.config import tls_files
 from webhookrx.config.files import Snapshot, read_file
-from webhookrx.config.settings import TLS
-from webhookrx.connectors.router import Connector
-from webhookrx.connectors.steps import json_files
+from webhookrx.diagnostics import Finding, quoted
 from webhookrx.errors import ConfigError
-from webhookrx.expressions import Mistake, table_of
-from webhookrx.findings import Finding, quoted
+from webhookrx.router.expressions import Mistake, table_of
+from webhookrx.router.rules.router import Connector
+from webhookrx.router.steps.steps import json_files
+from webhookrx.settings import TLS
 
 if TYPE_CHECKING:
-    from webhookrx.connectors.rules_file import RulesReading
+    from webhookrx.router.rules.rules_file import RulesReading
 
 
 def check_rule_files(

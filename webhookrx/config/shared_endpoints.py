@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from webhookrx.config.problems import Problems, quoted
-from webhookrx.config.settings import Listener
 from webhookrx.config.source_endpoints import PlacedListener
 from webhookrx.config.source_settings import PlacedPattern
-from webhookrx.request.pattern_checks import NO_SLASH, NOT_LINEAR, check_patterns
+from webhookrx.intake.pattern_checks import NO_SLASH, NOT_LINEAR, check_patterns
+from webhookrx.settings import Listener
 
 _HOW_TO_ALLOW = (
     "Write it without look-around, references to groups, atomic groups and very large repetitions, or say "

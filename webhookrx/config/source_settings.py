@@ -11,13 +11,13 @@ import msgspec
 
 from webhookrx.config.files import absolute, read_file
 from webhookrx.config.problems import Place, Problems, quoted
-from webhookrx.config.settings import Source
 from webhookrx.config.tls_files import OTHERS
 from webhookrx.config.values import Effective, Values, origin
 from webhookrx.config.written import Layer, Written
 from webhookrx.errors import ConfigError
-from webhookrx.request.auth_tokens import check_token, parse_token_file
-from webhookrx.request.pattern_checks import health_path_problem
+from webhookrx.intake.pattern_checks import health_path_problem
+from webhookrx.intake.tokens import check_token, parse_token_file
+from webhookrx.settings import Source
 
 DEFAULTS = Source()
 

@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from webhookrx.config.files import Snapshot
 from webhookrx.config.problems import quoted
-from webhookrx.config.settings import TLS, FileContents, Source
 from webhookrx.errors import ConfigError
+from webhookrx.settings import TLS, FileContents, Source
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 

@@ -11,9 +11,9 @@ from functools import partial
 from math import ceil
 
 from webhookrx.config.problems import quoted
-from webhookrx.config.settings import Settings
 from webhookrx.config.values import Values
 from webhookrx.errors import ConfigError
+from webhookrx.settings import Settings
 
 MOST = 256
 """More than that is a slip of the keyboard."""

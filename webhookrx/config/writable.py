@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from webhookrx.config.problems import quoted
-from webhookrx.config.settings import Observer
+from webhookrx.settings import Observer
 
 
 class User(NamedTuple):

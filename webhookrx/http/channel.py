@@ -35,7 +35,7 @@ from webhookrx.http.exchange import Exchange
 from webhookrx.http.head import RequestHead, parse_head
 from webhookrx.http.head_grammar import check_beginning
 from webhookrx.http.request import Request
-from webhookrx.request.received import Head
+from webhookrx.intake.received import Head
 
 if TYPE_CHECKING:
     from webhookrx.http.site import Site

@@ -24,8 +24,8 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from webhookrx.errors import TOO_MANY_CONNECTIONS
-from webhookrx.request.client_address import normal_ip
-from webhookrx.request.received import peer_text
+from webhookrx.intake.client_address import normal_ip
+from webhookrx.intake.received import peer_text
 
 if TYPE_CHECKING:
     from webhookrx.http.site import Site
@@ -61,8 +61,8 @@ class Connection(Protocol):
 
     @ivar deadline: when L{expired} is called.
     @ivar secure: whether it speaks TLS.
-    @ivar peer_ip: see L{webhookrx.request.received.Head.peer_ip}.
-    @ivar peer_port: see L{webhookrx.request.received.Head.peer_port}.
+    @ivar peer_ip: see L{webhookrx.intake.received.Head.peer_ip}.
+    @ivar peer_port: see L{webhookrx.intake.received.Head.peer_port}.
     """
 
     transport: ITCPTransport

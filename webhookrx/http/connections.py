@@ -8,7 +8,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from webhookrx.config.settings import Limits
+from webhookrx.settings import Limits
 
 if TYPE_CHECKING:
     from webhookrx.http.connection import Connection
@@ -76,7 +76,7 @@ class Connections:
         """
         Count a connection of that sender; False, and nothing counted, when it is one too many.
 
-        @param sender: see L{webhookrx.request.client_address.sender_of}.
+        @param sender: see L{webhookrx.intake.client_address.sender_of}.
         """
         if self._by_sender[sender] >= self._limits.connections_per_peer:
             return False

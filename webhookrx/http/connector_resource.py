@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhookrx.connector_intake import Dropped, Kept, judge_connector
 from webhookrx.http.answers import RECEIVED
 from webhookrx.http.interfaces import IExchange
 from webhookrx.http.webhook_resource import WebhookResource
+from webhookrx.router.connector_intake import Dropped, Kept, judge_connector
 
 
 class ConnectorResource(WebhookResource):

@@ -12,8 +12,8 @@ from zope.interface import implementer
 from webhookrx.errors import NotStored
 from webhookrx.http.answers import Answer
 from webhookrx.http.interfaces import IExchange, IReceiver
-from webhookrx.intake import Admission
-from webhookrx.request.received import Head
+from webhookrx.intake.judge import Admission
+from webhookrx.intake.received import Head
 
 if TYPE_CHECKING:
     from webhookrx.http.channel import HTTPChannel

@@ -22,7 +22,7 @@ from webhookrx.errors import (
     RequestRefused,
 )
 from webhookrx.http.head_grammar import grammar, refusal_of
-from webhookrx.request.received import NOTABLE, HeaderLines
+from webhookrx.intake.received import NOTABLE, HeaderLines
 
 #: Name, and value with the white space around it, of lines that match the grammar.
 _WEIGHTY = re.compile(
@@ -42,9 +42,9 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
     What the channel needs to know of a request.
 
     @ivar size: bytes of the head.
-    @ivar path: of the target, see L{webhookrx.request.received.Head.path}.
+    @ivar path: of the target, see L{webhookrx.intake.received.Head.path}.
     @ivar query: what follows the target's question mark; None when there is none.
-    @ivar notable: see L{webhookrx.request.received.Head.notable}.
+    @ivar notable: see L{webhookrx.intake.received.Head.notable}.
     @ivar content_length: bytes of the body; None when it is chunked.
     @ivar keep_alive: whether the connection may serve another request.
     @ivar http_1_0: whether the sender speaks HTTP/1.0.

@@ -16,11 +16,11 @@ from webhookrx.errors import NO_MATCHING_PATH, NotStored
 from webhookrx.http.answers import NOT_READY, READY, Answer, refusal
 from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
 from webhookrx.http.webhook_resource import WebhookResource
-from webhookrx.intake import Admission, Refused
+from webhookrx.intake.client_address import normal_ip
+from webhookrx.intake.judge import Admission, Refused
+from webhookrx.intake.path_patterns import PathPatterns
+from webhookrx.intake.received import Head
 from webhookrx.interfaces import ITraffic
-from webhookrx.request.client_address import normal_ip
-from webhookrx.request.path_patterns import PathPatterns
-from webhookrx.request.received import Head
 
 #: With these load balancers ask for health; what is posted at the same path is a message.
 _ASKING = (b"GET", b"HEAD", b"OPTIONS")

@@ -14,17 +14,17 @@ from twisted.web.resource import IResource
 from twisted.web.server import Site as TwistedSite
 from zope.interface import implementer
 
-from webhookrx.config.settings import Limits
 from webhookrx.errors import TOO_MANY_CONNECTIONS
 from webhookrx.http.answers import Answer, AnswerWriter
 from webhookrx.http.channel import HTTPChannel
 from webhookrx.http.connection import Connection
 from webhookrx.http.connections import Connections
 from webhookrx.http.interfaces import IEarlyResource, IReceiver
-from webhookrx.intake import Admission, Refused
+from webhookrx.intake.client_address import sender_of
+from webhookrx.intake.judge import Admission, Refused
+from webhookrx.intake.received import Head
 from webhookrx.interfaces import IMessageConsumer, IOverload, ITraffic
-from webhookrx.request.client_address import sender_of
-from webhookrx.request.received import Head
+from webhookrx.settings import Limits
 
 
 @implementer(IOverload)

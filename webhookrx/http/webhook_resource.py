@@ -14,12 +14,12 @@ from zope.interface import implementer
 from webhookrx.errors import INTERNAL_ERROR, NO_ROOM, NOT_STORED, UNPACK_RATIO, NoRoom, NotStored, Reason
 from webhookrx.http.answers import FAILED, RECEIVED, refusal_now
 from webhookrx.http.interfaces import IExchange, IReceiver
-from webhookrx.intake import Admission, Receipt, Refused, SourceRules, admit, judge, unpacked
+from webhookrx.intake.encodings import ALWAYS_UNPACKED
+from webhookrx.intake.json_body import count_brackets
+from webhookrx.intake.judge import Admission, Receipt, Refused, SourceRules, admit, judge, unpacked
+from webhookrx.intake.received import Head
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.message.message import Message
-from webhookrx.request.content_encoding import ALWAYS_UNPACKED
-from webhookrx.request.payload import count_brackets
-from webhookrx.request.received import Head
 
 
 class Slices(Protocol):
@@ -95,7 +95,7 @@ class WebhookResource:
         self._record = record
 
     def admit(self, head: Head, raw_groups: dict[str, bytes]) -> Admission | Refused:
-        """See L{webhookrx.intake.admit}."""
+        """See L{webhookrx.intake.judge.admit}."""
         return admit(head, self._rules, raw_groups)
 
     def receive(self, exchange: IExchange, body: bytes) -> None:

@@ -16,9 +16,9 @@ import msgspec
 import re2  # type: ignore[import-untyped]
 
 from webhookrx.errors import WebhookrxError
-from webhookrx.linear_regex import occurs_in
 from webhookrx.message.long_text import encode_around, long_text
 from webhookrx.message.message import Message, Value
+from webhookrx.regex import occurs_in
 
 _PLAIN: Final = 1
 _TAGGED: Final = 2

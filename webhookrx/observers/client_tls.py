@@ -21,10 +21,10 @@ from twisted.web.iweb import IPolicyForHTTPS
 from zope.interface import implementer
 
 from webhookrx.config.files import read_file
-from webhookrx.config.settings import TLS
 from webhookrx.config.spec_options import SpecOptions
 from webhookrx.config.tls_files import PrivateKey, load_key_and_chain, load_trust
 from webhookrx.errors import ConfigError
+from webhookrx.settings import TLS
 
 if TYPE_CHECKING:
     from twisted.internet._sslverify import IOpenSSLTrustRoot

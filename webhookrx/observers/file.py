@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
-from webhookrx.config.settings import ALONE, Group
 from webhookrx.config.spec_options import SpecOptions
-from webhookrx.disk_space import DiskSpace
 from webhookrx.errors import ConfigError
+from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.observers.file_lock import KNOWINGLY, party_of
 from webhookrx.observers.line_file import LineFile
 from webhookrx.observers.line_writer import FileSystem, LineWriter
 from webhookrx.observers.lines import LINE_OPTIONS, RenderLine, render_line_for
+from webhookrx.settings import ALONE, Group
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared

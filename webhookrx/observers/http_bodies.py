@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from webhookrx.config.settings import MiB
+from webhookrx.settings import MiB
 
 FORMATS = ("ndjson", "json", "each", "lines")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from webhookrx.config.files import read_file
 from webhookrx.config.problems import quoted
 from webhookrx.errors import ConfigError
-from webhookrx.request.auth_tokens import check_token, parse_token_file
+from webhookrx.intake.tokens import check_token, parse_token_file
 
 #: A header field: its name and its value.
 Header = tuple[bytes, bytes]

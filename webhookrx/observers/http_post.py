@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
+from webhookrx.backoff import Random, full_jitter
 from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
-from webhookrx.jitter import Random, full_jitter
 from webhookrx.observers.client_tls import make_creator
 from webhookrx.observers.http_answers import Answer, Verdict
 from webhookrx.observers.http_client import NoAnswer, make_client

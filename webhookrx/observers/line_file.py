@@ -22,7 +22,7 @@ from webhookrx.observers.line_writer import (
 from webhookrx.observers.turns import turns_for
 
 if TYPE_CHECKING:
-    from webhookrx.disk_space import DiskSpace
+    from webhookrx.filesystem import DiskSpace
 
 # O_NONBLOCK is for the open of a FIFO alone: without a reader it fails instead of hanging the start.
 _FLAGS = os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK

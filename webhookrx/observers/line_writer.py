@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from webhookrx.observers.file_lock import Turn
 
 if TYPE_CHECKING:
-    from webhookrx.disk_space import DiskSpace
+    from webhookrx.filesystem import DiskSpace
     from webhookrx.observers.turns import Turns
 
 #: More pieces than this the kernel refuses in one call (C{IOV_MAX}, Linux).

@@ -15,14 +15,14 @@ from zope.interface import provider
 from zope.interface.exceptions import Invalid
 from zope.interface.verify import verifyObject
 
-from webhookrx.config.settings import ALONE, Group
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver, IObserverFactory
+from webhookrx.settings import ALONE, Group
 
 if TYPE_CHECKING:
     from twisted.logger import LogEvent
 
-    from webhookrx.config.settings import Observer
+    from webhookrx.settings import Observer
 
 
 class _BuiltIn(NamedTuple):

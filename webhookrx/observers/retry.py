@@ -8,7 +8,7 @@ import re
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from webhookrx.jitter import LONGEST_RETRY_AFTER
+from webhookrx.backoff import LONGEST_RETRY_AFTER
 
 FIRST_PAUSE = 0.25
 """Seconds that the first pause may take at most; each next one may take twice as long."""

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
-from webhookrx.config.settings import ALONE, Group
 from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.observers.line_writer import FileSystem, LineWriter, TurnTakingWriter
 from webhookrx.observers.lines import LINE_OPTIONS, RenderLine, render_line_for
 from webhookrx.observers.turns import turns_for
+from webhookrx.settings import ALONE, Group
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared

@@ -17,11 +17,11 @@ from twisted.web.resource import IResource, Resource
 from twisted.web.server import NOT_DONE_YET
 from zope.interface import implementer
 
-from webhookrx.config.settings import Limits
 from webhookrx.errors import NoRoom
 from webhookrx.interfaces import Acknowledge, IMessageConsumer
 from webhookrx.message.message import Message
 from webhookrx.operations.health import Health
+from webhookrx.settings import Limits
 
 #: What one who asks for these pages may take. There is nothing to send us, and answers are short; nobody who hangs
 #: there, or comes too often, is to keep a probe from its answer.

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from webhookrx.config.file_signatures import Signature, signature_of
+from webhookrx.config.file_signatures import signature_of
+from webhookrx.settings import Signature
 
 
 class FileWatch:

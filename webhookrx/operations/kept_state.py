@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 from twisted.logger import Logger
 
 from webhookrx.config.last_set import LAST_SET
-from webhookrx.config.settings import Settings
 from webhookrx.config.state_dir import read_state, write_state
 from webhookrx.errors import ConfigError
 from webhookrx.operations.counters import Counters
+from webhookrx.settings import Settings
 
 AGAIN: Final = 60.0
 """Seconds after which a file that could not be written is tried again."""

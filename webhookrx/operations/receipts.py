@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from itertools import count
 
-from webhookrx.intake import Receipt
+from webhookrx.intake.judge import Receipt
 
 
 class Receipts:

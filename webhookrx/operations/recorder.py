@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from twisted.logger import Logger
 
+from webhookrx.intake.received import Head
 from webhookrx.operations.counters import Counters
-from webhookrx.request.received import Head
 from webhookrx.senders.recorded import RECORDED, recorded
 
 REST: Final = 10.0

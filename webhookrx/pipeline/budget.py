@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from webhookrx.config.settings import largest_body
 from webhookrx.message.message import Message
+from webhookrx.settings import largest_body
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from twisted.internet.defer import Deferred, fail
 from zope.interface import implementer
 
-from webhookrx.config.settings import Limits, MiB
 from webhookrx.errors import NoRoom
 from webhookrx.interfaces import IMessageConsumer
 from webhookrx.pipeline.admission import ObserverQueue
@@ -23,6 +22,7 @@ from webhookrx.pipeline.lanes import Lanes, check_observers
 from webhookrx.pipeline.outflow import Outflow
 from webhookrx.pipeline.producer_gate import ProducerGate
 from webhookrx.pipeline.ways import PreparedMessage, Ways
+from webhookrx.settings import Limits, MiB
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IDelayedCall, IPushProducer, IReactorTime

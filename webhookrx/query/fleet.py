@@ -10,12 +10,12 @@ from functools import cached_property
 from itertools import accumulate, compress
 from typing import Any, Final, TypeAlias
 
-from webhookrx.linear_regex import RegexTooCostly
 from webhookrx.message.fields import MISSING, Path, getter, leaves
 from webhookrx.query.predicates import Predicate
 from webhookrx.query.query import Query
 from webhookrx.query.texts import text_of, texts_of
 from webhookrx.query.tree import And, Everything, Exists, Node, Not, Or, Term
+from webhookrx.regex import RegexTooCostly
 
 _AS_NUMBERS: Final = bytes.maketrans(b"01", b"\x00\x01")
 _EFFORTS: Final = {"equals": 0, "contains": 2, "compares": 2, "among": 2, "matches": 4}

@@ -36,7 +36,7 @@ class _NotQuick(Exception):
 def compile_tree(node: Node) -> Deciding:
     """
     Return what tells whether a record matches a tree. It raises L{webhookrx.query.thorough.QueryTooCostly} or
-    L{webhookrx.linear_regex.RegexTooCostly} when that would be more work than there is.
+    L{webhookrx.regex.RegexTooCostly} when that would be more work than there is.
     """
     terms = [term for term in terms_of(node) if isinstance(term, Term)]
     if any(term.path is None for term in terms):

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Final, NamedTuple
 
-from webhookrx.linear_regex import LinearRegex
 from webhookrx.query.required_text import required_text
+from webhookrx.regex import LinearRegex
 
 
 class Operator(NamedTuple):

@@ -34,7 +34,7 @@ class Query:
     @ivar tree: what it says.
     @ivar decide: tells whether a record, nested dicts, matches, with what work may be done for it. Whatever JSON or
         YAML can hold, it raises nothing but L{webhookrx.query.thorough.QueryTooCostly} and
-        L{webhookrx.linear_regex.RegexTooCostly}, when it would take more.
+        L{webhookrx.regex.RegexTooCostly}, when it would take more.
     """
 
     __slots__ = ("decide", "text", "tree")

@@ -55,7 +55,7 @@ class Thorough:
         Tell whether the record matches a tree.
 
         @raise QueryTooCostly: that would take too long.
-        @raise webhookrx.linear_regex.RegexTooCostly: so would one regular expression.
+        @raise webhookrx.regex.RegexTooCostly: so would one regular expression.
         """
         match node:
             case Term():

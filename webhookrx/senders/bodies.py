@@ -11,9 +11,9 @@ import re
 from typing import Final, NamedTuple
 
 from webhookrx.errors import RequestRefused
+from webhookrx.intake.json_body import PayloadError, body_text, has_too_many_values, parse_strict_json
+from webhookrx.intake.query import parse_query
 from webhookrx.message.message import Value
-from webhookrx.request.payload import PayloadError, body_text, has_too_many_values, parse_strict_json
-from webhookrx.request.query import parse_query
 from webhookrx.senders.frames import MEDIA_TYPE as LOGPLEX
 from webhookrx.senders.frames import split_frames
 from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK

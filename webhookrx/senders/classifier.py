@@ -91,7 +91,7 @@ class Classifier:
         @param last_resort: entries of last resort are looked at, too.
         @raise webhookrx.query.QueryTooCostly: it holds too much to find out whether an entry matches that would win
             over all others that do; so with the next.
-        @raise webhookrx.linear_regex.RegexTooCostly: a text is too long for an expression of such an entry.
+        @raise webhookrx.regex.RegexTooCostly: a text is too long for an expression of such an entry.
         """
         names = evidence.header_names(self._search)
         way = self._winner(evidence, names)

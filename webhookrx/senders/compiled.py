@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from webhookrx.findings import ERROR, Code
-from webhookrx.linear_regex import LinearRegex
+from webhookrx.diagnostics import ERROR, Code
 from webhookrx.query import Query, QueryError, line_and_column, parse
+from webhookrx.regex import LinearRegex
 from webhookrx.senders.conditions import Conditions
 from webhookrx.senders.entry import BINARY, BODY_FORMATS, DECODINGS, SEVERITIES, TIME_FORMATS, Entry, When
 from webhookrx.senders.places import HEADER_NAME, Place, PlaceError, parse_pointer

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import msgspec
 
-from webhookrx.linear_regex import LinearRegex
 from webhookrx.query import Query
+from webhookrx.regex import LinearRegex
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.places import first_value
 
@@ -53,7 +53,7 @@ class Conditions(msgspec.Struct, frozen=True, gc=False):
 
         @param names: C{evidence.header_names()}.
         @raise webhookrx.query.QueryTooCostly: the body holds too much to find out; so with the next.
-        @raise webhookrx.linear_regex.RegexTooCostly: a text is too long for an expression.
+        @raise webhookrx.regex.RegexTooCostly: a text is too long for an expression.
         """
         for name, value in self.headers:
             if name not in names:

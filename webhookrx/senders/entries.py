@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from webhookrx.findings import ERROR, Finding, Position
+from webhookrx.diagnostics import ERROR, Finding, Position
 from webhookrx.senders.compiled import BadEntry, Problem, compile_entry
 from webhookrx.senders.entry import Entry
 from webhookrx.typed_yaml import Reading, field_text, read_typed

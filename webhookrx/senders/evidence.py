@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from webhookrx.intake.received import Head, HeaderLines
 from webhookrx.message.message import Value
-from webhookrx.request.received import Head, HeaderLines
 from webhookrx.senders.bodies import MAX_FIRST, first_element, first_object, form_fields
 from webhookrx.senders.frames import MEDIA_TYPE as LOGPLEX
 from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
@@ -26,7 +26,7 @@ class Evidence:
     """
     A request, as the classifier and the data files of senders look at it.
 
-    @ivar query: as L{webhookrx.request.query.parse_query} returns it.
+    @ivar query: as L{webhookrx.intake.query.parse_query} returns it.
     @ivar body: unpacked.
     @ivar text: the body as text.
     @ivar decoded: what the body is as strict JSON; L{webhookrx.message.fields.MISSING} when it is none. Single values

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from webhookrx.linear_regex import RegexTooCostly
 from webhookrx.message.message import Value
 from webhookrx.query import Query, QueryTooCostly
+from webhookrx.regex import RegexTooCostly
 from webhookrx.senders.classifier import MAX_NAME
 from webhookrx.senders.compiled import CompiledEntry
 from webhookrx.senders.entry import BINARY

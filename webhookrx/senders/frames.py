@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from webhookrx.intake.json_body import body_text
 from webhookrx.message.message import Value
-from webhookrx.request.payload import body_text
 
 MEDIA_TYPE: Final = "application/logplex-1"
 

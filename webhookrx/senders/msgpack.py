@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
+from webhookrx.intake.json_body import MAX_DEPTH
 from webhookrx.message.message import Value
-from webhookrx.request.payload import MAX_DEPTH
 from webhookrx.yield_point import yield_point
 
 MEDIA_TYPES: Final = ("application/msgpack", "application/x-msgpack", "application/vnd.msgpack")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from webhookrx.linear_regex import LinearRegex
+from webhookrx.regex import LinearRegex
 from webhookrx.senders.entry import SEVERITIES
 from webhookrx.senders.places import text_of
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-from webhookrx.markdown import table
 from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.compiled import CODES, compile_entry
 from webhookrx.senders.conditions import Conditions
 from webhookrx.senders.entry import SEVERITIES, Decode, Entry, Message, Severity, Time, When
 from webhookrx.senders.severities import USUAL_WORDS
+from webhookrx.text import table
 
 _PARTS: Final = (
     (Entry, "A data file"),

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from webhookrx.intake.json_body import MAX_DEPTH, MAX_ELEMENTS, PayloadError, count_brackets, parse_strict_json
 from webhookrx.message.message import Value
-from webhookrx.request.payload import MAX_DEPTH, MAX_ELEMENTS, PayloadError, count_brackets, parse_strict_json
 from webhookrx.senders.bodies import Events, first_element, read_frames, split_documents, split_lines
 from webhookrx.senders.compiled import CompiledEntry
 from webhookrx.senders.evidence import Evidence

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhookrx.jitter import LONGEST_RETRY_AFTER, Random, full_jitter
+from webhookrx.backoff import LONGEST_RETRY_AFTER, Random, full_jitter
 
 FIRST_BOUND: Final = 0.1
 """Seconds that the first pause may take at most; each next one may take twice as long."""

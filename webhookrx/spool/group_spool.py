@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from webhookrx.config.settings import ALONE, Group
 from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import Backlog, IBufferingObserver
+from webhookrx.settings import ALONE, Group
 from webhookrx.spool.drain_log import shown
 from webhookrx.spool.faults import text_of
 from webhookrx.spool.removal import remove_if_empty
@@ -23,8 +23,8 @@ from webhookrx.spool.spool_observer import DEFAULT_SIZE, DROP_OLDEST, LAST_BATCH
 from webhookrx.spool.worker_directories import directory_of, left_to
 
 if TYPE_CHECKING:
-    from webhookrx.config.settings import Observer
     from webhookrx.interfaces import IMessageObserver, Prepared
+    from webhookrx.settings import Observer
 
 SPOOL_OPTIONS: Final = ("age", "full", "min_free", "size")
 YOUNGEST: Final = 1.0

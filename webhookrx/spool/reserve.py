@@ -11,7 +11,7 @@ from webhookrx.spool.room import SpoolFull
 from webhookrx.spool.schema import LOG_BYTES, SMALL_LOG_BYTES
 
 if TYPE_CHECKING:
-    from webhookrx.disk_space import DiskSpace
+    from webhookrx.filesystem import DiskSpace
     from webhookrx.spool.spool_file import SpoolFile
 
 _NEAR_FLOOR: Final = 16 * 1024**2

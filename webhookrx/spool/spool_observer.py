@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, cast
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from webhookrx.disk_space import DiskSpace
 from webhookrx.errors import ConfigError
+from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import Backlog, IBufferingObserver, IMessageObserver, IWaitingObserver
 from webhookrx.message.stored import encode_stored
 from webhookrx.spool.cautious_files import open_to_others

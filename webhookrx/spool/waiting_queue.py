@@ -17,8 +17,8 @@ from typing import Final
 
 from twisted.logger import Logger
 
-from webhookrx.disk_space import DiskSpace
 from webhookrx.errors import NotStored
+from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import Backlog
 from webhookrx.spool.fair_lock import FairLock
 from webhookrx.spool.faults import is_full, text_of

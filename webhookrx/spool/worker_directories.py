@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from webhookrx.config.settings import Group
+    from webhookrx.settings import Group
 
 _NAME: Final = re.compile(r"worker-([1-9][0-9]{0,5})")
 

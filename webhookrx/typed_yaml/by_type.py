@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import inspect
 
-from webhookrx.findings import quoted, suggestion
+from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.typed_yaml.core_values import core_value, flag, whole_number
 from webhookrx.typed_yaml.members import members
 from webhookrx.typed_yaml.nodes import Mapping, Node, Scalar, Sequence, shown_node

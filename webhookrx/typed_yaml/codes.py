@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhookrx.findings import ERROR, WARNING, Code
+from webhookrx.diagnostics import ERROR, WARNING, Code
 
 CODES: Final = (
     Code("not-utf8", ERROR, "The file is not UTF-8 text."),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from webhookrx.findings import quoted
+from webhookrx.diagnostics import quoted
 from webhookrx.typed_yaml.nodes import Mapping, Node, Scalar, Sequence
 from webhookrx.typed_yaml.notes import Notes
 from webhookrx.typed_yaml.path import Path

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from webhookrx.findings import Position, quoted
+from webhookrx.diagnostics import Position, quoted
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of a file."""

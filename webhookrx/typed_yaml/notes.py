@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhookrx.findings import Position
+from webhookrx.diagnostics import Position
 from webhookrx.typed_yaml.nodes import MOST_VALUES, Broken, Node, Scalar, control_character, too_many, unwanted
 from webhookrx.typed_yaml.path import Path
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Final, TypeAlias
 
-from webhookrx.findings import quoted
+from webhookrx.diagnostics import quoted
 
 #: Names of members and indices, from the whole file down: C{("connector_rules", 0, "port")}.
 Path: TypeAlias = tuple[str | int, ...]

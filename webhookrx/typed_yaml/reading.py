@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final, Generic, TypeVar
 
-from webhookrx.findings import ERROR, Finding, Position, has_errors, in_order
+from webhookrx.diagnostics import ERROR, Finding, Position, has_errors, in_order
 from webhookrx.typed_yaml.by_type import TypedReader
 from webhookrx.typed_yaml.codes import CODES
 from webhookrx.typed_yaml.nodes import Broken, Mapping, Node, Scalar, Sequence, compose, decode

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
-from webhookrx.findings import Position
+from webhookrx.diagnostics import Position
 from webhookrx.typed_yaml.nodes import Scalar
 
 #: A character of the value, and where it is written.

@@ -19,7 +19,7 @@ from tests.system.torture.other_end import OtherEnd
 from tests.system.torture.proof import Effort, Figures, Skipped
 from tests.system.torture.strace import slowing_prefix
 from tests.system.torture.subject import Subject
-from webhookrx.disk_space import DiskSpace
+from webhookrx.filesystem import DiskSpace
 from webhookrx.message.message import Message
 from webhookrx.message.stored import encode_stored
 from webhookrx.spool.room import Room

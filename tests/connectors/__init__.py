@@ -1,1 +1,0 @@
-"""Tests for L{webhookrx.connectors}."""

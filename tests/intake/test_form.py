@@ -1,0 +1,122 @@
+"""
+Tests for L{webhookrx.intake.form}.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from urllib.parse import quote, urlencode
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.intake import query
+from webhookrx.intake.form import form_members, says_form
+from webhookrx.intake.query import MAX_PARAMETERS
+from webhookrx.intake.received import Head
+from webhookrx.yield_point import PIECE
+
+
+def head_of(*types: bytes) -> Head:
+    """Return a head with these content types."""
+    return Head(b"POST", b"/", b"", [(b"content-type", each) for each in types], "192.0.2.7", 1, False)
+
+
+class FormTests(SynchronousTestCase):
+    """
+    Tests for L{says_form} and L{form_members}.
+    """
+
+    def test_content_types(self) -> None:
+        """Capitals and parameters make no difference."""
+        for kind in (b"application/x-www-form-urlencoded", b"Application/X-WWW-Form-Urlencoded ; charset=UTF-8"):
+            self.assertTrue(says_form(head_of(kind)))
+        for types in ((), (b"",), (b"application/json",), (b"application/x-www-form-urlencoded-x",)):
+            self.assertFalse(says_form(head_of(*types)))
+
+    def test_forms(self) -> None:
+        """Fields are texts, or lists of them where a name is repeated; a line end at the end is none of it."""
+        for body, members in (
+            (b"a=1", {"a": "1"}),
+            (b"a=&b.c=x+y%21\r\n", {"a": "", "b.c": "x y!"}),
+            (b"a=1&b=2&a=3", {"a": ["1", "3"], "b": "2"}),
+            (b"%7Bname%7D=%C3%A4&a=b=c", {"{name}": "\u00e4", "a": "b=c"}),
+        ):
+            self.assertEqual(members, form_members(body), body)
+
+    def test_payload(self) -> None:
+        """The JSON object in the field of code hosts stands in its place; other contents of that field are text."""
+        inner = '{"action":"opened","n":1.50,"a":{"b":[1]}}'
+        value = {"action": "opened", "n": 1.5, "a": {"b": [1]}}
+        for body, members in (
+            (urlencode({"payload": inner}), value),
+            (urlencode({"x": "1", "payload": inner, "action": "no"}), {"x": "1", **value}),
+            (urlencode({"payload": "{no"}), {"payload": "{no"}),
+            (urlencode({"payload": "[1]"}), {"payload": "[1]"}),
+            ("payload=1&payload=2", {"payload": ["1", "2"]}),
+        ):
+            self.assertEqual(json.dumps(members), json.dumps(form_members(body.encode()), default=float), body)
+
+    def test_text(self) -> None:
+        """Plain text is no form, nor is what could be a form but for one part of it."""
+        for body in (
+            b"",
+            b"disk is full",
+            b"disk",
+            b"level=error msg=full",
+            b"a=b is wrong",
+            b"=a",
+            b"a=1&b",
+            b"a=1&",
+            b"&a=1",
+            b"a=1\nb=2",
+            b'a="x"',
+            b"<a=b>",
+            b'{"a"=1}',
+            b"a=%ff",
+            b"a=\xff",
+            b"&".join([b"a=1"] * (MAX_PARAMETERS + 1)),
+        ):
+            self.assertEqual(None, form_members(body), body[:40])
+        self.assertNotEqual(None, form_members(b"&".join([b"a=1"] * MAX_PARAMETERS)))
+
+    @given(st.dictionaries(st.text(min_size=1), st.text(), min_size=1, max_size=5))
+    def test_round_trip(self, fields: dict[str, str]) -> None:
+        """What a browser encodes comes out as it was."""
+        if any(ord(char) in range(0xD800, 0xE000) for text in (*fields, *fields.values()) for char in text):
+            return
+        if "payload" in fields:
+            return
+        self.assertEqual(fields, form_members(urlencode(fields, quote_via=quote).encode()))
+
+    @given(st.lists(st.sampled_from(["%", "%4", "%41", "%3d", "%0A", "%25", "=", "+", "z", "~", "_", "f0"])))
+    def test_pieces(self, parts: list[str]) -> None:
+        """Long values are read as short ones are, escapes that are none included."""
+        value = "".join(parts)
+        filler = "x" * PIECE
+        short, long = form_members(f"a={value}".encode()), form_members(f"a={value}{filler}".encode())
+        self.assertEqual(None if short is None else {"a": f"{short['a']}{filler}"}, long)
+
+    def test_turns(self) -> None:
+        """Others have turns while a long one is read, be it one value or many."""
+        turns: list[None] = []
+        self.patch(query, "yield_point", lambda: turns.append(None))
+        for body in (b"a=" + b"%41" * 300_000, b"&".join(b"a=" + b"x" * 900 for _ in range(999))):
+            turns.clear()
+            self.assertNotEqual(None, form_members(body))
+            self.assertGreater(len(turns), len(body) // PIECE - 2)
+
+    def test_long(self) -> None:
+        """A long one is read exactly, in time that stays in proportion to its length."""
+        text = "\u00e4\x00" * 200_000
+        for shift in range(3):
+            value = "x" * shift + text
+            self.assertEqual({"a": value}, form_members(b"a=" + quote(value).encode()))
+        times = []
+        for size in (250_000, 1_000_000):
+            started = time.thread_time()
+            form_members(b"a=" + b"%00" * size)
+            times.append(time.thread_time() - started)
+        self.assertLess(times[1], 12 * times[0])

@@ -1,0 +1,220 @@
+"""
+Tests for L{webhookrx.intake.pattern_checks}.
+"""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.intake.path_patterns import PathPatterns
+from webhookrx.intake.pattern_checks import check_patterns, health_path_problem
+
+NO_RE2 = "can't run on RE2, but on Python's re, where a hostile path may hold up everything before it needs a token."
+NO_SLASH = "can never match: every path begins with '/'."
+INVISIBLE = "can never match: a path holds visible ASCII characters only, the others come percent-encoded."
+
+# One pattern, and its error behind the quoted pattern.
+ERRORS = [
+    ("/(a", "does not compile: missing ), unterminated subpattern at position 1."),
+    ("/[a", "does not compile: unterminated character set at position 1."),
+    ("/(?P<a>x)(?P<a>y)", 'has more than one group "a"; each group needs a name of its own.'),
+    ("/(?<a>x)(?<a>y)", 'has more than one group "a"; each group needs a name of its own.'),
+    ("/(?P<b>x)(?P<a>x)|/(?P<a>y)", 'has more than one group "a"; each group needs a name of its own.'),
+    ("/(?=x)(?P<a>x)(?P<a>y)", 'has more than one group "a"; each group needs a name of its own.'),
+    ("/(?P<SOURCEIP>.*)", 'has a group "SOURCEIP", which is a hard macro; only the receiver sets it.'),
+    ("/(?=x)(?P<DATE>.*)", 'has a group "DATE", which is a hard macro; only the receiver sets it.'),
+    ("/(?P<HOST>x)/(?P<FULLHOST>y)", 'has more than one group that sets "HOST".'),
+    ("/(?=x)(?P<MSG>x)(?P<MESSAGE>y)", 'has more than one group that sets "MESSAGE".'),
+]
+
+NO_ERRORS = [
+    "/.*",
+    "/(?P<HOST>.*)/(?P<PROGRAM>.*)/(?P<PID>.*)/(?P<MESSAGE>.*)/(?P<date>.*)",
+    "/(a)(b)",
+    r"/\(?P<a>\(?P<a>",
+    "/[(?P<a>][(?P<a>]",
+    "/x{900}",
+]
+
+# What RE2 can't run: look-around, references to groups, atomic groups, possessive and very large repetitions.
+SLOW = ["/(?=a).*", "/(?<=/)(?<!x)(?P<a>x)", r"/(a)\1", "/(?P<a>a)(?P=a)", "/(?>a*)b", "/x*+", "/(?:x{900}){900}"]
+
+# Patterns, and the warnings: index, and the text behind the quoted pattern.
+WARNINGS: list[tuple[list[str], list[tuple[int, str]]]] = [
+    ([], []),
+    (["/.*"], []),
+    (["/events", "/events/(?P<HOST>.*)"], []),
+    (["/events/.*", "/events"], []),
+    (["/x", "/y", "/x"], [(2, "is hidden by pattern 1, which is the same.")]),
+    (["/.*", "/x"], [(1, 'is hidden by pattern 1, "/.*", which matches every path.')]),
+    (["/y", "/(?P<HOST>.*)", "/x.*"], [(2, 'is hidden by pattern 2, "/(?P<HOST>.*)", which matches every path.')]),
+    (["^/.*?$", "/x"], [(1, 'is hidden by pattern 1, "^/.*?$", which matches every path.')]),
+    ([r"\A.*\Z", "/x"], [(1, r'is hidden by pattern 1, "\A.*\Z", which matches every path.')]),
+    (["/(.*)", "/(?=x).*"], [(1, 'is hidden by pattern 1, "/(.*)", which matches every path.')]),
+    (["/$.*", "/x.*"], []),
+    (["/.+", "/x"], [(1, 'is hidden by pattern 1, "/.+".')]),
+    (["/.+", "/"], []),
+    (["/a", "/[^/]+", "/abc"], [(2, 'is hidden by pattern 2, "/[^/]+".')]),
+    (["(?i)/EVENTS", "/events"], [(1, 'is hidden by pattern 1, "(?i)/EVENTS".')]),
+    (["/events", "(?i)/EVENTS"], []),
+    (["/events", "/(?i:EVENTS)"], []),
+    (["/(?i:events)", "(?i)/e(?-i:vents)"], [(1, 'appears to be hidden by pattern 1, "/(?i:events)".')]),
+    (["(?i)/x+", "(?i)/xx*"], [(1, 'appears to be hidden by pattern 1, "(?i)/x+".')]),
+    (["/x+", "(?i)/xx*"], []),
+    (["/a.*", "/a[0-9]+"], [(1, 'appears to be hidden by pattern 1, "/a.*".')]),
+    (["/a[0-9]+", "/a.*"], []),
+    (["/e/.*", "/e/(?P<HOST>[^/]+)"], [(1, 'appears to be hidden by pattern 1, "/e/.*".')]),
+    (["/e/[^/]+", "/e/.+"], []),
+    (["/e/[^/]+", r"/e/\w+"], [(1, 'appears to be hidden by pattern 1, "/e/[^/]+".')]),
+    ([r"/e/\w+", r"/e/\W*\w"], []),
+    ([r"/\D+", r"/\S+"], []),
+    ([r"/\S+", r"/\D+"], [(1, r'appears to be hidden by pattern 1, "/\S+".')]),
+    ([r"/\S+", r"/\W\d"], [(1, r'appears to be hidden by pattern 1, "/\S+".')]),
+    (["/(?:a|b|c)", "/[ab]"], [(1, 'appears to be hidden by pattern 1, "/(?:a|b|c)".')]),
+    (["/[ab]", "/(?:a|b|c)"], []),
+    (["/[^x]", "/[^xy]"], [(1, 'appears to be hidden by pattern 1, "/[^x]".')]),
+    (["/[a-y]", "/[a-z]"], []),
+    (["/.{0,100}", "/.*x"], []),
+    (["/.{3,}", "/.{4}"], [(1, 'appears to be hidden by pattern 1, "/.{3,}".')]),
+    ([r"/x\b.*", r"/x\b/.*"], [(1, r'appears to be hidden by pattern 1, "/x\b.*".')]),
+    # No one pattern hides the third, although the first two together do.
+    (["/a.*", "/b.*", "/[ab].*"], []),
+    # An earlier pattern on re is not tried: examples could hold it up.
+    (["/(?=a).*", "/a.*"], []),
+    # Nothing can be told of what re does not understand, or can't have been meant to be looked into.
+    (["/a.*", "/(?<HOST>a)"], []),
+    (["/.+", "/" + "(a)" * 51], []),
+    ([r"/(a)\1"], []),
+    (["/x*+"], []),
+    (["events"], [(0, NO_SLASH)]),
+    (["events/(?P<HOST>.*)"], [(0, NO_SLASH)]),
+    ([""], [(0, NO_SLASH)]),
+    (["[a-z]+/x"], [(0, NO_SLASH)]),
+    (["https://host/x"], [(0, NO_SLASH)]),
+    (["^events$"], [(0, NO_SLASH)]),
+    (["/?events", "[/a]x", ".*x", "events|/x", "(?:/x)?y", r"\C*"], []),
+    (["/café"], [(0, INVISIBLE)]),
+    (["/a b"], [(0, INVISIBLE)]),
+    (["/café?", "/[éx]", r"/\s"], []),
+    (["/.*", "x"], [(1, NO_SLASH)]),
+]
+
+
+class CheckPatternsTests(SynchronousTestCase):
+    def test_errors(self) -> None:
+        """A pattern that can't be used is told by its index, quoted, with the reason."""
+        for pattern, expected in ERRORS:
+            errors, warnings = check_patterns(["/(?P<HOST>.*)", pattern])
+
+            self.assertEqual([(1, f'"{pattern}" {expected}')], [(error.index, error.text) for error in errors])
+            self.assertEqual((), warnings)
+
+    def test_no_errors(self) -> None:
+        """Other groups are fine: soft macros, names of one's own, and what only looks like a group."""
+        for pattern in NO_ERRORS:
+            self.assertEqual((pattern, ()), (pattern, check_patterns([pattern]).errors))
+
+    def test_not_linear(self) -> None:
+        """A pattern that RE2 can't run is an error of a kind of its own, so that who takes the risk may use it."""
+        for pattern in SLOW:
+            errors, warnings = check_patterns(["/x", pattern])
+            found = [(error.index, error.kind, error.text) for error in errors]
+            self.assertEqual([(1, "not-linear", f'"{pattern}" {NO_RE2}')], found)
+            self.assertEqual((), warnings)
+
+    def test_all_errors(self) -> None:
+        """All errors are told at once, two of one pattern too."""
+        errors = check_patterns(["/(", "/x", "/(?P<DATE>a)(?P<YEAR>b)", "["]).errors
+
+        self.assertEqual([0, 2, 2, 3], [error.index for error in errors])
+
+    def test_warnings(self) -> None:
+        """What is probably not meant is told: a hidden pattern, one that can never match."""
+        for patterns, expected in WARNINGS:
+            errors, warnings = check_patterns(patterns)
+
+            told = [(found.index, found.text) for found in warnings]
+            self.assertEqual([], [error for error in errors if error.kind != "not-linear"], patterns)
+            self.assertEqual([(index, f'"{patterns[index]}" {text}') for index, text in expected], told)
+
+    def test_quoted_in_one_line(self) -> None:
+        """A pattern with a control character does not break the line that tells of it."""
+        (warning,) = check_patterns(["/x\n"]).warnings
+
+        self.assertEqual(rf"'/x\n' {INVISIBLE}", warning.text)
+
+    def test_unusable_hides_nothing(self) -> None:
+        """A pattern with an error is left out of the comparison."""
+        self.assertEqual((), check_patterns(["/(?P<DATE>.*)", "/x"]).warnings)
+
+    def test_same_each_time(self) -> None:
+        """Chance has no part in what is told."""
+        patterns = ["/[^q]+", "/[a-z]+", r"/\w{3}", "/.{0,9}", "/[ab]x?"]
+
+        self.assertEqual(1, len({check_patterns(patterns) for _ in range(5)}))
+
+    def test_quiet(self) -> None:
+        """Nothing of this shows as a warning of Python."""
+        check_patterns(["/[[a]", "/x(?i)", "/[a||b]"])
+
+        self.assertEqual([], self.flushWarnings())
+
+    def test_a_thousand(self) -> None:
+        """A thousand patterns are checked in a moment: 5 s is far more than it takes."""
+        started = time.process_time()
+        found = check_patterns([f"/tenant{number}/(?P<HOST>[^/]+)/.*" for number in range(1000)])
+
+        self.assertEqual(((), ()), found)
+        self.assertLess(time.process_time() - started, 5)
+
+    def test_deep_patterns(self) -> None:
+        """Repetitions in repetitions and groups in groups end in time, and without an error of ours."""
+        nested = "/" + "(?:" * 50 + ".*x" + ")*" * 50
+        started = time.process_time()
+        for pattern in (
+            "/(?:(?:(?:a.*)*b.*)*c.*)*",
+            "/(?:.{0,10}){90}",
+            "/((a|b|c.*)+/)*x",
+            "/(?:(?:(?:(?:a?)*)*)*)*",
+            nested,
+        ):
+            self.assertEqual((), check_patterns(["/.+", pattern]).errors)
+
+        self.assertLess(time.process_time() - started, 10)
+
+    def test_stars(self) -> None:
+        """A star that repeats a slash is what people write who mean anything below it."""
+        for pattern, meant in (("/events/*", "/events/.*"), ("/*", "/.*"), ("/a/*/b", "/a/.*/b")):
+            (warning,) = check_patterns([pattern]).warnings
+            text = "repeats the slash, and matches nothing below it: for anything below write"
+            self.assertEqual(("glob", f'"{pattern}" {text} "{meant}".'), (warning.kind, warning.text))
+        for pattern in ("/events/.*", r"/a\/*", "/a[/*]", "/a//*", "/ab*", "/(a/)*"):
+            self.assertEqual((), check_patterns([pattern]).warnings, pattern)
+
+    def test_health_path(self) -> None:
+        """Health has one path, which is no pattern."""
+        for path in ("/healthz", "/", "/a/b.c-d_e~f", "/%41;v=1"):
+            self.assertEqual(None, health_path_problem(path))
+        for path in ("healthz", "", "*"):
+            self.assertIn("begins with a slash", str(health_path_problem(path)))
+        for path in ("/.*", "/a|b", "/(a)", "/a?b=c", "/a#b", "/a b", "/\u00e4", "/a\n"):
+            self.assertIn("is not one path", str(health_path_problem(path)))
+
+    @given(
+        st.lists(st.from_regex(r"/?([ab./]|\[\^?[ab]\]|\(a\|b?\)|\(\?P<HOST>.\)|\\[wdS]){0,4}[*+?]?", fullmatch=True)),
+        st.text(alphabet="ab/1", max_size=6).map("/".__add__),
+    )
+    @settings(deadline=None)
+    def test_hidden_by_the_same_or_all_is_certain(self, patterns: list[str], path: str) -> None:
+        """A pattern of which it is said that it is hidden, or can never match, never wins."""
+        errors, warnings = check_patterns(patterns)
+        if errors:
+            return
+        found = PathPatterns(patterns).match(path.encode())
+        sure = {warning.index for warning in warnings if warning.kind != "glob" and "appears" not in warning.text}
+
+        self.assertFalse(found is not None and found[0] in sure, (patterns, path))

@@ -1,0 +1,53 @@
+"""
+Tests for L{webhookrx.intake.recorded_headers}; how headers are recorded is in those of L{webhookrx.intake.judge}.
+"""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.intake.received import HeaderLines
+from webhookrx.intake.recorded_headers import cloud_event_headers, is_credential
+
+
+class CloudEventTests(SynchronousTestCase):
+    """CloudEvents in binary content mode."""
+
+    def assert_found(self, expected: dict[str, str | list[str]], *lines: bytes) -> None:
+        """It makes no difference how a head keeps its lines."""
+        headers = HeaderLines(b"\r\n".join([b"POST /ce-x: HTTP/1.1", *lines, b"", b""]))
+        self.assertEqual((expected, expected), (cloud_event_headers(headers), cloud_event_headers(list(headers))))
+
+    def test_all(self) -> None:
+        """All headers of the event are there, as they came, however they are spelled; no others are."""
+        self.assert_found(
+            {"ce-specversion": "1.0", "ce-type": "a.b", "ce-subject": "caf%C3%A9", "ce-own": "ž", "ce-latin": "é"},
+            b"Host: a", b"CE-SpecVersion: 1.0", b"Ce-Type:a.b ", b"ce-subject: caf%C3%A9", "ce-own: ž".encode(),
+            b"ce-latin: \xe9", b"x-ce-id: 1", b"cert: 2",
+        )  # fmt: skip
+
+    def test_repeated(self) -> None:
+        """A header that is repeated is a list."""
+        self.assert_found(
+            {"ce-specversion": "1.0", "ce-id": ["1", "2", "3"]},
+            *(b"ce-id: 1", b"ce-specversion: 1.0", b"ce-id: 2", b"ce-id: 3"),
+        )
+
+    def test_credentials(self) -> None:
+        """Credentials are masked there, too."""
+        self.assert_found({"ce-specversion": "1.0", "ce-token": "***"}, b"ce-specversion: 1.0", b"ce-token: CANARY")
+
+    def test_none(self) -> None:
+        """Without the version of the specification it is no such event, whatever else is called so."""
+        self.assert_found({}, b"Host: a", b"ce-type: a.b", b"x-ce-specversion: 1.0")
+        self.assert_found({})
+
+
+class CredentialTests(SynchronousTestCase):
+    """What lets somebody in."""
+
+    def test_signatures(self) -> None:
+        """A signature and its time are none; a token is."""
+        for name in ("X-Hub-Signature-256", "x-slack-request-timestamp", "webhook-id"):
+            self.assertFalse(is_credential(name), name)
+        self.assertTrue(is_credential("x-gitlab-token"))

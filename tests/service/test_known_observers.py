@@ -1,0 +1,133 @@
+"""
+Tests for L{webhookrx.service.known_observers}.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.documents import ROOT
+from webhookrx.config.observer_strings import parse_observer
+from webhookrx.errors import ConfigError
+from webhookrx.observers import registry
+from webhookrx.observers.file import FileObserver
+from webhookrx.service import known_observers
+from webhookrx.settings import ALONE, Group
+from webhookrx.spool.group_spool import GroupSpool
+
+#: Modules that cost memory, and the spec string that needs them.
+COSTLY = {
+    "treq": "http:https://127.0.0.1:1/",
+    "webhookrx.observers.http_post": "http:https://127.0.0.1:1/",
+    "webhookrx.observers.client_tls": "syslog:tls:127.0.0.1",
+    "webhookrx.observers.syslog": "syslog:udp:127.0.0.1",
+    "sqlite3": "spool:SPOOL:observer=file:SPOOL.jsonl",
+    "webhookrx.spool.spool_observer": "spool:SPOOL:observer=file:SPOOL.jsonl",
+    "webhookrx.observers.log_observer": "observer:logging.getLogger",
+    "webhookrx.observers.stdout": "stdout",
+}
+#: No observer needs it.
+METRICS = "prometheus_client"
+
+PROGRAM = f"""
+import sys
+from webhookrx.tap import Options, makeService
+
+options = Options()
+options.parseOptions(sys.argv[1:])
+makeService(options)
+print(*({{*{[*COSTLY, METRICS]!r}}} & sys.modules.keys()))
+"""
+
+
+class BuildTests(SynchronousTestCase):
+    """Names become observers."""
+
+    def test_names(self) -> None:
+        """The spool is one name beside those of the observers."""
+        self.assertEqual(sorted(["spool", *registry.known_names()]), known_observers.known_names())
+
+    def test_observer(self) -> None:
+        """An observer is built as it is named."""
+        path = os.path.abspath(self.mktemp())
+
+        self.assertIsInstance(known_observers.build(parse_observer(f"file:{path}"), "written"), FileObserver)
+
+    def test_spool(self) -> None:
+        """A spool stands in front of its observer, which says when messages are durable, whatever C{--ack} says."""
+        path = os.path.abspath(self.mktemp())
+        built: list[object] = []
+        build = registry.build
+        self.patch(
+            registry, "build", lambda observer, *how: built.append((observer.name, *how)) or build(observer, *how)
+        )
+        spool = known_observers.build(parse_observer(f"spool:{path}:observer=file:{path}.jsonl"), "queued")
+
+        self.assertIsInstance(spool, GroupSpool)
+        self.assertEqual([("file", "durable", ALONE)], built)
+
+    def test_group(self) -> None:
+        """Workers share a file, and have a spool each, with an observer behind it that is made for the group, too."""
+        path = os.path.abspath(self.mktemp())
+        turns = os.memfd_create("turns")
+        self.addCleanup(os.close, turns)
+        groups = [Group(number, 2, turns) for number in range(2)]
+        for group in groups:
+            observer = known_observers.build(parse_observer(f"file:{path}"), "written", group)
+            observer.open()
+            self.addCleanup(observer.close)
+        spools = [
+            known_observers.build(parse_observer(f"spool:{path}.d:observer=stdout"), "written", group)
+            for group in groups
+        ]
+
+        self.assertEqual([GroupSpool] * 2, list(map(type, spools)))
+
+    def test_unknown_options(self) -> None:
+        """What is known is told, though nothing but the named observer is imported."""
+        for spec, known in (
+            ("http:https://127.0.0.1/:bogus=1", "token_file"),
+            ("syslog:udp:127.0.0.1:bogus=1", "facility"),
+            ("stdout:bogus=1", "template"),
+            ("spool:/x:bogus=1:observer=stdout", "min_free"),
+        ):
+            error = str(self.assertRaises(ConfigError, known_observers.build, parse_observer(spec), "durable"))
+
+            self.assertIn("bogus", error)
+            self.assertIn(known, error)
+
+
+class MemoryTests(SynchronousTestCase):
+    """What is not configured is not imported, in a process of its own: imports can't be undone in this one."""
+
+    def imported(self, *arguments: str) -> set[str]:
+        """Return which of the costly modules a receiver with these arguments has imported once it is made."""
+        directory = os.path.abspath(self.mktemp())
+        os.mkdir(directory)
+        # Not under coverage, which has a use of its own for sqlite3.
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+        found = subprocess.run(
+            [sys.executable, "-c", PROGRAM, *arguments],
+            cwd=directory,
+            env={**environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        self.assertEqual(0, found.returncode, found.stderr)
+        return set(found.stdout.split())
+
+    def test_default(self) -> None:
+        """By default there is a file, and nothing else costs anything."""
+        self.assertEqual(set(), self.imported())
+
+    def test_configured(self) -> None:
+        """Each of them comes with what needs it."""
+        spool = os.path.abspath(self.mktemp())
+        specs = sorted({spec.replace("SPOOL", spool) for spec in COSTLY.values()})
+
+        self.assertEqual({*COSTLY}, self.imported(*(word for spec in specs for word in ("--observer", spec))))

@@ -1,0 +1,142 @@
+"""
+Tests for L{webhookrx.service.reload}.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.logger import globalLogPublisher
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.config.problems import ConfigProblems
+from webhookrx.errors import CannotStart, ConfigError
+from webhookrx.operations.counters import Counters
+from webhookrx.service.reload import Reloads
+
+
+class _Notifier:
+    """Notes what the service manager would be told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.broken = False
+
+    def reloading(self) -> None:
+        self.told.append("reloading")
+
+    def ready(self, status: str) -> None:
+        if self.broken:
+            raise OSError("no such socket")
+        self.told.append(f"ready: {status}")
+
+
+class ReloadsTests(SynchronousTestCase):
+    """
+    Reloads whose course the test decides.
+    """
+
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.results: list[Deferred[str]] = []
+        self.counters = Counters()
+        self.notifier: Any = _Notifier()
+        self.reloads = Reloads(
+            self._reload, self.counters, self.notifier, lambda: "well", lambda: 77.0, self.clock.seconds
+        )
+        self.events: list[Any] = []
+        globalLogPublisher.addObserver(self.events.append)
+        self.addCleanup(globalLogPublisher.removeObserver, self.events.append)
+
+    async def _reload(self) -> str:
+        result: Deferred[str] = Deferred()
+        self.results.append(result)
+        return await result
+
+    def request(self) -> None:
+        """Ask for a reload long after the last one."""
+        self.clock.advance(1.0)
+        self.reloads.request()
+
+    def logged(self, name: str) -> list[str]:
+        """The values of that name in all events."""
+        return [event[name] for event in self.events if name in event]
+
+    def test_good(self) -> None:
+        """A reload that went well is in the log, the counters, the last outcome, and told to the manager."""
+        self.assertIsNone(self.reloads.last)
+        self.reloads.request()
+        self.assertEqual(["reloading"], self.notifier.told)
+        self.results[0].callback("1 source")
+        self.assertEqual((77.0, True, "1 source"), self.reloads.last)
+        self.assertEqual(["1 source"], self.logged("text"))
+        self.assertEqual((1, 0), (self.counters.get("reloads", "ok"), self.counters.get("reloads", "failed")))
+        self.assertEqual(["reloading", "ready: well"], self.notifier.told)
+
+    def test_failed(self) -> None:
+        """One that failed has all that is wrong in the log, one line each, and the first of it as its outcome."""
+        several = ConfigProblems([ConfigError("No.", option="--ack"), ConfigError("Neither.", where="x.yaml:3")])
+        for error, lines in (
+            (ConfigError("Not so."), ["Not so."]),
+            (several, ["--ack: No.", "x.yaml:3: Neither."]),
+            (CannotStart("Taken: can't listen"), ["Taken: can't listen"]),
+        ):
+            self.events.clear()
+            self.request()
+            self.results[-1].errback(error)
+            self.assertEqual(lines, self.logged("problem"))
+            self.assertEqual((77.0, False, lines[0]), self.reloads.last)
+            self.assertEqual(lines[0], self.reloads.failure)
+        self.assertEqual((0, 3), (self.counters.get("reloads", "ok"), self.counters.get("reloads", "failed")))
+        self.assertEqual(["reloading", "ready: well"] * 3, self.notifier.told)
+
+    def test_unforeseen(self) -> None:
+        """A fault of our own is logged with its traceback, and later reloads work."""
+        self.reloads.request()
+        self.results[0].errback(ZeroDivisionError())
+        self.assertEqual(1, len(self.flushLoggedErrors(ZeroDivisionError)))
+        assert self.reloads.last is not None
+        self.assertFalse(self.reloads.last.ok)
+        self.assertTrue(self.reloads.failure)
+        self.request()
+        self.results[1].callback("")
+        self.assertEqual((True, ""), (self.reloads.last.ok, self.reloads.failure))
+
+    def test_nobody_to_tell(self) -> None:
+        """When even telling of it fails, that is in the log, and later reloads work."""
+        self.notifier.broken = True
+        self.reloads.request()
+        self.results[0].callback("")
+        self.assertEqual(1, len(self.flushLoggedErrors(OSError)))
+        self.request()
+        self.assertEqual(2, len(self.results))
+
+    def test_merged(self) -> None:
+        """Requests during a reload, and just after it, are one more, half a second later: senders have their turn."""
+        for _ in range(3):
+            self.reloads.request()
+        self.assertEqual(1, len(self.results))
+        self.results[0].callback("")
+        self.reloads.request()
+        self.reloads.tick()
+        self.assertEqual(1, len(self.results))
+        self.clock.advance(0.5)
+        self.reloads.tick()
+        self.assertEqual(2, len(self.results))
+        self.results[1].callback("")
+        self.clock.advance(0.5)
+        self.reloads.tick()
+        self.assertEqual(2, len(self.results))
+        self.reloads.request()
+        self.assertEqual(3, len(self.results))
+
+    def test_stop(self) -> None:
+        """Once the service stops none begins, and the manager hears no more of it."""
+        self.reloads.request()
+        self.reloads.request()
+        self.reloads.stop()
+        self.results[0].errback(ConfigError("The receiver stops."))
+        self.reloads.request()
+        self.assertEqual((1, ["reloading"]), (len(self.results), self.notifier.told))

@@ -1,0 +1,137 @@
+"""
+Tests for L{webhookrx.service.service}: what can be told before anything is opened. The rest is in C{tests/system}.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from twisted.application.service import IService
+from twisted.internet.defer import Deferred
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+from zope.interface.verify import verifyObject
+
+from tests.system.certificates import self_signed, server_settings
+from webhookrx.config.file_signatures import signature_of
+from webhookrx.config.files import read_file
+from webhookrx.errors import ConfigError
+from webhookrx.intake.judge import Receipt
+from webhookrx.operations.facts import Phase
+from webhookrx.router.rules.rule import Preprocessing
+from webhookrx.service.service import ReceiverService, build
+from webhookrx.settings import Connector, Listener, Observer, Router, Settings, Source
+from webhookrx.testing import RECEIVED
+
+
+class BuildTests(SynchronousTestCase):
+    """From settings to a service."""
+
+    def build(self, *sources: Source) -> ReceiverService:
+        """Build it of those sources."""
+        self.reactor = MemoryReactorClock()
+        return build(Settings(sources, (Observer("stdout", "stdout"),)), self.reactor)
+
+    def test_nothing_opened(self) -> None:
+        """To build is not to open, and not to be ready."""
+        service = self.build(Source(listeners=(Listener("8181", "tcp:8181"),)))
+        self.assertTrue(verifyObject(IService, service))
+        self.assertEqual(
+            ([], Phase.STARTING, False), (self.reactor.tcpServers, service.receiver.phase, bool(service.running))
+        )
+
+    def test_listeners(self) -> None:
+        """There is one for each endpoint, whoever shares it, with a line that says where it will listen."""
+        shared, other = Listener("8181", "tcp:8181"), Listener("8182", "tcp:8182")
+        service = self.build(Source("a", listeners=(shared, other)), Source("b", listeners=(shared,)))
+        self.assertEqual(2, len(service.listeners))
+        first, second = service.receiver.describe()
+        self.assertIn("Listening on 8181 (plain HTTP) for webhook 'a' at /.* (no token); webhook 'b'", first)
+        self.assertIn("Listening on 8182", second)
+
+    def test_impossible(self) -> None:
+        """A socket that systemd did not pass is found when it is built."""
+        listener = Listener("systemd", "systemd:domain=INET:index=7")
+        self.assertRaises(ConfigError, self.build, Source(listeners=(listener,)))
+
+    def test_router(self) -> None:
+        """Connectors and the state of the gate are seen, and its files are watched: a change is reason for a reload."""
+        path = self.mktemp()
+        connector = Connector("a", 8181, {"product": "webhook", "vendor": "generic"}, Preprocessing())
+        listener = Listener("8181", "tcp:8181")
+        source = Source("edge-1-a-b", "connector", listeners=(listener,), connector=connector)
+        router = Router("edge-1", watched={path: signature_of(path)}, blocked=("f:1: error: why",))
+        service: Any = build(Settings((source,), (Observer("stdout", "stdout"),), router=router), MemoryReactorClock())
+        facts = service.receiver.facts
+        self.assertEqual(
+            (["edge-1-a-b"], ("f:1: error: why",)), ([labels[0] for labels in facts.connectors], facts.blocked)
+        )
+        asked: list[str] = []
+        service._reloads = SimpleNamespace(request=lambda: asked.append("reload"), tick=lambda: None)
+        service._notifier = SimpleNamespace(tick=lambda alive: None)
+        Path(path).touch()
+        for expected in ([], ["reload"], ["reload"]):
+            service._tick()
+            self.assertEqual(expected, asked)
+
+    def test_reread(self) -> None:
+        """
+        What a reload has read is no reason for another one, be it good or not; then what the new settings name is
+        watched. Whoever reads them is given those in use.
+        """
+        path, other = self.mktemp(), self.mktemp()
+        settings = Settings((), (Observer("stdout", "stdout"),), router=Router("a", watched={path: signature_of(path)}))
+        after = replace(settings, router=Router("b", watched={other: signature_of(other)}))
+        given: list[Settings] = []
+        found: list[Settings | ConfigError] = [ConfigError("Something is wrong."), after]
+
+        def reread(running: Settings) -> Settings:
+            given.append(running)
+            result = found.pop(0)
+            if isinstance(result, ConfigError):
+                raise result
+            return result
+
+        service: Any = build(settings, MemoryReactorClock(), reread)
+        service.receiver._receipts = lambda: Receipt(RECEIVED, "id")
+        Path(path).touch()
+        self.failureResultOf(Deferred.fromCoroutine(service._change()), ConfigError)
+        self.assertEqual([False] * 3, [service._watch.tick() for _ in range(3)])
+        self.successResultOf(Deferred.fromCoroutine(service._change()))
+        Path(path).unlink()
+        self.assertEqual([False] * 3, [service._watch.tick() for _ in range(3)])
+        Path(other).touch()
+        self.assertEqual([False, True, False], [service._watch.tick() for _ in range(3)])
+        self.assertEqual([settings, settings], given)
+
+    def test_blocked(self) -> None:
+        """A connector whose files have gone goes on with what was in them, and keeps no reload from going on."""
+        directory = self.mktemp()
+        os.makedirs(directory)
+        tls = server_settings(directory, self_signed("host"))
+        checked = {path: read_file(path) for path in (tls.key_file, tls.cert_file)}
+        for path in checked:
+            os.remove(path)
+        connector = Connector("a", 8443, {"product": "webhook", "vendor": "generic"}, Preprocessing())
+        source = Source("a", "connector", listeners=(Listener("8443", "tcp:8443", tls=tls),), connector=connector)
+        settings = Settings(
+            (source,), (Observer("stdout", "stdout"),), router=Router("edge-1", blocked=("why",), tls_files=checked)
+        )
+        service: Any = build(settings, MemoryReactorClock())
+        service.receiver._receipts = lambda: Receipt(RECEIVED, "id")
+        self.assertEqual(1, len(service.listeners))
+        for change, said in (
+            (settings, "the settings are the same; files were read and opened anew; the router is blocked"),
+            (replace(settings, drain_timeout=7.0), "1 sources (1 unchanged); 1 endpoints, 1 observers; the router is"),
+        ):
+            self.assertIn(said, self.successResultOf(Deferred.fromCoroutine(service.receiver.change(change))))
+        self.assertRaises(ConfigError, build, replace(settings, router=Router("edge-1")), MemoryReactorClock())
+
+    def test_stop_before_the_start(self) -> None:
+        """What was not started has nothing to stop."""
+        service = self.build(Source(listeners=(Listener("8181", "tcp:8181"),)))
+        self.successResultOf(service.stopService())

@@ -1,0 +1,305 @@
+"""
+Tests for L{webhookrx.service.workers.main}: with a receiver that is none. The rest is in C{tests/system}.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionDone
+from twisted.internet.testing import StringTransport
+from twisted.logger import formatEvent, globalLogPublisher
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.operations.facts import make_facts
+from tests.service.workers.test_channel import framed
+from webhookrx.errors import CannotStart, ConfigError
+from webhookrx.operations.counters import Counters
+from webhookrx.operations.facts import Phase
+from webhookrx.operations.signals import CUT_OFF
+from webhookrx.service.workers import main as worker_module
+from webhookrx.service.workers.main import ORPHANED_FOR, Worker
+from webhookrx.service.workers.messages import (
+    Begin,
+    Change,
+    Changed,
+    Failed,
+    Fitness,
+    Hurry,
+    PortsClosed,
+    Ready,
+    Reopen,
+    State,
+    Stop,
+    ToParent,
+    ToWorker,
+    for_parent,
+)
+from webhookrx.settings import Group, Settings
+
+SETTINGS = Settings((), (), workers=2)
+OTHER = Settings((), (), ack="written", workers=2)
+
+
+class _Chain:
+    is_stuck = False
+
+    def weaker_than_ack(self) -> list[str]:
+        return ["weaker than it should be"]
+
+
+class _Receiver:
+    """
+    A receiver whose course the test decides.
+
+    @ivar does: what it was told, in order.
+    """
+
+    error: Exception | None = None
+
+    def __init__(self, settings: Settings, reactor: object, group: Group, open_socket: object) -> None:
+        self.settings = settings
+        self.group = group
+        self.counters = Counters()
+        self.facts = make_facts()
+        self.chain = _Chain()
+        self.phase = Phase.STARTING
+        self.fit = False
+        self.hurried = False
+        self.does: list[object] = []
+        self.changed: Deferred[str] = Deferred()
+        self.drained: Deferred[bool] = Deferred()
+
+    def start(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def tick(self) -> None:
+        self.does.append("tick")
+
+    def reopen(self) -> None:
+        self.does.append("reopen")
+
+    def hurry(self) -> None:
+        self.hurried = True
+
+    async def change(self, settings: Settings) -> str:
+        text = await self.changed
+        self.settings = settings
+        return text
+
+    async def drain(self, seconds: float, ports_closed: Callable[[], None]) -> bool:
+        self.does.append(f"drain for {seconds}")
+        ports_closed()
+        return await self.drained
+
+
+class _Transport(StringTransport):
+    """A UNIX socket that is none."""
+
+    def abortConnection(self) -> None:
+        self.loseConnection()
+
+
+class WorkerTests(SynchronousTestCase):
+    """
+    What it does when it is told, and when it is not.
+    """
+
+    def setUp(self) -> None:
+        self.receivers: list[_Receiver] = []
+        self.patch(worker_module, "Receiver", self._receiver)
+        self.patch(worker_module.oplog, "stderr", lambda: self.stderr.append)
+        self.stderr: list[Any] = []
+        self.addCleanup(globalLogPublisher.removeObserver, self.stderr.append)
+        self.left: list[int] = []
+        self.worker = Worker(self, self.left.append)
+        self.transport = _Transport()
+        self.worker.channel.makeConnection(self.transport)
+
+    def _receiver(self, *given: Any) -> _Receiver:
+        self.receivers.append(_Receiver(*given))
+        return self.receivers[-1]
+
+    def callFromThread(self, call: Callable[[], Any]) -> None:
+        """Stand for the reactor."""
+        call()
+
+    def tell(self, message: ToWorker, *descriptors: int) -> None:
+        """Tell it something."""
+        for descriptor in descriptors:
+            self.worker.channel.fileDescriptorReceived(descriptor)
+        self.worker.channel.dataReceived(framed(msgspec.msgpack.encode(message)))
+
+    def said(self) -> list[ToParent]:
+        """Return what it has said since it was last asked, but for its state."""
+        rest, messages = self.transport.value(), []
+        self.transport.clear()
+        while rest:
+            length = int.from_bytes(rest[:4], "big")
+            messages.append(for_parent(rest[4 : 4 + length]))
+            rest = rest[4 + length :]
+        return [message for message in messages if not isinstance(message, State)]
+
+    def begin(self, number: int = 0) -> _Receiver:
+        """Have it begin."""
+        self.turns = os.open(os.devnull, os.O_RDONLY)
+        self.addCleanup(os.close, self.turns)
+        self.tell(Begin(SETTINGS, number, 2, ()), self.turns)
+        return self.receivers[-1]
+
+    def lose(self) -> None:
+        """End its channel."""
+        self.worker.channel.connectionLost(Failure(ConnectionDone()))
+
+    def test_begin(self) -> None:
+        """It receives by its settings, knows who it is, and says that it is ready."""
+        receiver = self.begin(1)
+        self.assertEqual((SETTINGS, Group(1, 2, self.turns)), (receiver.settings, receiver.group))
+        self.assertEqual(([Ready()], Phase.RUNNING), (self.said(), receiver.phase))
+
+    def test_cannot_begin(self) -> None:
+        """Where it can't, it says why and ends, whatever else it is told."""
+        for error, text in ((CannotStart("no such file"), "no such file"), (OSError(28, "full"), "[Errno 28] full")):
+            self.setUp()
+            self.patch(_Receiver, "error", error)
+            self.begin()
+            self.assertEqual([Failed(text)], self.said())
+            self.assertTrue(self.transport.disconnecting)
+            self.tell(Stop())
+            self.lose()
+            self.assertEqual([CUT_OFF], self.left)
+
+    def test_warnings(self) -> None:
+        """What is weaker than asked for is said by the first worker alone, and again when settings change."""
+        events: list[Any] = []
+        globalLogPublisher.addObserver(events.append)
+        self.addCleanup(globalLogPublisher.removeObserver, events.append)
+        self.begin(1)
+        self.assertEqual([], events)
+        self.setUp()
+        receiver = self.begin(0)
+        self.assertIn("weaker than it should be", str(events.pop()))
+        receiver.changed.callback("changed")
+        self.tell(Change(1, SETTINGS, ()))
+        self.assertEqual([], events)
+        receiver.changed = Deferred()
+        receiver.changed.callback("changed")
+        self.tell(Change(2, OTHER, ()))
+        self.assertIn("weaker than it should be", str(events.pop()))
+
+    def test_state(self) -> None:
+        """At each tick it says how it does; not as long as nobody listens, and not before it has begun."""
+        self.worker._tick()
+        self.assertEqual(b"", self.transport.value())
+        receiver = self.begin()
+        self.transport.clear()
+        self.worker._tick()
+        self.assertTrue(self.transport.value())
+        self.assertIn("tick", receiver.does)
+        self.transport.clear()
+        self.worker.channel.pauseProducing()
+        self.worker._tick()
+        self.assertEqual(b"", self.transport.value())
+
+    def test_change(self) -> None:
+        """It says what came of a change once it is over, and closes sockets that it did not need."""
+        for outcome, answer in (
+            ("2 sources", Changed(7, True, "2 sources")),
+            (Failure(ConfigError("no such directory")), Changed(7, False, "no such directory")),
+            (Failure(ValueError()), Changed(7, False, "an unforeseen failure, which the log has in full")),
+        ):
+            self.setUp()
+            receiver = self.begin()
+            self.said()
+            unused = os.dup(self.a_socket().fileno())
+            self.tell(Change(7, OTHER, ("tcp:1",)), unused)
+            self.assertEqual([], self.said())
+            receiver.changed.callback(outcome)
+            self.assertEqual([answer], self.said())
+            self.assertRaises(OSError, os.fstat, unused)
+        self.assertEqual(1, len(self.flushLoggedErrors(ValueError)))
+
+    def a_socket(self) -> socket.socket:
+        """Return a socket."""
+        one, other = socket.socketpair()
+        self.addCleanup(one.close)
+        other.close()
+        return one
+
+    def test_fitness(self) -> None:
+        """It says to load balancers what its parent says; before it has begun there is nobody to say it to."""
+        self.tell(Fitness(True))
+        receiver = self.begin()
+        for fit in (True, False):
+            self.tell(Fitness(fit))
+            self.assertIs(fit, receiver.fit)
+
+    def test_reopen(self) -> None:
+        """It opens files anew when it is told to; before it has begun there are none."""
+        self.tell(Reopen())
+        receiver = self.begin()
+        self.tell(Reopen())
+        self.assertEqual(["reopen"], receiver.does)
+
+    def test_stop(self) -> None:
+        """It finishes what is under way, and ends well when all is said; told twice makes no difference."""
+        receiver = self.begin()
+        self.said()
+        self.tell(Stop())
+        self.tell(Stop())
+        self.assertEqual(["drain for 30.0"], receiver.does)
+        self.assertEqual([PortsClosed()], self.said())
+        receiver.drained.callback(True)
+        self.assertEqual((True, []), (self.transport.disconnecting, self.left))
+        self.lose()
+        self.assertEqual([0], self.left)
+
+    def test_hurry(self) -> None:
+        """In a hurry, its status says whether somebody was cut off."""
+        for whole, status in ((True, 0), (False, CUT_OFF)):
+            self.setUp()
+            self.tell(Hurry())
+            receiver = self.begin()
+            self.tell(Stop())
+            self.tell(Hurry())
+            self.assertTrue(receiver.hurried)
+            receiver.drained.callback(whole)
+            self.lose()
+            self.assertEqual([status], self.left)
+
+    def test_out_of_time(self) -> None:
+        """One that was not in a hurry has given all the time there is: its end is a good one."""
+        receiver = self.begin()
+        self.tell(Stop())
+        receiver.drained.callback(False)
+        self.lose()
+        self.assertEqual([0], self.left)
+
+    def test_orphaned(self) -> None:
+        """When its parent goes it finishes soon what is under way, ends, and says so where people may see it."""
+        receiver = self.begin()
+        self.lose()
+        self.assertEqual([f"drain for {ORPHANED_FOR}"], receiver.does)
+        self.assertEqual("The parent has gone: finishing what is under way", formatEvent(self.stderr[-1]))
+        receiver.drained.callback(True)
+        self.assertEqual([0], self.left)
+
+    def test_misheard(self) -> None:
+        """The end of a channel by what has come is not taken for the end of the parent."""
+        receiver = self.begin()
+        self.worker.channel.dataReceived(framed(b"\xc1"))
+        self.lose()
+        self.assertEqual(["drain for 30.0"], receiver.does)
+        self.assertIn("No channel to the parent any more, ", formatEvent(self.stderr[-1]))
+
+    def test_orphaned_before_it_began(self) -> None:
+        """One that was never told anything has nothing to finish."""
+        self.lose()
+        self.assertEqual([0], self.left)

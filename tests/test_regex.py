@@ -1,0 +1,105 @@
+"""
+Tests for L{webhookrx.regex}.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx import regex as linear_regex
+from webhookrx.regex import LinearRegex, RegexTooCostly, compile_linear, spans_of
+from webhookrx.work import TooMuchWork, Work
+
+PIECES = st.sampled_from(
+    ["a", "B", "1", ".", "[ab]", "[^a1]", r"\d", r"\w", "^", "$", "a*", "b?", "(a|b)", "1{,2}", r"\Z"]
+)
+PATTERNS = st.lists(PIECES, max_size=4).map("".join)
+TEXTS = st.text("aAbB1 .", max_size=6)
+
+
+class LinearRegexTests(SynchronousTestCase):
+    """Expressions that are looked for anywhere."""
+
+    @settings(deadline=None, derandomize=True, max_examples=500)
+    @given(PATTERNS, TEXTS, st.booleans())
+    def test_as_python(self, pattern: str, text: str, ignore_case: bool) -> None:
+        """They mean what they mean in Python."""
+        expected = re.search(pattern, text, re.IGNORECASE if ignore_case else 0) is not None
+
+        self.assertEqual(expected, LinearRegex(pattern, ignore_case=ignore_case).search(text))
+
+    def test_groups(self) -> None:
+        """Groups that took part are given by name, in the order of the pattern."""
+        expression = LinearRegex(r"(?P<b>\w+)=(?P<a>ü+)?(\d)?")
+
+        self.assertEqual(("b", "a"), expression.names)
+        self.assertEqual({"b": "x", "a": "üü"}, expression.groups("; x=üü1", Work()))
+        self.assertEqual({"b": "x"}, expression.groups("x=", Work()))
+        self.assertIsNone(expression.groups("nothing", Work()))
+
+    def test_without_captures(self) -> None:
+        """Where nobody asks for groups there are none, named ones included; the match is the same."""
+        for pattern in (r"(?P<a>b+)(c)", r"(?<a>b+)(c)", r"[(?P<a>]*(?P<a>b+)\(?P<a>c|(c)", r"\Q(?P<a>\E|b(b)c"):
+            bare = compile_linear(pattern, captures=False)
+            self.assertEqual(0, bare.groups, pattern)
+            whole = spans_of(compile_linear(pattern), whole=False)(b"(?P<a>bbc")
+            found = spans_of(bare, whole=False)(b"(?P<a>bbc")
+            assert whole is not None and found is not None
+            self.assertEqual([whole[0]], list(found), pattern)
+
+    def test_slow_way(self) -> None:
+        """With an RE2 whose inner parts are others, the public ones do the same."""
+        with patch.object(linear_regex.re2, "_Anchor", None):
+            expression = LinearRegex(r"b(?P<c>c)?")
+            whole = spans_of(compile_linear("(a)b"))
+
+        self.assertEqual([True, False], [expression.search("abc"), expression.search("ac")])
+        self.assertEqual([{"c": "c"}, {}, None], [expression.groups(text, Work()) for text in ("abc", "ab", "a")])
+        self.assertEqual([[(0, 2), (0, 1)], None], [whole(b"ab"), whole(b"abc")])
+
+    def test_lone_surrogates(self) -> None:
+        """A text that does not encode is no error."""
+        expression = LinearRegex("a(?P<x>.)")
+
+        self.assertEqual((True, {"x": "?"}), (expression.search("a\ud800"), expression.groups("a\ud800", Work())))
+
+    def test_what_does_not_compile(self) -> None:
+        """One sentence says why."""
+        table: tuple[tuple[str, str], ...] = (
+            ("(", "does not compile: missing )"),
+            ("(?=a)", "RE2 can't run"),
+            (r"(a)\1", "RE2 can't run"),
+            (r"\pL{900}", "does not compile"),
+            ("a" * 10_001, "longer than 10000 characters"),
+            ("\ud800", "RE2 can't run"),
+        )
+        for pattern, reason in table:
+            with self.subTest(pattern=pattern[:20]):
+                error: Any = self.assertRaises(ValueError, LinearRegex, pattern)
+                self.assertIn(reason, str(error))
+
+    def test_large_ones(self) -> None:
+        """An expression that becomes large in memory is refused, even if RE2 would take it."""
+        self.assertTrue(LinearRegex(r"^\pL{20}").search("ü" * 20))
+        self.assertRaises(ValueError, LinearRegex, r"^\pL{200}")
+
+    def test_no_hanging(self) -> None:
+        """What takes Python for ever is read once here."""
+        self.assertFalse(LinearRegex("(a+)+$").search("a" * 10_000 + "b"))
+
+    def test_too_costly(self) -> None:
+        """A text is refused, not searched for minutes, when it is too long for the size of an expression."""
+        costly = LinearRegex("(a?){1000}(?P<end>b)")
+        self.assertFalse(costly.search("a" * 1000))
+        self.assertRaises(RegexTooCostly, costly.search, "a" * 100_000)
+        self.assertRaises(TooMuchWork, costly.groups, "a" * 100_000, Work())
+        greedy = LinearRegex("(?P<a>(.*)(.*)(.*))$")
+        self.assertEqual({"a": "a" * 1_000}, greedy.groups("a" * 1_000, Work()))
+        self.assertRaises(TooMuchWork, greedy.groups, "a" * 500_000, Work())
+        self.assertTrue(LinearRegex("b").search("a" * 1_000_000 + "b"))

@@ -1,0 +1,176 @@
+"""
+Tests for L{webhookrx.transport.accept_failures}, with real ports of Twisted's and a socket that is made up.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import Any
+
+from twisted.internet import tcp, unix
+from twisted.internet.defer import succeed
+from twisted.internet.protocol import Factory, Protocol
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.transport.accept_failures import MOST_ACCEPTED, AcceptFailures
+from webhookrx.transport.swappable_endpoint import Door
+
+
+class _Client:
+    """A socket that was accepted."""
+
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class _Listening:
+    """A listening socket: what C{accept} does next."""
+
+    def __init__(self) -> None:
+        self.plan: list[Any] = []
+
+    def accept(self) -> tuple[Any, Any]:
+        if not self.plan:
+            raise BlockingIOError(errno.EAGAIN, "")
+        step = self.plan.pop(0)
+        if isinstance(step, int):
+            raise OSError(step, "")
+        return step
+
+
+class _Reactor:
+    """Knows which port it watches."""
+
+    def __init__(self) -> None:
+        self.watched: list[Any] = []
+
+    def addReader(self, reader: Any) -> None:
+        self.watched.append(reader)
+
+    def removeReader(self, reader: Any) -> None:
+        if reader in self.watched:
+            self.watched.remove(reader)
+
+
+class AcceptFailuresTests(SynchronousTestCase):
+    """
+    A port that can't accept.
+    """
+
+    def setUp(self) -> None:
+        self.refused: list[str] = []
+        self.failed: list[str] = []
+        self.made: list[Any] = []
+        self.reactor = _Reactor()
+        self.failures = AcceptFailures(self.refused.append, self.failed.append)
+        self.port = self.make(tcp.Port)
+
+    def make(self, kind: type[tcp.Port]) -> Any:
+        """Return an open port."""
+        port: Any = kind(0 if kind is tcp.Port else "x", Factory.forProtocol(Protocol), reactor=self.reactor)  # type: ignore[arg-type]
+        port.socket = _Listening()
+        port.fileno = lambda: 99
+        port.connected = True
+        port.transport = self.transport
+        port.numberAccepts = 100
+        port.startReading()
+        self.failures.hear(port)
+        return port
+
+    def transport(self, sock: Any, protocol: Any, client: Any, port: Any, number: int, reactor: Any) -> Any:
+        """Take in a connection."""
+        self.failures.accepted(port)
+        self.made.append(sock)
+        return type("Transport", (), {"registerProducer": None})()
+
+    def clients(self, count: int) -> list[Any]:
+        """Return as many, to be accepted."""
+        return [(_Client(), ("192.0.2.1", 4000 + number)) for number in range(count)]
+
+    def test_waits(self) -> None:
+        """When there is no file or memory for one it is told by the name of the error, and the port rests."""
+        self.patch(tcp, "_reservedFD", tcp._NullFileDescriptorReservation())
+        for error in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+            self.port.numberAccepts = MOST_ACCEPTED
+            self.port.socket.plan = [*self.clients(2), error, *self.clients(1)]
+            self.port.doRead()
+            self.assertEqual([errno.errorcode[error]], self.failed)
+            self.assertEqual((2, []), (len(self.made), self.reactor.watched))
+            self.failures.try_again()
+            self.assertEqual([self.port], self.reactor.watched)
+            self.port.doRead()
+            self.assertEqual(3, len(self.made))
+            self.failed.clear()
+            self.made.clear()
+        self.assertEqual([], self.refused)
+
+    def test_closed(self) -> None:
+        """With a file in reserve those that wait are accepted, closed and told, and the port goes on."""
+        for port, client in ((self.port, ("192.0.2.1", 4000)), (self.make(unix.Port), "")):
+            reserve = tcp._FileDescriptorReservation(_Client)
+            reserve.reserve()
+            self.patch(tcp, "_reservedFD", reserve)
+            sockets = [_Client(), _Client()]
+            port.socket.plan = [errno.EMFILE, *((each, client) for each in sockets)]
+            port.doRead()
+            self.assertEqual([True, True], [each.closed for each in sockets])
+            self.assertIn(port, self.reactor.watched)
+        self.assertEqual(["192.0.2.1", "192.0.2.1", "unix", "unix"], self.refused)
+        self.assertEqual(([], []), (self.made, self.failed))
+
+    def test_behind_a_door(self) -> None:
+        """A door has it hear of its port, and of what that accepts."""
+        opened: list[Any] = []
+
+        class Inner:
+            """Opens the port."""
+
+            def listen(inner, factory: Any) -> Any:
+                port: Any = tcp.Port(0, factory, reactor=self.reactor)
+                port.socket, port.connected, port.fileno = _Listening(), True, lambda: 99
+                port.numberAccepts = 100
+                opened.append(port)
+                return succeed(port)
+
+        door = Door(Inner(), failures=self.failures)  # type: ignore[arg-type]
+        self.successResultOf(door.listen(Factory.forProtocol(Protocol)))
+        (port,) = opened
+        self.patch(tcp, "_reservedFD", tcp._NullFileDescriptorReservation())
+        port.socket.plan = [errno.ENFILE]
+        port.doRead()
+        self.assertEqual(["ENFILE"], self.failed)
+        port.numberAccepts = 1000
+        ours, theirs = socket.socketpair()
+        self.addCleanup(ours.close)
+        self.addCleanup(theirs.close)
+        protocol = port.factory.buildProtocol(None)
+        port.transport(ours, protocol, ("192.0.2.1", 4000), port, 1, self.reactor)
+        self.assertEqual(MOST_ACCEPTED, port.numberAccepts)
+
+    def test_closed_port(self) -> None:
+        """A port that was closed while it rested is not opened again."""
+        self.patch(tcp, "_reservedFD", tcp._NullFileDescriptorReservation())
+        self.port.socket.plan = [errno.ENFILE]
+        self.port.doRead()
+        self.port.connected = False
+        self.failures.try_again()
+        other = self.make(tcp.Port)
+        self.reactor.watched.clear()
+        other.socket.plan = [errno.ENFILE]
+        other.doRead()
+        other.disconnecting = True
+        self.failures.try_again()
+        self.assertEqual([], self.reactor.watched)
+
+    def test_some_at_a_time(self) -> None:
+        """However many come, a bounded number is accepted in one turn."""
+        self.port.socket.plan = self.clients(10_000)
+        taken = 0
+        for _ in range(20):
+            self.port.doRead()
+            self.assertLessEqual(len(self.made) - taken, MOST_ACCEPTED + 20)
+            self.assertGreaterEqual(len(self.made) - taken, MOST_ACCEPTED)
+            taken = len(self.made)

@@ -1,0 +1,259 @@
+"""
+The decision on a request, in two steps: L{admit} when its head is there, L{judge} when its body is.
+
+Plain functions on plain values: no Twisted, no clock, no file.
+"""
+
+from __future__ import annotations
+
+import io
+from base64 import b64encode
+from typing import Any, Final
+
+import msgspec
+
+from webhookrx.errors import BAD_PAYLOAD, BAD_TOKEN, METHOD_NOT_ALLOWED, Reason, RequestRefused
+from webhookrx.intake.client_address import from_proxy_header
+from webhookrx.intake.encodings import check_encoding, unpack
+from webhookrx.intake.form import form_members, says_form
+from webhookrx.intake.json_body import PayloadError, body_text
+from webhookrx.intake.pairs import NOTHING, LeftOut, flatten, name_budget, set_pairs
+from webhookrx.intake.path_patterns import decode_groups
+from webhookrx.intake.query import parse_query
+from webhookrx.intake.received import Head
+from webhookrx.intake.recorded_headers import recorded_headers
+from webhookrx.intake.tokens import TokenCheck
+from webhookrx.message.macros import isodate
+from webhookrx.message.message import Message, Value
+from webhookrx.yield_point import PIECE, yield_point
+
+#: In the place of a text that is not kept, until it is known whether the pairs set it.
+_NO_TEXT: Final = object()
+
+#: Bytes that are encoded at once; what comes of three bytes depends on no other.
+_BASE64_PIECE = PIECE - PIECE % 3
+
+
+class SourceRules:
+    """
+    How one source decides: its options, made ready once.
+
+    @param auth_tokens: all that are accepted; none means that no token is asked for.
+    @param proxy_header: lower-case name of the one trusted header.
+    @param keep_unparsed: whether a body that is not JSON still becomes a message.
+    @param keep_text: whether the text of a body that became pairs stays in the message.
+    @param body_limit: bytes of a body when unpacked.
+    @param unpack_ratio: see L{webhookrx.intake.encodings.unpack}.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        parse_json: bool,
+        prefix: str = "",
+        auth_tokens: tuple[bytes, ...] = (),
+        include_request_headers: bool = False,
+        proxy_header: str | None = None,
+        keep_unparsed: bool = True,
+        keep_text: bool = True,
+        body_limit: int,
+        unpack_ratio: int,
+    ) -> None:
+        self.name = name
+        self.tags = f".source.{name}"
+        self.parse_json = parse_json
+        self.prefix = prefix
+        self.tokens = TokenCheck(auth_tokens)
+        self.asks_token = bool(auth_tokens)
+        self.include_request_headers = include_request_headers
+        self.proxy_header = None if proxy_header is None else proxy_header.encode("ascii")
+        self.keep_unparsed = keep_unparsed
+        self.keep_text = keep_text
+        self.body_limit = body_limit
+        self.unpack_ratio = unpack_ratio
+
+
+class Receipt(msgspec.Struct, frozen=True, gc=False):
+    """
+    What the receiver adds to a message.
+
+    @ivar received: nanoseconds since the epoch, wall clock.
+    @ivar id: unique among all messages.
+    """
+
+    received: int
+    id: str
+
+
+class Admission(msgspec.Struct, frozen=True, gc=False):
+    """
+    A head that passed.
+
+    @ivar groups: text of the path groups that took part.
+    @ivar query: name to text, or to a list when it is repeated.
+    @ivar encodings: values of C{Content-Encoding}, known to be what can be unpacked.
+    """
+
+    rules: SourceRules
+    groups: dict[str, str]
+    query: dict[str, str | list[str]]
+    encodings: list[bytes]
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """
+    A request that does not become a message.
+
+    @ivar source: name of the source that refuses it; empty when no path pattern has matched.
+    """
+
+    reason: Reason
+    detail: str
+    source: str = ""
+
+
+class Accepted(msgspec.Struct, frozen=True, gc=False):
+    """
+    A request that became a message.
+
+    @ivar notes: words for what is worth counting: C{bad_proxy_header}, C{unparsed_payload}.
+    @ivar left_out: how many names of the payload were the receiver's own.
+    """
+
+    message: Message
+    notes: tuple[str, ...] = ()
+    left_out: int = 0
+
+
+def admit(head: Head, rules: SourceRules, raw_groups: dict[str, bytes]) -> Admission | Refused:
+    """
+    Decide on a head whose path has matched: method, token, encodings, in this order.
+
+    @param raw_groups: captured text, still percent-encoded.
+    """
+    if head.method != b"POST":
+        return Refused(METHOD_NOT_ALLOWED, METHOD_NOT_ALLOWED.detail, rules.name)
+    if rules.asks_token and not rules.tokens.accepts(head.values(b"authorization")):
+        return Refused(BAD_TOKEN, BAD_TOKEN.detail, rules.name)
+    try:
+        encodings = head.values(b"content-encoding")
+        if encodings:
+            check_encoding(encodings)
+        groups = decode_groups(raw_groups) if raw_groups else {}
+        query = parse_query(head.query) if head.query else {}
+    except RequestRefused as refused:
+        return Refused(refused.reason, refused.detail, rules.name)
+    return Admission(rules, groups, query, encodings)
+
+
+def unpacked(admission: Admission, body: bytes) -> bytes | Refused:
+    """
+    Undo the encoding of a body.
+
+    @param body: as it came by the wire, all of it.
+    """
+    if not admission.encodings:
+        return body
+    rules = admission.rules
+    try:
+        return unpack(body, admission.encodings, rules.body_limit, rules.unpack_ratio)
+    except RequestRefused as refused:
+        return Refused(refused.reason, refused.detail, rules.name)
+
+
+def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Accepted | Refused:
+    """
+    Make a message of an admitted request.
+
+    Values are set in this order and a later one wins: payload, query, path groups, headers, what the receiver saw.
+
+    @param body: as L{unpacked} returned it.
+    """
+    rules = admission.rules
+    text, exact = body_text(body)
+    notes: tuple[str, ...] = ()
+    left_out = NOTHING
+    if not rules.parse_json:
+        values = _first_values(text, rules, receipt)
+    else:
+        try:
+            values, left_out = _parsed(head, body, text, rules, receipt)
+        except PayloadError as error:
+            if not rules.keep_unparsed:
+                return Refused(BAD_PAYLOAD, f"{BAD_PAYLOAD.detail} {error}", rules.name)
+            values = _first_values(text, rules, receipt)
+            values["webhook.parse_error"] = str(error)
+            notes = ("unparsed_payload",)
+    if not exact:
+        values["webhook.body_base64"] = base64_text(body)
+    if admission.query:
+        for name, value in admission.query.items():
+            values["webhook.query." + name] = value  # type: ignore[assignment]  # dict is invariant
+    if admission.groups:
+        values.update(admission.groups)
+    if rules.include_request_headers:
+        values["webhook.headers"] = recorded_headers(head.headers)
+    ip, port = head.peer_ip, head.peer_port
+    if rules.proxy_header is not None:
+        values["PEERIP"] = ip
+        if port is not None:
+            values["PEERPORT"] = port
+        if given := head.values(rules.proxy_header):
+            claimed = from_proxy_header(given)
+            if claimed is None:
+                notes += ("bad_proxy_header",)
+            else:
+                ip, port = claimed
+    values["SOURCEIP"] = ip
+    if port is not None:
+        values["SOURCEPORT"] = port
+    host = values["HOST"]
+    if host is None or host == "":
+        values["HOST"] = ip
+    values["TRANSPORT"] = "https" if head.secure else "http"
+    values["RAWMSG_SIZE"] = len(body)
+    values["TAGS"] = rules.tags
+    values["RCPTID"] = receipt.id
+    return Accepted(Message(values, receipt.received), notes, len(left_out))
+
+
+def _parsed(
+    head: Head, body: bytes, text: str, rules: SourceRules, receipt: Receipt
+) -> tuple[dict[str, Value], LeftOut]:
+    """
+    Return the first values of a message with the pairs of its body among them, and what was left out.
+
+    @raise PayloadError: it has none.
+    """
+    raw: Any = text if rules.keep_text else _NO_TEXT
+    values = _first_values(raw, rules, receipt)
+    try:
+        left_out = set_pairs(body, rules.prefix, values)
+    except PayloadError:
+        members = form_members(body) if says_form(head) else None
+        if members is None:
+            raise
+        values = _first_values(raw, rules, receipt)
+        left_out = flatten(members, rules.prefix, values, name_budget(body))
+    if values["MESSAGE"] is _NO_TEXT:
+        del values["MESSAGE"]
+    if left_out and not rules.keep_text:
+        values["webhook.left_out"] = dict(left_out)
+    return values, left_out
+
+
+def base64_text(body: bytes) -> str:
+    """Return a body in Base64 (RFC 4648 section 4), with a yield point after each piece."""
+    if len(body) <= _BASE64_PIECE:
+        return b64encode(body).decode("ascii")
+    encoded = io.BytesIO()
+    for start in range(0, len(body), _BASE64_PIECE):
+        encoded.write(b64encode(body[start : start + _BASE64_PIECE]))
+        yield_point()
+    return encoded.getvalue().decode("ascii")
+
+
+def _first_values(text: str, rules: SourceRules, receipt: Receipt) -> dict[str, Value]:
+    """Return what a payload may replace, and C{ISODATE}, so that it comes first in a line."""
+    return {"ISODATE": isodate(receipt.received), "HOST": None, "MESSAGE": text, "SOURCE": rules.name}

@@ -1,0 +1,105 @@
+"""
+Headers as messages have them: credentials masked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from webhookrx.intake.received import HeaderLines
+
+#: Names of headers that let whoever reads them in; their values are never recorded. Rather one too many.
+_CREDENTIALS: Final = re.compile(
+    r"token|secret|passw|api-?key|access-?key|subscription-key|cookie|session|jwt|credential|(?:^|-)auth(?:$|-|oriz|entic)"
+)
+MASK: Final = "***"
+
+_IN_BINARY_MODE: Final = b"\r\nce-specversion:"
+
+_MAX_NAMES: Final = 1024
+_MAX_NAME: Final = 64
+"""Names of headers that are remembered, and bytes of each, so that senders who make them up fill no memory."""
+
+
+def recorded_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
+    """Return headers as C{webhook.headers} has them: name to list of values, credentials masked."""
+    if isinstance(headers, HeaderLines) and headers.block.isascii():
+        recorded = _recorded_at_once(headers.block.decode())
+        if recorded is not None:
+            return recorded
+    recorded = {}
+    for name, value in headers:
+        shown, masked = _NAMES[name.decode("latin-1")]
+        text = MASK if masked else _text(value)
+        if shown in recorded:
+            recorded[shown].append(text)
+        else:
+            recorded[shown] = [text]
+    return recorded
+
+
+def cloud_event_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str | list[str]]:
+    """
+    Return the headers C{ce-*} of a CloudEvent in binary content mode, whose attributes are nowhere else (CloudEvents
+    1.0, HTTP protocol binding, section 3.1): lower-case name to text, to a list where it is repeated; credentials
+    masked. They are as they came; nothing is percent-decoded. Any other request has none.
+    """
+    if isinstance(headers, HeaderLines) and _IN_BINARY_MODE not in headers.block.lower():
+        return {}
+    found: dict[str, str | list[str]] = {}
+    for raw_name, value in headers:
+        if not raw_name.startswith(b"ce-"):
+            continue
+        name = raw_name.decode("latin-1")
+        text = MASK if is_credential(name) else _text(value)
+        known = found.get(name)
+        if known is None:
+            found[name] = text
+        else:
+            found[name] = [*known, text] if isinstance(known, list) else [known, text]
+    return found if "ce-specversion" in found else {}
+
+
+def is_credential(name: str) -> bool:
+    """Tell whether a header of this name lets in who reads its value."""
+    return _NAMES[name][1]
+
+
+def _text(value: bytes) -> str:
+    """Return the value of a header as senders mean it today, else as RFC 9110 section 5.5 remembers it."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _recorded_at_once(block: str) -> dict[str, list[str]] | None:
+    """Do the same for the text of L{HeaderLines}, in two thirds of the time; None when a name is repeated."""
+    lines = block.split("\r\n")[1:-2]
+    recorded = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        shown, is_credential = _NAMES[name]
+        recorded[shown] = [MASK if is_credential else value.strip()]
+    return recorded if len(recorded) == len(lines) else None
+
+
+class _HeaderNames(dict[str, tuple[str, bool]]):
+    """
+    Names of headers as people spell them: C{x-github-event} is C{X-Github-Event}; and whether the value is a
+    credential. What was asked for once is kept, unless it is long, until there are too many.
+    """
+
+    def __missing__(self, name: str) -> tuple[str, bool]:
+        spelled = "-".join(part.capitalize() for part in name.split("-"))
+        found = (spelled, bool(_CREDENTIALS.search(name.lower())))
+        if len(name) <= _MAX_NAME:
+            if len(self) >= _MAX_NAMES:
+                self.clear()
+            self[name] = found
+        return found
+
+
+_NAMES = _HeaderNames()

@@ -1,0 +1,173 @@
+"""
+The decision on a request to a connector: one record with the body, and what the router knows beside it.
+
+As in L{webhookrx.intake.judge}: plain functions on plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from webhookrx.intake.json_body import body_text, json_or_missing
+from webhookrx.intake.judge import Admission, Receipt, SourceRules, base64_text
+from webhookrx.intake.received import Head
+from webhookrx.intake.recorded_headers import cloud_event_headers, recorded_headers
+from webhookrx.message.fields import MISSING
+from webhookrx.message.message import Message
+from webhookrx.router.rules.rule import CONNECTOR_TYPE
+from webhookrx.router.steps.passage import Mark
+from webhookrx.router.steps.processing import Processing
+from webhookrx.router.steps.sender_steps import BODY_BASE64
+from webhookrx.senders.evidence import Evidence
+
+#: What a body that may be an object or an array of JSON begins with: white space, a byte order mark.
+_BLANKS: Final = b" \t\r\n\xef\xbb\xbf"
+
+
+class ConnectorRules(SourceRules):
+    """
+    How one connector decides.
+
+    @param name: that of the connector.
+    @param labels: C{product}, C{vendor}, and those of its rule.
+    @param processing: what is done to each message.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        port: int,
+        labels: Mapping[str, str],
+        router: str,
+        router_labels: Mapping[str, str],
+        processing: Processing,
+        include_request_headers: bool = False,
+        body_limit: int,
+        unpack_ratio: int,
+    ) -> None:
+        super().__init__(
+            name,
+            parse_json=True,
+            include_request_headers=include_request_headers,
+            body_limit=body_limit,
+            unpack_ratio=unpack_ratio,
+        )
+        self.processing = processing
+        self.connector: dict[str, Any] = {"type": CONNECTOR_TYPE, "name": name, "port": port, "labels": dict(labels)}
+        self.router: dict[str, Any] = {"name": router, "labels": dict(router_labels)}
+
+    def fixed(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what is the same for all messages: fresh objects if steps may change them."""
+        if self.processing.idle:
+            return self.connector, self.router
+        connector, router = self.connector, self.router
+        return {**connector, "labels": {**connector["labels"]}}, {**router, "labels": {**router["labels"]}}
+
+
+class Kept(msgspec.Struct, frozen=True, gc=False):
+    """
+    A request that became a message.
+
+    @ivar notes: words for what is worth counting: C{text_body}.
+    @ivar marks: what its steps have counted: a word and a label.
+    @ivar problem: how a step failed, one sentence without anything that a sender wrote; empty when none has.
+    """
+
+    message: Message
+    notes: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    problem: str = ""
+
+
+class Dropped(msgspec.Struct, frozen=True, gc=False):
+    """A request that the steps of its connector do not want."""
+
+    marks: tuple[Mark, ...]
+    problem: str
+
+
+def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Kept | Dropped:
+    """
+    Make a message of an admitted request, and have it go through the steps of its connector.
+
+    A body that is a JSON object becomes C{log.body} as that object; anything else as text.
+
+    @param admission: its rules are L{ConnectorRules}.
+    @param body: as L{webhookrx.intake.judge.unpacked} returned it.
+    """
+    rules: ConnectorRules = admission.rules  # type: ignore[assignment]  # who made them says so
+    decoded = _decoded(body)
+    attributes = _attributes(head, admission)
+    is_object = type(decoded) is dict
+    text = ""
+    if not is_object:
+        text, exact = body_text(body)
+        if not exact:
+            attributes[BODY_BASE64] = base64_text(body)
+    host = admission.groups.get("HOST", "")
+    connector, router = rules.fixed()
+    record: dict[str, Any] = {
+        "log": {
+            "body": decoded if is_object else text,
+            "attributes": attributes,
+            "observed_time_unix_nano": receipt.received,
+            "time_unix_nano": 0,
+            "severity_number": 0,
+            "severity_text": "",
+        },
+        "meta": {
+            "connector": connector,
+            "connection": _connection(head, len(body)),
+            "router": router,
+            "host": {"name": host or head.peer_ip},
+            "id": receipt.id,
+        },
+    }
+    message = Message(record, receipt.received)
+    notes = () if is_object else ("text_body",)
+    processing = rules.processing
+    if processing.idle:
+        return Kept(message, notes)
+    # What was read as JSON is UTF-8.
+    evidence = Evidence(head, admission.query, body, body_text(body)[0] if is_object else text, decoded)
+    outcome = processing.run(record, evidence, host_is_set=bool(host))
+    if outcome.kept:
+        return Kept(message, notes, outcome.marks, outcome.problem)
+    return Dropped(outcome.marks, outcome.problem)
+
+
+def _attributes(head: Head, admission: Admission) -> dict[str, Any]:
+    """
+    Return what query, path and headers have, each by its name; but for C{HOST}, which says what C{meta.host.name} is.
+    """
+    attributes: dict[str, Any] = {}
+    for name, value in admission.query.items():
+        attributes["webhook.query." + name] = value
+    for name, captured in admission.groups.items():
+        if name != "HOST":
+            attributes["webhook.path." + name] = captured
+    attributes.update(cloud_event_headers(head.headers))
+    if admission.rules.include_request_headers:
+        attributes["webhook.headers"] = recorded_headers(head.headers)
+    return attributes
+
+
+def _connection(head: Head, size: int) -> dict[str, Any]:
+    transport = "https" if head.secure else "http"
+    if head.peer_port is None:
+        return {"src_ip": head.peer_ip, "transport": transport, "bytes": size}
+    return {"src_ip": head.peer_ip, "src_port": head.peer_port, "transport": transport, "bytes": size}
+
+
+def _decoded(body: bytes) -> Any:
+    """Return what a body holds that is JSON and no single value; L{MISSING} for any other body."""
+    first = body[:1]
+    if first not in (b"{", b"["):
+        first = body.lstrip(_BLANKS)[:1]
+        if first not in (b"{", b"["):
+            return MISSING
+    return json_or_missing(body)

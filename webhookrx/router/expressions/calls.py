@@ -1,0 +1,179 @@
+"""
+Calls of functions: what is wrong with them, and closures for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from webhookrx.diagnostics import Position
+from webhookrx.router.expressions.field_functions import FIELD_FUNCTIONS, FieldCall
+from webhookrx.router.expressions.function import MANY, Function
+from webhookrx.router.expressions.function_table import FOREIGN, FUNCTIONS
+from webhookrx.router.expressions.mistakes import Mistake, located
+from webhookrx.router.expressions.paths import Evaluate
+from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.tree import Call, Expression, ListOf, Literal, start
+from webhookrx.work import Work
+
+if TYPE_CHECKING:
+    from webhookrx.router.expressions.compiler import Compiler
+    from webhookrx.router.expressions.limits import Limits
+
+_OF_FIELDS: Final = frozenset(function.name for function in FIELD_FUNCTIONS)
+_ONLY_FIELDS: Final = ("unset", "move")
+_TYPE_WORDS: Final[dict[type, str]] = {bool: "true or false", str: "a text", tuple: "a list of constants"}
+_NO_CONSTANT: Final = object()
+
+
+def compiled_call(call: Call, compiler: Compiler) -> Evaluate:
+    """
+    Return what does a call.
+
+    @raise ExpressionError: there is no such function, or it takes other arguments.
+    """
+    function = _function(call)
+    _check_count(function, call)
+    if function.name in _OF_FIELDS:
+        return _of_fields(function, call, compiler)
+    options = {name: _option(function, name, position, given) for name, position, given in call.options}
+    worked_out = {name: compiler.value(given) for name, _, given in call.options if function.options[name] is object}
+    constants = tuple(_constant_argument(function, call.arguments[index]) for index in _constants(function, call))
+    try:
+        if function.name == "cache_json_file":
+            apply: Callable[..., Any] = function.apply(constants, compiler.files, **options)
+        elif function.constants:
+            apply = function.apply(constants, **options)
+        else:
+            apply = partial(function.apply, **options) if options else function.apply
+    except Mistake as mistake:
+        place = call.arguments[function.constants[0]] if function.constants else call
+        raise located(start(place), mistake) from None
+    if function.folds and all(isinstance(each, Literal) for each in call.arguments):
+        return _folded(apply, call, compiler.limits)
+    rest = [compiler.value(each) for index, each in enumerate(call.arguments) if index not in function.constants]
+    return _applied(apply, rest, worked_out, call.position)
+
+
+def _folded(apply: Callable[..., Any], call: Call, limits: Limits) -> Evaluate:
+    run = Run({}, limits, Work())
+    try:
+        value = apply(run, *(each.value for each in call.arguments if isinstance(each, Literal)))
+    except Mistake as mistake:
+        raise located(start(call.arguments[0]), mistake) from None
+    return lambda run: value
+
+
+def has_patterns(call: Call) -> bool:
+    """Tell whether a call has arguments that are compiled with it."""
+    return call.name in FUNCTIONS and bool(FUNCTIONS[call.name].constants)
+
+
+def _function(call: Call) -> Function:
+    function = FUNCTIONS.get(call.name)
+    if function is not None:
+        return function
+    name = call.name[:40]
+    hint = FOREIGN.get(name)
+    if hint is None:
+        close = get_close_matches(name.lower(), FUNCTIONS, 1)
+        hint = f"Did you mean {close[0]}()?" if close else ""
+    raise located(call.position, Mistake(f"There is no function '{name}'. {hint}".rstrip()))
+
+
+def _check_count(function: Function, call: Call) -> None:
+    if function.least <= len(call.arguments) <= function.most:
+        return
+    if function.most == MANY:
+        wanted = f"{function.least} to {MANY}" if function.least != 1 else f"up to {MANY}"
+    elif function.least == function.most:
+        wanted = str(function.least)
+    else:
+        wanted = f"{function.least} or {function.most}"
+    plural = "" if wanted == "1" else "s"
+    found = len(call.arguments)
+    raise located(
+        call.position, Mistake(f"{function.name}({function.usage}) takes {wanted} argument{plural}, not {found}.")
+    )
+
+
+def _constants(function: Function, call: Call) -> list[int]:
+    return [index for index in function.constants if index < len(call.arguments)]
+
+
+def _constant(expression: Expression) -> Any:
+    """Return the value of a constant, a list as a tuple; C{_NO_CONSTANT} for all else."""
+    if isinstance(expression, Literal):
+        return expression.value
+    if isinstance(expression, ListOf) and all(isinstance(each, Literal) for each in expression.elements):
+        return tuple(each.value for each in expression.elements if isinstance(each, Literal))
+    return _NO_CONSTANT
+
+
+def _constant_argument(function: Function, given: Expression) -> Any:
+    constant = _constant(given)
+    if type(constant) is str or (type(constant) is tuple and constant and {type(each) for each in constant} == {str}):
+        return constant
+    raise located(start(given), Mistake(f"{function.name}() takes a text here that is written in the program."))
+
+
+def _option(function: Function, name: str, position: Position, given: Expression) -> Any:
+    wanted = function.options.get(name)
+    if wanted is None:
+        there = f"it has {', '.join(function.options)}" if function.options else "it has none"
+        raise located(position, Mistake(f"{function.name}() has no option '{name[:40]}'; {there}."))
+    if wanted is dict or wanted is object:
+        return None
+    constant = _constant(given)
+    if type(constant) is not wanted:
+        raise located(start(given), Mistake(f"The option '{name}' is {_TYPE_WORDS[wanted]}, written in the program."))
+    if isinstance(constant, str) and name in function.checks and not function.checks[name][0](constant):
+        raise located(start(given), Mistake(f"The option '{name}' has {function.checks[name][1]}."))
+    if name in function.choices and constant not in function.choices[name]:
+        there = ", ".join(function.choices[name])
+        raise located(start(given), Mistake(f"The option '{name}' is one of {there}."))
+    return constant
+
+
+def _of_fields(function: Function, call: Call, compiler: Compiler) -> Evaluate:
+    fields = []
+    for argument in call.arguments:
+        field = compiler.path(argument, may_be_missing=function.name == "isset")
+        if field is None and function.name in _ONLY_FIELDS:
+            raise located(start(argument), Mistake(f"{function.name}() takes a field, such as log.body.user."))
+        if field is not None and field.is_root and function.name in _ONLY_FIELDS:
+            raise located(start(argument), Mistake("'log' and 'meta' can't be removed as a whole."))
+        fields.append(field)
+    constants = {name: _option(function, name, position, given) for name, position, given in call.options}
+    options = {name: given for name, _, given in call.options}
+    made: Evaluate = function.apply(FieldCall(call, tuple(fields), options, constants, compiler.peek, compiler.fresh))
+    return made
+
+
+def _applied(
+    apply: Callable[..., Any], arguments: list[Evaluate], options: dict[str, Evaluate], position: Position
+) -> Evaluate:
+    if len(arguments) == 1 and not options:
+        argument = arguments[0]
+
+        def applied_to_one(run: Run) -> Any:
+            value = argument(run)
+            try:
+                return apply(run, value)
+            except Mistake as mistake:
+                raise located(position, mistake) from None
+
+        return applied_to_one
+
+    def applied(run: Run) -> Any:
+        values = [argument(run) for argument in arguments]
+        given = {name: option(run) for name, option in options.items()}
+        try:
+            return apply(run, *values, **given)
+        except Mistake as mistake:
+            raise located(position, mistake) from None
+
+    return applied

@@ -1,0 +1,81 @@
+"""
+JSON files that programs look things up in. A program that is compiled asks for them; no message ever reads one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from webhookrx.intake.json_body import PayloadError, parse_strict_json
+from webhookrx.router.expressions.function import Function
+from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.values import Rows, Table
+
+Files: TypeAlias = Callable[[str], Any]
+"""Returns what a JSON file holds, by its absolute path; raises L{Mistake} with one sentence when it can't be had."""
+
+
+def tables_of(contents: Mapping[str, bytes]) -> Files:
+    """
+    Return what gives the values of JSON files, each read once.
+
+    @param contents: what the files hold, by path.
+    """
+    values: dict[str, Any] = {}
+
+    def table(path: str) -> Any:
+        if path not in values:
+            if path not in contents:
+                raise Mistake("The file was not read with the rules.")
+            values[path] = table_of(contents[path])
+        return values[path]
+
+    return table
+
+
+def table_of(content: bytes) -> Any:
+    """
+    Return what a JSON file holds, as a value that many messages share.
+
+    @raise Mistake: it is not JSON, or neither an object nor a list; one sentence about the file.
+    """
+    try:
+        value = parse_strict_json(content)
+    except PayloadError as error:
+        raise Mistake(str(error).replace("The body", "The file")) from None
+    if type(value) not in (dict, list):
+        raise Mistake("The file holds neither an object nor a list.")
+    return _shared(value)
+
+
+def _shared(value: Any) -> Any:
+    if type(value) is dict:
+        return Table((name, _shared(member)) for name, member in value.items())
+    return Rows(map(_shared, value)) if type(value) is list else value
+
+
+def no_files(path: str) -> Any:
+    """Return an empty object: the program is looked at where its files are not."""
+    return Table()
+
+
+def _cache_json_file(constants: tuple[Any, ...], files: Files, **options: Any) -> Callable[[Run], Any]:
+    path = constants[0]
+    if not isinstance(path, str) or not path.startswith("/"):
+        raise Mistake("The path of a file is absolute: it begins with a slash.")
+    value = files(path)
+    return lambda _: value
+
+
+FILE_FUNCTIONS: Final = (
+    Function(
+        "cache_json_file",
+        '"path"',
+        'What a JSON file on the router holds, an object or a list: `cache_json_file("/etc/teams.json")[$HOST]`. It is '
+        "read when the rules are, and again when it changes.",
+        _cache_json_file,
+        constants=range(1),
+    ),
+)

@@ -1,0 +1,285 @@
+"""
+Functions on key=value pairs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from webhookrx.router.expressions.function import ONE, SEPARATOR, SOME, Function, text_argument
+from webhookrx.router.expressions.limits import CALL
+from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.values import LISTS, OBJECTS, as_text, long_text, stored
+
+_KEY: Final = r"[A-Za-z0-9_.-]"
+_CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
+
+
+class KeyValues(NamedTuple):
+    """
+    How pairs are written: FilterX's rules. A value that is not quoted ends at the pair separator, or at blanks behind
+    which a key stands with its separator.
+
+    @ivar separator: between a key and its value, one character.
+    @ivar between: between pairs; it may be empty.
+    """
+
+    separator: str
+    between: str
+
+    @property
+    def key(self) -> re.Pattern[str]:
+        """What finds the next key, with blanks up to its separator."""
+        return _key(self.separator)
+
+    @property
+    def end(self) -> re.Pattern[str]:
+        """What finds the end of a value that is not quoted."""
+        return _end(self.separator, self.between)
+
+
+@lru_cache(maxsize=64)
+def _key(separator: str) -> re.Pattern[str]:
+    # A key begins where no character of one is before it, so that each is looked at once.
+    return re.compile(rf"(?<!{_KEY})({_KEY}++) *+{re.escape(separator)}|({_KEY}++)")
+
+
+@lru_cache(maxsize=64)
+def _end(separator: str, between: str) -> re.Pattern[str]:
+    # Blanks that follow on each other are looked at once.
+    follower = rf"(?<! ) ++(?=\Z|{_KEY}++ *+{re.escape(separator)})"
+    if not between:
+        return re.compile(follower)
+    pair = re.escape(between)
+    # Blanks are looked at before the separator, unless that begins with one itself.
+    return re.compile(f"{pair}|{follower}" if between[0] == " " else rf"{follower}|(?<! ) ++{pair}|{pair}")
+
+
+def pairs_of(run: Run, text: str, written: KeyValues, stray: list[str] | None = None) -> Iterator[tuple[str, str]]:
+    """
+    Yield key and value of each pair in a text.
+
+    @param stray: takes what stands before a key and belongs to no value.
+    @raise Mistake: it would be too much.
+    """
+    key, at = written.key, 0
+    while True:
+        run.spend(CALL)
+        found = _next_key(key, text, at)
+        if stray is not None:
+            stray.append(text[at : found.start(1) if found else len(text)])
+        if found is None:
+            return
+        value, at = _value(text, found.end(), written)
+        yield found[1], value
+
+
+def _next_key(key: re.Pattern[str], text: str, at: int) -> re.Match[str] | None:
+    while True:
+        found = key.search(text, at)
+        if found is None or found[1] is not None:
+            return found
+        at = found.end()
+
+
+def _value(text: str, at: int, written: KeyValues) -> tuple[str, int]:
+    """Return a value, and where what is behind it begins."""
+    at = _behind_blanks(text, at, written)
+    if text[at : at + 1] in _QUOTES:
+        return _quoted_value(text, at, written)
+    found = written.end.search(text, at)
+    if found is None:
+        return text[at:], len(text)
+    return text[at : found.start()], found.end()
+
+
+_QUOTES: Final = ("'", '"')
+_BLANKS: Final = re.compile(" *+")
+
+
+def _behind_blanks(text: str, at: int, written: KeyValues) -> int:
+    """Return where a value begins: behind blanks, but not behind those that end an empty one."""
+    if text[at : at + 1] != " " or written.end.match(text, at):
+        return at
+    blanks = _BLANKS.match(text, at)
+    end = blanks.end() if blanks else at
+    between = written.between
+    first = text.find(between, at, end + len(between)) if between[:1] == " " else -1
+    return first if first >= 0 else end
+
+
+@lru_cache(maxsize=2)
+def _quoted(quote: str) -> re.Pattern[str]:
+    return re.compile(rf"{quote}((?:[^{quote}\\]|\\.)*+){quote}", re.DOTALL)
+
+
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+def _quoted_value(text: str, at: int, written: KeyValues) -> tuple[str, int]:
+    quote = text[at]
+    found = _quoted(quote).match(text, at)
+    if found is None:
+        return text[at:], len(text)
+    behind = found.end()
+    value = _ESCAPED.sub(lambda each: _unescaped(each, quote), found[1])
+    if behind == len(text):
+        return value, behind
+    between = written.between
+    if text[behind] == " ":
+        return value, behind + 1
+    if between and text.startswith(between, behind):
+        return value, behind + len(between)
+    # Junk behind the quote: all is taken as it stands, with what ends a quoted value.
+    junk = _junk(between).search(text, behind)
+    end = junk.end() if junk else len(text)
+    return text[at:end], end
+
+
+@lru_cache(maxsize=64)
+def _junk(between: str) -> re.Pattern[str]:
+    """Return what finds the end of what stands behind a closing quote."""
+    return re.compile(f" |{re.escape(between)}" if between else " ")
+
+
+def _unescaped(escape: re.Match[str], quote: str) -> str:
+    char = escape[1]
+    return _CONTROLS.get(char, char if char == quote else escape[0])
+
+
+def _parse_kv(
+    run: Run,
+    value: Any,
+    *,
+    value_separator: str = "=",
+    pair_separator: str = ", ",
+    stray_words_key: str = "",
+    stray_words_append_to_value: bool = False,
+) -> dict[str, Any]:
+    text = text_argument(run, value)
+    run.spend(len(text) * CHARACTER)
+    written = KeyValues(value_separator[0], pair_separator)
+    stray: list[str] | None = [] if stray_words_key else None
+    if stray_words_append_to_value and stray is None:
+        pairs = greedy_pairs(run, text, written)
+    else:
+        pairs = pairs_of(run, text, written, stray)
+    made: dict[str, str] = {}
+    for name, each in pairs:
+        made[name] = each
+        if len(made) > run.limits.elements:
+            raise Mistake(f"An object has more than {run.limits.elements} elements.")
+    if stray is not None:
+        made[stray_words_key] = ",".join(_stray_word(run, each) for each in (each.strip(" ") for each in stray) if each)
+    stored_pairs: dict[str, Any] = stored(run, made, fresh=False)
+    return stored_pairs
+
+
+CHARACTER: Final = 40
+"""Units of a character that is looked at by an expression of Python."""
+
+
+def greedy_pairs(run: Run, text: str, written: KeyValues) -> Iterator[tuple[str, str]]:
+    """
+    Yield key and value of each pair in a text, where a value goes on until a key that stands directly behind the
+    first character of the pair separator.
+
+    @raise Mistake: it would be too much.
+    """
+    pattern = _greedy_key(written.separator, written.between[:1])
+    found = _next_key(written.key, text, 0)
+    while found is not None:
+        run.spend(CALL)
+        start = _behind_blanks(text, found.end(), written)
+        follower = pattern.search(text, start)
+        yield found[1], text[start : follower.start() if follower else len(text)]
+        found = follower
+
+
+@lru_cache(maxsize=64)
+def _greedy_key(separator: str, before: str) -> re.Pattern[str]:
+    if not before or re.fullmatch(_KEY, before):
+        # What is part of a key is not before it.
+        return re.compile("(?!)")
+    return re.compile(rf"{re.escape(before)}({_KEY}++) *+{re.escape(separator)}")
+
+
+def _stray_word(run: Run, word: str) -> str:
+    if not any(char in word for char in " ,'\"\\\b\f\n\r\t"):
+        return word
+    quote = "'" if '"' in word and "'" not in word else '"'
+    return quote + escaped(run, word, quote) + quote
+
+
+def _format_kv(
+    run: Run,
+    value: Any,
+    *,
+    value_separator: str = "=",
+    pair_separator: str = ", ",
+    quote_char: str = '"',
+    always_quote: bool = False,
+) -> str:
+    if type(value) not in OBJECTS:
+        raise Mistake("The argument is no object.")
+    run.spend(len(value) * CALL)
+    pairs, size = [], 0
+    for name, member in value.items():
+        if type(member) in OBJECTS or type(member) in LISTS:
+            continue
+        text = as_text(run, member)
+        if always_quote or " " in text:
+            text = quote_char + escaped(run, text, quote_char) + quote_char
+        pairs.append(f"{name}{value_separator}{text}")
+        size += len(pairs[-1]) + len(pair_separator)
+        if size > run.limits.text:
+            raise Mistake(f"A text is longer than {run.limits.text} characters.")
+    return long_text(run, pair_separator.join(pairs))
+
+
+_NAMED: Final = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
+_UNSAFE: Final = {number: f"\\x{number:02x}" for number in range(32)} | {
+    ord(char): name for char, name in _NAMED.items()
+}
+_IN_QUOTES: Final = {quote: _UNSAFE | {ord(quote): "\\" + quote} for quote in ("'", '"')}
+
+
+def escaped(run: Run, text: str, quote: str) -> str:
+    """Return a text as it stands in quotes."""
+    run.spend(len(text) * _ESCAPING)
+    return text.translate(_IN_QUOTES[quote])
+
+
+_ESCAPING: Final = 40
+"""Units of a character that may be escaped."""
+
+
+KV_FUNCTIONS: Final = (
+    Function(
+        "parse_kv",
+        'text, value_separator="=", pair_separator=", ", stray_words_key="name", stray_words_append_to_value=false',
+        "The `key=value` pairs in a text, as an object. A value ends at the pair separator, or at a blank before the "
+        "next key; it may be quoted. What belongs to no pair is left out, or a member of the name given.",
+        _parse_kv,
+        options={
+            "value_separator": str,
+            "pair_separator": str,
+            "stray_words_key": str,
+            "stray_words_append_to_value": bool,
+        },
+        checks={"value_separator": SEPARATOR},
+    ),
+    Function(
+        "format_kv",
+        'object, value_separator="=", pair_separator=", ", quote_char="\\"", always_quote=false',
+        "The members of an object as pairs; values with blanks are quoted, lists and objects are left out.",
+        _format_kv,
+        options={"value_separator": str, "pair_separator": str, "quote_char": str, "always_quote": bool},
+        checks={"value_separator": ONE, "pair_separator": SOME},
+        choices={"quote_char": _QUOTES},
+    ),
+)

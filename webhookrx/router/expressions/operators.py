@@ -1,0 +1,285 @@
+"""
+Operators on values.
+
+What they do with values of several kinds is FilterX's: C{==} and the other signs compare two texts as texts and all
+else as numbers, C{eq} and the other words compare texts.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from webhookrx.message.macros import NANOSECONDS
+from webhookrx.router.expressions.addresses import ipv4_address
+from webhookrx.router.expressions.limits import ELEMENT, MAX_INTEGER, MIN_INTEGER, SHORT
+from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.moments import Moment
+from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.values import (
+    ADDRESSES,
+    LONGEST_NUMBER,
+    NETWORKS,
+    as_number,
+    as_text,
+    checked_number,
+    long_text,
+    stored,
+    text_number,
+)
+
+Operation: TypeAlias = Callable[[Run, Any, Any], Any]
+
+
+def _comparable(run: Run, value: Any) -> int | float | None:
+    """Return a value as a number for a comparison; None for what is none."""
+    kind = type(value)
+    if kind is str or kind is msgspec.Raw:
+        if _FEW < len(value) <= LONGEST_NUMBER:
+            run.spend(len(value) * _DIGIT)
+        return text_number(value) if kind is str else as_number(value)
+    if kind is bool or value is None:
+        return int(bool(value))
+    return value.nanoseconds if kind is Moment else as_number(value)
+
+
+_DIGIT: Final = 10
+_FEW: Final = 8
+"""Units of a digit of a number, and how many digits are paid for with the operation."""
+
+
+def _by_number(compare: Callable[[Any, Any], Any]) -> Operation:
+    def compared(run: Run, left: Any, right: Any) -> bool:
+        kind = type(left)
+        if kind is type(right) and (kind is str or kind is bytes):
+            if len(left) > SHORT:
+                run.spend(min(len(left), len(right)))
+            return bool(compare(left, right))
+        left, right = _comparable(run, left), _comparable(run, right)
+        if left is None or right is None:
+            return False
+        return bool(compare(left, right))
+
+    return compared
+
+
+def _equal(run: Run, left: Any, right: Any) -> bool:
+    if left is None or right is None:
+        return left is right
+    return bool(_EQUAL_NUMBERS(run, left, right))
+
+
+_EQUAL_NUMBERS: Final = _by_number(operator.eq)
+
+
+def _not_equal(run: Run, left: Any, right: Any) -> bool:
+    return not _equal(run, left, right)
+
+
+def _kind(value: Any) -> str:
+    """Return the name of a type as C{===} and C{in} tell them apart. What is C{Raw} is a number with a fraction."""
+    return "float" if type(value) is msgspec.Raw else type(value).__name__
+
+
+def identical(run: Run, left: Any, right: Any) -> bool:
+    """Tell whether two values are of one type and equal. No object and no list is equal to any."""
+    return _kind(left) == _kind(right) and _equal(run, left, right)
+
+
+def _not_identical(run: Run, left: Any, right: Any) -> bool:
+    return not identical(run, left, right)
+
+
+def _by_text(compare: Callable[[str, str], bool]) -> Operation:
+    def compared(run: Run, left: Any, right: Any) -> bool:
+        if type(left) is not str:
+            left = as_text(run, left)
+        if type(right) is not str:
+            right = as_text(run, right)
+        if len(left) > SHORT:
+            run.spend(min(len(left), len(right)))
+        return compare(left, right)
+
+    return compared
+
+
+def _is_in(run: Run, left: Any, right: Any) -> bool:
+    """
+    Tell whether a list has an element, an object a member of that name, or a network an address.
+    """
+    kind = type(right)
+    if kind is dict:
+        return type(left) is str and left in right
+    if kind in NETWORKS:
+        return _is_in_network(left, right)
+    if kind is not list and kind is not tuple:
+        raise Mistake("Behind 'in' stands a list, an object or a network.")
+    _check_elements(run, len(right))
+    return any(identical(run, left, element) for element in right)
+
+
+def _is_in_network(left: Any, network: IPv4Network | IPv6Network) -> bool:
+    if type(left) in ADDRESSES:
+        return left in network
+    address: IPv4Address | IPv6Address
+    if type(left) is not str:
+        raise Mistake("Before 'in' and a network stands an address, or the text of one.")
+    try:
+        address = ipv4_address(left) if type(network) is IPv4Network else IPv6Address(left)
+    except (AddressValueError, ValueError):
+        raise Mistake("The text before 'in' is no address of the kind that the network has.") from None
+    return address in network
+
+
+def _is_not_in(run: Run, left: Any, right: Any) -> bool:
+    return not _is_in(run, left, right)
+
+
+def add(run: Run, left: Any, right: Any) -> Any:
+    """
+    Add numbers, or put texts, lists or objects together; a moment and nanoseconds, or seconds with a fraction.
+
+    @raise Mistake: they are not of one kind, or the result is too large.
+    """
+    kind = type(left)
+    if kind is type(right) and (kind is str or kind is bytes):
+        size = len(left) + len(right)
+        if size > run.limits.text:
+            raise Mistake(f"A text is longer than {run.limits.text} characters.")
+        if size > SHORT:
+            run.spend(size if kind is bytes or (left.isascii() and right.isascii()) else 4 * size)
+        return left + right
+    if kind in (list, tuple) and type(right) in (list, tuple):
+        _check_elements(run, len(left) + len(right))
+        return stored(run, [*left, *right], fresh=False)
+    if kind is dict and type(right) is dict:
+        _check_elements(run, len(left) + len(right))
+        return stored(run, {**left, **right}, fresh=False)
+    numbers = _reckoned(run, left), _reckoned(run, right)
+    if kind is Moment and numbers[1] is not None:
+        more = numbers[1] if type(numbers[1]) is int else int(numbers[1] * NANOSECONDS)
+        return left._replace(nanoseconds=_finite(operator.add, left.nanoseconds, more))
+    if numbers[0] is None or numbers[1] is None:
+        raise Mistake("'+' adds two numbers, or puts two texts, lists or objects together; string() makes a text.")
+    return _finite(operator.add, numbers[0], numbers[1])
+
+
+def _check_elements(run: Run, count: int) -> None:
+    if count > run.limits.elements:
+        raise Mistake(f"An object or a list has more than {run.limits.elements} elements.")
+    run.spend(count * ELEMENT)
+
+
+def _reckoned(run: Run, value: Any) -> int | float | None:
+    """Return a number for arithmetic; None for what is none."""
+    if type(value) is msgspec.Raw and _FEW < len(value) <= LONGEST_NUMBER:
+        run.spend(len(value) * _DIGIT)
+    return as_number(value)
+
+
+def _finite(work_out: Callable[[Any, Any], Any], left: int | float, right: int | float) -> int | float:
+    try:
+        made: int | float = work_out(left, right)
+        if type(made) is int and not (_has_64_bits(left) and _has_64_bits(right)):
+            # A sender's number may have more digits; it is reckoned with exactly.
+            if abs(made) < _LARGEST:
+                return made
+            raise Mistake("The number is too large.")
+        return checked_number(made)
+    except ZeroDivisionError:
+        raise Mistake("There is no division by zero.") from None
+    except OverflowError:
+        raise Mistake("The number is too large.") from None
+
+
+_LARGEST: Final = 10**400
+
+
+def _has_64_bits(number: int | float) -> bool:
+    return MIN_INTEGER <= number <= MAX_INTEGER
+
+
+def _on_numbers(sign: str, work_out: Callable[[Any, Any], Any]) -> Operation:
+    def worked_out(run: Run, left: Any, right: Any) -> int | float:
+        left, right = _reckoned(run, left), _reckoned(run, right)
+        if left is None or right is None:
+            raise Mistake(f"'{sign}' stands between two numbers; int() and double() make numbers of texts.")
+        return _finite(work_out, left, right)
+
+    return worked_out
+
+
+def _divide(left: int | float, right: int | float) -> int | float:
+    """Divide; integers towards zero, as C does."""
+    if type(left) is not int or type(right) is not int:
+        return left / right
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _remainder(left: int | float, right: int | float) -> int | float:
+    """Return what L{_divide} leaves: it has the sign of the left side."""
+    if type(left) is not int or type(right) is not int:
+        raise Mistake("'%' stands between two integers.")
+    remainder = abs(left) % abs(right)
+    return -remainder if left < 0 else remainder
+
+
+def negate(value: Any) -> int | float:
+    """
+    Return a number with the other sign.
+
+    @raise Mistake: it is no number.
+    """
+    number = int(value) if type(value) is bool else as_number(value)
+    if number is None:
+        raise Mistake("'-' stands before a number.")
+    return checked_number(-number)
+
+
+def sliced(run: Run, text: Any, first: Any, last: Any) -> str:
+    """
+    Return the characters of a text from one to before another, counted from 0, or from the end when negative. What is
+    beyond an end is that end.
+
+    @raise Mistake: it is no text, the indices are no integers, or the last is before the first.
+    """
+    if type(text) is not str:
+        raise Mistake("Only texts can be cut with [first..last].")
+    if type(first) is not int or type(last) is not int:
+        raise Mistake("The ends of a slice are integers.")
+    size = len(text)
+    start, end = (min(max(index + size if index < 0 else index, 0), size) for index in (first, last))
+    if start > end:
+        raise Mistake("A slice ends before it begins.")
+    return long_text(run, text[start:end])
+
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    "==": _equal,
+    "!=": _not_equal,
+    "<": _by_number(operator.lt),
+    "<=": _by_number(operator.le),
+    ">": _by_number(operator.gt),
+    ">=": _by_number(operator.ge),
+    "eq": _by_text(operator.eq),
+    "ne": _by_text(operator.ne),
+    "lt": _by_text(operator.lt),
+    "le": _by_text(operator.le),
+    "gt": _by_text(operator.gt),
+    "ge": _by_text(operator.ge),
+    "===": identical,
+    "!==": _not_identical,
+    "in": _is_in,
+    "not in": _is_not_in,
+    "+": add,
+    "-": _on_numbers("-", operator.sub),
+    "*": _on_numbers("*", operator.mul),
+    "/": _on_numbers("/", _divide),
+    "%": _on_numbers("%", _remainder),
+}
+"""All operators between two values, except those that may leave the right one alone."""

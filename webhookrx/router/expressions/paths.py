@@ -1,0 +1,295 @@
+"""
+Paths in a program, such as C{log.body["user name"]}: what they read, set and remove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, Final, NoReturn, TypeAlias
+
+from webhookrx.diagnostics import Position
+from webhookrx.message.fields import MISSING
+from webhookrx.router.expressions.limits import SLOW_PATH
+from webhookrx.router.expressions.macros import MACROS
+from webhookrx.router.expressions.mistakes import Failed, Mistake, located
+from webhookrx.router.expressions.places import Keys, find, put, take_away
+from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.tree import Expression, Literal, Member, Name, start
+
+Evaluate: TypeAlias = Callable[[Run], Any]
+"""Works a value out; raises L{ExpressionError}."""
+
+ROOTS: Final = ("log", "meta")
+"""The parts of the record. All other names are local variables."""
+
+_HOMES: Final = {"body": "log", "attributes": "log", "connector": "meta", "host": "meta", "router": "meta"}
+"""Objects of the record that people write without what they are in."""
+
+_MANY: Final = 32
+"""Members of an object from which on it is counted that their order is kept in mind."""
+
+BEHIND_LAST: Final = "'[]' is the place behind the last element of a list: it can only be set."
+
+
+def _what(root: str) -> str:
+    return f"the macro or pair '{root[1:41]}'" if root[0] == "$" else f"the variable '{root[:40]}'"
+
+
+def _hint(root: str, names: frozenset[str]) -> str:
+    """Return what may have been meant by a variable that nothing sets."""
+    if root in _HOMES:
+        return f"Did you mean '{_HOMES[root]}.{root}'?"
+    if root[0] == "$":
+        close = get_close_matches(root[1:].upper(), MACROS, 1)
+        return f"Did you mean ${close[0]}?" if close else f"There are {', '.join(MACROS)}; other fields have a path."
+    close = get_close_matches(root, [*ROOTS, *names], 1)
+    return f"Did you mean '{close[0]}'?" if close else "Fields begin with log or meta."
+
+
+class FieldPath:
+    """
+    A path from a root of the record, or from a local variable.
+
+    @ivar position: where it begins.
+    @ivar local: it begins with a local variable.
+    @ivar is_root: it is C{log} or C{meta} itself.
+    @ivar name: the local variable, when it is nothing but one.
+    """
+
+    def __init__(
+        self, position: Position, keys: tuple[Expression | str | None, ...], value: Callable[[Expression], Evaluate]
+    ) -> None:
+        self._path = keys
+        self._root = root = str(keys[0])
+        self.position = position
+        self.local = root not in ROOTS
+        self.is_root = not self.local and len(keys) == 1
+        self.name = root if self.local and len(keys) == 1 else ""
+        self._described = "".join(map(_described, keys)).removeprefix(".")
+        self._fixed: Keys | None = None
+        if all(key is None or isinstance(key, str) or _is_constant(key) for key in keys):
+            self._fixed = tuple(key.value if isinstance(key, Literal) else key for key in keys)  # type: ignore[misc]
+        else:
+            self._parts = tuple(_part(key, value) for key in keys)
+
+    def check(self, names: frozenset[str], *, is_target: bool, may_be_missing: bool) -> None:
+        """
+        @raise ExpressionError: it begins with a local variable that is not among these, or has C{[]}, which only the
+            end of a target may be. A name-value pair that may be missing is no mistake.
+        """
+        if None in (self._path[:-1] if is_target else self._path):
+            raise located(self.position, Mistake(BEHIND_LAST))
+        if self.local and self._root not in names and not (may_be_missing and self._root[0] == "$"):
+            raise located(
+                self.position,
+                Mistake(f"Nothing sets {_what(self._root)}. {_hint(self._root[:40], names)}"),
+            )
+
+    def keys(self) -> Callable[[Run], Keys]:
+        """Return what works the keys out."""
+        fixed = self._fixed
+        if fixed is not None:
+            return lambda run: fixed
+        parts = self._parts
+        return lambda run: tuple([part(run) for part in parts])
+
+    def top(self, run: Run) -> dict[str, Any]:
+        """Return the object that holds the root."""
+        return run.locals if self.local else run.record
+
+    def peeked(self) -> Evaluate:
+        """Return what reads the field, or returns L{MISSING}."""
+        fixed, local = self._fixed, self.local
+        if fixed is None:
+            keys, top = self.keys(), self.top
+
+            def peek_at_keys(run: Run) -> Any:
+                try:
+                    return find(top(run), keys(run))
+                except Failed:
+                    return MISSING
+
+            return peek_at_keys
+        if local:
+            return lambda run: find(run.locals, fixed)
+        quick = _quick(fixed)
+
+        def peek(run: Run) -> Any:
+            try:
+                return quick(run.record)
+            except (KeyError, TypeError):
+                return find(run.record, fixed)
+
+        return peek
+
+    def read(self) -> Evaluate:
+        """Return what reads the field; it raises L{Failed} when it is not there."""
+        if self._fixed is None or self.local:
+            keys, top = self.keys(), self.top
+
+            def read(run: Run) -> Any:
+                value = find(top(run), keys(run))
+                return self._missing() if value is MISSING else value
+
+            return read
+        fixed, quick = self._fixed, _quick(self._fixed)
+
+        def read_quickly(run: Run) -> Any:
+            try:
+                return quick(run.record)
+            except (KeyError, TypeError):
+                value = find(run.record, fixed)
+            return self._missing() if value is MISSING else value
+
+        return read_quickly
+
+    def put(self) -> Callable[[Run, Any], None]:
+        """Return what sets the field to a value that nothing else holds."""
+        if self.name:
+            name = self.name
+
+            def put_local(run: Run, value: Any) -> None:
+                run.locals[name] = value
+
+            return put_local
+        keys, top, position = self.keys(), self.top, self.position
+
+        def put_field(run: Run, value: Any) -> None:
+            try:
+                run.spend(SLOW_PATH)
+                put(run, top(run), keys(run), value)
+            except Mistake as mistake:
+                raise located(position, mistake) from None
+
+        if self._fixed is None or self.local:
+            return put_field
+        way, last = _quick(self._fixed[:-1]), self._fixed[-1]
+
+        def put_quickly(run: Run, value: Any) -> None:
+            try:
+                parent = way(run.record)
+            except (KeyError, TypeError):
+                parent = None
+            if type(parent) is dict and type(last) is str:
+                run.journal.set_member(parent, last, value)
+            else:
+                put_field(run, value)
+
+        return put_quickly
+
+    def take_away(self) -> Evaluate:
+        """Return what removes the field and returns what was there, or L{MISSING}."""
+        keys, top, position = self.keys(), self.top, self.position
+
+        def take(run: Run) -> Any:
+            try:
+                run.spend(SLOW_PATH)
+                return take_away(run, top(run), keys(run))
+            except Mistake as mistake:
+                raise located(position, mistake) from None
+
+        if self._fixed is None or self.local:
+            return take
+        way, last = _quick(self._fixed[:-1]), self._fixed[-1]
+
+        def take_quickly(run: Run) -> Any:
+            try:
+                parent = way(run.record)
+            except (KeyError, TypeError):
+                parent = None
+            if type(parent) is dict and type(last) is str and last in parent and len(parent) < _MANY:
+                return run.journal.remove_member(parent, last)
+            return take(run)
+
+        return take_quickly
+
+    def _missing(self) -> NoReturn:
+        raise Failed(f"{self._described} is not there.", self.position.line, self.position.column)
+
+
+def path_of(expression: Expression, value: Callable[[Expression], Evaluate]) -> FieldPath | None:
+    """
+    Return the path that an expression is; None when it begins with something else than a name.
+
+    @param value: compiles keys that are no constants.
+    """
+    keys: list[Expression | str | None] = []
+    while isinstance(expression, Member):
+        keys.append(expression.key)
+        expression = expression.of
+    if not isinstance(expression, Name):
+        return None
+    return FieldPath(expression.position, (expression.name, *reversed(keys)), value)
+
+
+def key_of(value: Any) -> str | int:
+    """
+    Return a value as a key.
+
+    @raise Mistake: it is neither text nor integer.
+    """
+    if type(value) is str or type(value) is int:
+        return value
+    raise Mistake("A key is a text or an integer.")
+
+
+def _is_constant(key: Expression) -> bool:
+    return isinstance(key, Literal) and type(key.value) in (str, int)
+
+
+def _part(key: Expression | str | None, value: Callable[[Expression], Evaluate]) -> Callable[[Run], str | int | None]:
+    if key is None or isinstance(key, str):
+        return lambda run: key
+    evaluate, position = value(key), start(key)
+
+    def part(run: Run) -> str | int:
+        found = evaluate(run)
+        try:
+            return key_of(found)
+        except Mistake as mistake:
+            raise located(position, mistake) from None
+
+    return part
+
+
+def _described(key: Expression | str | None) -> str:
+    """Return a key as a program may have it; one that is worked out could quote the message."""
+    if isinstance(key, Literal) and isinstance(key.value, str) and not key.value.isidentifier():
+        return f'["{key.value[:40]}"]'
+    if isinstance(key, Literal) and isinstance(key.value, int):
+        return f"[{key.value}]"
+    return f".{key.value if isinstance(key, Literal) else key}"[:80] if isinstance(key, (str, Literal)) else "[…]"
+
+
+def _quick(keys: Keys) -> Callable[[dict[str, Any]], Any]:
+    """
+    Return what follows keys through objects. It raises C{KeyError} or C{TypeError} where that does not do it.
+    """
+    if not all(type(key) is str for key in keys):
+        return _slow
+    names: Any = keys
+    if len(names) == 1:
+        (only,) = names
+        return lambda record: record[only]
+    if len(names) == 2:
+        first, second = names
+        return lambda record: record[first][second]
+    if len(names) == 3:
+        first, second, third = names
+        return lambda record: record[first][second][third]
+    if len(names) == 4:
+        first, second, third, fourth = names
+        return lambda record: record[first][second][third][fourth]
+
+    def follow(record: dict[str, Any]) -> Any:
+        value: Any = record
+        for name in names:
+            value = value[name]
+        return value
+
+    return follow
+
+
+def _slow(_: dict[str, Any]) -> NoReturn:
+    raise KeyError

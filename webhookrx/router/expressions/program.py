@@ -1,0 +1,300 @@
+"""
+Programs: compiled once, run for each message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from webhookrx.diagnostics import Position
+from webhookrx.message.fields import MISSING
+from webhookrx.router.expressions.compiler import Compiler
+from webhookrx.router.expressions.hiding import hides
+from webhookrx.router.expressions.json_files import Files, no_files
+from webhookrx.router.expressions.limits import Limits
+from webhookrx.router.expressions.mistakes import Ended, ExpressionError, Mistake, located
+from webhookrx.router.expressions.operators import add, identical
+from webhookrx.router.expressions.parser import DECLARE, parse
+from webhookrx.router.expressions.paths import FieldPath
+from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.tree import (
+    Assign,
+    Block,
+    Break,
+    Case,
+    Demand,
+    End,
+    If,
+    Literal,
+    Name,
+    Statement,
+    Switch,
+)
+from webhookrx.router.expressions.values import as_number, stored
+from webhookrx.work import Work
+
+Step: TypeAlias = Callable[[Run], "bool | object | None"]
+"""
+Does a statement, and tells whether the program ends here: C{True} keeps the message, C{False} drops it, and L{BREAK}
+ends the innermost block.
+"""
+
+BREAK: Final = object()
+
+_DEFAULT_LIMITS: Final = Limits()
+
+
+class Program:
+    """
+    A program that is ready to run. It holds nothing of a message between runs.
+
+    @ivar text: as its user wrote it.
+    @ivar hides: it removes or masks something of a message.
+    """
+
+    __slots__ = ("_declared", "_limits", "_step", "hides", "text")
+
+    def __init__(self, text: str, step: Step, limits: Limits, declared: tuple[str, ...], hides: bool) -> None:
+        self.text = text
+        self.hides = hides
+        self._step = step
+        self._limits = limits
+        self._declared = declared
+
+    def run(self, record: dict[str, Any], work: Work | None = None) -> bool:
+        """
+        Run it on a message, whose C{log} and C{meta} it may change.
+
+        @param work: what is left to all that is done to this message; None for the bounds of this program alone.
+        @return: whether the message is kept; False drops it.
+        @raise ExpressionError: something failed, or cost too much; the record is as it was before.
+        """
+        run = Run(record, self._limits, Work(self._limits.work) if work is None else work, self._declared)
+        try:
+            kept = self._step(run)
+        except Ended as ended:
+            kept = ended.keep
+        except BaseException as error:
+            run.journal.undo()
+            if isinstance(error, Mistake):
+                # There was no work left for a block.
+                raise ExpressionError(error.problem, 1, 1) from None
+            if isinstance(error, ExpressionError) or not isinstance(error, Exception):
+                raise
+            # A message must not be lost to a mistake of ours; the cause goes with the error.
+            raise ExpressionError(f"The run failed in an unforeseen way: {type(error).__name__}.", 1, 1) from error
+        finally:
+            run.settle()
+        return kept is not False
+
+
+def compile_expression(text: str, limits: Limits = _DEFAULT_LIMITS, files: Files = no_files) -> Program:
+    """
+    Compile a program.
+
+    @param files: what C{cache_json_file} asks for files.
+    @raise ExpressionError: it is no program; with the place and what was expected there.
+    """
+    try:
+        statements = parse(text)
+        names = names_in(statements)
+        step = _Statements(Compiler(names.set, limits, files)).block(statements)
+    except RecursionError:
+        raise ExpressionError("This nests too deep.", 1, 1) from None
+    return Program(text, step, limits, names.declared, hides(statements))
+
+
+class _Names(NamedTuple):
+    """
+    Local variables of a program.
+
+    @ivar set: those that something sets as a whole.
+    @ivar declared: those that are declared.
+    """
+
+    set: frozenset[str]
+    declared: tuple[str, ...]
+
+
+def names_in(block: Block) -> _Names:
+    """Return the local variables of a block."""
+    names: set[str] = set()
+    declared: dict[str, None] = {}
+    pending = [block]
+    while pending:
+        for statement in pending.pop():
+            if isinstance(statement, Assign):
+                if isinstance(statement.target, Name):
+                    names.add(statement.target.name)
+                    if statement.operator == DECLARE:
+                        declared[statement.target.name] = None
+            elif isinstance(statement, If):
+                pending += [inner for _, inner in statement.arms]
+                pending.append(statement.otherwise)
+            elif isinstance(statement, Switch):
+                pending.append(statement.body)
+    return _Names(frozenset(names), tuple(declared))
+
+
+class _Statements:
+    """Compiles statements."""
+
+    def __init__(self, compiler: Compiler) -> None:
+        self._compiler = compiler
+
+    def block(self, block: Block) -> Step:
+        """
+        @raise ExpressionError: something in it can't be compiled.
+        """
+        steps, cost = self._compiler.cost_of(lambda: self._steps(block))
+        if not steps:
+            return lambda run: None
+
+        def do(run: Run) -> bool | None:
+            if cost > run.left:
+                run.spend(cost)
+            run.left -= cost
+            for step in steps:
+                ended = step(run)
+                if ended is not None:
+                    return None if ended is BREAK else bool(ended)
+            return None
+
+        return do
+
+    def _steps(self, block: Block) -> list[Step]:
+        steps = []
+        for statement in block:
+            self._compiler.count(statement.position)
+            steps.append(self._statement(statement))
+        return steps
+
+    def _statement(self, statement: Statement) -> Step:
+        if isinstance(statement, Assign):
+            return self._assign(statement)
+        if isinstance(statement, If):
+            return self._if(statement)
+        if isinstance(statement, Switch):
+            return self._switch(statement)
+        if isinstance(statement, Break):
+            return lambda run: BREAK
+        if isinstance(statement, End):
+            keep = statement.keep
+            return lambda run: keep
+        return self._demand(statement)
+
+    def _demand(self, statement: Demand) -> Step:
+        condition = self._compiler.condition(statement.expression)
+        return lambda run: None if condition(run) else False
+
+    def _if(self, statement: If) -> Step:
+        arms = [(self._compiler.condition(condition), self.block(block)) for condition, block in statement.arms]
+        otherwise = self.block(statement.otherwise)
+
+        def choose(run: Run) -> bool | object | None:
+            for condition, do in arms:
+                if condition(run):
+                    return do(run)
+            return otherwise(run)
+
+        return choose
+
+    def _switch(self, statement: Switch) -> Step:
+        compiler = self._compiler
+        value = compiler.value(statement.value)
+        texts, others, default = {}, [], -1
+        for case in statement.cases:
+            if case.value is None:
+                default = case.target
+            elif case.last is None and isinstance(case.value, Literal) and isinstance(case.value.value, str):
+                texts[case.value.value] = case.target
+            else:
+                others.append((self._case(case), case.target))
+        steps, cost = compiler.cost_of(lambda: self._steps(statement.body))
+
+        def switch(run: Run) -> bool | None:
+            wanted = value(run)
+            target = texts.get(wanted) if type(wanted) is str else None
+            if target is None:
+                target = next((each for matches, each in others if matches(run, wanted)), default)
+            if target < 0:
+                return None
+            run.spend(cost)
+            for step in steps[target:]:
+                ended = step(run)
+                if ended is not None:
+                    return None if ended is BREAK else bool(ended)
+            return None
+
+        return switch
+
+    def _case(self, case: Case) -> Callable[[Run, Any], bool]:
+        assert case.value is not None, "the default is no case among others"
+        position = case.position
+        if case.last is None:
+            peek = self._compiler.peek(case.value)
+            return lambda run, wanted: identical(run, wanted, peek(run))
+        first, last = self._compiler.value(case.value), self._compiler.value(case.last)
+
+        def is_between(run: Run, wanted: Any) -> bool:
+            number, least, most = as_number(wanted), as_number(first(run)), as_number(last(run))
+            if number is None or least is None or most is None:
+                raise located(position, Mistake("A range stands between numbers, and the value is one."))
+            if least >= most:
+                raise located(position, Mistake("A range ends above where it begins."))
+            return least <= number < most
+
+        return is_between
+
+    def _assign(self, statement: Assign) -> Step:
+        target = self._compiler.path(statement.target, is_target=statement.operator != "+=")
+        # The parser takes nothing else for a target.
+        assert target is not None
+        if statement.operator == "+=":
+            return self._add_to(target, statement)
+        if statement.operator == "=??":
+            return self._assign_if_there(target, statement)
+        put, value = target.put(), (self._compiler.kept if target.name else self._compiler.fresh)(statement.value)
+
+        def assign(run: Run) -> None:
+            put(run, value(run))
+
+        return assign
+
+    def _assign_if_there(self, target: FieldPath, statement: Assign) -> Step:
+        put, peek, position = target.put(), self._compiler.peek(statement.value), statement.position
+        store = _kept if target.name else _stored
+
+        def assign(run: Run) -> None:
+            value = peek(run)
+            if value is not MISSING and value is not None:
+                put(run, store(run, value, position))
+
+        return assign
+
+    def _add_to(self, target: FieldPath, statement: Assign) -> Step:
+        read, put, position = target.read(), target.put(), statement.position
+        value = self._compiler.value(statement.value)
+        store = _kept if target.name else _stored
+
+        def add_to(run: Run) -> None:
+            old, more = read(run), value(run)
+            try:
+                made = add(run, old, more)
+            except Mistake as mistake:
+                raise located(position, mistake) from None
+            put(run, store(run, made, position))
+
+        return add_to
+
+
+def _stored(run: Run, value: Any, position: Position) -> Any:
+    try:
+        return stored(run, value, fresh=False)
+    except Mistake as mistake:
+        raise located(position, mistake) from None
+
+
+def _kept(run: Run, value: Any, position: Position) -> Any:
+    return _stored(run, value, position) if type(value) in (dict, list) else value

@@ -1,0 +1,272 @@
+"""
+Values: when they are true, as numbers, as text, and as copies of their own.
+
+Inside objects and lists a number with a fraction is C{msgspec.Raw}, as in every message, so that what is only moved
+keeps its digits. A C{float} is what arithmetic makes. Moments, addresses, networks, bytes and tuples are values of a
+program only: what holds them in an object or a list is what L{stored} makes of them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import socket
+from base64 import b64encode
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import Any, Final
+
+import msgspec
+
+from webhookrx.router.expressions.limits import CONTAINER, ELEMENT, MAX_DEPTH, MAX_INTEGER, MIN_INTEGER, SHORT
+from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.moments import Moment
+from webhookrx.router.expressions.run import Run
+
+
+class Table(dict[str, Any]):
+    """An object that many messages share: it is read, copied, and never changed."""
+
+
+class Rows(list[Any]):
+    """The same for a list."""
+
+
+OBJECTS: Final[frozenset[type[Any]]] = frozenset((dict, Table))
+LISTS: Final[frozenset[type[Any]]] = frozenset((list, tuple, Rows))
+
+ADDRESSES: Final = (IPv4Address, IPv6Address)
+NETWORKS: Final = (IPv4Network, IPv6Network)
+
+_EXACT_DIGITS: Final = 40
+"""Texts of numbers up to here are read exactly when they are integers; longer ones would take too long."""
+
+LONGEST_NUMBER: Final = 4096
+"""Characters of a number that is reckoned with; a sender may write one of megabytes."""
+
+_NUMBER: Final = re.compile(
+    r"[ \t\r\n\f\v]*+[+-]?+(?:0[xX]([0-9a-fA-F]{1,16}+)|[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?+[0-9]++)?+)"
+)
+_WORDS: Final = {True: "true", False: "false", None: "null"}
+
+
+def truth(value: Any) -> bool:
+    """
+    Tell whether a value counts as true: all but the empty text, 0, C{false}, C{null}, the moment 0 and the networks
+    of all addresses. Empty lists and objects are true, as in FilterX.
+    """
+    kind = type(value)
+    if kind in OBJECTS or kind in LISTS:
+        return True
+    if kind is msgspec.Raw:
+        number = as_number(value)
+        return number is None or number != 0
+    if kind is Moment:
+        return bool(value.nanoseconds)
+    if kind in NETWORKS:
+        return int(value.network_address) != 0
+    return kind in ADDRESSES or bool(value)
+
+
+def as_number(value: Any) -> int | float | None:
+    """Return a number as it is for arithmetic; None for what is no number. C{true} and C{false} are none."""
+    kind = type(value)
+    if kind is int or kind is float:
+        number: int | float = value
+        return number
+    if kind is not msgspec.Raw or len(value) > LONGEST_NUMBER:
+        return None
+    return text_number(bytes(value).decode())
+
+
+def text_number(text: str) -> int | float | None:
+    """
+    Return the number that a text is in decimal notation, or in hexadecimal one behind C{0x}; None when it is none, is
+    longer than L{LONGEST_NUMBER}, or has no finite value.
+    """
+    if len(text) > LONGEST_NUMBER:
+        return None
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return None
+    if found[1] is not None:
+        return int(found[1], 16) * (-1 if "-" in text else 1)
+    if len(text) <= _EXACT_DIGITS:
+        try:
+            return int(text)
+        except ValueError:
+            pass
+    number = float(text)
+    return number if abs(number) < float("inf") else None
+
+
+def checked_number(number: int | float) -> int | float:
+    """
+    Return what arithmetic made.
+
+    @raise Mistake: it does not fit in 64 bits, or is not finite.
+    """
+    if type(number) is int:
+        if MIN_INTEGER <= number <= MAX_INTEGER:
+            return number
+        raise Mistake("The integer has more than 64 bits.")
+    if math.isfinite(number):
+        return number
+    raise Mistake("The number is too large.")
+
+
+def as_text(run: Run, value: Any) -> str:
+    """
+    Return a value as text: numbers by their digits, bytes as the text that they are, a moment as seconds, objects and
+    lists as JSON.
+
+    @raise Mistake: it is too long.
+    """
+    kind = type(value)
+    if kind is str:
+        text: str = value
+    elif kind is bool or value is None:
+        return _WORDS[value]
+    elif kind is int or kind is float or kind is Moment:
+        return str(value)
+    elif kind is msgspec.Raw or kind is bytes:
+        text = decoded(run, bytes(value))
+    elif kind in ADDRESSES:
+        return f"ip('{_address_text(value)}')"
+    elif kind in NETWORKS:
+        return f"subnet('{_network_text(value)}')"
+    elif kind is tuple:
+        texts = [f'"{element}"' if type(element) is str else as_text(run, element) for element in value]
+        text = f"({','.join(texts)}{',' if len(texts) == 1 else ''})"
+    else:
+        return json_text(run, value)
+    return long_text(run, text) if len(text) > SHORT else text
+
+
+def decoded(run: Run, raw: bytes) -> str:
+    """
+    Return bytes as the text that they are; what is not UTF-8 becomes U+FFFD.
+
+    @raise Mistake: they are too many.
+    """
+    if len(raw) > run.limits.text:
+        raise Mistake(f"A text is longer than {run.limits.text} characters.")
+    run.spend(len(raw))
+    return raw.decode("utf-8", "replace")
+
+
+def long_text(run: Run, text: str) -> str:
+    """
+    Count a text that an operation takes or made.
+
+    @raise Mistake: it is too long.
+    """
+    size = len(text)
+    if size > SHORT:
+        if size > run.limits.text:
+            raise Mistake(f"A text is longer than {run.limits.text} characters.")
+        run.spend(size if text.isascii() else 4 * size)
+    return text
+
+
+def json_text(run: Run, value: Any) -> str:
+    """
+    Return a value as JSON.
+
+    @raise Mistake: it is too large.
+    """
+    if type(value) is str:
+        copied, characters = long_text(run, value), len(value)
+    else:
+        copy = _Copy(run)
+        copied, characters = copy.copy(value, MAX_DEPTH), copy.characters
+    # It is counted before it is made: an escape has up to six characters for one.
+    run.spend(2 * characters)
+    return long_text(run, msgspec.json.encode(copied).decode())
+
+
+def stored(run: Run, value: Any, *, fresh: bool) -> Any:
+    """
+    Return a value as an object or a list holds it, so that a later change of either is none of the other.
+
+    @param fresh: nothing else holds the value.
+    @raise Mistake: it is too large or nests too deep.
+    """
+    kind = type(value)
+    if kind is str:
+        if len(value) > SHORT:
+            run.spend(len(value) // 2)
+        return value
+    if kind is dict or kind is list:
+        return value if fresh else _Copy(run).copy(value, MAX_DEPTH)
+    return _Copy(run).copy(value, MAX_DEPTH) if kind in LISTS or kind is Table else plain(value)
+
+
+def plain(value: Any) -> Any:
+    """Return what an object or a list holds for a value that is neither: it may be of a program only."""
+    kind = type(value)
+    if kind is float:
+        return msgspec.Raw(repr(value).encode())
+    if kind is Moment:
+        return value.nanoseconds
+    if kind is bytes:
+        return b64encode(value).decode()
+    if kind in ADDRESSES:
+        return _address_text(value)
+    return _network_text(value) if kind in NETWORKS else value
+
+
+def _address_text(address: IPv4Address | IPv6Address) -> str:
+    """Return an address as inet_ntop(3) writes it, which Python does not always do."""
+    return socket.inet_ntop(socket.AF_INET if address.version == 4 else socket.AF_INET6, address.packed)
+
+
+def _network_text(network: IPv4Network | IPv6Network) -> str:
+    return f"{network.network_address}/{network.netmask}"
+
+
+class _Copy:
+    """
+    A copy of an object or a list, which is counted as it is made and given up once it is too large.
+
+    @ivar characters: of the texts in it.
+    """
+
+    __slots__ = ("_elements", "_run", "characters")
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._elements = 0
+        self.characters = 0
+
+    def copy(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind in OBJECTS:
+            self._take(len(value), depth)
+            return {self._counted(name): self.copy(member, depth - 1) for name, member in value.items()}
+        if kind in LISTS:
+            self._take(len(value), depth)
+            return [self.copy(element, depth - 1) for element in value]
+        if kind is str:
+            return self._counted(value)
+        if kind is msgspec.Raw:
+            self._run.spend(len(value) // 2)
+            return value
+        return plain(value)
+
+    def _counted(self, text: str) -> str:
+        # The copy shares it; but what is written of the copy holds it once more.
+        size = len(text)
+        self.characters += size
+        if size > SHORT:
+            self._run.spend(size // 2)
+        if self.characters > self._run.limits.text:
+            raise Mistake(f"An object or a list has texts of more than {self._run.limits.text} characters.")
+        return text
+
+    def _take(self, elements: int, depth: int) -> None:
+        self._elements += elements
+        if self._elements > self._run.limits.elements:
+            raise Mistake(f"An object or a list has more than {self._run.limits.elements} elements.")
+        if depth == 0:
+            raise Mistake(f"An object or a list nests deeper than {MAX_DEPTH} levels.")
+        self._run.spend(elements * ELEMENT + CONTAINER)

@@ -1,0 +1,3 @@
+"""
+Connector rules: read from a file, checked, and matched with this router.
+"""

@@ -1,0 +1,178 @@
+"""
+A router, and the connectors that rules give to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from webhookrx.diagnostics import Finding, quoted
+from webhookrx.query import QueryError, parse
+from webhookrx.router.rules.mistake import Mistake
+from webhookrx.router.rules.naming import LONGEST_NAME, connector_name
+from webhookrx.router.rules.rule import Host, Preprocessing, Rule
+
+if TYPE_CHECKING:
+    from webhookrx.router.rules.rules_file import RulesReading
+
+DEFAULT_LABELS: Final = {"product": "webhook", "vendor": "generic"}
+"""Labels of a connector whose rule does not say otherwise."""
+
+
+class Router(msgspec.Struct, frozen=True):
+    """
+    A router as selectors see it. What is not known is empty.
+
+    @ivar ip: its addresses.
+    @ivar meta: more metadata, by name.
+    """
+
+    name: str
+    labels: Mapping[str, str] = {}
+    hostname: str = ""
+    fqdn: str = ""
+    ip: tuple[str, ...] = ()
+    os: str = ""
+    arch: str = ""
+    version: str = ""
+    meta: Mapping[str, Any] = {}
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """
+        What a selector is asked about. What is empty is not there.
+
+        C{host_name} and C{host_label_KEY} are C{name} and C{label.KEY}, as the router's own pages write them in their
+        queries on hosts; C{meta} has the metadata that have fields of their own too.
+        """
+        facts = {
+            "hostname": self.hostname,
+            "fqdn": self.fqdn,
+            "ip": list(self.ip),
+            "os": self.os,
+            "arch": self.arch,
+            "version": self.version,
+        }
+        known = {name: value for name, value in facts.items() if value}
+        record: dict[str, Any] = {"name": self.name, "host_name": self.name, **known}
+        record |= {f"host_label_{key}": value for key, value in self.labels.items()}
+        if self.labels:
+            record["label"] = dict(self.labels)
+        if self.meta or known:
+            record["meta"] = {**known, **self.meta}
+        return record
+
+
+class Connector(msgspec.Struct, frozen=True):
+    """
+    Where a router receives data because of a rule.
+
+    @ivar name: unique on its router.
+    @ivar rule: the name of the rule.
+    @ivar labels: those of the rule, besides L{DEFAULT_LABELS}.
+    """
+
+    name: str
+    rule: str
+    port: int
+    protocol: str
+    paths: tuple[str, ...]
+    key_file: str
+    cert_file: str
+    labels: Mapping[str, str]
+    preprocessing: Preprocessing
+    health: str
+    include_request_headers: bool = False
+
+
+def router_of(host: Host) -> Router:
+    """Return a host of an inventory as a router."""
+    ip = (host.ip,) if isinstance(host.ip, str) else host.ip
+    return Router(
+        name=host.name,
+        labels=host.labels,
+        hostname=host.hostname,
+        fqdn=host.fqdn,
+        ip=tuple(filter(None, ip)),
+        os=host.os,
+        arch=host.arch,
+        version=host.version,
+        meta=host.meta,
+    )
+
+
+def connector_of(router_name: str, rule: Rule) -> Connector:
+    """Return the connector that a rule gives to a router that it matches."""
+    return Connector(
+        name=connector_name(router_name, rule.name, rule.suffix),
+        rule=rule.name,
+        port=rule.port,
+        protocol=rule.protocol,
+        paths=rule.paths,
+        key_file=rule.key_file,
+        cert_file=rule.cert_file,
+        labels=DEFAULT_LABELS | rule.labels,
+        preprocessing=rule.preprocessing,
+        include_request_headers=rule.include_request_headers,
+        health=rule.health,
+    )
+
+
+def connectors_of(router: Router, reading: RulesReading) -> tuple[list[Connector], list[Finding]]:
+    """
+    Return the connectors of a router, in the order of their names, and what is wrong with them on this very router:
+    two that want one port, or one name, and a name that is too long. Of two that clash the first in the file is there.
+    """
+    connectors: list[Connector] = []
+    mistakes: list[Mistake] = []
+    ports: dict[int, str] = {}
+    names: dict[str, str] = {}
+    record = router.record
+    for place, rule in zip(reading.places, reading.rules, strict=True):
+        if not _matches(rule.selector, record):
+            continue
+        connector = connector_of(router.name, rule)
+        path = ("connector_rules", place)
+        found = []
+        if connector.port in ports:
+            found.append(
+                Mistake("port-clash", (*path, "port"), port_clash(rule, ports[connector.port], quoted(router.name)))
+            )
+        if connector.name in names:
+            sentence = name_clash(connector.name, rule, names[connector.name])
+            found.append(Mistake("duplicate-connector", (*path, "name"), sentence))
+        if len(connector.name) > LONGEST_NAME:
+            found.append(Mistake("connector-name-too-long", (*path, "name"), too_long(connector.name)))
+        mistakes += found
+        if not found:
+            connectors.append(connector)
+            ports[connector.port] = names[connector.name] = rule.name
+    return sorted(connectors, key=lambda connector: connector.name), reading.findings_of(mistakes)
+
+
+def port_clash(rule: Rule, other: str, where: str) -> str:
+    """Return the sentence on two rules that want one port."""
+    return (
+        f"Port {rule.port} is wanted by the rules {quoted(other)} and {quoted(rule.name)}, both on {where}; "
+        "a router has a port once."
+    )
+
+
+def name_clash(name: str, rule: Rule, other: str) -> str:
+    """Return the sentence on two rules that make one name."""
+    return f"The rules {quoted(other)} and {quoted(rule.name)} both make a connector {quoted(name)}; change a suffix."
+
+
+def too_long(name: str) -> str:
+    """Return the sentence on a connector's name."""
+    return f"The connector {quoted(name)} has {len(name)} characters in its name; it takes up to {LONGEST_NAME}."
+
+
+def _matches(selector: str, record: Mapping[str, Any]) -> bool:
+    try:
+        return parse(selector).matches(record)
+    except QueryError:
+        return False

@@ -1,0 +1,202 @@
+"""
+A rules file: read, and everything in it checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
+from typing import Final
+
+import msgspec
+
+from webhookrx.diagnostics import Finding, Position, has_errors, in_order, quoted
+from webhookrx.router.rules.catalogue import finding
+from webhookrx.router.rules.checks import check_paths, host_mistakes, rule_mistakes
+from webhookrx.router.rules.clashes import Placed, clashes, long_names
+from webhookrx.router.rules.mistake import Mistake
+from webhookrx.router.rules.rule import Host, Rule, RulesFile
+from webhookrx.router.rules.selectors import Known, Selectors
+from webhookrx.typed_yaml import Path, Reading, field_text, read_typed
+
+MOST_PAIRS: Final = 2_000_000
+"""Rules times hosts that are compared."""
+
+# Not what is below a kind of step that there is.
+_STEP: Final = re.compile(r"connector_rules\[\d+\]\.preprocessing\.steps\[\d+\](?!\.(?:set|regex|probe)[.\[])(.+)")
+
+# What other places call them.
+_STEP_MEANT: Final = {
+    key: meant
+    for meant, keys in {
+        "select": "select_messages filter query",
+        "set": "set_field set_fields",
+        "unset": "unset_field unset_fields delete remove",
+        "regex": "regexp parse_regex regexp_parser",
+        "expression": "filterx filterx_expression script statements",
+        "condition": "if when",
+        "label": "name title",
+    }.items()
+    for key in keys.split()
+}
+
+
+class RulesReading:
+    """
+    What a rules file says.
+
+    @ivar rules: the rules that can be read, in the order of the file. As long as there are errors, they are good for
+        looking at and not for use.
+    @ivar places: the index in the file of each of them.
+    @ivar hosts: the inventory.
+    @ivar findings: everything that is wrong, in the order of the file.
+    """
+
+    def __init__(self, file: str, reading: Reading[RulesFile]) -> None:
+        self.file = file
+        self.findings: list[Finding] = []
+        self._reading = reading
+        rules = () if reading.partial is None else reading.partial.connector_rules
+        hosts = () if reading.partial is None else reading.partial.hosts
+        self.places = tuple(i for i in range(len(rules)) if reading.is_whole(("connector_rules", i)))
+        self.rules = tuple(rules[place] for place in self.places)
+        self.hosts: tuple[Host, ...] = tuple(host for i, host in enumerate(hosts) if reading.is_whole(("hosts", i)))
+
+    @property
+    def valid(self) -> bool:
+        """Whether there is no error."""
+        return not has_errors(self.findings)
+
+    def position(self, rule: str, *member: str | int) -> Position:
+        """
+        Return where a rule, or a member of it, stands.
+
+        @param rule: its name.
+        @raise KeyError: there is no such rule.
+        """
+        return self._reading.position(self._path(rule, member))
+
+    def finding(self, code: str, rule: str, member: Sequence[str | int], sentence: str) -> Finding:
+        """
+        Return a finding about a rule, such as one that only a router can make.
+
+        @param code: of the catalogue.
+        @param rule: its name.
+        @raise KeyError: there is no such rule, or no such code.
+        """
+        return self.findings_of([Mistake(code, self._path(rule, member), sentence)])[0]
+
+    def findings_of(self, mistakes: Iterable[Mistake]) -> list[Finding]:
+        """Return mistakes with their place in the file, in its order."""
+        return in_order(
+            finding(mistake.code, self.file, self._place(mistake), field_text(mistake.path), mistake.sentence)
+            for mistake in mistakes
+        )
+
+    def _path(self, name: str, member: Sequence[str | int]) -> Path:
+        for place, rule in zip(self.places, self.rules, strict=True):
+            if rule.name == name:
+                return ("connector_rules", place, *member)
+        raise KeyError(name)
+
+    def _place(self, mistake: Mistake) -> Position:
+        if mistake.line:
+            return self._reading.text_position(mistake.path, mistake.line, mistake.column)
+        return self._reading.key_position(mistake.path) if mistake.of_key else self._reading.position(mistake.path)
+
+
+def read_rules(data: bytes, file: str, *, allow_slow_patterns: bool = False) -> RulesReading:
+    """
+    Read a rules file and find everything that is wrong with it.
+
+    @param file: its name, for the findings.
+    @param allow_slow_patterns: paths that RE2 can't run are a warning and no error.
+    """
+    reading = read_typed(data, file, RulesFile)
+    rules = RulesReading(file, reading)
+    found = list(map(_step_of_its_own, reading.findings))
+    if reading.partial is not None:
+        mistakes = _Checks(reading, reading.partial, allow_slow_patterns).mistakes()
+        found += rules.findings_of(mistake for mistake in mistakes if reading.is_sound(mistake.path))
+    rules.findings = in_order(found)
+    return rules
+
+
+def _step_of_its_own(found: Finding) -> Finding:
+    step = _STEP.fullmatch(found.field) if found.code == "unknown-key" else None
+    if step is None:
+        return found
+    meant = _STEP_MEANT.get(step[1].removeprefix("."))
+    what, _, _ = found.sentence.partition(" here. ")
+    sentence = f'{what} here. Did you mean "{meant}"?' if meant else found.sentence
+    return msgspec.structs.replace(found, code="unknown-step", sentence=sentence)
+
+
+class _Checks:
+    """All checks of one file, on what can be read of it."""
+
+    def __init__(self, reading: Reading[RulesFile], file: RulesFile, allow_slow_patterns: bool) -> None:
+        self._reading = reading
+        self._allow_slow_patterns = allow_slow_patterns
+        self._rules = file.connector_rules
+        self._hosts = file.hosts
+        self._inventory = [host for i, host in enumerate(file.hosts) if reading.is_whole(("hosts", i))]
+
+    def mistakes(self) -> Iterator[Mistake]:
+        yield from self._alone()
+        yield from self._repeated_names("connector_rules", self._rules, "rules")
+        yield from self._repeated_names("hosts", self._hosts, "hosts")
+        yield from self._together()
+
+    def _alone(self) -> Iterator[Mistake]:
+        remembered = cache(partial(check_paths, allow_slow=self._allow_slow_patterns))
+        for index, rule in enumerate(self._rules):
+            path = ("connector_rules", index)
+            for mistake in rule_mistakes(rule, path, remembered):
+                if self._counts(mistake, path):
+                    yield mistake
+        for index, host in enumerate(self._hosts):
+            yield from host_mistakes(host, ("hosts", index))
+
+    def _counts(self, mistake: Mistake, path: Path) -> bool:
+        """Tell whether a mistake is not the consequence of one that the reader has found."""
+        preprocessing = (*path, "preprocessing")
+        if mistake.code == "parse-without-classify":
+            beside = mistake.path == (*preprocessing, "parse")
+            return self._reading.is_whole((*preprocessing, "classify") if beside else preprocessing)
+        return mistake.code != "step-kind" or self._reading.is_whole(mistake.path)
+
+    def _repeated_names(self, key: str, named: Sequence[Rule | Host], what: str) -> Iterator[Mistake]:
+        first: dict[str, int] = {}
+        for index, each in enumerate(named):
+            path = (key, index, "name")
+            if self._reading.is_sound(path) and first.setdefault(each.name, index) != index:
+                line = self._reading.position((key, first[each.name], "name")).line
+                sentence = (
+                    f"Two {what} have the name {quoted(each.name)}, the first in line {line}; each needs its own."
+                )
+                yield Mistake("duplicate-name", path, sentence)
+
+    def _together(self) -> Iterator[Mistake]:
+        usable = [
+            index for index in range(len(self._rules)) if self._reading.is_sound(("connector_rules", index, "selector"))
+        ]
+        texts = [self._rules[index].selector for index in usable]
+        if len(texts) * len(self._inventory) > MOST_PAIRS:
+            sentence = f"{len(self._inventory):,} hosts and {len(texts):,} rules are too many to compare them all."
+            yield Mistake("inventory-too-large", ("hosts",), sentence)
+            self._inventory = []
+        selectors, known = Selectors(texts), Known(self._inventory)
+        matched = selectors.matched(texts, self._inventory)
+        placed = []
+        for index, text, hosts in zip(usable, texts, matched, strict=True):
+            path = ("connector_rules", index, "selector")
+            yield from selectors.mistakes(text, path, known)
+            if text in selectors.queries:
+                placed.append(Placed(index, self._rules[index], hosts))
+                if self._inventory and not hosts:
+                    sentence = f"It matches none of the {len(self._inventory)} hosts of this file."
+                    yield Mistake("selector-matches-none", path, sentence)
+        yield from clashes(placed, self._inventory)
+        yield from long_names(placed, self._inventory)

@@ -1,0 +1,73 @@
+"""
+The JSON Schema of a rules file: C{python -m webhookrx.router.rules.schema}.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import msgspec
+
+from webhookrx.router.rules.rule import KINDS, RulesFile
+
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+_YES: Final = [True, "yes", "on"]
+_NO: Final = [False, "no", "off"]
+"""What YAML 1.2 has as texts, and the reader takes for yes and no."""
+
+_PLAIN: Final = ["string", "number", "boolean"]
+"""What YAML makes of a label's value without quotes; the reader takes what is written."""
+
+_TLS_FILES: Final = ["key_file", "cert_file"]
+
+
+def rules_schema() -> dict[str, Any]:
+    """Return the schema (draft 2020-12). What JSON Schema can't say, such as that ports clash, is not in it."""
+    (root,), definitions = msgspec.json.schema_components([RulesFile], ref_template="#/$defs/{name}")
+    schema = {
+        "$schema": _DIALECT,
+        "title": "Connector rules of webhookrx",
+        **root,
+        "$defs": {name: _as_read(each) for name, each in sorted(definitions.items())},
+    }
+    step, rule, host = (schema["$defs"][name] for name in ("Step", "Rule", "Host"))
+    step["oneOf"] = [{"required": [kind]} for kind in KINDS]
+    for switch in ("classify", "parse"):
+        step["properties"][switch]["enum"] = _YES
+    step["dependentRequired"] = {"classify_fallback": ["classify"]}
+    schema["$defs"]["Preprocessing"] |= {
+        "if": {"properties": {"parse": {"enum": _YES}}, "required": ["parse"]},
+        "then": {"properties": {"classify": {"enum": _YES}}, "required": ["classify"]},
+    }
+    for labelled in (rule, host):
+        labelled["properties"]["labels"]["additionalProperties"] = {"type": _PLAIN}
+    rule["if"] = {"properties": {"protocol": {"const": "HTTPS"}}}
+    rule["then"] = {"required": _TLS_FILES}
+    rule["else"] = {"not": {"anyOf": [{"required": [name]} for name in _TLS_FILES]}}
+    return schema
+
+
+def schema_text() -> str:
+    """Return the schema as the text of a file."""
+    return json.dumps(rules_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _as_read(schema: Any) -> Any:
+    """Return a part of the schema as the reader understands it: null is no value, and yes and no have more words."""
+    if isinstance(schema, list):
+        return [_as_read(each) for each in schema if each != {"type": "null"}]
+    if not isinstance(schema, dict):
+        return schema
+    read = {key: _as_read(value) for key, value in schema.items() if (key, value) != ("default", None)}
+    if read.get("type") == "boolean":
+        del read["type"]
+        read["enum"] = [*_YES, *_NO]
+    if len(read.get("anyOf", ())) == 1:
+        read |= read.pop("anyOf")[0]
+    return read
+
+
+if __name__ == "__main__":
+    print(schema_text(), end="")

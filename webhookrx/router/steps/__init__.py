@@ -1,0 +1,3 @@
+"""
+Processing steps: what is done to each message of a connector.
+"""

@@ -1,0 +1,231 @@
+"""
+Set Field and Unset Field.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from webhookrx.message.fields import MISSING, FieldError, Path, get_field, set_field, split_path, unset_field
+from webhookrx.message.message import Value
+from webhookrx.router.rules.rule import SetField
+from webhookrx.router.steps.passage import Action, Mark, Passage
+from webhookrx.router.steps.step_problem import Member, StepProblems
+
+_DEEPEST: Final = 32
+"""Most names in a path: what a step nests can still be written as JSON."""
+
+_LARGEST_TIME: Final = (1 << 63) - 1
+
+_ID: Final = ("meta", "id")
+
+
+class _Kind(NamedTuple):
+    """What a field of the message model may hold; C{words} end the sentence that it must be…"""
+
+    allows: Callable[[Any], bool]
+    words: str
+
+
+def _whole(largest: int) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and 0 <= value <= largest
+
+
+_TIME: Final = _Kind(_whole(_LARGEST_TIME), "a whole number: nanoseconds since 1970, or 0 when it is not known")
+_KINDS: Final[dict[Path, _Kind]] = {
+    ("log", "time_unix_nano"): _TIME,
+    ("log", "observed_time_unix_nano"): _TIME,
+    ("log", "severity_number"): _Kind(_whole(24), "a whole number from 1 to 24, or 0 when it is not known"),
+    ("log", "severity_text"): _Kind(lambda value: isinstance(value, str), "a text"),
+    ("log", "attributes"): _Kind(lambda value: isinstance(value, dict), "an object"),
+}
+
+
+def field_path(text: str, member: Member, problems: StepProblems) -> Path | None:
+    """Return the path of a field that a step reads; None, with the problem noted, when it is none of a message."""
+    try:
+        path = split_path(text)
+    except ValueError as error:
+        problems.add("bad-field", str(error), member)
+        return None
+    if path[0] not in ("log", "meta") or len(path) == 1:
+        problems.add("bad-field", f"{text!r} is not a field of a message: those are below log or meta.", member)
+        return None
+    if len(path) > _DEEPEST:
+        problems.add("bad-field", f"A field has at most {_DEEPEST} names with a dot between them.", member)
+        return None
+    return path
+
+
+def changed_path(text: str, member: Member, problems: StepProblems, *, members: bool = False) -> Path | None:
+    """
+    Return the path of a field that a step changes.
+
+    @param members: the step sets members of that field.
+    """
+    path = field_path(text, member, problems)
+    if path is None:
+        return None
+    if path[:2] == _ID:
+        problems.add("bad-field", "meta.id tells a message from all others, and can't be changed.", member)
+        return None
+    inner = len(path) > 2 or members
+    if inner and path[:2] in _KINDS and path[:2] != ("log", "attributes"):
+        problems.add("bad-field", f"{path[0]}.{path[1]} has no members.", member)
+        return None
+    return path
+
+
+def compile_set(wanted: SetField | tuple[SetField, ...], problems: StepProblems) -> Action | None:
+    """Return what sets fields to constants: all of them, or none when one can't be set."""
+    pairs: list[tuple[SetField, Member]]
+    if isinstance(wanted, SetField):
+        pairs = [(wanted, ("set",))]
+    else:
+        pairs = [(each, ("set", index)) for index, each in enumerate(wanted)]
+    if not pairs:
+        problems.add("bad-field", "There is no field to set.", ("set",))
+    changes = [change for each, member in pairs if (change := _change(each, member, problems))]
+    if len(changes) == 1:
+        return _set_one(*changes[0])
+    return _set_all(changes)
+
+
+def compile_unset(wanted: str | tuple[str, ...], problems: StepProblems) -> Action | None:
+    """Return what removes fields; those that are not there are no failure."""
+    texts: list[tuple[str, Member]]
+    if isinstance(wanted, str):
+        texts = [(wanted, ("unset",))]
+    else:
+        texts = [(each, ("unset", index)) for index, each in enumerate(wanted)]
+    if not texts:
+        problems.add("bad-field", "There is no field to unset.", ("unset",))
+    paths = [path for text, member in texts if (path := changed_path(text, member, problems))]
+
+    cost = len(paths) * _PATH
+
+    def unset(passage: Passage) -> Mark | None:
+        passage.work.spend(cost)
+        passage.stale = True
+        for path in paths:
+            unset_field(passage.record, path)
+        return None
+
+    return unset
+
+
+def _change(wanted: SetField, member: Member, problems: StepProblems) -> tuple[Path, Value] | None:
+    path = changed_path(wanted.field, (*member, "field"), problems)
+    try:
+        value = _constant(wanted.value)
+    except ValueError as error:
+        problems.add("bad-value", str(error), (*member, "value"))
+        return None
+    if path is None:
+        return None
+    kind = _KINDS.get(path)
+    if kind is not None and not kind.allows(value):
+        problems.add("bad-value", f"{wanted.field} must be {kind.words}.", (*member, "value"))
+        return None
+    return path, value
+
+
+def _constant(value: Any) -> Value:
+    """
+    Return a value of the file as a message has it.
+
+    @raise ValueError: JSON has no such value.
+    """
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("The value holds a number that JSON can't hold.")
+        return msgspec.Raw(repr(value).encode())
+    if isinstance(value, (list, tuple)):
+        return [_constant(element) for element in value]
+    if isinstance(value, dict):
+        if not all(isinstance(name, str) for name in value):
+            raise ValueError("The names in an object must be texts.")
+        return {name: _constant(member) for name, member in value.items()}
+    if value is None or isinstance(value, (str, int, msgspec.Raw)):
+        return value
+    raise ValueError("The value must be a text, a number, yes or no, null, a list or an object.")
+
+
+def _own_copy(value: Value) -> Value:
+    """Return a value that a message can change without changing it for others."""
+    if isinstance(value, dict):
+        return {name: _own_copy(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_own_copy(element) for element in value]
+    return value
+
+
+_PATH: Final = 500
+_ELEMENT: Final = 100
+"""Units of work for a field that is found, and for an element that is copied."""
+
+
+def _cost(value: Value) -> int:
+    """Return the units of work that it takes to copy a value, and to write what is copied."""
+    if isinstance(value, dict):
+        return _ELEMENT + sum(_ELEMENT + len(name) + _cost(member) for name, member in value.items())
+    if isinstance(value, list):
+        return _ELEMENT + sum(map(_cost, value))
+    return _ELEMENT + (len(value) if isinstance(value, (str, msgspec.Raw)) else 0)
+
+
+def _set_one(path: Path, value: Value) -> Action:
+    cost = _PATH + _cost(value)
+
+    def set_constant(passage: Passage) -> Mark | None:
+        passage.work.spend(cost)
+        passage.stale = True
+        set_field(passage.record, path, value)
+        return None
+
+    def set_copy(passage: Passage) -> Mark | None:
+        passage.work.spend(cost)
+        passage.stale = True
+        set_field(passage.record, path, _own_copy(value))
+        return None
+
+    return set_copy if isinstance(value, (dict, list)) else set_constant
+
+
+def _set_all(changes: Sequence[tuple[Path, Value]]) -> Action:
+    cost = sum(2 * _PATH + _cost(value) for _, value in changes)
+
+    def set_each(passage: Passage) -> Mark | None:
+        passage.work.spend(cost)
+        passage.stale = True
+        record, before = passage.record, []
+        try:
+            for path, value in changes:
+                before.append(_before(record, path))
+                set_field(record, path, _own_copy(value))
+        except FieldError:
+            # The last is the one that failed, and has changed nothing.
+            for path, value in reversed(before[:-1]):
+                if value is MISSING:
+                    unset_field(record, path)
+                else:
+                    set_field(record, path, value)
+            raise
+        return None
+
+    return set_each
+
+
+def _before(record: dict[str, Any], path: Path) -> tuple[Path, Any]:
+    """Return what to set, or with C{MISSING} to unset, so that a record is as before C{path} was set."""
+    value = get_field(record, path)
+    if value is not MISSING:
+        return path, value
+    length = 1
+    while length < len(path) and get_field(record, path[:length]) is not MISSING:
+        length += 1
+    return path[:length], MISSING

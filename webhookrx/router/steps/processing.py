@@ -1,0 +1,183 @@
+"""
+What the preprocessing of a connector does to each message.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from webhookrx.message.escapes import escape
+from webhookrx.message.fields import FieldError
+from webhookrx.regex import RegexTooCostly
+from webhookrx.router.expressions import ExpressionError, Files, no_files
+from webhookrx.router.rules.rule import DROP, TAG, Preprocessing
+from webhookrx.router.steps.passage import DROPPED, STEP_ERROR, UNKNOWN_SENDER, Mark, Passage
+from webhookrx.router.steps.sender_steps import classify, classify_known, parse
+from webhookrx.router.steps.steps import CompiledStep, compile_step
+from webhookrx.senders.otlp import OtlpError
+from webhookrx.work import MOST_FOR_MESSAGE, MOST_FOR_STEP, TooMuchWork, Work
+
+if TYPE_CHECKING:
+    from webhookrx.senders.classifier import Classifier
+    from webhookrx.senders.evidence import Evidence
+
+__all__ = ["Mark", "Outcome", "Processing"]
+
+
+class Outcome(msgspec.Struct, frozen=True, gc=False):
+    """
+    How it went with one message.
+
+    @ivar kept: False when a step has dropped it.
+    @ivar marks: what is to be counted, in order: a kind and a name. The kinds are those of
+        L{webhookrx.router.steps.passage}.
+    @ivar problem: the first step that failed, and why, in one sentence without anything of the message; empty when
+        none has.
+    """
+
+    kept: bool
+    marks: tuple[Mark, ...] = ()
+    problem: str = ""
+
+
+_UNTOUCHED: Final = Outcome(True)
+
+_LONGEST: Final = 10.0
+"""
+Seconds after which no other step is begun, far beyond what the work that is allowed takes: for a mistake of ours in how
+it is counted.
+"""
+
+_STEP: Final = 500
+"""Units of work to begin a step."""
+
+_ERRORS: Final = "step_errors"
+"""C{meta.step_errors}: the names of steps that failed, where they want that to be noted."""
+
+_LONGEST_PROBLEM: Final = 500
+"""Characters."""
+
+
+class Processing:
+    """
+    The steps of one connector, ready to run: Classify, Parse, then the others in their order.
+
+    @ivar idle: there are none, so that nobody needs to call L{run}.
+    @ivar possible_marks: all marks that its steps may leave, but for those of senders that are known, in order.
+    @raise webhookrx.router.steps.step_problem.StepProblem: a step is wrong.
+    """
+
+    __slots__ = ("_classifier", "_clock", "_steps", "idle", "possible_marks")
+
+    def __init__(
+        self,
+        preprocessing: Preprocessing,
+        classifier: Classifier | None,
+        clock: Callable[[], float] = time.perf_counter,
+        files: Files = no_files,
+    ) -> None:
+        """
+        @param classifier: knows the senders; None is enough when C{preprocessing.classifies} is false.
+        @param clock: gives seconds; it ends what should never take so long.
+        @param files: gives the JSON files that expressions name.
+        """
+        steps = []
+        if preprocessing.classify:
+            act = classify if preprocessing.classify_fallback else classify_known
+            steps.append(CompiledStep("classify", "classify", UNKNOWN_SENDER, None, act))
+        if preprocessing.parse:
+            steps.append(CompiledStep("parse", "parse", None, None, parse))
+        for number, step in enumerate(preprocessing.steps, start=1):
+            if step.classify and step.classify_fallback is None:
+                step = msgspec.structs.replace(step, classify_fallback=preprocessing.classify_fallback)
+            steps.append(compile_step(step, number, files))
+        self._steps = tuple((step.name, step.matches, step.act, step.on_error) for step in steps)
+        self._classifier = classifier
+        self._clock = clock
+        self.idle = not steps
+        marks = [mark for step in steps for mark in (step.mark, *_marks_of_failure(step)) if mark is not None]
+        self.possible_marks: tuple[Mark, ...] = tuple(dict.fromkeys(marks))
+
+    def run(self, record: dict[str, Any], evidence: Evidence, host_is_set: bool = False) -> Outcome:
+        """
+        Do all steps to a message. A step that fails leaves it as it was, and then it is dropped or goes on to the next,
+        as the step wants it. So does one that is not begun, since those before it left no work to be done, and one
+        whose condition fails. It never raises.
+
+        @param record: the message; it is changed in place, with all objects and arrays in it.
+        @param host_is_set: C{meta.host.name} is from the path, and no sender's entry changes it.
+        """
+        if not self._steps:
+            return _UNTOUCHED
+        work, left, most = Work(0), MOST_FOR_MESSAGE, 0
+        passage = Passage(record, evidence, host_is_set, self._classifier, work)
+        marks: list[Mark] = []
+        problem = ""
+        clock = self._clock
+        end = 0.0
+        for name, matches, act, on_error in self._steps:
+            # What the one before has taken.
+            left -= most - work.left
+            work.left = most = left if left < MOST_FOR_STEP else MOST_FOR_STEP
+            try:
+                if left < _STEP or (end and clock() > end):
+                    raise NotBegun
+                work.left -= _STEP
+                end = end or clock() + _LONGEST
+                mark = None if matches is not None and not matches(passage) else act(passage)
+            except Exception as error:  # whatever a sender writes, it is decided what happens to its message
+                marks.append((STEP_ERROR, name))
+                problem = problem or _one_line(_problem(name, error))
+                if on_error == DROP:
+                    return Outcome(False, (*marks, (DROPPED, name)), problem)
+                if on_error == TAG:
+                    tag(record, name)
+                continue
+            if mark is not None:
+                marks.append(mark)
+                if mark[0] == DROPPED:
+                    return Outcome(False, tuple(marks), problem)
+        return Outcome(True, tuple(marks), problem) if marks else _UNTOUCHED
+
+
+def _marks_of_failure(step: CompiledStep) -> tuple[Mark, ...]:
+    failed = (STEP_ERROR, step.name)
+    return (failed, (DROPPED, step.name)) if step.on_error == DROP else (failed,)
+
+
+class NotBegun(TooMuchWork):
+    """There is no work left for a step."""
+
+    def __init__(self) -> None:
+        super().__init__("It was not begun, since those before it had too much to do.")
+
+
+def tag(record: dict[str, Any], name: str) -> None:
+    """Note that a step failed, where nobody but a step can have written anything."""
+    meta = record["meta"]
+    errors = meta.get(_ERRORS)
+    meta[_ERRORS] = [*errors, name] if type(errors) is list else [name]
+
+
+def _one_line(problem: str) -> str:
+    """Return a sentence as one line of the log: it may quote the rules, whose author is not always the log's reader."""
+    shown = problem if len(problem) <= _LONGEST_PROBLEM else problem[: _LONGEST_PROBLEM - 1] + "…"
+    return escape(shown)
+
+
+def _problem(name: str, error: Exception) -> str:
+    """Say which step failed and why. Only errors of ours are known to quote nothing of a message."""
+    if isinstance(error, ExpressionError):
+        return f"Step {name!r} failed at {error.line}:{error.column}: {error.problem}"
+    if isinstance(error, (FieldError, OtlpError, RegexTooCostly, TooMuchWork)):
+        return f"Step {name!r} failed: {error}"
+    return f"Step {name!r} failed: {type(error).__name__}."
+
+
+def told(name: str, error: Exception) -> str:
+    """Say which step failed and why, as L{Outcome.problem} does."""
+    return _one_line(_problem(name, error))

@@ -1,0 +1,103 @@
+"""
+Classify and Parse: who sent a message, and where in it time, message, severity and host are.
+
+Both go by what C{log.body} is when they come to a message, so that steps before them may unpack it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from webhookrx.intake.json_body import json_or_missing
+from webhookrx.message.fields import set_field
+from webhookrx.router.steps.passage import CLASSIFIED, UNKNOWN_SENDER, Mark, Passage
+from webhookrx.senders.classifier import LOW, delivery_id
+from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.extraction import extract
+
+BODY_BASE64: Final = "webhook.body_base64"
+"""The member of C{log.attributes} that holds a body that is no UTF-8."""
+
+_HOST_NAME: Final = ("meta", "host", "name")
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def classify(passage: Passage) -> Mark | None:
+    """
+    Set C{meta.vendor}, C{product}, C{service} and C{classify} when the sender is known, and C{meta.sender.delivery_id}
+    where it says which delivery it is; C{classify} alone when an entry of last resort is all that there is. That never
+    takes the place of a sender that an earlier step has found.
+    """
+    return _classify(passage, True)
+
+
+def classify_known(passage: Passage) -> Mark | None:
+    """Do the same without entries of last resort."""
+    return _classify(passage, False)
+
+
+def _classify(passage: Passage, last_resort: bool) -> Mark | None:
+    classifier = passage.classifier
+    assert classifier is not None, "whoever asks for it has one"
+    earlier = passage.match
+    known_before = earlier is not None and earlier.confidence != LOW
+    match = classifier.classify(_evidence(passage), last_resort and not known_before)
+    if match is None:
+        return UNKNOWN_SENDER
+    entry, meta = match.entry, passage.record["meta"]
+    if match.confidence != LOW:
+        meta["vendor"] = entry.vendor
+        meta["product"] = entry.product
+        meta["service"] = match.service
+        if delivery := delivery_id(entry, passage.evidence):
+            meta["sender"] = {"delivery_id": delivery}
+    meta["classify"] = {"rule": entry.id, "confidence": match.confidence, "why": match.why}
+    passage.match = match
+    return CLASSIFIED, entry.id
+
+
+def parse(passage: Passage) -> Mark | None:
+    """
+    Take from a message of a known sender what its entry says: C{log.time_unix_nano}, C{severity_number},
+    C{severity_text} and C{body}, and C{meta.host.name} unless the path has set it.
+    """
+    match = passage.match
+    if match is None:
+        return None
+    found = extract(match.entry, _evidence(passage))
+    record = passage.record
+    log = record["log"]
+    if found.host is not None and not passage.host_is_set:
+        # The only one of these that can fail, so that a failure leaves the message as it was.
+        set_field(record, _HOST_NAME, found.host)
+    log["body"] = found.body
+    if found.is_unpacked:
+        # The same once more, which no step that removes something from the body would reach.
+        log["attributes"].pop(BODY_BASE64, None)
+    passage.stale = True
+    if found.time_unix_nano is not None:
+        log["time_unix_nano"] = found.time_unix_nano
+    if found.severity is not None:
+        log["severity_number"], log["severity_text"] = found.severity
+    return None
+
+
+def _evidence(passage: Passage) -> Evidence:
+    """Return what is known of the request, with what steps have made of its body."""
+    if passage.stale:
+        passage.evidence = _renewed(passage.evidence, passage.record["log"].get("body"))
+        passage.stale = False
+    return passage.evidence
+
+
+def _renewed(evidence: Evidence, content: Any) -> Evidence:
+    if isinstance(content, str):
+        if content is evidence.text:
+            return evidence
+        raw = content.encode("utf-8", "replace")
+        return Evidence(evidence.head, evidence.query, raw, content, json_or_missing(raw))
+    raw = _encode(content)
+    return Evidence(evidence.head, evidence.query, raw, raw.decode(), content)

@@ -1,0 +1,121 @@
+"""
+The steps of a connector, watched: the message after each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from webhookrx.router.expressions import Files, no_files
+from webhookrx.router.rules.rule import DROP, TAG, Preprocessing
+from webhookrx.router.steps.passage import DROPPED, Action, Mark, Passage
+from webhookrx.router.steps.processing import NotBegun, Outcome, Processing, tag, told
+from webhookrx.senders.classifier import Classifier
+from webhookrx.senders.evidence import Evidence
+
+
+class Done(NamedTuple):
+    """
+    What a step did to one message.
+
+    @ivar step: its name.
+    @ivar record: the message after it, which nothing changes any more.
+    @ivar skipped: its condition does not match.
+    @ivar problem: why it failed, or was not begun; empty when it did not.
+    @ivar dropped: it has dropped the message, or has failed and its C{on_error} has.
+    """
+
+    step: str
+    record: dict[str, Any]
+    skipped: bool = False
+    problem: str = ""
+    dropped: bool = False
+
+
+class TracedProcessing(Processing):
+    """
+    Does what L{Processing} does, and remembers what that was.
+
+    @ivar names: all steps, in order.
+    @ivar before: the message before the first step; None when there was none.
+    @ivar done: what was done, in order; to a step that is not in it the message did not come.
+    """
+
+    __slots__ = ("before", "done", "names")
+
+    def __init__(self, preprocessing: Preprocessing, classifier: Classifier | None, files: Files = no_files) -> None:
+        """See L{Processing.__init__}."""
+        super().__init__(preprocessing, classifier, files=files)
+        self.names = tuple(name for name, *_ in self._steps)
+        self.before: dict[str, Any] | None = None
+        self.done: list[Done] = []
+        self._steps = tuple(
+            (
+                name,
+                None if matches is None else self._asked(name, matches, on_error),
+                self._watched(name, act, on_error),
+                on_error,
+            )
+            for name, matches, act, on_error in self._steps
+        )
+
+    def run(self, record: dict[str, Any], evidence: Evidence, host_is_set: bool = False) -> Outcome:
+        """See L{Processing.run}."""
+        self.before = copied(record)
+        self.done = []
+        outcome = super().run(record, evidence, host_is_set)
+        # When no work is left for a step, none is left for those after it.
+        for name, _, _, on_error in self._steps[len(self.done) :]:
+            if self.done and self.done[-1].dropped:
+                break
+            self._failed(name, on_error, self._last, NotBegun())
+        return outcome
+
+    @property
+    def _last(self) -> dict[str, Any]:
+        return self.done[-1].record if self.done else self.before or {}
+
+    def _failed(self, name: str, on_error: str, record: dict[str, Any], error: Exception) -> None:
+        """Remember a failure, with what L{Processing.run} does about it."""
+        record = copied(record)
+        if on_error == TAG:
+            tag(record, name)
+        self.done.append(Done(name, record, problem=told(name, error), dropped=on_error == DROP))
+
+    def _asked(self, name: str, matches: Callable[[Any], bool], on_error: str) -> Callable[[Any], bool]:
+        """Return what asks for a condition, and remembers when it was not met."""
+
+        def asked(given: Any) -> bool:
+            try:
+                matched = matches(given)
+            except Exception as error:
+                self._failed(name, on_error, self._last, error)
+                raise
+            if not matched:
+                self.done.append(Done(name, self._last, skipped=True))
+            return matched
+
+        return asked
+
+    def _watched(self, name: str, act: Action, on_error: str) -> Action:
+        """Return what does a step, and remembers what that did."""
+
+        def watched(passage: Passage) -> Mark | None:
+            try:
+                mark = act(passage)
+            except Exception as error:
+                self._failed(name, on_error, passage.record, error)
+                raise
+            dropped = mark is not None and mark[0] == DROPPED
+            self.done.append(Done(name, copied(passage.record), dropped=dropped))
+            return mark
+
+        return watched
+
+
+def copied(value: Any) -> Any:
+    """Return a value with objects and arrays of its own."""
+    if isinstance(value, dict):
+        return {name: copied(member) for name, member in value.items()}
+    return [copied(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,3 @@
+"""
+The whole receiver: what runs, alone or as several processes, and how it starts, reloads and ends.
+"""

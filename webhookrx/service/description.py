@@ -1,0 +1,128 @@
+"""
+What the service says of itself in its log: where it listens, for whom, and what it may not do.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
+from twisted.internet.interfaces import IAddress
+
+from webhookrx.config.problems import quoted
+from webhookrx.errors import REASONS, CannotStart, ConfigError
+from webhookrx.operations.counters import Counters
+from webhookrx.operations.facts import Facts
+from webhookrx.service.routes import by_listener
+from webhookrx.settings import Listener, Settings, Source
+from webhookrx.transport.listener_service import CannotListen
+
+#: Certificates that one line names.
+_MOST_CERTIFICATES = 5
+
+
+def describe(settings: Settings, addresses: Mapping[str, IAddress | None]) -> list[str]:
+    """
+    Return a line for each endpoint: where it listens, with which patterns, policy and observers.
+
+    @param addresses: those of the open ports, by C{Listener.inner}.
+    """
+    observers = ", ".join(observer.text for observer in settings.observers)
+    return [
+        f"Listening on {where(addresses.get(listener.inner)) or listener.text} ({_transport(listener)}) for "
+        f"{'; '.join(map(_source, sources))}; observers: {observers}; ack: {settings.ack}"
+        for listener, sources in by_listener(settings.sources)
+    ]
+
+
+def difference(before: Settings, after: Settings) -> str:
+    """Return in a few words what has become of the sources, connectors among them."""
+    old = {source.name: source for source in before.sources}
+    new = {source.name: source for source in after.sources}
+    counts = {
+        "unchanged": sum(old.get(name) == source for name, source in new.items()),
+        "changed": sum(name in old and old[name] != source for name, source in new.items()),
+        "added": len(new.keys() - old.keys()),
+        "removed": len(old.keys() - new.keys()),
+    }
+    shown = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return f"{len(new)} sources{f' ({shown})' if shown else ''}"
+
+
+def renewals(before: Mapping[str, float], after: Mapping[str, float]) -> str:
+    """
+    Return which certificates are others than before, and when these end; nothing when none is.
+
+    @param before: each file, and when what was in use of it ends, seconds since the epoch.
+    @param after: the same.
+    """
+    renewed = [path for path, end in after.items() if path in before and before[path] != end]
+    shown = ", ".join(
+        f"{path} until {datetime.fromtimestamp(after[path], UTC):%Y-%m-%d %H:%M UTC}"
+        for path in renewed[:_MOST_CERTIFICATES]
+    )
+    others = len(renewed) - _MOST_CERTIFICATES
+    return f"; renewed certificates: {shown}{f' and {others} more' if others > 0 else ''}" if renewed else ""
+
+
+def cannot_listen(error: CannotListen, settings: Settings) -> CannotStart | ConfigError:
+    """Return an error about a port that can't be opened, with the rule that wants it, if one does."""
+    for source in settings.sources:
+        if source.connector is not None and error.text == source.listeners[0].text:
+            code = " [port-in-use]" if error.reason == os.strerror(errno.EADDRINUSE) else ""
+            return ConfigError(f"{error}, which the rule {quoted(source.connector.rule)} wants.{code}")
+    return error
+
+
+def summary(counters: Counters, facts: Facts) -> str:
+    """Return one line on how the service does."""
+    messages = sum(counts.messages for counts in counters.sources.values())
+    sources = {"", *counters.sources, *facts.sources}
+    refused = sum(counters.get("refused", reason.word, source) for reason in REASONS for source in sources)
+    counts = f"{messages} messages, {refused} refused, {facts.queue_messages.now} waiting"
+    if facts.not_taken:
+        counts = f"{counts}; the rules file is not taken: {facts.not_taken}"
+    if not facts.blocked:
+        return counts
+    first, *others = facts.blocked
+    return f"{counts}; the router is blocked: {first}{f' And {len(others)} more.' if others else ''}"
+
+
+def rules_not_taken(settings: Settings, failure: str) -> str:
+    """
+    Return why the rules file as it is now is not in use; empty when it is, or there is none.
+
+    @param failure: how the last reload has failed, which takes nothing at all; empty when it has not.
+    """
+    return "" if settings.router is None else failure or settings.not_taken
+
+
+def where(address: IAddress | None) -> str:
+    """Return an address as people write it; empty when there is none."""
+    match address:
+        case IPv4Address(host=host, port=port):
+            return f"{host}:{port}"
+        case IPv6Address(host=host, port=port):
+            return f"[{host}]:{port}"
+        case UNIXAddress(name=bytes(name)):
+            return f"unix:{os.fsdecode(name)}"
+    return ""
+
+
+def _transport(listener: Listener) -> str:
+    proxy = ", behind a PROXY header" if listener.proxy_protocol else ""
+    if listener.tls is None:
+        return f"plain HTTP{proxy}"
+    policy = "required and verified" if listener.tls.peer_verify else "not asked for"
+    return f"TLS with {listener.tls.cert_file}, client certificate {policy}{proxy}"
+
+
+def _source(source: Source) -> str:
+    shown = ", ".join(source.paths[:5]) + (f" and {len(source.paths) - 5} more" if len(source.paths) > 5 else "")
+    if source.connector is not None:
+        return f"connector {source.name!r} at {shown}"
+    token = "token required" if source.auth_tokens else "no token"
+    return f"{source.source} {source.name!r} at {shown} ({token})"

@@ -1,0 +1,36 @@
+"""
+All observers that a spec string can name: ours, those that others provide, and the spool in front of any of them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from webhookrx.interfaces import IMessageObserver
+from webhookrx.observers import registry
+from webhookrx.settings import ALONE, Group, Observer
+
+SPOOL = "spool"
+
+
+def known_names() -> list[str]:
+    """Return every name that a spec string may begin with, sorted."""
+    return sorted({SPOOL, *registry.known_names()})
+
+
+def build(observer: Observer, ack: str, group: Group = ALONE) -> IMessageObserver:
+    """
+    Make an observer from its parsed spec string; nothing is opened yet.
+
+    @param ack: the C{--ack} level. What a spool stands in front of always says when messages are durable, as far as it
+        can: the spool removes them then.
+    @param group: which of how many workers it is for: they share files, standard output and the directories of spools.
+    @raise webhookrx.errors.ConfigError: the name, an argument or an option is unknown or wrong, or a plugin is broken.
+    """
+    if observer.name != SPOOL:
+        return registry.build(observer, ack, group)
+    # SQLite is for those alone who have a spool.
+    from webhookrx.spool.group_spool import build_spool
+
+    assert observer.inner is not None  # the parser has seen to it
+    return build_spool(observer, partial(registry.build, observer.inner, "durable", group), group)

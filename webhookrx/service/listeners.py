@@ -1,0 +1,346 @@
+"""
+All endpoints that are open, and how they are changed for others without a connection lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
+from twisted.internet.interfaces import IPushProducer, IReactorFromThreads, IStreamServerEndpoint
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from twisted.web.resource import IResource, Resource
+from zope.interface import implementer
+
+from webhookrx.errors import BAD_REQUEST, TOO_MANY_CONNECTIONS, WebhookrxError
+from webhookrx.http.connections import Connections
+from webhookrx.http.site import Site
+from webhookrx.interfaces import IMessageConsumer, ITraffic
+from webhookrx.pipeline.admission import StandingQueue
+from webhookrx.settings import TLS, FileContents, Limits, Listener
+from webhookrx.transport.accept_failures import AcceptFailures
+from webhookrx.transport.connection_creator import ServerConnectionCreator
+from webhookrx.transport.endpoints import build_endpoint, socket_endpoint
+from webhookrx.transport.listener_service import ListenerService
+from webhookrx.transport.nested_epoll import InnerPoll
+from webhookrx.transport.overload import Overload
+from webhookrx.transport.swappable_endpoint import Door
+
+_log = Logger()
+
+#: Seconds that what senders have sent may be unread, and for so long, until there is more of it than can be read.
+LONG_UNREAD = 0.5
+
+#: Makes the endpoint of a listener's socket alone, as L{socket_endpoint} does.
+OpenSocket: TypeAlias = Callable[[Listener], IStreamServerEndpoint]
+
+
+@dataclass
+class OpenListener:
+    """
+    An endpoint, from the first settings that name it to the last.
+
+    @ivar listener: what the settings say of it.
+    @ivar creator: gives its connections their TLS; None for plain HTTP.
+    @ivar door: its socket.
+    @ivar site: its connections.
+    @ivar service: opens and closes it.
+    """
+
+    listener: Listener
+    creator: ServerConnectionCreator | None
+    door: Door
+    site: Site
+    service: ListenerService
+
+
+@dataclass
+class Change:
+    """
+    What other settings make of the endpoints. Nothing is open or different yet.
+
+    @ivar added: those that are to be opened.
+    @ivar kept: those that stay open: each with the listener it becomes, its TLS, its site, and what goes around its
+        door.
+    @ivar removed: those that are to be closed.
+    @ivar roots: the root of each endpoint, by C{Listener.inner}.
+    @ivar limits: for all of them.
+    @ivar certificates: each certificate file, and when what was read from it ends, seconds since the epoch.
+    """
+
+    added: list[OpenListener]
+    kept: list[tuple[OpenListener, Listener, ServerConnectionCreator | None, Site, IStreamServerEndpoint]]
+    removed: list[OpenListener]
+    roots: Mapping[str, IResource]
+    limits: Limits
+    certificates: Mapping[str, float]
+
+    def open(self) -> None:
+        """
+        Open what is added.
+
+        @raise webhookrx.transport.listener_service.CannotListen: one can't be opened; then none of them is.
+        """
+        try:
+            for each in self.added:
+                each.service.startService()
+        except WebhookrxError:
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """Close again what was opened. Connections that have come meanwhile end."""
+        for each in self.added:
+            close_port(each.service)
+            each.site.abort()
+
+
+@implementer(IPushProducer)
+class Listeners:
+    """
+    The endpoints, in the order of the settings; and all their sites as the one producer that the chain pauses.
+
+    @param reactor: the one to listen with.
+    @param consumer: where messages go.
+    @param limits: those that count over all endpoints together.
+    @param open_socket: makes the sockets; None has them bound as their strings say.
+    @ivar certificates: each certificate file, and when what is in use of it ends, seconds since the epoch.
+    @ivar overload: knows whether more is sent than can be read.
+    """
+
+    def __init__(
+        self,
+        reactor: Any,
+        consumer: IMessageConsumer,
+        traffic: ITraffic,
+        limits: Limits,
+        open_socket: OpenSocket | None = None,
+    ) -> None:
+        self.connections = Connections(limits)
+        self.certificates: Mapping[str, float] = {}
+        self._reactor = reactor
+        self.overload = Overload(StandingQueue(LONG_UNREAD, LONG_UNREAD, 0.0), traffic.dropped_unread)
+        self._poll = InnerPoll(reactor, self.overload) if InnerPoll.serves(reactor) else None
+        # Not callLater, which goes by the wall clock.
+        self._later = reactor.callFromThread if IReactorFromThreads.providedBy(reactor) else None
+        self._consumer = consumer
+        self._traffic = traffic
+        self._accept_failures = AcceptFailures(self._no_file_for, traffic.accept_failed)
+        self._open_socket = open_socket or partial(socket_endpoint, reactor)
+        self._open: dict[str, OpenListener] = {}
+        self._leaving: list[Site] = []
+        self._finishing: list[Site] = []  # since the last sweep
+        self._finished: list[Site] = []  # since the one before it
+        self._paused = False
+
+    def __iter__(self) -> Iterator[OpenListener]:
+        return iter(self._open.values())
+
+    @property
+    def sites(self) -> list[Site]:
+        """All that have connections, those of endpoints that are closed already included."""
+        return [*(each.site for each in self._open.values()), *self._finishing, *self._finished, *self._leaving]
+
+    @property
+    def requests(self) -> int:
+        """How many requests are under way."""
+        return sum(site.requests for site in self.sites)
+
+    @property
+    def paused(self) -> bool:
+        """Whether reading is off anywhere."""
+        return any(site.paused for site in self.sites)
+
+    # -- changing ------------------------------------------------------------------------------------------------
+
+    def plan(
+        self,
+        listeners: Iterable[Listener],
+        roots: Mapping[str, IResource],
+        limits: Limits,
+        tls_files: Mapping[str, FileContents] | None = None,
+    ) -> Change:
+        """
+        Prepare for these endpoints in place of those that are there.
+
+        @param roots: the root of each endpoint, by C{Listener.inner}; one that has none yet answers 404.
+        @param tls_files: what was in the files of TLS when they were checked, by C{Listener.inner}; others are read.
+        @raise webhookrx.errors.ConfigError: a file can't be used, or there is no such endpoint.
+        """
+        wanted = {listener.inner: listener for listener in listeners}
+        creators = _creators(wanted.values(), tls_files or {})
+        certificates: dict[str, float] = {}
+        removed = [each for each in self if each.listener.inner not in wanted]
+        change = Change([], [], removed, roots, limits, certificates)
+        for inner, listener in wanted.items():
+            known = self._open.get(inner)
+            door = Door(self._open_socket(listener), self._poll, self._accept_failures) if known is None else known.door
+            creator = creators.get(inner)
+            if listener.tls is not None and creator is not None:
+                cert_file = listener.tls.cert_file
+                certificates[cert_file] = min(creator.ends, certificates.get(cert_file, creator.ends))
+            endpoint = build_endpoint(self._reactor, listener, creator, self._bad_proxy_header, door)
+            if known is None:
+                site = self._make_site(listener, change)
+                service = ListenerService(endpoint, site, listener.text)
+                change.added.append(OpenListener(listener, creator, door, site, service))
+            else:
+                stays = _same_terms(known.listener, listener)
+                site = known.site if stays else self._make_site(listener, change)
+                change.kept.append((known, listener, creator, site, endpoint))
+        return change
+
+    def commit(self, change: Change) -> None:
+        """Go by a change from now on. It can't fail."""
+        for known, listener, creator, site, endpoint in change.kept:
+            if site is not known.site:
+                self._let_go(known.site)
+                known.site = site
+            known.listener = listener
+            known.creator = creator
+            known.service.use(endpoint, site)
+        for each in change.removed:
+            close_port(each.service)
+            each.site.finish()
+            if self._paused:
+                each.site.pauseProducing()
+            self._finishing.append(each.site)
+        stay = [*(known for known, *_ in change.kept), *change.added]
+        self._open = {each.listener.inner: each for each in stay}
+        self.certificates = change.certificates
+        self.use(change.roots, change.limits)
+
+    def use(self, roots: Mapping[str, IResource], limits: Limits) -> None:
+        """Go by these roots and limits from now on, on open connections too."""
+        self.connections.use(limits)
+        for inner, each in self._open.items():
+            if inner in roots:
+                each.site.use(roots[inner], limits)
+                if self._paused:
+                    each.site.pauseProducing()
+
+    def _make_site(self, listener: Listener, change: Change) -> Site:
+        return Site(
+            change.roots.get(listener.inner) or Resource(),
+            self._consumer,
+            self._traffic,
+            limits=change.limits,
+            connections=self.connections,
+            knows_peers_at_once=not listener.proxy_protocol,
+            later=self._later,
+            overload=self.overload,
+        )
+
+    def _let_go(self, site: Site) -> None:
+        """Finish what is under way there; it is looked after until its last connection has ended."""
+        self._leaving.append(site)
+        site.drain().addCallback(lambda _: self._leaving.remove(site))
+
+    def _bad_proxy_header(self, peer: str) -> None:
+        detail = "The connection began without a good PROXY header."
+        self._traffic.refused(BAD_REQUEST, detail, peer, b"", b"")
+
+    def _no_file_for(self, peer: str) -> None:
+        detail = "The process may open no more files."
+        self._traffic.refused(TOO_MANY_CONNECTIONS, detail, peer, b"", b"")
+
+    # -- their life ----------------------------------------------------------------------------------------------
+
+    def sweep(self) -> None:
+        """
+        Look at all deadlines.
+
+        An endpoint that was removed goes on for a sweep or two: what its senders have sent by then is answered, as the
+        last on their connections.
+        """
+        self._accept_failures.try_again()
+        self.overload.sweep()
+        if self._poll is not None:
+            self._poll.wake_up()
+        for site in self.sites:
+            site.sweep()
+        finished, self._finished, self._finishing = self._finished, self._finishing, []
+        for site in finished:
+            self._let_go(site)
+
+    def close(self) -> list[Deferred[None]]:
+        """Close all ports; connections stay. Return what fires when each is closed."""
+        return [close_port(each.service) for each in self]
+
+    def finish(self) -> None:
+        """Answer each request that comes from now on as the last on its connection."""
+        for site in self.sites:
+            site.finish()
+
+    def drain(self) -> list[Deferred[None]]:
+        """Finish what is under way, take nothing new. Return what fires when each site has nothing left."""
+        return [site.drain() for site in self.sites]
+
+    def abort(self) -> None:
+        """Cut off what is left."""
+        for site in self.sites:
+            site.abort()
+
+    # -- the chain pauses us -------------------------------------------------------------------------------------
+
+    def pauseProducing(self) -> None:
+        """See L{IPushProducer.pauseProducing}."""
+        self._paused = True
+        for site in self.sites:
+            site.pauseProducing()
+
+    def resumeProducing(self) -> None:
+        """See L{IPushProducer.resumeProducing}."""
+        self._paused = False
+        for site in self.sites:
+            site.resumeProducing()
+
+    def stopProducing(self) -> None:
+        """See L{IPushProducer.stopProducing}."""
+        self._paused = False
+        for site in self.sites:
+            site.stopProducing()
+
+
+def _creators(
+    listeners: Iterable[Listener], tls_files: Mapping[str, FileContents]
+) -> dict[str, ServerConnectionCreator]:
+    """Return the TLS of those that have it, by C{Listener.inner}; those of the same files share theirs."""
+    creators: dict[str, ServerConnectionCreator] = {}
+    read: dict[tuple[TLS, int], ServerConnectionCreator] = {}
+    for listener in listeners:
+        if listener.tls is not None:
+            files = tls_files.get(listener.inner)
+            key = (listener.tls, id(files))
+            if key not in read:
+                read[key] = ServerConnectionCreator(listener.tls, files)
+            creators[listener.inner] = read[key]
+    return creators
+
+
+def _same_terms(old: Listener, new: Listener) -> bool:
+    """
+    Tell whether who is connected by the old terms would be let in by the new ones as well, as far as settings tell.
+    A renewed certificate changes nothing for a connection; what is asked of clients does.
+    """
+    return old.proxy_protocol == new.proxy_protocol and _asked_of_clients(old.tls) == _asked_of_clients(new.tls)
+
+
+def _asked_of_clients(tls: TLS | None) -> object:
+    return tls and (tls.peer_verify, tls.ca_file, tls.ca_dir, tls.system_store)
+
+
+def close_port(service: ListenerService) -> Deferred[None]:
+    """Close a port; its connections stay. Return what fires when it is closed, and fails only when it is cancelled."""
+    closed: Deferred[None] = maybeDeferred(service.stopService)
+    return closed.addErrback(_not_closed)
+
+
+def _not_closed(failure: Failure) -> None:
+    if failure.check(CancelledError):
+        failure.raiseException()
+    _log.failure("An endpoint could not be closed", failure)

@@ -1,0 +1,174 @@
+"""
+From sources to what answers on each endpoint.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from webhookrx.http.root_resource import RootResource, nobody_knows
+from webhookrx.http.webhook_resource import Record, Slices, WebhookResource
+from webhookrx.intake.judge import Receipt, SourceRules
+from webhookrx.interfaces import IMessageConsumer, ITraffic
+from webhookrx.router.rules.rule import CONNECTOR_TYPE
+from webhookrx.settings import Connector, FileContents, Listener, Settings, Source
+
+if TYPE_CHECKING:
+    from webhookrx.router.connector_intake import ConnectorRules
+    from webhookrx.senders.classifier import Classifier
+
+
+def rules_of(source: Source, settings: Settings) -> SourceRules:
+    """Return how a source decides."""
+    return SourceRules(
+        source.name,
+        parse_json=source.source == "webhook-json",
+        prefix=source.prefix,
+        auth_tokens=source.auth_tokens,
+        include_request_headers=source.include_request_headers,
+        proxy_header=source.proxy_header,
+        keep_unparsed=source.on_parse_error == "keep",
+        keep_text=source.keep_message == "yes",
+        body_limit=settings.limits.body,
+        unpack_ratio=settings.limits.unpack_ratio,
+    )
+
+
+def connector_rules(
+    source: Source,
+    connector: Connector,
+    settings: Settings,
+    classifier: Classifier | None,
+    files: Callable[[str], Any] | None = None,
+) -> ConnectorRules:
+    """
+    Return how a connector decides.
+
+    @param classifier: for those that classify.
+    @param files: gives the JSON files that expressions name; None to read what the settings hold.
+    """
+    # Megabytes of memory that nobody needs who has no connectors.
+    from webhookrx.router.connector_intake import ConnectorRules
+    from webhookrx.router.expressions import tables_of
+    from webhookrx.router.steps.processing import Processing
+
+    router = settings.router
+    assert router is not None, "connectors are a router's"
+    assert not source.auth_tokens, "connectors ask for no token"
+    return ConnectorRules(
+        source.name,
+        port=connector.port,
+        labels=connector.labels,
+        router=router.name,
+        router_labels=router.labels,
+        processing=Processing(
+            connector.preprocessing, classifier, time.perf_counter, files or tables_of(router.json_files)
+        ),
+        include_request_headers=source.include_request_headers,
+        body_limit=settings.limits.body,
+        unpack_ratio=settings.limits.unpack_ratio,
+    )
+
+
+def classifier_for(settings: Settings) -> Classifier | None:
+    """Return what knows all senders; None when no connector asks for it."""
+    if not any(source.connector and source.connector.preprocessing.classifies for source in settings.sources):
+        return None
+    # Data files of all known senders, which nobody needs who does not classify.
+    from webhookrx.senders.builtin import builtin_entries
+    from webhookrx.senders.classifier import Classifier
+
+    own = settings.router.senders if settings.router else ()
+    # An operator's entry stands in for ours of the same id.
+    return Classifier({entry.id: entry for entry in (*builtin_entries(), *own)}.values())
+
+
+def _json_files(settings: Settings) -> Callable[[str], Any] | None:
+    """Return what gives the JSON files of all connectors, each of which is read once."""
+    if settings.router is None or not settings.router.json_files:
+        return None
+    from webhookrx.router.expressions import tables_of
+
+    return tables_of(settings.router.json_files)
+
+
+def connector_labels(settings: Settings) -> tuple[tuple[str, ...], ...]:
+    """Return the labels of each connector, as L{webhookrx.operations.facts.Facts.connectors} has them."""
+    return tuple(
+        (
+            source.name,
+            connector.rule,
+            CONNECTOR_TYPE,
+            str(connector.port),
+            connector.labels["product"],
+            connector.labels["vendor"],
+            ",".join(f"{name}={value}" for name, value in sorted(connector.labels.items())),
+        )
+        for source in settings.sources
+        if (connector := source.connector) is not None
+    )
+
+
+def tls_files(settings: Settings) -> dict[str, FileContents]:
+    """Return what was in the files of the TLS of each endpoint when they were checked, by C{Listener.inner}."""
+    of_connectors = {} if settings.router is None else settings.router.tls_files
+    return {
+        listener.inner: settings.tls_files if source.connector is None else of_connectors
+        for source in settings.sources
+        for listener in source.listeners
+    }
+
+
+def by_listener(sources: Iterable[Source]) -> list[tuple[Listener, list[Source]]]:
+    """Return each endpoint once, with the sources that share it, in the order of the settings."""
+    shared: dict[str, tuple[Listener, list[Source]]] = {}
+    for source in sources:
+        for listener in source.listeners:
+            _, users = shared.setdefault(listener.inner, (listener, []))
+            users.append(source)
+    return list(shared.values())
+
+
+def build_roots(
+    settings: Settings,
+    consumer: IMessageConsumer,
+    traffic: ITraffic,
+    receipts: Callable[[], Receipt],
+    slices: Slices | None = None,
+    record: Record | None = None,
+    ready: Callable[[], bool] = nobody_knows,
+) -> dict[str, RootResource]:
+    """
+    Return the root of each endpoint, by C{Listener.inner}.
+
+    @param receipts: gives each message its L{Receipt}.
+    @param slices: does what large bodies need.
+    @param record: see L{WebhookResource}.
+    @param ready: whether the service as a whole should be sent messages, for who asks at the health path of a source.
+    """
+    classifier = classifier_for(settings)
+    files = _json_files(settings)
+    resources: dict[str, WebhookResource] = {}
+    for source in settings.sources:
+        if source.connector is None:
+            resources[source.name] = WebhookResource(
+                rules_of(source, settings), consumer, traffic, receipts, slices=slices, record=record
+            )
+        else:
+            rules = connector_rules(source, source.connector, settings, classifier, files)
+            traffic.expects(source.name, rules.processing.possible_marks)
+            # The same megabytes.
+            from webhookrx.http.connector_resource import ConnectorResource
+
+            resources[source.name] = ConnectorResource(rules, consumer, traffic, receipts, slices=slices, record=record)
+    return {
+        listener.inner: RootResource(
+            [(pattern, resources[source.name]) for source in sources for pattern in source.paths],
+            traffic,
+            frozenset(source.health.encode("ascii") for source in sources if source.health),
+            ready,
+        )
+        for listener, sources in by_listener(settings.sources)
+    }

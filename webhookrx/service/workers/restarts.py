@@ -1,0 +1,48 @@
+"""
+When a worker that has ended is started again.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from webhookrx.backoff import Random, full_jitter
+
+FIRST_BOUND = 0.1
+"""Seconds that the first pause may take at most; each next one may take twice as long."""
+LAST_BOUND = 30.0
+"""Seconds that a pause may take at most."""
+SETTLED = 60.0
+"""Seconds after which a worker has shown that it can live."""
+
+
+class Restarts:
+    """
+    The starts and ends of one worker. All times are seconds on the monotonic clock.
+
+    @param random: a number from 0 to 1, as C{random.random}.
+    @ivar due: when it is to be started again; never while it lives.
+    """
+
+    def __init__(self, random: Random) -> None:
+        self.due = inf
+        self._random = random
+        self._started = inf
+        self._ends = 0
+
+    def started(self, now: float) -> None:
+        """It was started."""
+        self._started = now
+        self.due = inf
+
+    def ended(self, now: float) -> None:
+        """It has ended, or could not be started: the more often soon after its start, the longer the pause."""
+        if now - self._started >= SETTLED:
+            self._ends = 0
+        self._started = inf  # one that can't even be started has not lived
+        self._ends += 1
+        self.due = now + full_jitter(self._ends, FIRST_BOUND, LAST_BOUND, self._random)
+
+    def at_once(self, now: float) -> None:
+        """It has ended as it was told to, and another one is wanted."""
+        self.due = now

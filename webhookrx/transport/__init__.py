@@ -1,0 +1,3 @@
+"""
+Ports and connections below HTTP: endpoints, TLS, the PROXY header, and who is served first.
+"""

@@ -1,0 +1,236 @@
+"""
+Server connections that speak TLS on their socket.
+
+Twisted's TLS copies each byte through two buffers in memory and several Python calls; here OpenSSL reads and writes the
+socket itself. What a protocol sees is the same, but for one thing more: a sender that has sent its C{close_notify}, and
+still waits for its answer, is known to have ended only its own side (RFC 8446 §6.1).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from socket import socket
+from typing import TYPE_CHECKING, Any
+
+from OpenSSL import SSL
+from twisted.internet import unix
+from twisted.internet.error import ConnectionDone
+from twisted.internet.interfaces import IHandshakeListener, ISSLTransport
+from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from webhookrx.transport.immediate_write import EagerServer
+from webhookrx.transport.openssl_calls import RECORD, receive, send
+
+if TYPE_CHECKING:
+    from OpenSSL.crypto import X509
+
+#: What OpenSSL calls the beginning of a plain request, and what those get who sent one.
+_PLAIN_REQUESTS = ("http request", "https proxy request")
+_NOT_PLAIN = b'{"status":"refused","reason":"bad_request","detail":"A plain HTTP request came to an HTTPS port."}'
+_PLAIN_ANSWER = (
+    b"HTTP/1.1 400 Bad Request\r\nServer: webhookrx\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(_NOT_PLAIN), _NOT_PLAIN)
+)
+
+#: Full records that are read from one connection before others have their turn.
+_RECORDS = 4
+
+
+@implementer(ISSLTransport)
+class TLSServer(EagerServer):
+    """
+    A TCP connection with TLS.
+
+    OpenSSL may have to write before it reads on, and to read before it writes on: to complete the handshake, and when
+    the peer changes its keys (RFC 8446 §4.6.3). What can't go on is then not watched, or the poll would never wait.
+
+    @param tls: on its socket, in accept state; the other arguments are those of L{twisted.internet.tcp.Server}.
+    """
+
+    _shaken = False  # the handshake is complete
+    _reading = True  # the protocol wants what comes
+    _read_waits = False  # for the socket to take what OpenSSL has to write first
+    _write_waits = False  # for what OpenSSL has to read first
+    _notified = False  # close_notify is sent, as far as it can be
+
+    def __init__(self, tls: SSL.Connection, sock: socket, *args: Any) -> None:
+        super().__init__(sock, *args)
+        self._tls = tls
+
+    # -- ISSLTransport -------------------------------------------------------------------------------------------
+
+    def getHandle(self) -> SSL.Connection:  # type: ignore[override]  # as with Twisted's own TLS
+        """Return the connection as pyOpenSSL has it."""
+        return self._tls
+
+    def getPeerCertificate(self) -> X509 | None:
+        """See L{ISSLTransport.getPeerCertificate}."""
+        return self._tls.get_peer_certificate()
+
+    # -- the handshake -------------------------------------------------------------------------------------------
+
+    def _shake(self) -> BaseException | None:
+        """Go on with the handshake; return why it has failed, if it has."""
+        try:
+            self._tls.do_handshake()
+        except SSL.WantReadError:
+            self.reactor.removeWriter(self)  # what is queued waits until there are keys for it
+            return None
+        except SSL.WantWriteError:
+            self._write_first()
+            return None
+        except SSL.Error as error:
+            self._throw_away()
+            if _is_plain_request(error):
+                with suppress(OSError):  # who does not take so little gets nothing
+                    self.socket.send(_PLAIN_ANSWER)
+            return error
+        self._shaken = True
+        if self.disconnecting:
+            self.stopReading()
+        if self._writing:
+            self.reactor.addWriter(self)
+        listener = IHandshakeListener(self.protocol, None)
+        if listener is not None:
+            listener.handshakeCompleted()
+        return None
+
+    def _throw_away(self) -> None:
+        """Read what has come: to close a socket with something unread is to reset it, and its peer misses the alert."""
+        with suppress(OSError):  # nothing has
+            self.socket.recv(self.bufferSize)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def doRead(self) -> Any:
+        """See L{twisted.internet.interfaces.IReadDescriptor.doRead}."""
+        if not self._shaken:
+            return self._shake()
+        if self._write_waits:
+            self._write_waits = False
+            self.reactor.addWriter(self)
+        for _ in range(_RECORDS):
+            try:
+                data = receive(self._tls)
+            except SSL.WantReadError:
+                return None
+            except SSL.WantWriteError:
+                return self._write_first()
+            except SSL.ZeroReturnError:
+                return CONNECTION_DONE
+            except SSL.SysCallError:
+                return CONNECTION_LOST
+            except SSL.Error as error:
+                return error
+            self.protocol.dataReceived(data)
+            if len(data) < RECORD or not self._reading:
+                return None
+        return None
+
+    def _write_first(self) -> None:
+        """Don't read before OpenSSL has written what it has to."""
+        self._read_waits = True
+        self.reactor.removeReader(self)
+        self.startWriting()
+
+    def startReading(self) -> None:
+        """See L{twisted.internet.abstract.FileDescriptor.startReading}."""
+        self._reading = True
+        super().startReading()
+
+    def stopReading(self) -> None:
+        """See L{twisted.internet.abstract.FileDescriptor.stopReading}."""
+        self._reading = False
+        super().stopReading()
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def _send_now(self, data: bytes) -> int:
+        if not self._shaken:
+            return 0
+        try:
+            return send(self._tls, data)
+        except SSL.Error:
+            return 0
+
+    def writeSomeData(self, data: bytes) -> Any:
+        """See L{twisted.internet.abstract.FileDescriptor.writeSomeData}."""
+        if not data:
+            return 0
+        try:
+            return self._tls.send(data)  # a record at most, as it may be a view
+        except SSL.WantWriteError:
+            return 0
+        except SSL.WantReadError:
+            self._write_waits = True
+            self.reactor.removeWriter(self)
+            return 0
+        except SSL.Error:
+            return CONNECTION_LOST
+
+    def doWrite(self) -> Any:
+        """See L{twisted.internet.interfaces.IWriteDescriptor.doWrite}."""
+        if self._read_waits:
+            self._read_waits = False
+            if self._reading:
+                self.reactor.addReader(self)
+        return super().doWrite() if self._shaken else self._shake()
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def loseConnection(self) -> None:
+        """See L{twisted.internet.interfaces.ITransport.loseConnection}."""
+        if self._shaken:
+            super().loseConnection()
+        elif self._writing:
+            self.disconnecting = True  # what is queued needs the handshake, and the handshake needs to read
+        else:
+            self.abortConnection()  # as Twisted's own TLS does
+
+    def _postLoseConnection(self) -> Any:
+        """See L{twisted.internet.abstract.FileDescriptor._postLoseConnection}."""
+        if self._notify():
+            return CONNECTION_DONE
+        self.startWriting()
+        return None
+
+    def _closeWriteConnection(self) -> None:
+        """See L{twisted.internet.abstract.FileDescriptor._closeWriteConnection}."""
+        if self._notify():
+            super()._closeWriteConnection()
+        else:
+            self.startWriting()
+
+    def _notify(self) -> bool:
+        """
+        Send C{close_notify}: who gets none can't tell the end from one that somebody else has made (RFC 8446 §6.1).
+
+        @return: False when the socket does not take it now.
+        """
+        if not self._notified:
+            try:
+                self._tls.shutdown()
+            except SSL.WantWriteError:
+                return False
+            except SSL.Error:
+                pass  # the peer is gone, or in the middle of changing its keys
+            self._notified = True
+        return True
+
+    def connectionLost(self, reason: Failure) -> None:
+        """See L{twisted.internet.abstract.FileDescriptor.connectionLost}."""
+        if self._shaken and self.connected and reason.check(ConnectionDone):
+            self._notify()
+        super().connectionLost(reason)
+
+
+def _is_plain_request(error: SSL.Error) -> bool:
+    """Tell whether what came is known to be HTTP; a broken connection has another kind of arguments."""
+    reasons = () if isinstance(error, SSL.SysCallError) or not error.args else error.args[0]
+    return any(reason in _PLAIN_REQUESTS for _, _, reason in reasons)
+
+
+class TLSUNIXServer(TLSServer, unix.Server):
+    """A connection by a UNIX socket, with TLS."""

@@ -1,0 +1,323 @@
+"""
+The sockets of connections, watched by an C{epoll} of our own that the reactor watches as one descriptor (epoll(7)).
+
+A reactor can watch anything, and gives each event a logging context of its own; for connections with a few
+microseconds of work each, that is a tenth of all. What is watched here needs no more than the methods of
+L{twisted.internet.interfaces.IReadWriteDescriptor}, and the reactor is any that can watch one descriptor more.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from twisted.internet.error import ConnectionDone, ConnectionLost
+from twisted.internet.interfaces import IDelayedCall, IHalfCloseableDescriptor, IReactorFDSet, IReadDescriptor
+from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from webhookrx.transport.overload import Overload
+from webhookrx.transport.tcp_info import TCPInfo, tcp_info
+
+#: Events of one turn. What else the reactor has to do waits for no more than these.
+MOST_EVENTS = 256
+#: The same while the queue of what is unread stands, since most of them are only put into their place then.
+MOST_EVENTS_OVERLOADED = 1024
+#: Seconds after which no other event of a turn is dealt with; those that are left come first in the next.
+LONGEST_TURN = 0.01
+
+#: There is something to read, and it is the last.
+_READABLE = select.EPOLLIN | select.EPOLLRDHUP
+
+# Made once, since most connections end by one of them.
+_DONE = Failure(CONNECTION_DONE)
+_USUAL: dict[type[BaseException], Failure] = {ConnectionDone: _DONE, ConnectionLost: Failure(CONNECTION_LOST)}
+
+_log = Logger()
+
+
+@implementer(IReadDescriptor)
+class InnerPoll:
+    """
+    Watches descriptors in the reactor's place: what they call to be watched is here as C{IReactorFDSet} has it.
+
+    Nothing is open while nobody holds it and nothing is watched.
+
+    @param reactor: watches us, and does all else that is asked of a reactor.
+    @param overload: knows what to do when more is sent than can be read; None to serve all in their turns.
+    @param clock: seconds on the monotonic clock.
+    @ivar overload: likewise.
+    """
+
+    def __init__(
+        self, reactor: Any, overload: Overload | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.overload = overload
+        self._clock = clock
+        self._left: list[tuple[int, int]] = []  # of the last turn, for which its time was too short
+        self._reactor = reactor
+        self._alarm: int | None = None  # readable, so that turns go on while what is unread is not watched
+        self._pause: IDelayedCall | None = None  # until the next of them, when nobody waits for it
+        self._epoll: select.epoll | None = None
+        self._holders = 0
+        self._descriptors: dict[int, Any] = {}
+        self._events: dict[int, int] = {}
+
+    @staticmethod
+    def serves(reactor: Any) -> bool:
+        """Tell whether this operating system and that reactor have what it takes."""
+        return hasattr(select, "epoll") and IReactorFDSet.providedBy(reactor)
+
+    def __getattr__(self, name: str) -> Any:
+        # Transports ask a reactor for timers, too.
+        return getattr(self._reactor, name)
+
+    # -- our own life --------------------------------------------------------------------------------------------
+
+    def hold(self) -> None:
+        """Stay open while nothing is watched: a port opens. Each call needs a L{let_go}."""
+        self._holders += 1
+
+    def let_go(self) -> None:
+        """A port is closed; its connections may stay."""
+        self._holders -= 1
+        self._close_if_idle()
+
+    def _open(self) -> select.epoll:
+        if self._epoll is None:
+            self._epoll = select.epoll()
+            self._reactor.addReader(self)
+        return self._epoll
+
+    def _close_if_idle(self) -> None:
+        if not self._holders and not self._events and self._epoll is not None:
+            self._reactor.removeReader(self)
+            self._close()
+
+    def _close(self) -> None:
+        if self._epoll is not None:
+            self._end_pause()
+            self._stop_turning(self._epoll)
+            self._epoll.close()
+            self._epoll = None
+
+    # -- what the reactor sees -----------------------------------------------------------------------------------
+
+    def fileno(self) -> int:
+        """See L{twisted.internet.interfaces.IFileDescriptor.fileno}."""
+        return -1 if self._epoll is None else self._epoll.fileno()
+
+    def logPrefix(self) -> str:
+        """See L{twisted.internet.interfaces.ILoggingContext.logPrefix}."""
+        return "webhookrx"
+
+    def connectionLost(self, reason: Failure) -> None:
+        """The reactor ends, and with it all connections."""
+        for fd, descriptor in list(self._descriptors.items()):
+            self._end(descriptor, fd, CONNECTION_LOST)
+        self._descriptors.clear()
+        self._events.clear()
+        self._close()
+
+    def doRead(self) -> None:
+        """Some descriptors are ready: let them read and write."""
+        epoll, overload = self._epoll, self.overload
+        if epoll is None:
+            return
+        if overload is not None and overload.stands:
+            self._left = []
+            self._overloaded_turn(epoll, overload)
+            return
+        # Polled again, those that are left would be behind those that had their turn.
+        is_new = not self._left
+        ready = self._left or epoll.poll(0, MOST_EVENTS)
+        if overload is not None:
+            if is_new and len(ready) >= MOST_EVENTS:
+                overload.behind = True
+            # Only when there is more than one turn can do is the first of them worth a system call.
+            if not overload.behind:
+                if overload.age:
+                    overload.saw(0.0)
+            elif ready and (info := self._info(ready[0][0])) is not None:
+                overload.saw(info.age)
+        self._left = self._serve(ready)
+        if overload is not None and (is_new or self._left):
+            # Until all that one poll has shown fits into one turn.
+            overload.behind = bool(self._left)
+
+    def _serve(self, ready: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Let these descriptors read and write; return those that are left when the turn has taken long enough."""
+        descriptors: dict[int, Any] = self._descriptors
+        readable = select.EPOLLIN
+        clock = self._clock
+        end = clock() + LONGEST_TURN
+        for place, (fd, events) in enumerate(ready, start=1):
+            descriptor = descriptors.get(fd)
+            if descriptor is None:
+                continue  # one before it in the list has ended it
+            reading = bool(events & readable)
+            try:
+                why = descriptor.doRead() if reading else None
+                if events != readable and why is None:
+                    # To read may have changed what is wanted.
+                    if events & self._events.get(fd, 0) & select.EPOLLOUT:
+                        reading = False
+                        why = descriptor.doWrite()
+                    elif not events & (readable | select.EPOLLOUT):
+                        why = CONNECTION_LOST
+            except BaseException as error:
+                _log.failure("A connection failed")
+                why = error
+            if why is not None:
+                self._end(descriptor, fd, why, reading)
+            if clock() > end:
+                return ready[place:]
+        return []
+
+    def _end(self, descriptor: Any, fd: int, why: BaseException, reading: bool = False) -> None:
+        """Take a descriptor away; what fails at that must not reach the others."""
+        try:
+            if descriptor.fileno() != fd:
+                return  # it is closed already
+            self.removeReader(descriptor)
+            if reading and isinstance(why, ConnectionDone) and IHalfCloseableDescriptor.providedBy(descriptor):
+                descriptor.readConnectionLost(_DONE)
+                return
+            self.removeWriter(descriptor)
+            descriptor.connectionLost(_USUAL.get(type(why)) or Failure(why))
+        except BaseException:
+            _log.failure("A connection failed at its end")
+
+    # -- while more is sent than can be read -----------------------------------------------------------------------
+
+    def _info(self, fd: int) -> TCPInfo | None:
+        descriptor = self._descriptors.get(fd)
+        return None if descriptor is None else tcp_info(descriptor.socket)
+
+    def _overloaded_turn(self, epoll: select.epoll, overload: Overload) -> None:
+        """Put all with something unread into the queue, watch them for that no more, and let it have its turn."""
+        self._keep_turning(epoll)
+        readable = select.EPOLLIN
+        ready = epoll.poll(0, MOST_EVENTS_OVERLOADED)
+        self._serve([(fd, events & ~readable) for fd, events in ready if events & ~(readable | select.EPOLLRDHUP)])
+        pause = overload.turn(
+            self,
+            [fd for fd, events in ready if events & _READABLE == readable and fd != self._alarm],
+            [fd for fd, events in ready if events & _READABLE == _READABLE],
+        )
+        if self._epoll is None:
+            return  # the last connection has ended
+        if not overload.stands:
+            overload.release(self)
+            self._stop_turning(epoll)
+        elif pause:
+            self._stop_turning(epoll)
+            self._pause = self._reactor.callLater(pause, self._keep_turning, epoll)
+
+    def wake_up(self) -> None:
+        """End a pause in the work on what is unread, to be called now and then: a timer goes by the wall clock."""
+        if self._pause is not None and self._epoll is not None:
+            self._keep_turning(self._epoll)
+
+    def _keep_turning(self, epoll: select.epoll) -> None:
+        self._end_pause()
+        if self._alarm is None:
+            self._alarm = os.eventfd(1, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            epoll.register(self._alarm, select.EPOLLIN)
+
+    def _end_pause(self) -> None:
+        pause, self._pause = self._pause, None
+        if pause is not None and pause.active():
+            pause.cancel()
+
+    def _stop_turning(self, epoll: select.epoll) -> None:
+        if self._alarm is not None:
+            epoll.unregister(self._alarm)
+            os.close(self._alarm)
+            self._alarm = None
+
+    def read(self, fds: Sequence[int]) -> None:
+        """See L{webhookrx.transport.overload.Unread.read}."""
+        self._serve([(fd, select.EPOLLIN) for fd in fds])
+
+    def unread_for(self, fd: int) -> float | None:
+        """See L{webhookrx.transport.overload.Unread.unread_for}."""
+        info = self._info(fd)
+        return None if info is None else info.age
+
+    def rest(self, fd: int) -> None:
+        """See L{webhookrx.transport.overload.Unread.rest}."""
+        self._open().modify(fd, self._watched(fd))
+
+    wake = rest
+
+    def has_ended(self, fd: int) -> bool:
+        """See L{webhookrx.transport.overload.Unread.has_ended}."""
+        info = self._info(fd)
+        return info is not None and info.ended
+
+    def drop(self, fd: int) -> None:
+        """See L{webhookrx.transport.overload.Unread.drop}."""
+        self._end(self._descriptors[fd], fd, CONNECTION_LOST)
+
+    def _watched(self, fd: int) -> int:
+        """Return for what a descriptor is watched: not for what is unread while it waits in the queue."""
+        events = self._events[fd]
+        if not events & select.EPOLLIN:
+            return events
+        if self.overload is not None and fd in self.overload.queue:
+            return events & ~select.EPOLLIN
+        return events | select.EPOLLRDHUP
+
+    # -- what descriptors see ------------------------------------------------------------------------------------
+
+    def addReader(self, descriptor: Any) -> None:
+        """See L{IReactorFDSet.addReader}."""
+        self._watch(descriptor, select.EPOLLIN)
+
+    def addWriter(self, descriptor: Any) -> None:
+        """See L{IReactorFDSet.addWriter}."""
+        self._watch(descriptor, select.EPOLLOUT)
+
+    def removeReader(self, descriptor: Any) -> None:
+        """See L{IReactorFDSet.removeReader}."""
+        self._ignore(descriptor, select.EPOLLIN)
+
+    def removeWriter(self, descriptor: Any) -> None:
+        """See L{IReactorFDSet.removeWriter}."""
+        self._ignore(descriptor, select.EPOLLOUT)
+
+    def _watch(self, descriptor: Any, event: int) -> None:
+        fd = descriptor.fileno()
+        before = self._events.get(fd, 0)
+        if before & event:
+            return
+        epoll = self._open()
+        self._events[fd] = before | event
+        if before:
+            epoll.modify(fd, self._watched(fd))
+        else:
+            epoll.register(fd, self._watched(fd))
+            self._descriptors[fd] = descriptor
+
+    def _ignore(self, descriptor: Any, event: int) -> None:
+        fd = descriptor.fileno()
+        before = self._events.get(fd, 0)
+        if not before & event:
+            return
+        epoll = self._open()
+        if event == select.EPOLLIN and self.overload is not None:
+            self.overload.queue.forget(fd)
+        after = before & ~event
+        if after:
+            self._events[fd] = after
+            epoll.modify(fd, self._watched(fd))
+        else:
+            epoll.unregister(fd)
+            del self._events[fd], self._descriptors[fd]
+            self._close_if_idle()

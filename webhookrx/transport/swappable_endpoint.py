@@ -1,0 +1,194 @@
+"""
+A socket that stays open while what stands behind it changes.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet import tcp
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import (
+    IAddress,
+    IListeningPort,
+    ILoggingContext,
+    IProtocol,
+    IProtocolFactory,
+    IStreamServerEndpoint,
+    ITransport,
+)
+from twisted.protocols.tls import TLSMemoryBIOFactory
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from webhookrx.interfaces import ITLSCreator
+from webhookrx.transport.accept_failures import AcceptFailures
+from webhookrx.transport.accept_gate import AcceptGate
+from webhookrx.transport.immediate_write import EagerServer, EagerUNIXServer
+from webhookrx.transport.native_tls import TLSServer, TLSUNIXServer
+from webhookrx.transport.nested_epoll import InnerPoll
+
+
+@implementer(IProtocol)
+class _Secured:
+    """
+    A protocol that must have TLS, as the port gets it: the transport brings it, and where it does not, Twisted's TLS
+    comes in between. So nothing that a port may do has it speak plain text.
+    """
+
+    def __init__(self, protocol: IProtocol, factory: TLSMemoryBIOFactory) -> None:
+        self.protocol = protocol
+        self._factory = factory
+
+    def makeConnection(self, transport: ITransport) -> None:
+        if not isinstance(transport, TLSServer):
+            self.protocol = self._factory.protocol(self._factory, self.protocol)
+        self.protocol.makeConnection(transport)
+
+    def connectionMade(self) -> None:
+        """Told by the protocol itself."""
+
+    def dataReceived(self, data: bytes) -> None:
+        self.protocol.dataReceived(data)
+
+    def connectionLost(self, reason: Failure) -> None:
+        self.protocol.connectionLost(reason)
+
+
+@implementer(IProtocolFactory, ILoggingContext)
+class _Behind:
+    """
+    Stands at the port, and passes on to whoever is behind it now.
+
+    @ivar factory: who makes the protocols of the connections to come.
+    @ivar is_open: whether the port is.
+    @ivar poll: watches the connections; None for the reactor.
+    """
+
+    def __init__(self, poll: InnerPoll | None, failures: AcceptFailures | None) -> None:
+        self.factory: IProtocolFactory | None = None
+        self.is_open = False
+        self.poll = poll
+        self._failures = failures
+        self._creator: ITLSCreator | None = None
+        self._tls_factory: TLSMemoryBIOFactory | None = None
+
+    def use(self, factory: IProtocolFactory, creator: ITLSCreator | None) -> None:
+        """
+        Have the connections to come made like this.
+
+        @param creator: makes their TLS; None for none.
+        """
+        self.factory = factory
+        self._creator = creator
+        clock: Any = self.poll  # None for the reactor
+        self._tls_factory = None if creator is None else TLSMemoryBIOFactory(creator, False, factory, clock)
+
+    def buildProtocol(self, addr: IAddress) -> IProtocol | None:
+        assert self.factory is not None
+        protocol = self.factory.buildProtocol(addr)
+        return protocol if self._tls_factory is None or protocol is None else _Secured(protocol, self._tls_factory)
+
+    def logPrefix(self) -> str:
+        """Return who it is that Twisted says is listening."""
+        return "webhookrx"
+
+    def doStart(self) -> None:
+        """The port opens."""
+        assert self.factory is not None
+        self.is_open = True
+        if self.poll is not None:
+            self.poll.hold()
+        self.factory.doStart()
+
+    def doStop(self) -> None:
+        """The port is closed."""
+        assert self.factory is not None
+        self.is_open = False
+        self.factory.doStop()
+        if self.poll is not None:
+            self.poll.let_go()
+
+    def transport(
+        self, sock: socket.socket, protocol: IProtocol, client: Any, port: tcp.Port, number: int, reactor: Any
+    ) -> tcp.Server:
+        """Make the transport of a connection, as L{twisted.internet.tcp.Port} asks for it."""
+        if self._failures is not None:
+            self._failures.accepted(port)
+        by_unix = port.addressFamily == socket.AF_UNIX
+        watch: Any = reactor if self.poll is None else self.poll
+        if isinstance(protocol, _Secured):
+            assert self._creator is not None
+            secure = TLSUNIXServer if by_unix else TLSServer
+            tls = self._creator.connection_on(sock)
+            return secure(tls, sock, protocol.protocol, client, port, number, watch)
+        return (EagerUNIXServer if by_unix else EagerServer)(sock, protocol, client, port, number, watch)
+
+
+@implementer(IStreamServerEndpoint)
+class Door:
+    """
+    An endpoint that can be listened on again while it is open: the new factory then gets all connections to come, and
+    those that are there stay with the old one. No connection is refused or lost in between.
+
+    The endpoints that add the PROXY header and TLS go around it, so that these can change too.
+
+    Connections of ports that are Twisted's own have L{transports of ours<webhookrx.transport.immediate_write>}; those
+    of others are as they come.
+
+    @param inner: what opens the socket.
+    @param poll: watches the connections; None for the reactor.
+    @param failures: hears of connections that such a port can't accept; None leaves them to the log.
+    """
+
+    def __init__(
+        self, inner: IStreamServerEndpoint, poll: InnerPoll | None = None, failures: AcceptFailures | None = None
+    ) -> None:
+        self._inner = inner
+        self._behind = _Behind(poll, failures)
+        self._failures = failures
+        self._port: IListeningPort | None = None
+
+    def listen(self, protocolFactory: IProtocolFactory) -> Deferred[IListeningPort]:
+        """See L{IStreamServerEndpoint.listen}."""
+        return self._listen(protocolFactory, None)
+
+    def with_tls(self, creator: ITLSCreator) -> IStreamServerEndpoint:
+        """Return an endpoint that goes through this door, and has TLS on the socket where it can."""
+        return _TLSDoor(lambda factory: self._listen(factory, creator))
+
+    def _listen(self, factory: IProtocolFactory, creator: ITLSCreator | None) -> Deferred[IListeningPort]:
+        behind = self._behind
+        before = behind.factory
+        behind.use(factory, creator)
+        if self._port is None or before is None or not behind.is_open:
+            return self._inner.listen(behind).addCallback(self._opened)
+        # In this order: whoever both lead to is not told in between that its last port is closed.
+        factory.doStart()
+        before.doStop()
+        return succeed(self._port)
+
+    def _opened(self, port: IListeningPort) -> IListeningPort:
+        self._port = port
+        if isinstance(port, tcp.Port):
+            poll = self._behind.poll
+            if poll is not None and poll.overload is not None and port.addressFamily != socket.AF_UNIX:
+                port.socket = AcceptGate(port.socket, poll.overload)
+            port.transport = self._behind.transport  # type: ignore[assignment]  # documented as what makes one
+            if self._failures is not None:
+                self._failures.hear(port)
+        return port
+
+
+@implementer(IStreamServerEndpoint)
+class _TLSDoor:
+    """A door, and TLS behind it."""
+
+    def __init__(self, listen: Callable[[IProtocolFactory], Deferred[IListeningPort]]) -> None:
+        self._listen = listen
+
+    def listen(self, protocolFactory: IProtocolFactory) -> Deferred[IListeningPort]:
+        """See L{IStreamServerEndpoint.listen}."""
+        return self._listen(protocolFactory)
