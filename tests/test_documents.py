@@ -27,7 +27,7 @@ from webhookrx.intake import pairs, query
 from webhookrx.intake.judge import Accepted, Admission, Receipt, admit, judge
 from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.intake.received import Head
-from webhookrx.message.json_lines import encode_line
+from webhookrx.message.encoders import encode_line
 from webhookrx.message.macros import ALIASES, DATE_MACROS, HARD_MACROS, SOFT_MACROS
 from webhookrx.router.rules.rules_file import read_rules
 from webhookrx.service import known_observers

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.commands.running import run_command
 from tests.spool.faulty_spool import make_queue, stored, texts
 from webhookrx.commands.main import main
-from webhookrx.message.stored import encode_stored
+from webhookrx.message.encoders import encode_stored
 from webhookrx.spool.rows import DeadLetter, Row
 from webhookrx.spool.spool_directory import SpoolDirectory
 from webhookrx.spool.waiting_queue import WaitingQueue

@@ -22,7 +22,7 @@ from webhookrx.intake.json_body import MAX_DEPTH
 from webhookrx.intake.judge import Accepted, Receipt, Refused, SourceRules, admit, judge
 from webhookrx.intake.path_patterns import PathPatterns, decode_groups
 from webhookrx.intake.received import Head
-from webhookrx.message.json_lines import encode_line
+from webhookrx.message.encoders import encode_line
 from webhookrx.message.message import Message
 from webhookrx.message.template import Template
 

@@ -28,8 +28,8 @@ from webhookrx.intake.json_body import (
     parse_strict_json,
 )
 from webhookrx.intake.pairs import flatten, name_budget, set_pairs
+from webhookrx.message.encoders import encode_line
 from webhookrx.message.fields import MISSING
-from webhookrx.message.json_lines import encode_line
 from webhookrx.message.message import Message, Value
 from webhookrx.yield_point import PIECE
 

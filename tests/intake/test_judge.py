@@ -29,7 +29,7 @@ from webhookrx.intake.judge import (
     unpacked,
 )
 from webhookrx.intake.received import Head, HeaderLines
-from webhookrx.message.json_lines import encode_line
+from webhookrx.message.encoders import encode_line
 from webhookrx.message.macros import is_hard_macro, isodate
 from webhookrx.yield_point import PIECE, pause_by
 

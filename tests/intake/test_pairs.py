@@ -16,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from webhookrx.intake import pairs
 from webhookrx.intake.json_body import PayloadError
 from webhookrx.intake.pairs import flatten, set_pairs
-from webhookrx.message.json_lines import encode_line
+from webhookrx.message.encoders import encode_line
 from webhookrx.message.macros import canonical, is_reserved
 from webhookrx.message.message import Message, Value
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.message import escapes
+from webhookrx.message.encoders import encode_line
 from webhookrx.message.escapes import JSON_ESCAPES, MISLEADING, TEXT_ESCAPES, encode_json, escape
-from webhookrx.message.json_lines import encode_line
 from webhookrx.message.message import Message
 from webhookrx.yield_point import PIECE
 

@@ -18,7 +18,7 @@ from tests.contracts.observer_contract import ObserverContract
 from tests.observers.faulty_file_system import FaultyFileSystem
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
-from webhookrx.message.json_lines import encode_line
+from webhookrx.message.encoders import encode_line
 from webhookrx.observers import file_lock
 from webhookrx.observers.file import FileObserver, build_file
 from webhookrx.observers.file_lock import KNOWINGLY, InUse, party_of

@@ -10,7 +10,7 @@ from random import Random
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.observers.faulty_file_system import CALLS, FaultyFileSystem
-from webhookrx.message.json_lines import encode_line
+from webhookrx.message.encoders import encode_line
 from webhookrx.observers.file import FileObserver
 from webhookrx.observers.file_lock import KNOWINGLY
 from webhookrx.testing import make_message

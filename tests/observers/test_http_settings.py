@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.documents import read as read_document
 from webhookrx.errors import ConfigError
-from webhookrx.message.json_lines import encode_line
+from webhookrx.message.encoders import encode_line
 from webhookrx.observers.client_tls import ClientTLS
 from webhookrx.observers.http_bodies import BodyFormat
 from webhookrx.observers.http_settings import HTTP_OPTIONS, Target, read_target

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
-from webhookrx.message.json_lines import encode_line
+from webhookrx.message.encoders import encode_line
 from webhookrx.observers.lines import render_line_for
 from webhookrx.testing import make_message
 

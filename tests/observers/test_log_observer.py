@@ -19,7 +19,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.contracts.observer_contract import ObserverContract
 from tests.observers import plain_observers
 from webhookrx.errors import ConfigError
-from webhookrx.message.json_lines import encode_object
+from webhookrx.message.encoders import encode_object
 from webhookrx.observers.log_observer import LogObserver, build_log_observer, event_of, resolve
 from webhookrx.testing import RECEIVED, make_message
 

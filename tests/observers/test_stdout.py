@@ -12,7 +12,7 @@ from tests.contracts.observer_contract import ObserverContract
 from tests.observers.faulty_file_system import FaultyFileSystem
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
-from webhookrx.message.json_lines import encode_line
+from webhookrx.message.encoders import encode_line
 from webhookrx.observers.stdout import StdoutObserver, build_stdout
 from webhookrx.testing import make_message
 

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from webhookrx.errors import BAD_COMPRESSION, BODY_TOO_LARGE
 from webhookrx.intake.judge import Admission, Receipt, Refused, admit, unpacked
 from webhookrx.intake.received import Head
-from webhookrx.message.json_lines import encode_line
+from webhookrx.message.encoders import encode_line
 from webhookrx.router.connector_intake import ConnectorRules, Dropped, Kept, judge_connector
 from webhookrx.router.rules.rule import Preprocessing, Regex, SetField, Step
 from webhookrx.router.steps.processing import Processing

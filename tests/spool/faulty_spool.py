@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from webhookrx.filesystem import DiskSpace
-from webhookrx.message.stored import decode_stored, encode_stored
+from webhookrx.message.encoders import decode_stored, encode_stored
 from webhookrx.spool.room import Room
 from webhookrx.spool.rows import Row
 from webhookrx.spool.spool_directory import FileSystem, SpoolDirectory

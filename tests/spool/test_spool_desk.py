@@ -11,7 +11,7 @@ from itertools import count, islice
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import Clocks, make_queue, stored, texts
-from webhookrx.message.stored import encode_stored
+from webhookrx.message.encoders import encode_stored
 from webhookrx.spool import cautious_files
 from webhookrx.spool.cautious_files import PATIENCE, CautiousFileSystem, NoSpoolFile, open_to_others
 from webhookrx.spool.rows import DeadLetter

@@ -13,7 +13,7 @@ from twisted.trial.unittest import TestCase
 
 from tests.contracts.thread_contract import ThreadContract
 from webhookrx.errors import NotStored
-from webhookrx.message.json_lines import encode_line
+from webhookrx.message.encoders import encode_line
 from webhookrx.observers.file import FileObserver
 from webhookrx.pipeline.chain import Chain
 from webhookrx.pipeline.observer_thread import RealThread, Work

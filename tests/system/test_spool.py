@@ -19,7 +19,7 @@ from tests.spool.faulty_spool import make_queue
 from tests.system.hanging_up import reload
 from tests.system.load import Load, missing
 from tests.system.receiver import ANY_PORT, LONG, ROOT, Receiver, ReceiverCase, post, wait_until
-from webhookrx.message.stored import encode_stored
+from webhookrx.message.encoders import encode_stored
 from webhookrx.testing import make_message
 
 ROUNDS = 20 if LONG else 3

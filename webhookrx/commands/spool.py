@@ -15,8 +15,8 @@ from typing import Any, Final, TextIO
 from webhookrx.commands.output import DONE, FAILED, print_json, safe
 from webhookrx.commands.verbs import Verbs
 from webhookrx.errors import WebhookrxError
+from webhookrx.message.encoders import NotAMessage, decode_stored
 from webhookrx.message.macros import isodate
-from webhookrx.message.stored import NotAMessage, decode_stored
 from webhookrx.quantities import format_size
 from webhookrx.spool.faults import text_of
 from webhookrx.spool.group_desk import GroupDesk, Place

@@ -13,7 +13,7 @@ from typing import Final
 from webhookrx.message.escapes import escape
 from webhookrx.message.macros import LEVELS, NANOSECONDS, macro_value, value_text
 from webhookrx.message.message import Message
-from webhookrx.message.router_form import is_router_form, own_time, pairs, syslog_severity
+from webhookrx.message.record import is_router_form, own_time, pairs, syslog_severity
 from webhookrx.message.template import Template
 from webhookrx.yield_point import encode_utf_8, map_pieces, yield_point
 
@@ -76,7 +76,7 @@ class SyslogFormat:
     @ivar app_name: makes APP-NAME.
     @ivar text: makes MSG.
     @ivar sd_id: the SD-ID of the element that holds all pairs but C{MESSAGE}, or the pairs of
-        L{webhookrx.message.router_form.pairs}; None for no structured data.
+        L{webhookrx.message.record.pairs}; None for no structured data.
     @ivar bom: text that is not ASCII begins with a byte order mark, as section 6.4 asks for.
     @ivar one_line: control characters, line separators and bidi controls that a sender wrote come out as escapes, in
         the text and in structured data.

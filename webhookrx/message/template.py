@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
+from webhookrx.message.encoders import encode_object
 from webhookrx.message.escapes import escape
-from webhookrx.message.json_lines import encode_object
 from webhookrx.message.macros import macro_value, value_text
 from webhookrx.message.message import Message
 from webhookrx.yield_point import encode_utf_8

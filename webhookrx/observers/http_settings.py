@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
-from webhookrx.message.json_lines import encode_line
+from webhookrx.message.encoders import encode_line
 from webhookrx.message.template import Template
 from webhookrx.observers.client_tls import TLS_OPTIONS, ClientTLS, read_client_tls
 from webhookrx.observers.http_bodies import FORMATS, BodyFormat

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from webhookrx.config.spec_options import SpecOptions
-from webhookrx.message.json_lines import encode_line
+from webhookrx.message.encoders import encode_line
 from webhookrx.message.message import Message
 from webhookrx.message.template import Template
 

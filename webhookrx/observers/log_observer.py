@@ -18,7 +18,7 @@ from zope.interface import implementer
 
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
-from webhookrx.message.json_lines import encode_object
+from webhookrx.message.encoders import encode_object
 from webhookrx.message.message import Message
 
 if TYPE_CHECKING:

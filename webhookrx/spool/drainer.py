@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, cast
 from twisted.logger import Logger
 
 from webhookrx.errors import Rejected, Unavailable
-from webhookrx.message.stored import NotAMessage, decode_stored
+from webhookrx.message.encoders import NotAMessage, decode_stored
 from webhookrx.spool.backoff import Backoff
 from webhookrx.spool.drain_log import NOT_ENCODED, DrainLog, shown
 from webhookrx.spool.faults import text_of

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from webhookrx.message.stored import received_of
+from webhookrx.message.encoders import received_of
 
 ROW_OVERHEAD: Final = 64
 """Bytes that are counted for a message besides its own."""

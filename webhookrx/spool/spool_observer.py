@@ -17,7 +17,7 @@ from zope.interface import implementer
 from webhookrx.errors import ConfigError
 from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import Backlog, IBufferingObserver, IMessageObserver, IWaitingObserver
-from webhookrx.message.stored import encode_stored
+from webhookrx.message.encoders import encode_stored
 from webhookrx.spool.cautious_files import open_to_others
 from webhookrx.spool.drain_log import shown
 from webhookrx.spool.drainer import Drainer, DrainThread

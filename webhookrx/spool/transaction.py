@@ -7,7 +7,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from webhookrx.message.stored import received_of
+from webhookrx.message.encoders import received_of
 from webhookrx.spool.footprint import PAGE
 from webhookrx.spool.rows import (
     ROW_OVERHEAD,

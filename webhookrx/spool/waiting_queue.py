@@ -118,7 +118,7 @@ class WaitingQueue:
         """
         Add a batch at the end, and return its numbers once it is committed and synced.
 
-        @param stored: as L{webhookrx.message.stored.encode_stored} makes them.
+        @param stored: as L{webhookrx.message.encoders.encode_stored} makes them.
         @raise webhookrx.errors.NotStored: none of it is; the text says why.
         """
         incoming = Incoming.of(stored, ROW_OVERHEAD)

@@ -17,8 +17,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.senders.test_samples import DATA
 from webhookrx.intake.json_body import PayloadError, body_text, parse_strict_json
 from webhookrx.intake.received import Head, HeaderLines
+from webhookrx.message.encoders import encode_line
 from webhookrx.message.fields import MISSING
-from webhookrx.message.json_lines import encode_line
 from webhookrx.message.message import Message
 from webhookrx.router.rules.rule import Preprocessing, Regex, SetField, Step
 from webhookrx.router.steps import processing

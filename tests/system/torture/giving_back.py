@@ -20,8 +20,8 @@ from tests.system.torture.proof import Effort, Figures, Skipped
 from tests.system.torture.strace import slowing_prefix
 from tests.system.torture.subject import Subject
 from webhookrx.filesystem import DiskSpace
+from webhookrx.message.encoders import encode_stored
 from webhookrx.message.message import Message
-from webhookrx.message.stored import encode_stored
 from webhookrx.spool.room import Room
 from webhookrx.spool.spool_directory import SpoolDirectory
 from webhookrx.spool.waiting_queue import WaitingQueue

@@ -1,4 +1,4 @@
-"""Tests for L{webhookrx.message.router_form}, and for what macros, templates and lines make of such messages."""
+"""Tests for L{webhookrx.message.record}, and for what macros, templates and lines make of such messages."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.message.test_encoders import spelled
 from tests.message.test_macros import MOMENT, ZoneTestCase
-from tests.message.test_stored import spelled
+from webhookrx.message.encoders import decode_stored, encode_line, encode_object, encode_stored
 from webhookrx.message.fields import MISSING
-from webhookrx.message.json_lines import encode_line, encode_object
 from webhookrx.message.macros import DATE_MACROS, macro_value
 from webhookrx.message.message import Message, Value
-from webhookrx.message.rfc5424 import SyslogFormat
-from webhookrx.message.router_form import (
+from webhookrx.message.record import (
     field_value,
     is_router_form,
     own_time,
     pairs,
     path_group,
-    placed,
+    macro_value,
     syslog_severity,
 )
-from webhookrx.message.stored import decode_stored, encode_stored
+from webhookrx.message.rfc5424 import SyslogFormat
 from webhookrx.message.template import Template
 
 #: 2026-01-02T03:04:05.678901234 UTC, a Friday: when it happened. It was received at MOMENT.
@@ -138,9 +137,9 @@ class ReadingTests(SynchronousTestCase):
         values = a_message().values
         self.assertEqual(path_group("PID", values), "77")
         self.assertIsNone(path_group("HOST", values))
-        self.assertEqual(placed("HOST", values), "web1")
-        self.assertIs(placed("MSGID", values), MISSING)
-        self.assertIs(placed("HOST", {"log": {}, "meta": {"host": "x"}}), MISSING)
+        self.assertEqual(macro_value("HOST", values), "web1")
+        self.assertIs(macro_value("MSGID", values), MISSING)
+        self.assertIs(macro_value("HOST", {"log": {}, "meta": {"host": "x"}}), MISSING)
 
     def test_fields(self) -> None:
         """A field is found by its path, an attribute by its name; zero and empty text are values."""

@@ -1,8 +1,8 @@
 """
-Messages of the router form, whose values are the two objects C{log} and C{meta}: where in them things are that the
-source form has as macros.
+The record of the router form: messages whose values are the two objects C{log} and C{meta}, and the path of each macro
+in them.
 
-Steps may have changed anything in them, so that nothing here counts on a field to be there, or to be of its kind.
+Steps may have changed any field, so nothing here relies on a field to exist or to have its type.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from webhookrx.message.fields import MISSING, Path, get_field
 from webhookrx.message.message import Value
 
-_PLACES: Final[Mapping[str, Path]] = MappingProxyType(
+_MACRO_PATHS: Final[Mapping[str, Path]] = MappingProxyType(
     {
         "HOST": ("meta", "host", "name"),
         "HOST_FROM": ("meta", "connection", "src_ip"),
@@ -50,9 +50,9 @@ def path_group(name: str, values: Mapping[str, Value]) -> Value:
     return _or_none(get_field(values, ("log", "attributes", "webhook.path." + name)))
 
 
-def placed(name: str, values: Mapping[str, Value]) -> Any:
+def macro_value(name: str, values: Mapping[str, Value]) -> Any:
     """Return what a macro stands for by its place in a message; L{MISSING} when it has none, or nothing is there."""
-    path = _PLACES.get(name)
+    path = _MACRO_PATHS.get(name)
     return MISSING if path is None else get_field(values, path)
 
 
