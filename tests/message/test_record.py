@@ -23,7 +23,7 @@ from webhookrx.message.record import (
     own_time,
     pairs,
     path_group,
-    macro_value,
+    record_macro,
     syslog_severity,
 )
 from webhookrx.message.rfc5424 import SyslogFormat
@@ -132,14 +132,14 @@ class ReadingTests(SynchronousTestCase):
             self.assertEqual(own_time({"log": {"time_unix_nano": moment}}), expected, moment)
         self.assertEqual(own_time({}), 0)
 
-    def test_placed(self) -> None:
+    def test_record_macro(self) -> None:
         """Named groups of the path and the places of macros are found; other names have none."""
         values = a_message().values
         self.assertEqual(path_group("PID", values), "77")
         self.assertIsNone(path_group("HOST", values))
-        self.assertEqual(macro_value("HOST", values), "web1")
-        self.assertIs(macro_value("MSGID", values), MISSING)
-        self.assertIs(macro_value("HOST", {"log": {}, "meta": {"host": "x"}}), MISSING)
+        self.assertEqual(record_macro("HOST", values), "web1")
+        self.assertIs(record_macro("MSGID", values), MISSING)
+        self.assertIs(record_macro("HOST", {"log": {}, "meta": {"host": "x"}}), MISSING)
 
     def test_fields(self) -> None:
         """A field is found by its path, an attribute by its name; zero and empty text are values."""

@@ -25,7 +25,7 @@ import msgspec
 from webhookrx.message.escapes import encode_json
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message, Value
-from webhookrx.message.record import field_value, is_router_form, own_time, path_group, macro_value, syslog_severity
+from webhookrx.message.record import field_value, is_router_form, own_time, path_group, record_macro, syslog_severity
 from webhookrx.yield_point import map_pieces
 
 NANOSECONDS: Final = 1_000_000_000
@@ -320,7 +320,7 @@ _DERIVED_OF_ROUTER: Final[Mapping[str, Callable[[Message], Value]]] = {
 def _of_router(name: str, message: Message) -> Value:
     if name not in HARD_MACROS and (group := path_group(name, message.values)) is not None:
         return group
-    value = macro_value(name, message.values)
+    value = record_macro(name, message.values)
     if value is not MISSING:
         return encode_json(value).decode() if name == "MESSAGE" and isinstance(value, (dict, list)) else value
     derive = _DERIVED_OF_ROUTER.get(name)

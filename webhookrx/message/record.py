@@ -50,7 +50,7 @@ def path_group(name: str, values: Mapping[str, Value]) -> Value:
     return _or_none(get_field(values, ("log", "attributes", "webhook.path." + name)))
 
 
-def macro_value(name: str, values: Mapping[str, Value]) -> Any:
+def record_macro(name: str, values: Mapping[str, Value]) -> Any:
     """Return what a macro stands for by its place in a message; L{MISSING} when it has none, or nothing is there."""
     path = _MACRO_PATHS.get(name)
     return MISSING if path is None else get_field(values, path)
