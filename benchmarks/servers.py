@@ -96,7 +96,7 @@ class RouterReceiver(Server):
     preprocessing: str = "{}"
 
     def command(self, tools: Tools, directory: str, port: int) -> tuple[str, ...]:
-        """Write a file with one rule and return the command line that docs/router.md shows."""
+        """Write a file with one rule and return the command line that docs/how-to/router.md shows."""
         if "--rules" not in tools.receiver_help:
             raise Unavailable("this webhookrx has no --rules")
         rules = os.path.join(directory, "rules.yaml")

@@ -61,7 +61,7 @@ if (log.body.status >= 500) {
   log.severity_number = 13;
 };
 """
-"""Five statements: the program of docs/expressions.md."""
+"""Five statements: the program of docs/reference/expressions.md."""
 
 WEB_SERVER = (
     b'{"level":"info","path":"/cart/items","user":"Ada","labels":{"team":"shop","site":"fra"},"password":"secret",'

@@ -79,26 +79,26 @@ def _map_line(indent: int, name: str, source: Path) -> str:
 
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "modules": ("ARCHITECTURE.md", module_map),
-    "options": ("docs/options.md", option_table),
-    "limits": ("docs/limits.md", limit_table),
-    "statuses": ("docs/statuses.md", status_table),
-    "metrics": ("docs/metrics.md", metric_table),
-    "connector-rule-fields": ("docs/connector-rules.md", rule_table),
-    "connector-rule-steps": ("docs/connector-rules.md", step_table),
-    "connector-rule-hosts": ("docs/connector-rules.md", host_table),
-    "connector-rule-codes": ("docs/connector-rules.md", code_table),
-    "expression-functions": ("docs/expressions.md", function_table),
-    "known-senders": ("docs/classification.md", sender_table),
-    "severities": ("docs/classification.md", severity_table),
-    "sender-format": ("docs/classification.md", entry_table),
-    "entry-codes": ("docs/classification.md", entry_code_table),
+    "options": ("docs/reference/options.md", option_table),
+    "limits": ("docs/reference/limits.md", limit_table),
+    "statuses": ("docs/reference/statuses.md", status_table),
+    "metrics": ("docs/reference/metrics.md", metric_table),
+    "connector-rule-fields": ("docs/reference/connector-rules.md", rule_table),
+    "connector-rule-steps": ("docs/reference/connector-rules.md", step_table),
+    "connector-rule-hosts": ("docs/reference/connector-rules.md", host_table),
+    "connector-rule-codes": ("docs/reference/connector-rules.md", code_table),
+    "expression-functions": ("docs/reference/expressions.md", function_table),
+    "known-senders": ("docs/reference/classification.md", sender_table),
+    "severities": ("docs/reference/classification.md", severity_table),
+    "sender-format": ("docs/reference/classification.md", entry_table),
+    "entry-codes": ("docs/reference/classification.md", entry_code_table),
 }
 """Name of a table to the page that has it, and what makes it."""
 
 
 def pages() -> list[Path]:
     """Return all documents."""
-    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def read(name: str) -> str:
@@ -143,7 +143,7 @@ def main() -> None:
     """Write every table into its page, and the JSON Schema of rules files."""
     for name, (page, make) in TABLES.items():
         (ROOT / page).write_text(with_table(read(page), name, make()), encoding="utf-8")
-    (ROOT / "docs" / "connector-rules.schema.json").write_text(schema_text(), encoding="utf-8")
+    (ROOT / "docs/reference/connector-rules.schema.json").write_text(schema_text(), encoding="utf-8")
 
 
 if __name__ == "__main__":

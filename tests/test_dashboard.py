@@ -1,4 +1,4 @@
-"""Tests for C{etc/grafana-dashboard.json}, and for what docs/metrics.md has Prometheus do."""
+"""Tests for C{etc/grafana-dashboard.json}, and for what docs/reference/metrics.md has Prometheus do."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ class ScrapeTests(SynchronousTestCase):
 
     def test_scrape(self) -> None:
         """The page's snippet asks the admin endpoint that the page has, at the path of its metrics."""
-        page = documents.read("docs/metrics.md")
+        page = documents.read("docs/reference/metrics.md")
         (text,) = [block.text for block in documents.blocks(page) if "scrape_configs:" in block.text]
         (job,) = yaml.safe_load(text)["scrape_configs"]
         self.assertEqual("/metrics", job.get("metrics_path", "/metrics"))
         ((target,),) = [config["targets"] for config in job["static_configs"]]
         self.assertEqual("127.0.0.1:9090", target)
-        self.assertIn("port 9090 of the loopback address", documents.read("docs/configuration.md"))
+        self.assertIn("port 9090 of the loopback address", documents.read("docs/reference/configuration.md"))

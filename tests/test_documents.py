@@ -46,7 +46,7 @@ DIRECTORIES = re.compile(
 )
 #: What the examples take from the environment.
 ENVIRONMENT = {"WEBHOOK_TOKEN": "token", "PORT": "8181", "SITE": "one"}
-#: As the examples of docs/messages.md have it.
+#: As the examples of docs/reference/messages.md have it.
 RECEIPT = Receipt(RECEIVED_AT, "01a1f8c9307a-c49c42be-0000000001")
 
 
@@ -73,9 +73,8 @@ class LinkTests(SynchronousTestCase):
     def test_all_pages(self) -> None:
         """README leads to every page of docs."""
         known = {path for path, _ in documents.links(documents.read("README.md"))}
-        self.assertEqual(
-            set(), {f"docs/{page.name}" for page in documents.pages() if page.parent.name == "docs"} - known
-        )
+        pages = {page.relative_to(documents.ROOT).as_posix() for page in documents.pages()}
+        self.assertEqual(set(), {page for page in pages if page.startswith("docs/")} - known)
 
     def test_fences(self) -> None:
         """Every fenced block says what it holds, and is closed."""
@@ -100,13 +99,13 @@ class TableTests(SynchronousTestCase):
 
     def test_macros(self) -> None:
         """The page on messages names every macro, soft and hard."""
-        words = set(re.findall(r"`([A-Z0-9_-]+)`", documents.read("docs/messages.md")))
+        words = set(re.findall(r"`([A-Z0-9_-]+)`", documents.read("docs/reference/messages.md")))
         with_moment = HARD_MACROS - {moment + name for moment in ("R_", "S_", "C_", "P_") for name in DATE_MACROS}
         self.assertEqual(set(), (with_moment | SOFT_MACROS | ALIASES.keys()) - words)
 
     def test_migration(self) -> None:
         """The page on migration has a line for every option of a source of the collector."""
-        text = documents.read("docs/migration.md")
+        text = documents.read("docs/how-to/migration.md")
         for name in (
             "port", "paths", "prefix", "auth_token", "include_request_headers", "proxy_header", "tls_cert_file",
             "tls_key_file", "tls_peer_verify", "tls_ca_file", "tls_ca_dir", "tls_use_system_cert_store",
@@ -120,7 +119,7 @@ class FixedLimitTests(SynchronousTestCase):
 
     def test_numbers(self) -> None:
         """The page says what the code does."""
-        page = documents.read("docs/limits.md")
+        page = documents.read("docs/reference/limits.md")
         for what, number in (
             ("query parameters", f"{query.MAX_PARAMETERS:,}"),
             ("depth of JSON", f"{payload.MAX_DEPTH:,}"),
@@ -180,11 +179,11 @@ def example(source: str, path: str, query: str, body: str, file: str, headers: d
 
 
 class MessageExampleTests(SynchronousTestCase):
-    """The examples in docs/messages.md."""
+    """The examples in docs/reference/messages.md."""
 
     def test_examples(self) -> None:
         """Each source makes of each request exactly the message that is shown."""
-        found = documents.blocks(documents.read("docs/messages.md"))
+        found = documents.blocks(documents.read("docs/reference/messages.md"))
         ran = 0
         for (source, request), (_, shown) in pairwise(pairwise(found)):
             if (source.language, request.language, shown.language) != ("yaml", "http", "json"):
@@ -241,20 +240,20 @@ class YamlExampleTests(SynchronousTestCase):
                         self.assertEqual(set(), words - ours, f"{page.name}: {line}")
 
     def test_statuses(self) -> None:
-        """The answers that docs/statuses.md shows are the ones that are sent."""
+        """The answers that docs/reference/statuses.md shows are the ones that are sent."""
         from webhookrx.errors import BAD_TOKEN, NO_ROOM
 
-        text = documents.read("docs/statuses.md")
+        text = documents.read("docs/reference/statuses.md")
         for answer in (RECEIVED, refusal(BAD_TOKEN), refusal(NO_ROOM)):
             self.assertIn(answer.body.decode(), text)
 
 
 class ObserverExampleTests(ObserverContract, SynchronousTestCase):
-    """The plugin in docs/observers.md, as third parties would install it."""
+    """The plugin in docs/reference/observers.md, as third parties would install it."""
 
     def setUp(self) -> None:
         """Put it into a directory of plugins."""
-        text = documents.read("docs/observers.md")
+        text = documents.read("docs/reference/observers.md")
         plugins, self.directory = os.path.abspath(self.mktemp()), os.path.abspath(self.mktemp())
         os.mkdir(plugins)
         os.mkdir(self.directory)
@@ -282,16 +281,16 @@ class ObserverExampleTests(ObserverContract, SynchronousTestCase):
 
 
 class ObserverPageTests(SynchronousTestCase):
-    """The rest of docs/observers.md."""
+    """The rest of docs/reference/observers.md."""
 
     def test_built_in(self) -> None:
         """It names our own observers."""
-        text = documents.read("docs/observers.md")
+        text = documents.read("docs/reference/observers.md")
         for name in ("file", "stdout", "observer"):
             self.assertIn(f"## `{name}`", text)
 
     def test_colon_in_template(self) -> None:
-        """A colon in a template is written with a backslash, as docs/messages.md says."""
+        """A colon in a template is written with a backslash, as docs/reference/messages.md says."""
         parsed = parse_observer(r"stdout:template=${HOST\:-nobody} said $MESSAGE")
         render = known_observers.build(
             Observer(parsed.text, parsed.name, parsed.args, parsed.options), "written"

@@ -44,7 +44,7 @@ def largest_body(queue: int) -> int:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """
-    What one sender, and all of them together, may take. Each has its reason code; see C{docs/limits.md}.
+    What one sender, and all of them together, may take. Each has its reason code; see C{docs/reference/limits.md}.
     """
 
     body: int = 10 * MiB

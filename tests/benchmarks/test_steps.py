@@ -57,9 +57,9 @@ class StepTests(SynchronousTestCase):
 
     def test_page(self) -> None:
         """The program is that of the page on expressions."""
-        page = os.path.join(ROOT, "docs", "expressions.md")
+        page = os.path.join(ROOT, "docs", "reference", "expressions.md")
         if not os.path.exists(page):
-            raise SkipTest("docs/expressions.md is not there")
+            raise SkipTest("docs/reference/expressions.md is not there")
         with open(page, encoding="utf-8") as file:
             lines = {line.strip() for line in file}
         self.assertEqual(set(), {line.strip() for line in steps.EXPRESSION.splitlines()} - lines)

@@ -1,4 +1,4 @@
-"""The examples in docs/rules-command.md."""
+"""The examples in docs/reference/rules-command.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 from tests import documents
 from tests.commands.running import CommandCase, run_command
 
-PAGE = "docs/rules-command.md"
+PAGE = "docs/reference/rules-command.md"
 #: What breaks the sample of a rules file.
 MISTAKES = (("fra AND", "fra ADN"), ("port: 8181", "port: 81810"))
 

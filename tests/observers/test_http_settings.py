@@ -137,7 +137,9 @@ class DocumentTests(SynchronousTestCase):
 
     def test_options(self) -> None:
         """Its table has each option and no other."""
-        table = read_document("docs/http-observer.md").partition("## Options")[2].partition("\n\n| `format` |")[0]
+        table = (
+            read_document("docs/reference/http-observer.md").partition("## Options")[2].partition("\n\n| `format` |")[0]
+        )
         rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
 
         self.assertEqual({*HTTP_OPTIONS}, {name for row in rows for name in re.findall(r"`(\w+)`", row)})

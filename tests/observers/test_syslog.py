@@ -434,11 +434,11 @@ class DescribeTests(SynchronousTestCase):
 
 
 class DocumentTests(SynchronousTestCase):
-    """docs/syslog-observer.md."""
+    """docs/reference/syslog-observer.md."""
 
     def test_options(self) -> None:
         """It has every option, facility and severity, and no other; its examples can be built."""
-        page = documents.read("docs/syslog-observer.md")
+        page = documents.read("docs/reference/syslog-observer.md")
         table = page.partition("## Options")[2].partition("##")[0]
         rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
 

@@ -408,11 +408,11 @@ class _Fixed(Collector):
 
 
 class PageTests(SynchronousTestCase):
-    """What docs/metrics.md says."""
+    """What docs/reference/metrics.md says."""
 
     def test_alerts(self) -> None:
         """Every metric that it names is declared, with labels of its own."""
-        text = documents.read("docs/metrics.md")
+        text = documents.read("docs/reference/metrics.md")
         labels = {metric.name: set(metric.labels) for metric in METRICS}
         labels |= {f"{metric.name}_bucket": {*metric.labels, "le"} for metric in METRICS if metric.kind == "histogram"}
         alerts = next(block.text for block in documents.blocks(text) if block.text.startswith("groups:"))
@@ -423,6 +423,6 @@ class PageTests(SynchronousTestCase):
 
     def test_reasons(self) -> None:
         """Every reason that an alert names is one."""
-        reasons = set(re.findall(r'reason="(\w+)"', documents.read("docs/metrics.md")))
+        reasons = set(re.findall(r'reason="(\w+)"', documents.read("docs/reference/metrics.md")))
         self.assertLessEqual(reasons, {reason.word for reason in REASONS})
         self.assertTrue(reasons)

@@ -1,5 +1,5 @@
 """
-Tests for what C{docs/query-language.md} says.
+Tests for what C{docs/reference/query-language.md} says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from webhookrx.query.parser import MAX_EXPRESSIONS, MAX_LEVELS, MAX_TERMS
 from webhookrx.query.predicates import OPERATORS
 from webhookrx.query.tokens import MAX_LENGTH
 
-PAGE = documents.read("docs/query-language.md")
+PAGE = documents.read("docs/reference/query-language.md")
 
 
 class PageTests(SynchronousTestCase):

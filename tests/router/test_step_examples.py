@@ -1,4 +1,4 @@
-"""The examples in C{docs/processing-steps.md}."""
+"""The examples in C{docs/reference/processing-steps.md}."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ExampleTests(SynchronousTestCase):
     def test_examples(self) -> None:
         """Every example is right, there is one for each kind, and all of them compile."""
         shown = set()
-        for block in documents.blocks(documents.read("docs/processing-steps.md")):
+        for block in documents.blocks(documents.read("docs/reference/processing-steps.md")):
             reading = read_typed(block.text.encode(), "example", _Example)
             self.assertEqual(reading.findings, [])
             assert reading.value is not None
@@ -44,7 +44,7 @@ class ExampleTests(SynchronousTestCase):
 
     def test_codes(self) -> None:
         """The codes in its table are those of the catalogue, and all that steps have."""
-        table = documents.read("docs/processing-steps.md").partition("| code |")[2]
+        table = documents.read("docs/reference/processing-steps.md").partition("| code |")[2]
         codes = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
         self.assertEqual([code for code in codes if code not in CATALOGUE], [])
         package = pathlib.Path(steps.__file__).parent
@@ -57,7 +57,9 @@ class ExampleTests(SynchronousTestCase):
 
     def test_defaults(self) -> None:
         """The Regex example shows what is there when nothing is written."""
-        shown = next(b for b in documents.blocks(documents.read("docs/processing-steps.md")) if "regex:" in b.text)
+        shown = next(
+            b for b in documents.blocks(documents.read("docs/reference/processing-steps.md")) if "regex:" in b.text
+        )
         value = read_typed(shown.text.encode(), "example", _Example).value
         assert value is not None and value.steps[0].regex is not None
         regex = value.steps[0].regex

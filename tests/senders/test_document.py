@@ -1,5 +1,5 @@
 """
-Tests for C{docs/classification.md}: what it shows is so.
+Tests for C{docs/reference/classification.md}: what it shows is so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhookrx.senders.extraction import extract
 from webhookrx.senders.recorded import read_recorded
 from webhookrx.senders.texts import Text
 
-PAGE = read("docs/classification.md")
+PAGE = read("docs/reference/classification.md")
 
 
 def block(language: str, beginning: str) -> str:

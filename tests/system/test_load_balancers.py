@@ -1,5 +1,5 @@
 """
-The files of docs/load-balancers.md, in the servers that they are for.
+The files of docs/how-to/load-balancers.md, in the servers that they are for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.system.receiver import PATIENCE, Receiver, ReceiverCase, post, wait_u
 from tests.system.routers import free_ports
 from tests.system.test_shell_samples import tool
 
-PAGE = documents.read("docs/load-balancers.md")
+PAGE = documents.read("docs/how-to/load-balancers.md")
 SENDER = "127.0.0.2"
 
 

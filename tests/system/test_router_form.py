@@ -25,7 +25,7 @@ class MessageTests(RouterCase):
     """
 
     def test_as_the_page_has_it(self) -> None:
-        """HTTP and HTTPS give messages as docs/router.md has them; other paths get 404, other methods 405."""
+        """HTTP and HTTPS give messages as docs/how-to/router.md has them; other paths get 404, other methods 405."""
         curl, openssl = tool("curl"), tool("openssl")
         router = self.router()
         plain, secure = free_ports(2)

@@ -153,6 +153,6 @@ class EngineAnswerTests(SynchronousTestCase):
 
     def test_named(self) -> None:
         """The page tells of each of them."""
-        told = read("docs/expressions.md").partition("\n## Differences from FilterX\n")[2]
+        told = read("docs/reference/expressions.md").partition("\n## Differences from FilterX\n")[2]
         for begin in {*DIFFERENT.values(), *NOT_COMPILED.values(), *COMPILED.values()}:
             self.assertIn(f"\n- {begin}", told)

@@ -17,7 +17,7 @@ from webhookrx.router.expressions.kv_functions import CHARACTER
 from webhookrx.router.expressions.limits import ELEMENT, MAX_DEPTH, MAX_NESTING, MAX_PATTERNS, MAX_SOURCE, OPERATION
 from webhookrx.work import MOST_FOR_MESSAGE
 
-PAGE = read("docs/expressions.md")
+PAGE = read("docs/reference/expressions.md")
 
 
 def section(heading: str) -> str:
@@ -26,7 +26,7 @@ def section(heading: str) -> str:
 
 
 class PageTests(SynchronousTestCase):
-    """docs/expressions.md."""
+    """docs/reference/expressions.md."""
 
     def test_example(self) -> None:
         """The example does what its statements say."""

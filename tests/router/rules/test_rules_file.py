@@ -199,7 +199,7 @@ class ReadRulesTests(SynchronousTestCase):
 
     def test_documents(self) -> None:
         """The examples of the page are right."""
-        found = [block.text for block in blocks(read("docs/connector-rules.md")) if block.language == "yaml"]
+        found = [block.text for block in blocks(read("docs/reference/connector-rules.md")) if block.language == "yaml"]
 
         self.assertTrue(found)
         for text in found:

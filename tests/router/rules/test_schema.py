@@ -45,7 +45,7 @@ class SchemaTests(SynchronousTestCase):
 
     def test_file(self) -> None:
         """The file in the docs is the one that the code makes: C{python -m webhookrx.router.rules.schema} prints it."""
-        self.assertEqual(schema_text(), read("docs/connector-rules.schema.json"))
+        self.assertEqual(schema_text(), read("docs/reference/connector-rules.schema.json"))
 
     def test_closed_and_described(self) -> None:
         """Every object has the keys of its type and no others, and each of them says what it is."""
@@ -110,7 +110,7 @@ class TableTests(SynchronousTestCase):
 
     def test_page(self) -> None:
         """The page holds the tables that the code makes."""
-        page = read("docs/connector-rules.md")
+        page = read("docs/reference/connector-rules.md")
         for name, table in (
             ("connector-rule-fields", rule_table()),
             ("connector-rule-steps", step_table()),
