@@ -144,7 +144,7 @@ class IBufferingObserver(IWaitingObserver):
         """
 
 
-class LaneState(NamedTuple):
+class LaneStatus(NamedTuple):
     """
     How the way to one observer is doing.
 
@@ -273,12 +273,12 @@ class ITraffic(Interface):
         """Something of ours raised what it should not."""
 
 
-class IAgeRule(Interface):
+class IStandingQueue(Interface):
     """Tells by the age of what waits in a queue whether the queue stands."""
 
     stands: bool = Attribute("Whether it does.")
 
-    def saw(now: float, age: float, length: float) -> bool:
+    def observe(now: float, age: float, length: float) -> bool:
         """
         Take note of the queue as it is now; to be called whenever that is known anew.
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhookrx.interfaces import Backlog, LaneState
+from webhookrx.interfaces import Backlog, LaneStatus
 from webhookrx.operations.facts import Facts, Level, Phase
 
 EMPTY = Backlog(messages=0, bytes=0, oldest=None, dead=0, dropped=0, away=None, full=False)
@@ -18,7 +18,7 @@ def make_facts(**different: Any) -> Facts:
     facts = Facts(
         phase=Phase.RUNNING,
         endpoints={"tcp:8181": True},
-        lanes=(LaneState("file:/x"), LaneState("spool:/y", backlog=EMPTY)),
+        lanes=(LaneStatus("file:/x"), LaneStatus("spool:/y", backlog=EMPTY)),
         sources=("github", "gitlab"),
         queue_bytes=Level(0, 64),
         queue_messages=Level(0, 100),

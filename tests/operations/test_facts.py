@@ -6,7 +6,7 @@ import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.operations.facts import EMPTY, make_facts
-from webhookrx.interfaces import LaneState
+from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.facts import Facts, Level, Phase, portable, total
 from webhookrx.operations.health import health_of
 
@@ -21,8 +21,8 @@ class PortableTests(SynchronousTestCase):
         facts = make_facts(
             phase=Phase.DRAINING,
             lanes=[
-                LaneState("file:/x", 1, 10, stalled=True, failed_ago=0.5),
-                LaneState("spool:/y", backlog=BUSY._replace(away="no answer", full=True)),
+                LaneStatus("file:/x", 1, 10, stalled=True, failed_ago=0.5),
+                LaneStatus("spool:/y", backlog=BUSY._replace(away="no answer", full=True)),
             ],
             sources=["github"],
             queue_bytes=Level(5, 64),
@@ -46,7 +46,7 @@ class PortableTests(SynchronousTestCase):
         """Names of files that are no text have escapes, wherever they stand."""
         facts = make_facts(
             endpoints={"unix:/\udce9": True},
-            lanes=[LaneState("file:/\udce9"), LaneState("spool:/é", backlog=EMPTY._replace(away="/\udce9: gone"))],
+            lanes=[LaneStatus("file:/\udce9"), LaneStatus("spool:/é", backlog=EMPTY._replace(away="/\udce9: gone"))],
             sources=["\udce9", "é"],
             certificates={"/\udce9": 1.0},
             blocked=("/\udce9",),
@@ -68,7 +68,7 @@ class TotalTests(SynchronousTestCase):
 
     def test_one(self) -> None:
         """The facts of one are those of all."""
-        facts = make_facts(lanes=[LaneState("file:/x"), LaneState("spool:/y", backlog=BUSY)], sources=["a", "b"])
+        facts = make_facts(lanes=[LaneStatus("file:/x"), LaneStatus("spool:/y", backlog=BUSY)], sources=["a", "b"])
 
         self.assertEqual(facts, total([facts]))
 
@@ -139,13 +139,13 @@ class TotalTests(SynchronousTestCase):
 
     def test_lanes(self) -> None:
         """There is one lane for each observer; the last failure of any tells, and so does one that hangs."""
-        first = make_facts(lanes=[LaneState("x", 1, 10, failed_ago=50.0), LaneState("y", 2, 20)])
-        second = make_facts(lanes=[LaneState("x", 3, 30, failed_ago=2.0), LaneState("y", 4, 40, stalled=True)])
-        third = make_facts(lanes=[LaneState("x", 5, 50)])
+        first = make_facts(lanes=[LaneStatus("x", 1, 10, failed_ago=50.0), LaneStatus("y", 2, 20)])
+        second = make_facts(lanes=[LaneStatus("x", 3, 30, failed_ago=2.0), LaneStatus("y", 4, 40, stalled=True)])
+        third = make_facts(lanes=[LaneStatus("x", 5, 50)])
         facts = total([first, second, third])
 
         self.assertEqual(
-            [LaneState("x", 9, 90, failed_ago=2.0), LaneState("y", 6, 60, stalled=True)],
+            [LaneStatus("x", 9, 90, failed_ago=2.0), LaneStatus("y", 6, 60, stalled=True)],
             facts.lanes,
         )
         self.assertEqual("not_ready", health_of(facts).state)
@@ -153,7 +153,7 @@ class TotalTests(SynchronousTestCase):
     def test_backlogs(self) -> None:
         """What all keep adds up; one that is away or full tells for all."""
         away = EMPTY._replace(messages=1, bytes=10, oldest=3, away="no answer", full=True)
-        lanes = [LaneState("y", backlog=backlog) for backlog in (EMPTY, BUSY, away, None)]
+        lanes = [LaneStatus("y", backlog=backlog) for backlog in (EMPTY, BUSY, away, None)]
         (lane,) = total([make_facts(lanes=[lane]) for lane in lanes]).lanes
 
         self.assertEqual(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.operations.facts import EMPTY, make_facts
-from webhookrx.interfaces import LaneState
+from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.facts import Phase
 from webhookrx.operations.health import FAILURE_COUNTS, WorkerState, health_of
 
@@ -28,15 +28,15 @@ class HealthTests(SynchronousTestCase):
             ({"phase": Phase.STARTING}, "not_ready", "The receiver is starting."),
             ({"phase": Phase.DRAINING}, "not_ready", "The receiver is draining."),
             ({"endpoints": {"tcp:1": True, "tcp:2": False}}, "not_ready", "Endpoint tcp:2 is not bound."),
-            ({"lanes": [LaneState("file:/x", stalled=True)]}, "not_ready", "Observer file:/x hangs."),
+            ({"lanes": [LaneStatus("file:/x", stalled=True)]}, "not_ready", "Observer file:/x hangs."),
             (
-                {"lanes": [LaneState("file:/x", failed_ago=0.0)]},
+                {"lanes": [LaneStatus("file:/x", failed_ago=0.0)]},
                 "not_ready",
                 "Observer file:/x could not make its last messages safe.",
             ),
-            ({"lanes": [LaneState("spool:/y", backlog=FULL)]}, "not_ready", "Observer spool:/y is full."),
+            ({"lanes": [LaneStatus("spool:/y", backlog=FULL)]}, "not_ready", "Observer spool:/y is full."),
             (
-                {"lanes": [LaneState("spool:/y", backlog=AWAY)]},
+                {"lanes": [LaneStatus("spool:/y", backlog=AWAY)]},
                 "degraded",
                 "Observer spool:/y keeps messages for one that is away.",
             ),
@@ -52,13 +52,13 @@ class HealthTests(SynchronousTestCase):
             (FAILURE_COUNTS, "ready"),
             (86400.0, "ready"),
         ):
-            self.assertEqual(state, health_of(make_facts(lanes=[LaneState("file:/x", failed_ago=failed_ago)])).state)
+            self.assertEqual(state, health_of(make_facts(lanes=[LaneStatus("file:/x", failed_ago=failed_ago)])).state)
 
     def test_all_reasons(self) -> None:
         """All that is wrong is told, the worst first, each observer once."""
         lanes = [
-            LaneState("spool:/a", backlog=AWAY),
-            LaneState("spool:/b", stalled=True, failed_ago=1.0, backlog=AWAY._replace(full=True)),
+            LaneStatus("spool:/a", backlog=AWAY),
+            LaneStatus("spool:/b", stalled=True, failed_ago=1.0, backlog=AWAY._replace(full=True)),
         ]
         self.assertEqual(
             (
@@ -103,7 +103,7 @@ class HealthTests(SynchronousTestCase):
 
     def test_quiet(self) -> None:
         """What other machines say is not repeated."""
-        self.assertNotIn("CANARY", str(health_of(make_facts(lanes=[LaneState("spool:/y", backlog=AWAY)]))))
+        self.assertNotIn("CANARY", str(health_of(make_facts(lanes=[LaneStatus("spool:/y", backlog=AWAY)]))))
 
     def test_workers(self) -> None:
         """As long as one worker receives it is fit; somebody should look after one that does not."""

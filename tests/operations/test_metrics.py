@@ -17,7 +17,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests import documents
 from tests.operations.facts import EMPTY, make_facts
 from webhookrx.errors import BAD_TOKEN, NO_MATCHING_PATH, NO_ROOM, NOT_STORED, REASONS, TARGET_TOO_LONG
-from webhookrx.interfaces import LaneState
+from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.counters import BOUNDS, Counters
 from webhookrx.operations.exposition import PIECE, Exposition
 from webhookrx.operations.facts import Level, Phase
@@ -190,7 +190,7 @@ class ValueTests(MetricsTestCase):
     def test_observers(self) -> None:
         """What observers did, failed to do, and have yet to do."""
         self.facts = make_facts(
-            lanes=[LaneState("file:/x", 7, 700, stalled=True, failed_ago=99.0), LaneState("stdout")]
+            lanes=[LaneStatus("file:/x", 7, 700, stalled=True, failed_ago=99.0), LaneStatus("stdout")]
         )
         self.traffic.store_done("file:/x", 5, 500, 0.25)
         self.traffic.observer_failed("file:/x", "disk full", 2)
@@ -206,7 +206,7 @@ class ValueTests(MetricsTestCase):
         """What a spool keeps; an observer that keeps nothing has no such numbers."""
         oldest = 1_499_999_970 * 10**9
         backlog = EMPTY._replace(messages=3, bytes=30, oldest=oldest, dead=2, dropped=1, away="gone", full=True)
-        self.facts = make_facts(lanes=[LaneState("file:/x"), LaneState("spool:/y", backlog=backlog)])
+        self.facts = make_facts(lanes=[LaneStatus("file:/x"), LaneStatus("spool:/y", backlog=backlog)])
         for name, value in (
             ("messages", 3), ("bytes", 30), ("oldest_age_seconds", 30), ("dead_messages", 2),
             ("dropped_messages_total", 1), ("away", 1), ("full", 1),
@@ -217,7 +217,7 @@ class ValueTests(MetricsTestCase):
     def test_oldest_age(self) -> None:
         """Without messages, or with a clock that was set back, the age is 0."""
         for oldest in (None, 2_000_000_000 * 10**9):
-            self.facts = make_facts(lanes=[LaneState("spool:/y", backlog=EMPTY._replace(oldest=oldest))])
+            self.facts = make_facts(lanes=[LaneStatus("spool:/y", backlog=EMPTY._replace(oldest=oldest))])
             self.assertEqual(0, self.value("spool_oldest_age_seconds", observer="spool:/y"))
 
     def test_state(self) -> None:
@@ -242,7 +242,7 @@ class ValueTests(MetricsTestCase):
 
     def test_health(self) -> None:
         """Ready and degraded are as /readyz says."""
-        away = [LaneState("spool:/y", backlog=EMPTY._replace(away="gone"))]
+        away = [LaneStatus("spool:/y", backlog=EMPTY._replace(away="gone"))]
         for facts, ready, degraded in (
             (make_facts(), 1, 0), (make_facts(lanes=away), 1, 1), (make_facts(phase=Phase.DRAINING, lanes=away), 0, 0),
         ):  # fmt: skip
@@ -330,7 +330,7 @@ class TextTests(MetricsTestCase):
     def test_parsed(self) -> None:
         """Both texts can be read by the parsers of their formats, whatever stands in the settings."""
         self.facts = make_facts(
-            sources=('a"b\\c\nd',), lanes=[LaneState('file:/"\\\n', backlog=EMPTY)], endpoints={'unix:"\\\n': True}
+            sources=('a"b\\c\nd',), lanes=[LaneStatus('file:/"\\\n', backlog=EMPTY)], endpoints={'unix:"\\\n': True}
         )
         self.traffic.answered('a"b\\c\nd', 0.1)
         parsers: list[tuple[bytes, Any]] = [

@@ -105,7 +105,7 @@ class Rig:
         max_messages: int = 100,
         max_batch_bytes: int = MiB,
         start: bool = True,
-        patience: float = 30.0,
+        answer_time: float = 30.0,
         pause_time: float = 2.0,
     ) -> None:
         self.clock = Clock()
@@ -121,7 +121,7 @@ class Rig:
             max_batch_bytes=max_batch_bytes,
             make_thread=self.make_thread,
             report=lambda spec, error, count: self.reports.append((spec, str(error), count)),
-            patience=patience,
+            answer_time=answer_time,
             pause_time=pause_time,
             stored=lambda *told: self.stored.append(told),
             monotonic=self.clock.seconds,

@@ -7,7 +7,7 @@ from math import inf
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from webhookrx.interfaces import IAgeRule
+from webhookrx.interfaces import IStandingQueue
 from webhookrx.pipeline.admission import CALM, INTERVAL, SHORT_WAIT, ObserverQueue, StandingQueue
 from webhookrx.pipeline.store_size import LATELY
 
@@ -22,11 +22,11 @@ class StandingQueueTests(SynchronousTestCase):
 
     def see(self, *seen: tuple[float, float, float]) -> list[bool]:
         """Return what becomes of moments, ages and lengths."""
-        return [self.rule.saw(*each) for each in seen]
+        return [self.rule.observe(*each) for each in seen]
 
     def test_interface(self) -> None:
         """It is what the wire asks for."""
-        self.assertTrue(verifyObject(IAgeRule, self.rule))
+        self.assertTrue(verifyObject(IStandingQueue, self.rule))
         self.assertFalse(self.rule.stands)
 
     def test_stands(self) -> None:
@@ -73,9 +73,9 @@ class StandingQueueTests(SynchronousTestCase):
     def test_no_calm(self) -> None:
         """With no time for it, it ends at once."""
         rule = StandingQueue(1.0, 0.0, 0.0)
-        self.assertFalse(rule.saw(0, 2, 9))
-        self.assertTrue(rule.saw(0, 2, 9))
-        self.assertFalse(rule.saw(0, 0.5, 9))
+        self.assertFalse(rule.observe(0, 2, 9))
+        self.assertTrue(rule.observe(0, 2, 9))
+        self.assertFalse(rule.observe(0, 0.5, 9))
 
 
 class ObserverQueueTests(SynchronousTestCase):

@@ -376,9 +376,9 @@ class RoomTests(SynchronousTestCase):
         rig.write(*"12345678")
         rig.turns()
         self.assertEqual([], producer.calls)
-        rig.chain.set_limits(max_bytes=MiB, max_messages=10, patience=30, pause_time=2)
+        rig.chain.set_limits(max_bytes=MiB, max_messages=10, answer_time=30, pause_time=2)
         self.assertEqual(["pause"], producer.calls)
-        rig.chain.set_limits(max_bytes=MiB, max_messages=16, patience=30, pause_time=2)
+        rig.chain.set_limits(max_bytes=MiB, max_messages=16, answer_time=30, pause_time=2)
         self.assertEqual(["pause", "resume"], producer.calls)
 
     def test_slow_observer(self) -> None:

@@ -51,7 +51,7 @@ class _LifeTests(SynchronousTestCase):
         self.old, self.new = TracingObserver("old", self.rigs), TracingObserver("new", self.rigs)
         self.bad = MemoryObserver("bad")
         self.bad.open_error = ConfigError("no such directory")
-        self.rig = Rig(self.old, patience=5.0)
+        self.rig = Rig(self.old, answer_time=5.0)
         self.rigs.append(self.rig)
         self.assertEqual(["open in the reactor's thread"], self.old.calls)
         self.old.calls.clear()
@@ -231,7 +231,7 @@ class HangingOpenTests(_LifeTests):
 
         self.assertEqual(["open", "finish", "close", "open"], self.old.calls)
 
-    def test_back_once_more_and_barred(self) -> None:
+    def test_back_once_more_and_retried(self) -> None:
         """When it can't be opened then, it is tried again."""
         self.hang_on_the_way_back()
         self.old.open_error = OSError("gone")
@@ -295,7 +295,7 @@ class OnceTests(_LifeTests):
         self.assertEqual(0, self.old.reopened)
         self.assertEqual(["hurry", "finish", "close", "open"], self.old.calls)
 
-    def test_barred_and_removed(self) -> None:
+    def test_retried_and_removed(self) -> None:
         """One that could not be opened again is removed at once, and its thread ends."""
         self.bar()
         self.successResultOf(self.rig.replace(self.new))

@@ -93,7 +93,7 @@ class PromptStoreTests(SynchronousTestCase):
 
     def test_stalled(self) -> None:
         """Nobody waits for an observer that does not answer."""
-        rig = Rig(written(), ack="written", patience=30.0)
+        rig = Rig(written(), ack="written", answer_time=30.0)
         thread = rig.threads[0]
         thread.hold()
         rig.write("one")

@@ -319,7 +319,7 @@ class ReplaceTests(SynchronousTestCase):
     def test_limits_of_new_lanes(self) -> None:
         """Limits that were changed hold for observers that come later too."""
         rig = Rig(self.old)
-        rig.chain.set_limits(max_bytes=10_000, max_messages=2, patience=5, pause_time=1)
+        rig.chain.set_limits(max_bytes=10_000, max_messages=2, answer_time=5, pause_time=1)
         self.successResultOf(rig.replace(self.new))
         rig.threads[1].hold()
         told = rig.write("1", "2")
@@ -444,7 +444,7 @@ class HangingReplaceTests(SynchronousTestCase):
         return rig
 
     def test_left_alone(self) -> None:
-        """After the patience the new ones are opened; the old one is closed when it comes back."""
+        """After the answer_time the new ones are opened; the old one is closed when it comes back."""
         rig = self.make_rig()
         rig.wait(20)
         self.assertEqual(["old: it does not answer"] * 2, [str(failure) for failure in self.told + self.told_too])
@@ -469,7 +469,7 @@ class HangingReplaceTests(SynchronousTestCase):
         rig.turns()
         rig.clock.advance(5)
         replaced = rig.chain.replace([self.new], ack="durable")
-        rig.chain.set_limits(max_bytes=1000, max_messages=10, patience=1000, pause_time=2)
+        rig.chain.set_limits(max_bytes=1000, max_messages=10, answer_time=1000, pause_time=2)
         rig.wait(30)
 
         self.successResultOf(replaced)

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.pipeline.rig import BufferingObserver, LinesObserver, Rig, texts
 from webhookrx.errors import NotStored, Rejected
-from webhookrx.interfaces import LaneState
+from webhookrx.interfaces import LaneStatus
 from webhookrx.message.message import Message
 from webhookrx.testing import MemoryObserver, make_message
 
@@ -27,14 +27,14 @@ class StallTests(SynchronousTestCase):
         """Make an observer whose thread hangs, and a good one."""
         self.stuck, self.good = MemoryObserver("stuck"), MemoryObserver("good")
 
-    def make_rig(self, ack: str = "durable", patience: float = 30.0) -> Rig:
+    def make_rig(self, ack: str = "durable", answer_time: float = 30.0) -> Rig:
         """Start a chain to both of them."""
-        rig = Rig(self.stuck, self.good, ack=ack, patience=patience)
+        rig = Rig(self.stuck, self.good, ack=ack, answer_time=answer_time)
         rig.threads[0].hold()
         return rig
 
     def test_in_time(self) -> None:
-        """A store that comes back within the patience is no stall."""
+        """A store that comes back within the answer_time is no stall."""
         rig = self.make_rig()
         told = rig.write("one")
         rig.turns()
@@ -240,14 +240,14 @@ class StallTests(SynchronousTestCase):
 
         self.assertEqual([NO_ANSWER], words(told))
 
-    def test_patience_changes(self) -> None:
-        """A shorter patience holds from the next tick on."""
+    def test_answer_time_changes(self) -> None:
+        """A shorter answer_time holds from the next tick on."""
         rig = self.make_rig()
         told = rig.write("one")
         rig.turns()
         rig.wait(5)
         self.assertEqual([], told)
-        rig.chain.set_limits(max_bytes=1000, max_messages=10, patience=5, pause_time=2)
+        rig.chain.set_limits(max_bytes=1000, max_messages=10, answer_time=5, pause_time=2)
         rig.wait(0)
 
         self.assertEqual([NO_ANSWER], words(told))
@@ -298,7 +298,7 @@ class StateTests(SynchronousTestCase):
         """An observer with nothing to do has nothing to tell."""
         (state,) = Rig(MemoryObserver()).chain.lanes()
 
-        self.assertEqual(LaneState("memory", 0, 0, False, None, None), state)
+        self.assertEqual(LaneStatus("memory", 0, 0, False, None, None), state)
 
     def test_waiting(self) -> None:
         """What is being stored and what waits is counted, until nobody waits for it any more."""

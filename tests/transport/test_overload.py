@@ -23,7 +23,7 @@ class Rule:
         self.stands = True
         self.ages: list[float] = []
 
-    def saw(self, now: float, age: float, length: float) -> bool:
+    def observe(self, now: float, age: float, length: float) -> bool:
         self.ages.append(age)
         return self.stands
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from webhookrx.interfaces import Backlog, LaneState
+from webhookrx.interfaces import Backlog, LaneStatus
 from webhookrx.operations.counters import encodable
 
 _Value = TypeVar("_Value", bool, float)
@@ -56,7 +56,7 @@ class Facts(NamedTuple):
 
     phase: Phase
     endpoints: Mapping[str, bool]
-    lanes: Sequence[LaneState]
+    lanes: Sequence[LaneStatus]
     sources: Sequence[str]
     queue_bytes: Level
     queue_messages: Level
@@ -116,7 +116,7 @@ def total(facts: Sequence[Facts]) -> Facts:
     )
 
 
-def _portable_lane(lane: LaneState) -> LaneState:
+def _portable_lane(lane: LaneStatus) -> LaneStatus:
     backlog = lane.backlog
     if backlog is not None and backlog.away is not None:
         backlog = backlog._replace(away=encodable(backlog.away))
@@ -143,13 +143,13 @@ def _level(levels: Iterable[Level]) -> Level:
     return Level(sum(now), sum(most))
 
 
-def _lanes(lanes: Iterable[LaneState]) -> list[LaneState]:
+def _lanes(lanes: Iterable[LaneStatus]) -> list[LaneStatus]:
     """Make one lane of those to the same observer."""
-    by_spec: dict[str, list[LaneState]] = {}
+    by_spec: dict[str, list[LaneStatus]] = {}
     for lane in lanes:
         by_spec.setdefault(lane.spec, []).append(lane)
     return [
-        LaneState(
+        LaneStatus(
             spec,
             messages=sum(lane.messages for lane in same),
             bytes=sum(lane.bytes for lane in same),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from webhookrx.interfaces import LaneState
+from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.facts import Facts, Phase
 
 #: Seconds for which a failed C{store} tells against an observer. After that only another try can tell, and there is
@@ -78,7 +78,7 @@ def _severe(facts: Facts, workers: Sequence[WorkerState]) -> Iterator[str]:
             yield f"Observer {lane.spec} {problem}"
 
 
-def _problem(lane: LaneState) -> str:
+def _problem(lane: LaneStatus) -> str:
     if lane.stalled:
         return "hangs."
     if lane.failed_ago is not None and lane.failed_ago < FAILURE_COUNTS:

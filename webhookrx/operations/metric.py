@@ -20,7 +20,7 @@ from webhookrx.errors import (
     TOO_MANY_CONNECTIONS,
     Reason,
 )
-from webhookrx.interfaces import Backlog, LaneState
+from webhookrx.interfaces import Backlog, LaneStatus
 from webhookrx.operations.counters import Counters, Histogram, ObserverCounts, SourceCounts
 from webhookrx.operations.facts import Facts
 from webhookrx.operations.health import ALONE, WorkerState
@@ -114,7 +114,7 @@ def by_observer(read: Callable[[ObserverCounts], float | Histogram]) -> Callable
     return lambda view: [((lane.spec,), read(view.counters.observers[lane.spec])) for lane in view.facts.lanes]
 
 
-def by_lane(read: Callable[[LaneState], float]) -> Callable[[View], Iterable[Sample]]:
+def by_lane(read: Callable[[LaneStatus], float]) -> Callable[[View], Iterable[Sample]]:
     """Read the state of the way to each observer."""
     return lambda view: [((lane.spec,), read(lane)) for lane in view.facts.lanes]
 

@@ -12,7 +12,7 @@ from math import inf
 
 from zope.interface import implementer
 
-from webhookrx.interfaces import IAgeRule
+from webhookrx.interfaces import IStandingQueue
 from webhookrx.pipeline.store_size import StoreSize
 
 #: Seconds that the last in front of an observer should wait while there is more to do than can be done.
@@ -23,7 +23,7 @@ INTERVAL = 0.1
 CALM = 1.0
 
 
-@implementer(IAgeRule)
+@implementer(IStandingQueue)
 class StandingQueue:
     """
     Tells by the age of what waits whether the queue stands.
@@ -48,8 +48,8 @@ class StandingQueue:
         self._since = inf  # when what may change this began
         self._least = inf  # the length then
 
-    def saw(self, now: float, age: float, length: float) -> bool:
-        """See L{IAgeRule.saw}."""
+    def observe(self, now: float, age: float, length: float) -> bool:
+        """See L{IStandingQueue.observe}."""
         if self.stands:
             if age > self.target / 2:
                 self._since = inf
@@ -116,7 +116,7 @@ class ObserverQueue:
         rule.target = max(SHORT_WAIT, 2 * store.seconds)
         # An estimate alone proves nothing: who was stored last has waited as well, if half as long.
         age = min(waiting / store.rate, 2 * self._age)
-        self.room = rule.target * store.rate if rule.saw(now, age, waiting) else inf
+        self.room = rule.target * store.rate if rule.observe(now, age, waiting) else inf
 
     def relax(self) -> None:
         """Refuse nothing any more, and begin to look anew."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IDelayedCall, IPushProducer, IReactorTime
     from twisted.python.failure import Failure
 
-    from webhookrx.interfaces import Acknowledge, IMessageObserver, LaneState
+    from webhookrx.interfaces import Acknowledge, IMessageObserver, LaneStatus
     from webhookrx.message.message import Message
     from webhookrx.pipeline.batch import Batch
     from webhookrx.pipeline.lane_context import Report, Stored
@@ -60,7 +60,7 @@ class Chain:
     @param report: told of each failure in the reactor thread: an observer's spec, what went wrong, and how many
         messages it hit, 0 when none. It may be called for every message, so it limits its own rate;
         it must not raise.
-    @param patience: seconds that a C{store} may run before its observer is given nothing more until it is back.
+    @param answer_time: seconds that a C{store} may run before its observer is given nothing more until it is back.
     @param pause_time: seconds, from the first pause, in which the producer may be paused.
     @param stored: told in the reactor thread of each C{store} that came back, well or not: the observer's spec,
         messages, bytes, and seconds in the thread's thread; it must not raise.
@@ -78,7 +78,7 @@ class Chain:
         max_messages: int,
         make_thread: Callable[[str], ObserverThread],
         report: Report,
-        patience: float = _LIMITS.answer_time,
+        answer_time: float = _LIMITS.answer_time,
         pause_time: float = _LIMITS.pause_time,
         stored: Stored | None = None,
         monotonic: Callable[[], float] = time.monotonic,
@@ -95,7 +95,7 @@ class Chain:
         self._outflow = Outflow(monotonic())
         self._room = inf
         self._context = LaneContext(self.flush, self._settle, report, stored, self._lane_changed, monotonic)
-        self._lanes = Lanes(observers, self._make_lane, patience, monotonic)
+        self._lanes = Lanes(observers, self._make_lane, answer_time, monotonic)
         self._gathered: list[Batch] = []
         self._find_ways()
         self._flush_call: IDelayedCall | None = None
@@ -199,7 +199,7 @@ class Chain:
         Have exactly these observers from now on. One that is there already goes on as it is.
 
         Messages are taken all the time. What came before goes to the old observers. What comes while those that leave
-        finish and are closed waits for the new ones. One that leaves and does not finish within C{patience}, or is
+        finish and are closed waits for the new ones. One that leaves and does not finish within C{answer_time}, or is
         known to hang, is left to itself, and what it has not stored has failed.
 
         @return: errbacks with L{ConfigError} when a new observer can't be opened; then all is as it was. An old
@@ -221,10 +221,10 @@ class Chain:
         Deferred.fromCoroutine(self._lanes.exchange(observers)).addBoth(self._exchanged, ack)
         return result
 
-    def set_limits(self, *, max_bytes: int, max_messages: int, patience: float, pause_time: float) -> None:
+    def set_limits(self, *, max_bytes: int, max_messages: int, answer_time: float, pause_time: float) -> None:
         """Go by other limits from now on; see the constructor."""
         self.budget.resize(max_bytes, max_messages)
-        self._lanes.patience = patience
+        self._lanes.answer_time = answer_time
         self._gate.pause_time = pause_time
         self._gate.grew()
         self._gate.shrank()
@@ -250,7 +250,7 @@ class Chain:
 
     # What is to be seen of it
 
-    def lanes(self) -> list[LaneState]:
+    def lanes(self) -> list[LaneStatus]:
         """Tell how each observer is doing."""
         return self._lanes.states(self._monotonic())
 

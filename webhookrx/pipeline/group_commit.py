@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from twisted.logger import Logger
 
 from webhookrx.errors import NotStored
-from webhookrx.interfaces import LaneState
+from webhookrx.interfaces import LaneStatus
 from webhookrx.pipeline.batch import (
     Batch,
     Part,
@@ -74,7 +74,7 @@ class Lane:
         self._pending: deque[Part] = deque()
         self._store: StoreCall | None = None
         self._unfinished = 0  # tasks of the thread whose outcome is not dealt with yet
-        self._open_next = inf  # when to try to open what is barred
+        self._open_next = inf  # when to try again, in RETRY_OPEN
         self._failed_at: float | None = None  # when it last failed; None when all is well
         self._wait = PromptWait(observer, thread)
 
@@ -124,7 +124,7 @@ class Lane:
         if self.life is LaneLife.OPEN and (problem := hurry(self.observer)):
             self._report(self.observer.spec, problem, 0)
         before, self.life = self.life, LaneLife.LEAVING
-        if before is LaneLife.BARRED:
+        if before is LaneLife.RETRY_OPEN:
             self._end()
         else:
             self._close_if_idle()
@@ -166,20 +166,20 @@ class Lane:
         # What waits behind it tells that it was begun before.
         return store is not None and not self._pending and not store.is_given_up and self._wait.is_back()
 
-    def look(self, now: float, patience: float) -> None:
+    def look(self, now: float, answer_time: float) -> None:
         """
-        Give up on an observer whose C{store} has run for longer than C{patience} seconds, and try to open one that is
-        barred; called now and then.
+        Give up on an observer whose C{store} has run for longer than C{answer_time} seconds, and try to open one in
+        RETRY_OPEN; called about twice a second.
 
         It takes two looks: when the whole process, or the machine, was stopped for a while, the first one comes before
         the word of a C{store} that was stopped with it.
         """
         self.queue.look(now, self.waiting)
         self._wait.try_again()
-        if self.life is LaneLife.BARRED and now >= self._open_next:
+        if self.life is LaneLife.RETRY_OPEN and now >= self._open_next:
             self._open_aside(LaneLife.OPENING_AGAIN)
         store = self._store
-        if store is None or store.is_given_up or now - store.asked < patience:
+        if store is None or store.is_given_up or now - store.asked < answer_time:
             return
         if not store.is_overdue:
             store.is_overdue = True
@@ -217,12 +217,12 @@ class Lane:
         """Whether a C{store} has run for too long and is not back yet."""
         return self._store is not None and self._store.is_given_up
 
-    def state(self, now: float) -> LaneState:
+    def state(self, now: float) -> LaneStatus:
         """Tell how the observer is doing."""
         batches = [batch for batch, _ in self._pending]
         if self._store is not None:
             batches += self._store.batches
-        return LaneState(
+        return LaneStatus(
             self.observer.spec,
             sum(batch.count for batch in batches),
             sum(batch.size for batch in batches),
@@ -338,7 +338,7 @@ class Lane:
         if self.life in (LaneLife.OPENING, LaneLife.LEAVING):
             self._end()
             return
-        self.life = LaneLife.BARRED
+        self.life = LaneLife.RETRY_OPEN
         self._failed_at = self._monotonic()
         self._open_next = self._failed_at + OPEN_AGAIN
         self._report(self.observer.spec, str(problem), 0)

@@ -22,16 +22,16 @@ class LaneLife(Enum):
     OPEN              stores; only here messages are taken   stop: LEAVING
     LEAVING           stores what waits, and is closed       CLOSED. stay: RETURNING
     RETURNING         the same                               OPENING_AGAIN. stop: LEAVING
-    OPENING_AGAIN     is opened, as it was before            OPEN, or BARRED when it can't be. stop: LEAVING.
+    OPENING_AGAIN     is opened, as it was before            OPEN, or RETRY_OPEN when it can't be. stop: LEAVING.
                                                              reopen: RETURNING, since it may have opened too early
-    BARRED            could not be opened again              OPENING_AGAIN a while later. stop: CLOSED
+    RETRY_OPEN            could not be opened again              OPENING_AGAIN a while later. stop: CLOSED
     ================  =====================================  ====================================================
 
     At the start of the service an observer goes from CLOSED to OPEN and, when another one can't be opened, back, in
     the thread of the reactor. All else is done in the thread of the lane.
 
     LEAVING and RETURNING begin while the observer is opened, too: it is closed once it is open. They go on to the end
-    that they have when it can't be opened: CLOSED and BARRED.
+    that they have when it can't be opened: CLOSED and RETRY_OPEN.
     """
 
     CLOSED = "closed"
@@ -40,7 +40,7 @@ class LaneLife(Enum):
     LEAVING = "leaving"
     RETURNING = "returning"
     OPENING_AGAIN = "opening again"
-    BARRED = "barred"
+    RETRY_OPEN = "retry open"
 
     @property
     def is_at_rest(self) -> bool:
@@ -48,4 +48,4 @@ class LaneLife(Enum):
         return self in _AT_REST
 
 
-_AT_REST = frozenset((LaneLife.CLOSED, LaneLife.OPEN, LaneLife.BARRED))
+_AT_REST = frozenset((LaneLife.CLOSED, LaneLife.OPEN, LaneLife.RETRY_OPEN))

@@ -15,7 +15,7 @@ from webhookrx.pipeline.group_commit import NO_ANSWER, Lane
 from webhookrx.pipeline.lane_life import LaneLife
 
 if TYPE_CHECKING:
-    from webhookrx.interfaces import IMessageObserver, LaneState
+    from webhookrx.interfaces import IMessageObserver, LaneStatus
 
 _log = Logger()
 
@@ -28,7 +28,7 @@ class Lanes:
 
     @param observers: at least one, each once; not open yet.
     @param make_lane: makes the lane of an observer from it and a number that no other lane has had.
-    @param patience: seconds that a C{store} may run, and that each step of an exchange may take.
+    @param answer_time: seconds that a C{store} may run, and that each step of an exchange may take.
     @param monotonic: seconds on a clock that nobody sets.
     @ivar current: lanes that messages are for, in the order of the observers.
     """
@@ -37,10 +37,10 @@ class Lanes:
         self,
         observers: Sequence[IMessageObserver],
         make_lane: Callable[[IMessageObserver, int], Lane],
-        patience: float,
+        answer_time: float,
         monotonic: Callable[[], float],
     ) -> None:
-        self.patience = patience
+        self.answer_time = answer_time
         self._make_lane = make_lane
         self._monotonic = monotonic
         self._made = 0
@@ -76,7 +76,7 @@ class Lanes:
     def look(self, now: float) -> None:
         """Give up on observers that don't answer, and try those again that are barred; called now and then."""
         for lane in list(self._living):
-            lane.look(now, self.patience)
+            lane.look(now, self.answer_time)
         self.proceed()
 
     async def exchange(self, observers: Sequence[IMessageObserver]) -> None:
@@ -84,8 +84,8 @@ class Lanes:
         Have lanes to exactly these observers. One that is there already keeps its lane, as it is.
 
         Nothing may be submitted until it is done, which may be at once. The others first store what was submitted to
-        them and are closed, so that a new observer can open the same file, under the same lock. One that takes longer
-        than C{patience} is left to itself: it is closed when it is done. One that is stalled is not waited for at all.
+        them and are closed, so that a new observer can open the same file, under the same lock. No one that is
+        stalled is waited for, and none longer than C{answer_time}: such a one is closed once its C{store} is back.
 
         @param observers: at least one, each once.
         @raise ConfigError: a new observer can't be opened. All of them are closed, and the old ones stay.
@@ -119,7 +119,7 @@ class Lanes:
             stopped, self._stopped = self._stopped, None
             stopped()
 
-    def states(self, now: float) -> list[LaneState]:
+    def states(self, now: float) -> list[LaneStatus]:
         """Tell how each observer is doing."""
         return [lane.state(now) for lane in self.current]
 
@@ -180,9 +180,9 @@ class Lanes:
             lane.give_up()
 
     async def _rest_of(self, lanes: list[Lane]) -> list[Lane]:
-        """Wait until all of these have come to rest, for as long as C{patience}; return those that have not."""
+        """Wait until all of these have come to rest, for as long as C{answer_time}; return those that have not."""
         self._awaited = lanes
-        self._await_until = self._monotonic() + self.patience
+        self._await_until = self._monotonic() + self.answer_time
         if self._restless():
             self._at_rest = Deferred()
             await self._at_rest

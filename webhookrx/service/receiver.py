@@ -73,7 +73,7 @@ class Receiver:
             ack=settings.ack,
             max_bytes=settings.limits.queue,
             max_messages=settings.limits.queue_messages,
-            patience=settings.limits.answer_time,
+            answer_time=settings.limits.answer_time,
             pause_time=settings.limits.pause_time,
             make_thread=partial(RealThread, reactor),
             report=self._traffic.observer_failed,
@@ -199,7 +199,7 @@ class Receiver:
         self.chain.set_limits(
             max_bytes=limits.queue,
             max_messages=limits.queue_messages,
-            patience=limits.answer_time,
+            answer_time=limits.answer_time,
             pause_time=limits.pause_time,
         )
         self._endpoints.commit(change)

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from zope.interface import implementer
 
-from webhookrx.interfaces import IAgeRule, IOverload
+from webhookrx.interfaces import IOverload, IStandingQueue
 from webhookrx.transport.unread_queue import UnreadQueue
 
 #: Connections that are served in one turn; as many are quick to serve together.
@@ -78,7 +78,7 @@ class Overload:
 
     def __init__(
         self,
-        rule: IAgeRule,
+        rule: IStandingQueue,
         dropped: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
         processor_time: Callable[[], float] = time.thread_time,
@@ -105,7 +105,7 @@ class Overload:
         """Take note of how long the first of many has waited; return whether the queue stands."""
         self._looked = True
         self.age = age
-        return self._rule.saw(self._clock(), age, age)
+        return self._rule.observe(self._clock(), age, age)
 
     def has_unread(self, fd: int) -> bool:
         """See L{IOverload.has_unread}."""

@@ -16,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.operations.facts import EMPTY, make_facts
 from webhookrx.errors import ConfigError
-from webhookrx.interfaces import LaneState
+from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Facts, total
 from webhookrx.operations.health import WorkerState
@@ -307,16 +307,16 @@ class LifeTests(CrewCase):
         one, other = self.begin()
         for worker, dropped in ((one, 5), (other, 1)):
             lost = EMPTY._replace(messages=7, bytes=70, dropped=dropped, damaged=1, full=True)
-            worker.state(make_facts(lanes=(LaneState("spool:/y", backlog=lost), LaneState("file:/x"))))
+            worker.state(make_facts(lanes=(LaneStatus("spool:/y", backlog=lost), LaneStatus("file:/x"))))
         one.end()
         self.pass_time(1.0)
-        self.launched[2].state(make_facts(lanes=(LaneState("spool:/y", backlog=EMPTY._replace(dropped=2)),)))
+        self.launched[2].state(make_facts(lanes=(LaneStatus("spool:/y", backlog=EMPTY._replace(dropped=2)),)))
         self.launched[2].end()
         (_, backlog), (_, nothing) = [(lane.spec, lane.backlog) for lane in total(self.crew.facts).lanes]
         self.assertEqual(
             (EMPTY._replace(messages=7, bytes=70, dropped=8, damaged=2, full=True), None), (backlog, nothing)
         )
-        other.state(make_facts(lanes=(LaneState("file:/x"),)))
+        other.state(make_facts(lanes=(LaneStatus("file:/x"),)))
         self.assertEqual(["file:/x"], [lane.spec for lane in total(self.crew.facts).lanes])
 
 

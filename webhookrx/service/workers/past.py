@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhookrx.interfaces import Backlog, LaneState
+from webhookrx.interfaces import Backlog, LaneStatus
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Facts
 
@@ -37,7 +37,7 @@ class Past:
     def with_counts(self, living: Sequence[Facts]) -> list[Facts]:
         """Return the facts of those who live, in which spools have counted what those of the past had counted."""
         specs = {lane.spec for facts in living for lane in facts.lanes}
-        past = [LaneState(spec, backlog=backlog) for spec, backlog in self._backlogs.items() if spec in specs]
+        past = [LaneStatus(spec, backlog=backlog) for spec, backlog in self._backlogs.items() if spec in specs]
         first = [facts._replace(lanes=[*facts.lanes, *past]) for facts in living[:1]]
         return [*first, *living[1:]]
 
