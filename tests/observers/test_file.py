@@ -15,14 +15,13 @@ from typing import cast
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contracts.observer_contract import ObserverContract
-from tests.observers.faulty_file_system import FaultyFileSystem
+from tests.faulty_file_system import FaultyFileSystem
+from webhookrx import filesystem
 from webhookrx.errors import ConfigError
+from webhookrx.filesystem import SHARE_YES, FileSystem, InUse, sharing_group
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.message.encoders import encode_line
-from webhookrx.observers import file_lock
 from webhookrx.observers.file import FileObserver, build_file
-from webhookrx.observers.file_lock import KNOWINGLY, InUse, party_of
-from webhookrx.observers.line_writer import FileSystem
 from webhookrx.observers.turns import turns_for
 from webhookrx.settings import Group
 from webhookrx.testing import make_message
@@ -88,7 +87,7 @@ class SharedFileContractTests(FileContractTests):
                 encode_line,
                 self.ack,
                 file_system=self.file_system,
-                party=party_of(turns),
+                sharing=sharing_group(turns),
                 turns=turns,
             )
             for _ in range(2)
@@ -124,7 +123,7 @@ class FileTestCase(SynchronousTestCase):
             encode_line,
             ack,
             min_free=min_free,
-            party=KNOWINGLY if shared else None,
+            sharing=SHARE_YES if shared else None,
             file_system=self.file_system,
             clock=lambda: 0.0,
         )
@@ -626,7 +625,7 @@ class GroupTests(FileTestCase):
         """They share it, without being told so, and close off what one of them has left torn."""
         group = self.group()
         first = self.worker(group)
-        another_process = self.patch(file_lock, "_claims", {})
+        another_process = self.patch(filesystem, "_held_locks", {})
         second = self.worker(group)
         self.store(first, "one")
         with open(self.path, "ab") as file:
@@ -641,7 +640,7 @@ class GroupTests(FileTestCase):
     def test_others(self) -> None:
         """Nobody else gets it without being told, nor do they get what somebody else has."""
         mine = self.worker(self.group())
-        another_process = self.patch(file_lock, "_claims", {})
+        another_process = self.patch(filesystem, "_held_locks", {})
         for observer in (
             build_file("file:spec", [self.path], {}, "written"),
             build_file("file:spec", [self.path], {}, "written", self.group()),
@@ -652,7 +651,7 @@ class GroupTests(FileTestCase):
         another_process.restore()
         mine.close()
         told = self.worker(self.group(), share="yes")
-        another_process = self.patch(file_lock, "_claims", {})
+        another_process = self.patch(filesystem, "_held_locks", {})
         self.worker(self.group(), share="yes").close()
         another_process.restore()
         told.close()

@@ -9,10 +9,10 @@ from random import Random
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.observers.faulty_file_system import CALLS, FaultyFileSystem
+from tests.faulty_file_system import CALLS, FaultyFileSystem
+from webhookrx.filesystem import SHARE_YES
 from webhookrx.message.encoders import encode_line
 from webhookrx.observers.file import FileObserver
-from webhookrx.observers.file_lock import KNOWINGLY
 from webhookrx.testing import make_message
 
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE)
@@ -43,7 +43,7 @@ class FaultTests(SynchronousTestCase):
             self.path,
             encode_line,
             "durable",
-            party=KNOWINGLY if shared else None,
+            sharing=SHARE_YES if shared else None,
             file_system=self.file_system,
             clock=lambda: self.now,
         )

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.observers.faulty_file_system import FaultyFileSystem
-from webhookrx.filesystem import DiskSpace
-from webhookrx.observers.line_writer import AHEAD, ASKED_AGAIN, MAX_PIECES, FileSystem, LineWriter, RoomAhead
+from tests.faulty_file_system import FaultyFileSystem
+from webhookrx.filesystem import DiskSpace, FileSystem
+from webhookrx.observers.line_writer import AHEAD, ASKED_AGAIN, MAX_PIECES, LineWriter, RoomAhead
 
 ENOSPC = OSError(errno.ENOSPC, "No space left on device")
 

@@ -9,7 +9,7 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contracts.observer_contract import ObserverContract
-from tests.observers.faulty_file_system import FaultyFileSystem
+from tests.faulty_file_system import FaultyFileSystem
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.message.encoders import encode_line

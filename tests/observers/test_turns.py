@@ -10,7 +10,7 @@ from mmap import mmap
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.observers.faulty_file_system import FaultyFileSystem
+from tests.faulty_file_system import FaultyFileSystem
 from webhookrx.observers.line_writer import TurnTakingWriter
 from webhookrx.observers.turns import Turns, turns_for
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from webhookrx.config.observer_strings import parse_observer
-from webhookrx.observers.line_writer import FileSystem
+from webhookrx.filesystem import FileSystem
 from webhookrx.service import known_observers
 from webhookrx.settings import Group
 from webhookrx.testing import make_message

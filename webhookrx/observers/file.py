@@ -17,17 +17,16 @@ from zope.interface import implementer
 
 from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
-from webhookrx.filesystem import DiskSpace
+from webhookrx.filesystem import SHARE_YES, DiskSpace, FileSystem, sharing_group
 from webhookrx.interfaces import IMessageObserver
-from webhookrx.observers.file_lock import KNOWINGLY, party_of
 from webhookrx.observers.line_file import LineFile
-from webhookrx.observers.line_writer import FileSystem, LineWriter
+from webhookrx.observers.line_writer import LineWriter
 from webhookrx.observers.lines import LINE_OPTIONS, RenderLine, render_line_for
 from webhookrx.settings import ALONE, Group
 
 if TYPE_CHECKING:
+    from webhookrx.filesystem import FileLock
     from webhookrx.interfaces import Prepared
-    from webhookrx.observers.file_lock import FileLock
 
 FILE_OPTIONS = (*LINE_OPTIONS, "min_free", "mode", "share")
 DEFAULT_MODE = 0o640
@@ -54,7 +53,7 @@ class FileObserver:
     @param ack: the C{--ack} level.
     @param mode: permission bits of a file that is created, whatever the umask.
     @param min_free: bytes of the disk that stay free; None for what L{DiskSpace} takes then.
-    @param party: who else may append to it, as for L{FileLock}; None: nobody.
+    @param sharing: who else may append to it, as for L{FileLock}; None: nobody.
     @param turns: as for L{LineFile}.
     @param clock: seconds on the monotonic clock.
     """
@@ -68,7 +67,7 @@ class FileObserver:
         mode: int = DEFAULT_MODE,
         *,
         min_free: int | None = None,
-        party: int | None = None,
+        sharing: int | None = None,
         turns: int | None = None,
         file_system: FileSystem | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -78,14 +77,14 @@ class FileObserver:
         self.promise = "durable" if ack == "durable" else "written"
         self._path = path
         self._sync_wanted = ack == "durable"
-        self._told_to_share = party == KNOWINGLY
+        self._share_yes = sharing == SHARE_YES
         file_system = FileSystem() if file_system is None else file_system
         self._file = LineFile(
             file_system,
             path,
             mode,
             durable=self._sync_wanted,
-            party=party,
+            sharing=sharing,
             turns=turns,
             disk_space=DiskSpace(path, min_free, file_system.statvfs),
             clock=clock,
@@ -110,7 +109,7 @@ class FileObserver:
             raise ConfigError(f"observer file: {self._path!r}: {parent!r} is not a directory")
         if os.path.isdir(self._path):
             raise ConfigError(f"observer file: {self._path!r} is a directory; name a file")
-        if self._told_to_share and os.path.exists(self._path) and not os.path.isfile(self._path):
+        if self._share_yes and os.path.exists(self._path) and not os.path.isfile(self._path):
             raise ConfigError(f"observer file: {self._path!r} is not a regular file; share=yes is for those alone")
 
     def open(self) -> None:
@@ -237,17 +236,17 @@ def build_file(
         ack,
         reader.read("mode", DEFAULT_MODE, _mode),
         min_free=reader.size("min_free", None),
-        party=_party(told_to_share=reader.flag("share", False), group=group),
+        sharing=_sharing(share=reader.flag("share", False), group=group),
         turns=group.turns,
     )
     observer.check()
     return observer
 
 
-def _party(*, told_to_share: bool, group: Group) -> int | None:
-    if told_to_share:
-        return KNOWINGLY
-    return None if group.turns is None else party_of(group.turns)
+def _sharing(*, share: bool, group: Group) -> int | None:
+    if share:
+        return SHARE_YES
+    return None if group.turns is None else sharing_group(group.turns)
 
 
 def _mode(text: str) -> int:

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from webhookrx.observers.file_lock import FileLock, Turn
+from webhookrx.filesystem import FileLock, WriteLock
 from webhookrx.observers.line_writer import (
-    FileSystem,
     LineWriter,
     SharedLineWriter,
     TurnTakingWriter,
@@ -22,7 +21,7 @@ from webhookrx.observers.line_writer import (
 from webhookrx.observers.turns import turns_for
 
 if TYPE_CHECKING:
-    from webhookrx.filesystem import DiskSpace
+    from webhookrx.filesystem import DiskSpace, FileSystem
 
 # O_NONBLOCK is for the open of a FIFO alone: without a reader it fails instead of hanging the start.
 _FLAGS = os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
@@ -35,7 +34,7 @@ class LineFile:
     @param path: absolute path.
     @param mode: permission bits of a file that is created, whatever the umask.
     @param durable: its name is to survive a power cut.
-    @param party: who else may append to it, as for L{FileLock}; None: nobody.
+    @param sharing: who else may append to it, as for L{FileLock}; None: nobody.
     @param turns: as for L{turns_for}, in case that the workers of a group write to what is no regular file.
     @param disk_space: says whether the disk has room.
     @param clock: seconds on the monotonic clock.
@@ -48,7 +47,7 @@ class LineFile:
         mode: int,
         *,
         durable: bool,
-        party: int | None,
+        sharing: int | None,
         turns: int | None,
         disk_space: DiskSpace,
         clock: Callable[[], float] = time.monotonic,
@@ -57,7 +56,7 @@ class LineFile:
         self._path = path
         self._mode = mode
         self._durable = durable
-        self._party = party
+        self._sharing = sharing
         self._turns = turns
         self._disk_space = disk_space
         self._clock = clock
@@ -68,12 +67,12 @@ class LineFile:
 
         @param end_in_doubt: what was written to it last may not be on the disk, though the kernel takes it for written.
         @return: what writes to it, and the lock on it; None for what is no regular file.
-        @raise webhookrx.observers.file_lock.InUse: another process has it.
+        @raise webhookrx.filesystem.InUse: another process has it.
         @raise OSError: it can't be opened, or its name can't be made safe.
         """
         file_system = self._file_system
         # Where others append, the end is looked at. A FIFO that is open for reading, too, would never lack a reader.
-        shared = self._party is not None and self._may_be_regular()
+        shared = self._sharing is not None and self._may_be_regular()
         flags = _FLAGS | (os.O_RDWR if shared else os.O_WRONLY)
         try:
             fd = file_system.open(self._path, flags)
@@ -86,7 +85,7 @@ class LineFile:
             file_system.set_blocking(fd, True)
             writer = self._writer(fd, shared=shared)
             if writer.is_regular:
-                lock = FileLock(file_system, fd, self._party)
+                lock = FileLock(file_system, fd, self._sharing)
                 if created:
                     file_system.fchmod(fd, self._mode)
                 if self._durable:
@@ -145,7 +144,7 @@ class LineFile:
             if not end_in_doubt:
                 return ends_inside_line(self._file_system, reader)
             # The last byte must not become another process's between the look at it and the write.
-            with Turn(self._file_system, fd):
+            with WriteLock(self._file_system, fd):
                 torn = ends_inside_line(self._file_system, reader)
                 size = self._file_system.fstat(reader).st_size
                 if size and not torn:

@@ -5,19 +5,17 @@ Appends whole batches of lines to a file descriptor, so that one bad write never
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
-import select
 import stat
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from webhookrx.observers.file_lock import Turn
+from webhookrx.filesystem import WriteLock
 
 if TYPE_CHECKING:
-    from webhookrx.filesystem import DiskSpace
+    from webhookrx.filesystem import DiskSpace, FileSystem
     from webhookrx.observers.turns import Turns
 
 #: More pieces than this the kernel refuses in one call (C{IOV_MAX}, Linux).
@@ -29,34 +27,6 @@ AHEAD = 1024**2
 ASKED_AGAIN = 0.1
 
 _LINE_END = ord("\n")
-
-
-class FileSystem:
-    """
-    The operating system as observers use it, so that tests can make any call fail. Everything raises C{OSError}.
-    """
-
-    open = staticmethod(os.open)
-    close = staticmethod(os.close)
-    control: Callable[..., Any] = staticmethod(fcntl.fcntl)
-    dup = staticmethod(os.dup)
-    fstat = staticmethod(os.fstat)
-    lseek = staticmethod(os.lseek)
-    statvfs = staticmethod(os.statvfs)
-    fchmod = staticmethod(os.fchmod)
-    flock = staticmethod(fcntl.flock)
-    fsync = staticmethod(os.fsync)
-    fdatasync = staticmethod(os.fdatasync)
-    pread = staticmethod(os.pread)
-    pwrite = staticmethod(os.pwrite)
-    set_blocking = staticmethod(os.set_blocking)
-    writev = staticmethod(os.writev)
-
-    def wait_writable(self, fd: int) -> None:
-        """Block until C{fd} takes bytes again, or never will."""
-        poll = select.poll()
-        poll.register(fd, select.POLLOUT)
-        poll.poll()
 
 
 class RoomAhead:
@@ -225,10 +195,10 @@ class SharedLineWriter(LineWriter):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(file_system, fd, disk_space=disk_space, clock=clock)
-        self._turn = Turn(file_system, fd)
+        self._write_lock = WriteLock(file_system, fd)
 
     def _write_lines(self, lines: Sequence[bytes]) -> None:
-        with self._turn:
+        with self._write_lock:
             self.torn = ends_inside_line(self._file_system, self._fd)
             super()._write_lines(lines)
 

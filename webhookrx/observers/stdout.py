@@ -14,8 +14,9 @@ from zope.interface import implementer
 
 from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
+from webhookrx.filesystem import FileSystem
 from webhookrx.interfaces import IMessageObserver
-from webhookrx.observers.line_writer import FileSystem, LineWriter, TurnTakingWriter
+from webhookrx.observers.line_writer import LineWriter, TurnTakingWriter
 from webhookrx.observers.lines import LINE_OPTIONS, RenderLine, render_line_for
 from webhookrx.observers.turns import turns_for
 from webhookrx.settings import ALONE, Group

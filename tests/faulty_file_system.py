@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from webhookrx.observers.line_writer import FileSystem
+from webhookrx.filesystem import FileSystem
 
 #: Every call that may be planned.
 CALLS = (
