@@ -11,7 +11,7 @@ from webhookrx.filesystem import DiskSpace
 from webhookrx.message.encoders import decode_stored, encode_stored
 from webhookrx.spool.room import Room
 from webhookrx.spool.rows import Row
-from webhookrx.spool.spool_directory import FileSystem, SpoolDirectory
+from webhookrx.spool.spool_directory import SpoolDirectory, SpoolFileSystem
 from webhookrx.spool.waiting_queue import WaitingQueue
 from webhookrx.testing import make_message
 
@@ -26,7 +26,7 @@ def sqlite_error(name: str) -> sqlite3.Error:
     return error
 
 
-class FaultySpool(FileSystem):
+class FaultySpool(SpoolFileSystem):
     """
     The real file system and SQLite, but statements and calls fail as planned, and nothing is ever synced: no test of
     this process can cut the power, and syncs take their time.
@@ -176,7 +176,7 @@ class SmallDisk:
 
 def make_queue(
     path: str,
-    faults: FileSystem | None = None,
+    faults: SpoolFileSystem | None = None,
     room: Room = ROOMY,
     clocks: Clocks | None = None,
     disk: Disk | SmallDisk | None = None,

@@ -11,7 +11,8 @@ from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from tests.spool.faulty_spool import drain, make_queue, stored
 from tests.spool.test_waiting_queue import QueueCase
 from webhookrx.errors import NotStored
-from webhookrx.spool.spool_directory import InUse, SpoolDirectory
+from webhookrx.filesystem import InUse
+from webhookrx.spool.spool_directory import SpoolDirectory
 from webhookrx.spool.waiting_queue import WaitingQueue
 
 NAME = "00000001.sqlite"

@@ -10,9 +10,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.spool.faulty_spool import FaultySpool, drain, make_queue, stored
 from tests.spool.test_spool_observer import SpoolCase
 from webhookrx.errors import ConfigError, NotStored
+from webhookrx.filesystem import FileSystem
 from webhookrx.spool.cautious_files import CautiousFileSystem
 from webhookrx.spool.spool_desk import DeskError, SpoolDesk
-from webhookrx.spool.spool_directory import FileSystem, SpoolDirectory
+from webhookrx.spool.spool_directory import SpoolDirectory
 
 STRANGER = 54321
 OURSELVES = 1234

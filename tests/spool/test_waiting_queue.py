@@ -23,10 +23,11 @@ from tests.spool.faulty_spool import (
     texts,
 )
 from webhookrx.errors import NotStored
+from webhookrx.filesystem import InUse
 from webhookrx.spool import giving_back, old_file
 from webhookrx.spool.room import Room, SpoolFull
 from webhookrx.spool.rows import ROW_OVERHEAD, DeadLetter, Row, checksum, first_number
-from webhookrx.spool.spool_directory import LAST_NUMBER, InUse, SpoolDirectory
+from webhookrx.spool.spool_directory import LAST_NUMBER, SpoolDirectory
 from webhookrx.spool.spool_file import SpoolFile
 from webhookrx.spool.waiting_queue import FULL_LAPSES, WaitingQueue
 

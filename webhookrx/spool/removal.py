@@ -8,7 +8,8 @@ import os
 import re
 from typing import Final
 
-from webhookrx.spool.spool_directory import LOCK, InUse, SpoolDirectory
+from webhookrx.filesystem import InUse
+from webhookrx.spool.spool_directory import LOCK, SpoolDirectory
 from webhookrx.spool.spool_file import SpoolFile
 
 _OURS: Final = re.compile(rf"{LOCK}|[0-9]+\.sqlite(-wal|-shm|-journal)?")

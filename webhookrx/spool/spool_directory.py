@@ -15,10 +15,11 @@ import fcntl
 import os
 import re
 import sqlite3
-import stat
 from contextlib import suppress
 from typing import Final
 from urllib.parse import quote
+
+from webhookrx.filesystem import FileSystem, InUse
 
 BUSY_TIME: Final = 5.0
 """Seconds to wait for a person's command that is writing."""
@@ -39,46 +40,8 @@ _PARTS: Final = ("", "-wal", "-shm", "-journal")
 _NEW: Final = "new.sqlite"
 
 
-class FileSystem:
-    """
-    What is asked of the operating system, and of SQLite as far as files go. Tests put faults here.
-    """
-
-    mkdir = staticmethod(os.mkdir)
-    listdir = staticmethod(os.listdir)
-    open = staticmethod(os.open)
-    close = staticmethod(os.close)
-    fsync = staticmethod(os.fsync)
-    flock = staticmethod(fcntl.flock)
-    rename = staticmethod(os.rename)
-    unlink = staticmethod(os.unlink)
-
-    def size(self, path: str) -> int:
-        """Return how many bytes a file has; none if it is not there."""
-        try:
-            return os.stat(path).st_size
-        except OSError:
-            return 0
-
-    def identity(self, path: str) -> tuple[int, int] | None:
-        """Return device and inode of what has this name; None if nothing can be found there."""
-        try:
-            status = os.stat(path)
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
-
-    def link_owner(self, path: str) -> int | None:
-        """
-        Return the user whose symbolic link has this name; None if it is something else, or nothing.
-
-        @raise OSError: that can't be told.
-        """
-        try:
-            status = os.lstat(path)
-        except FileNotFoundError:
-            return None
-        return status.st_uid if stat.S_ISLNK(status.st_mode) else None
+class SpoolFileSystem(FileSystem):
+    """The file system with SQLite on it, in one object so that tests can make any call fail."""
 
     def connect(self, path: str, *, read_only: bool) -> sqlite3.Connection:
         """
@@ -99,10 +62,6 @@ class FileSystem:
         return db
 
 
-class InUse(OSError):
-    """A receiver has the directory: another one, or this one."""
-
-
 _ours: set[tuple[int, int]] = set()
 """The locks that this process has, by device and inode: the system does not tell who has one."""
 
@@ -115,10 +74,10 @@ class SpoolDirectory:
     @param within: the directory of the spool, if C{path} is that of a worker inside it.
     """
 
-    def __init__(self, path: str, file_system: FileSystem | None = None, within: str | None = None) -> None:
+    def __init__(self, path: str, file_system: SpoolFileSystem | None = None, within: str | None = None) -> None:
         self.path = path
         self._within = within
-        self.file_system = FileSystem() if file_system is None else file_system
+        self.file_system = SpoolFileSystem() if file_system is None else file_system
         self._lock_fd: int | None = None
 
     def check_links(self) -> None:

@@ -66,7 +66,7 @@ class SpoolFiles:
         """
         Take the directory, making it if need be, and open what is in it.
 
-        @raise webhookrx.spool.spool_directory.InUse: another process has it, or something else in this one.
+        @raise webhookrx.filesystem.InUse: another process has it, or something else in this one.
         @raise OSError: it can't be made or read.
         @raise sqlite3.Error: no file can be made in it; not if there is just no room for one, and something waits.
         """
@@ -141,7 +141,7 @@ class SpoolFiles:
         Go on elsewhere if the directory or the newest file was removed or renamed: what is written there would be gone
         with this process. What is in it can be read as long as that runs.
 
-        @raise webhookrx.spool.spool_directory.InUse: another process has the directory now.
+        @raise webhookrx.filesystem.InUse: another process has the directory now.
         @raise OSError: the directory can't be made or locked again.
         """
         if self.newest is not None and not self.newest.is_in_place:

@@ -23,7 +23,7 @@ from webhookrx.spool.drain_log import shown
 from webhookrx.spool.drainer import Drainer, DrainThread
 from webhookrx.spool.faults import text_of
 from webhookrx.spool.room import Room
-from webhookrx.spool.spool_directory import STILL_OURS, FileSystem, SpoolDirectory
+from webhookrx.spool.spool_directory import STILL_OURS, SpoolDirectory, SpoolFileSystem
 from webhookrx.spool.waiting_queue import WaitingQueue
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class SpoolObserver:
         full: str = REFUSE,
         min_free: int | None = None,
         space: DiskSpace | None = None,
-        file_system: FileSystem | None = None,
+        file_system: SpoolFileSystem | None = None,
         make_thread: Callable[[Drainer], DrainThread] = DrainThread,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], int] = time.time_ns,

@@ -84,7 +84,7 @@ class WaitingQueue:
         Take the directory, making it if need be, and open what is in it. How long that takes does not depend on how
         many messages wait.
 
-        @raise webhookrx.spool.spool_directory.InUse: another process has it, or something else in this one.
+        @raise webhookrx.filesystem.InUse: another process has it, or something else in this one.
         @raise OSError: it can't be made or read.
         @raise sqlite3.Error: no file can be made in it.
         """
