@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from benchmarks.traffic import plain_body
 from webhookrx.http.head import parse_head
+from webhookrx.intake.head import Head
 from webhookrx.intake.json_body import PayloadError, body_text, parse_strict_json
-from webhookrx.intake.received import Head
 from webhookrx.message.fields import MISSING
 from webhookrx.query import Fleet
 from webhookrx.query import parse as parse_query
@@ -99,7 +99,7 @@ def received(head: Head, query: Mapping[str, str | list[str]], body: bytes) -> R
     first = b"%b %b HTTP/1.1\r\nHost: logs.example.com\r\nContent-Length: %d" % (head.method, target, len(body))
     read = parse_head(b"\r\n".join((first, *lines, b"", b"")), False, 1 << 16, 1 << 16, 100)
     assert read is not None, "a blank line ends it"
-    head = Head(read.method, read.path, read.query or b"", read.headers, "127.0.0.1", 40000, False, read.notable)
+    head = Head(read.method, read.path, read.query or b"", read.headers, "127.0.0.1", 40000, False, read.prefetched)
     return Request(head, query, body, body_text(body)[0], _decoded(body))
 
 

@@ -20,13 +20,13 @@ from webhookrx.config.observer_strings import parse_observer
 from webhookrx.config.options import BY_YAML_KEY, OPTIONS
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
 from webhookrx.config.written import Text, Written
-from webhookrx.http import channel
+from webhookrx.http import protocol
 from webhookrx.http.answers import RECEIVED, refusal
 from webhookrx.intake import json_body as payload
 from webhookrx.intake import pairs, query
+from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Accepted, Admission, Receipt, admit, judge
 from webhookrx.intake.path_patterns import PathPatterns
-from webhookrx.intake.received import Head
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.macros import ALIASES, DATE_MACROS, HARD_MACROS, SOFT_MACROS
 from webhookrx.router.rules.rules_file import read_rules
@@ -129,7 +129,7 @@ class FixedLimitTests(SynchronousTestCase):
             ("pairs of one body", f"{pairs.MAX_PAIRS:,}"),
             ("digits of an integer in a longer body", f"{payload.MAX_DIGITS}"),
             ("body with halves of characters", f"{payload.MAX_REPAIRED // 1024} KiB"),
-            ("refused body that is read to keep the connection", f"{channel.DISCARDED_BODY // 1024} KiB"),
+            ("refused body that is read to keep the connection", f"{protocol.DISCARDED_BODY // 1024} KiB"),
         ):
             self.assertIn(f"| {what} | {number} |", page)
 

@@ -18,10 +18,10 @@ import zstandard
 from webhookrx.errors import RequestRefused
 from webhookrx.intake.client_address import from_proxy_header
 from webhookrx.intake.encodings import unpack
+from webhookrx.intake.head import Head
 from webhookrx.intake.json_body import MAX_DEPTH
 from webhookrx.intake.judge import Accepted, Receipt, Refused, SourceRules, admit, judge
 from webhookrx.intake.path_patterns import PathPatterns, decode_groups
-from webhookrx.intake.received import Head
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.message import Message
 from webhookrx.message.template import Template

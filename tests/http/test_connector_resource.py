@@ -13,8 +13,8 @@ from tests.http.wire import Wire, post
 from webhookrx.errors import NoRoom, NotStored
 from webhookrx.http.connector_resource import ConnectorResource
 from webhookrx.http.root_resource import RootResource
+from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Receipt
-from webhookrx.intake.received import Head
 from webhookrx.router.connector_intake import ConnectorRules
 from webhookrx.router.rules.rule import Preprocessing, Step
 from webhookrx.router.steps.processing import Processing

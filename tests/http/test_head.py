@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import RequestRefused
+from webhookrx.http.grammar import check_beginning, grammar
 from webhookrx.http.head import RequestHead, parse_head
-from webhookrx.http.head_grammar import check_beginning, grammar
 
 HOST = b"Host: receiver\r\n"
 

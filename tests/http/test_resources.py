@@ -23,8 +23,8 @@ from zope.interface.verify import verifyClass, verifyObject
 from tests.http.wire import Wire, post
 from webhookrx.http.exchange import Exchange
 from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
-from webhookrx.http.request import Request
 from webhookrx.http.root_resource import _StockExchange
+from webhookrx.http.twisted_request import Request
 from webhookrx.http.webhook_resource import WebhookResource
 
 

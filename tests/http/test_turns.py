@@ -10,7 +10,7 @@ from collections.abc import Callable
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Sender, Wire, post
-from webhookrx.http.channel import REQUESTS_A_TURN, SECONDS_A_TURN
+from webhookrx.http.protocol import REQUESTS_A_TURN, SECONDS_A_TURN
 
 LOST = post(target=b"/out")
 

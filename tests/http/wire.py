@@ -16,8 +16,8 @@ from twisted.python.failure import Failure
 from zope.interface import alsoProvides, implementer
 
 from webhookrx.errors import Reason
-from webhookrx.http.channel import HTTPChannel
 from webhookrx.http.connections import Connections
+from webhookrx.http.protocol import HTTPProtocol
 from webhookrx.http.root_resource import RootResource, nobody_knows
 from webhookrx.http.site import Site
 from webhookrx.http.webhook_resource import Record, Slices, WebhookResource
@@ -44,7 +44,7 @@ class Transport:
         self.end: str | None = None
         self.reading = True
         self.no_delay = False
-        self.protocol: HTTPChannel
+        self.protocol: HTTPProtocol
         self.peer = peer
         self._producer: Any = None
         self._streaming = True
@@ -202,7 +202,7 @@ class Traffic:
 class Sender:
     """One connection, from the sender's side."""
 
-    def __init__(self, channel: HTTPChannel, transport: Transport) -> None:
+    def __init__(self, channel: HTTPProtocol, transport: Transport) -> None:
         self.channel = channel
         self.transport = transport
         self._read = 0

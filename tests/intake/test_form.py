@@ -14,8 +14,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.intake import query
 from webhookrx.intake.form import form_members, says_form
+from webhookrx.intake.head import Head
 from webhookrx.intake.query import MAX_PARAMETERS
-from webhookrx.intake.received import Head
 from webhookrx.yield_point import PIECE
 
 

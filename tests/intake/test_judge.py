@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.intake import recorded_headers
+from webhookrx.intake import header_masking as recorded_headers
+from webhookrx.intake.head import Head, HeaderLines
 from webhookrx.intake.judge import (
     Accepted,
     Admission,
@@ -28,7 +29,6 @@ from webhookrx.intake.judge import (
     judge,
     unpacked,
 )
-from webhookrx.intake.received import Head, HeaderLines
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.macros import is_hard_macro, isodate
 from webhookrx.yield_point import PIECE, pause_by

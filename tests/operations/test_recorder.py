@@ -13,7 +13,7 @@ from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.operations.test_kept_state import Threads
-from webhookrx.intake.received import Head
+from webhookrx.intake.head import Head
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.recorder import MOST_WAITING, MOST_WAITING_BYTES, REST, Place, Recorder
 from webhookrx.senders.recorded import read_recorded

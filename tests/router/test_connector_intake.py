@@ -9,8 +9,8 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import BAD_COMPRESSION, BODY_TOO_LARGE
+from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Admission, Receipt, Refused, admit, unpacked
-from webhookrx.intake.received import Head
 from webhookrx.message.encoders import encode_line
 from webhookrx.router.connector_intake import ConnectorRules, Dropped, Kept, judge_connector
 from webhookrx.router.rules.rule import Preprocessing, Regex, SetField, Step

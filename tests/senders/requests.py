@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from webhookrx.intake.head import Head, HeaderLines
 from webhookrx.intake.json_body import PayloadError, body_text, parse_strict_json
-from webhookrx.intake.received import Head, HeaderLines
 from webhookrx.message.fields import MISSING
 from webhookrx.senders.compiled import CompiledEntry, compile_entry
 from webhookrx.senders.entry import Entry

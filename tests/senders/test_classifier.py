@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import compiled, entry_of, evidence_of, known_of
-from webhookrx.intake.received import Head, HeaderLines
+from webhookrx.intake.head import Head, HeaderLines
 from webhookrx.query import QueryTooCostly
 from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import HIGH, LOW, MAX_NAME, MEDIUM, Classifier, delivery_id

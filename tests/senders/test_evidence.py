@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import evidence_of, known_of
-from webhookrx.intake.received import Head, HeaderLines
+from webhookrx.intake.head import Head, HeaderLines
 from webhookrx.senders.bodies import FORM, MAX_FIRST
 
 NAMES = st.text("abAB-1", min_size=1, max_size=4).map(str.encode)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.intake.received import Head, HeaderLines
+from webhookrx.intake.head import Head, HeaderLines
 from webhookrx.senders.recorded import RecordingError, read_recorded, recorded
 
 

@@ -12,8 +12,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.http.wire import Traffic, Wire
 from webhookrx.http.connector_resource import ConnectorResource
 from webhookrx.http.webhook_resource import WebhookResource
+from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Admission, Receipt, admit
-from webhookrx.intake.received import Head
 from webhookrx.router.connector_intake import ConnectorRules, Kept, judge_connector
 from webhookrx.router.rules.rule import Preprocessing, Step
 from webhookrx.senders.entry import Entry, When

@@ -27,9 +27,9 @@ from webhookrx.commands.verbs import describe
 from webhookrx.config.rule_files import read_json_files
 from webhookrx.diagnostics import has_errors, quoted, suggestion
 from webhookrx.errors import NO_MATCHING_PATH, WebhookrxError
+from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Receipt, Refused, admit
 from webhookrx.intake.path_patterns import PathPatterns
-from webhookrx.intake.received import Head
 from webhookrx.message.fields import MISSING
 from webhookrx.router.connector_intake import ConnectorRules, Dropped, Kept, judge_connector
 from webhookrx.router.expressions import Files, tables_of

@@ -25,7 +25,7 @@ from zope.interface import implementer
 
 from webhookrx.errors import TOO_MANY_CONNECTIONS
 from webhookrx.intake.client_address import normal_ip
-from webhookrx.intake.received import peer_text
+from webhookrx.intake.head import peer_text
 
 if TYPE_CHECKING:
     from webhookrx.http.site import Site
@@ -61,8 +61,8 @@ class Connection(Protocol):
 
     @ivar deadline: when L{expired} is called.
     @ivar secure: whether it speaks TLS.
-    @ivar peer_ip: see L{webhookrx.intake.received.Head.peer_ip}.
-    @ivar peer_port: see L{webhookrx.intake.received.Head.peer_port}.
+    @ivar peer_ip: see L{webhookrx.intake.head.Head.peer_ip}.
+    @ivar peer_port: see L{webhookrx.intake.head.Head.peer_port}.
     """
 
     transport: ITCPTransport
@@ -74,7 +74,7 @@ class Connection(Protocol):
         self.peer_ip = ""
         self.peer_port: int | None = None
         self._state = HEAD
-        self._met = site.knows_peers_at_once  # whether the peer is known and counted
+        self._peer_known = site.knows_peers_at_once  # whether the peer is known and counted
         self._first = True  # whether its first request is still to be answered
         self._begun = False  # whether a byte of the next request is here
         self._pending = b""
@@ -103,7 +103,7 @@ class Connection(Protocol):
             self.site.traffic.refused(TOO_MANY_CONNECTIONS, detail, self.peer_text, b"", b"")
             self.abort()  # an answer would cost the handshake that we want to be spared
         else:
-            self.one_too_many()
+            self.reject_connection()
 
     def handshakeCompleted(self) -> None:
         """See L{IHandshakeListener.handshakeCompleted}."""
@@ -125,11 +125,11 @@ class Connection(Protocol):
 
     def meet_peer(self) -> bool:
         """The first byte is here, and with it whose connection it is; False when it is one too many."""
-        self._met = True
+        self._peer_known = True
         self._learn_peer()
         if self.site.admits_peer(self):
             return True
-        self.one_too_many()
+        self.reject_connection()
         return False
 
     # -- flow control --------------------------------------------------------------------------------------------
@@ -148,9 +148,9 @@ class Connection(Protocol):
             self._allow(limits.header_time if self._begun else limits.idle_time)
         else:
             self._allow(limits.answer_time)
-        self.go_on()
+        self.resume()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Take up what was left while the sender did not take its answers."""
         raise NotImplementedError
 
@@ -158,7 +158,7 @@ class Connection(Protocol):
         """The others had their turn."""
         if self._state is ANSWER:  # else the connection has ended
             self._state = HEAD
-            self.go_on()
+            self.resume()
 
     def producer_replaced(self) -> None:
         """A resource writes at its own pace now, and is paused and resumed in our place."""
@@ -284,7 +284,7 @@ class Connection(Protocol):
         """A request, or the answer to it, did not come in time."""
         raise NotImplementedError
 
-    def one_too_many(self) -> None:
+    def reject_connection(self) -> None:
         """There is no room for this connection."""
         raise NotImplementedError
 

@@ -12,22 +12,22 @@ from zope.interface import implementer
 from webhookrx.errors import NotStored
 from webhookrx.http.answers import Answer
 from webhookrx.http.interfaces import IExchange, IReceiver
+from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Admission
-from webhookrx.intake.received import Head
 
 if TYPE_CHECKING:
-    from webhookrx.http.channel import HTTPChannel
+    from webhookrx.http.protocol import HTTPProtocol
 
 
 @implementer(IExchange)
 class Exchange(msgspec.Struct, eq=False):
     """
-    A request on a L{webhookrx.http.channel.HTTPChannel}.
+    A request on a L{webhookrx.http.protocol.HTTPProtocol}.
 
     @ivar receiver: who takes it, and is told of its acknowledgement.
     """
 
-    channel: HTTPChannel
+    channel: HTTPProtocol
     head: Head
     receiver: IReceiver
     admission: Admission

@@ -21,12 +21,12 @@ from webhookrx.errors import (
     TARGET_TOO_LONG,
     RequestRefused,
 )
-from webhookrx.http.head_grammar import grammar, refusal_of
-from webhookrx.intake.received import NOTABLE, HeaderLines
+from webhookrx.http.grammar import grammar, refusal_of
+from webhookrx.intake.head import PREFETCHED, HeaderLines
 
 #: Name, and value with the white space around it, of lines that match the grammar.
-_WEIGHTY = re.compile(
-    rb"\n(host|con(?:tent-length|nection)|transfer-encoding|expect|%b):(.*+)" % b"|".join(sorted(NOTABLE)),
+FRAMING_HEADERS = re.compile(
+    rb"\n(host|con(?:tent-length|nection)|transfer-encoding|expect|%b):(.*+)" % b"|".join(sorted(PREFETCHED)),
     re.IGNORECASE,
 )
 
@@ -42,9 +42,9 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
     What the channel needs to know of a request.
 
     @ivar size: bytes of the head.
-    @ivar path: of the target, see L{webhookrx.intake.received.Head.path}.
+    @ivar path: of the target, see L{webhookrx.intake.head.Head.path}.
     @ivar query: what follows the target's question mark; None when there is none.
-    @ivar notable: see L{webhookrx.intake.received.Head.notable}.
+    @ivar prefetched: see L{webhookrx.intake.head.Head.prefetched}.
     @ivar content_length: bytes of the body; None when it is chunked.
     @ivar keep_alive: whether the connection may serve another request.
     @ivar http_1_0: whether the sender speaks HTTP/1.0.
@@ -57,7 +57,7 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
     path: bytes
     query: bytes | None
     headers: HeaderLines
-    notable: Mapping[bytes, list[bytes]]
+    prefetched: Mapping[bytes, list[bytes]]
     content_length: int | None
     keep_alive: bool
     http_1_0: bool
@@ -74,7 +74,7 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
         """Whether bytes of a body follow the head."""
         return self.content_length != 0
 
-    def size_to_come(self, here: int) -> int:
+    def bytes_expected(self, here: int) -> int:
         """
         Return how large a body is that has yet to come; 0 when it needs no more than the bytes that are here.
 
@@ -133,8 +133,8 @@ def _framed(block: bytes, method: bytes, path: bytes, query: bytes | None, http_
     closes = False
     expects_continue = False
     expects_other = False
-    notable = _NOTHING
-    for written, spaced in _WEIGHTY.findall(block):
+    prefetched = _NOTHING
+    for written, spaced in FRAMING_HEADERS.findall(block):
         name = written.lower()
         value = spaced.strip()
         if name == b"host":
@@ -162,9 +162,9 @@ def _framed(block: bytes, method: bytes, path: bytes, query: bytes | None, http_
                 else:
                     expects_other = True
         else:
-            if notable is _NOTHING:
-                notable = {}
-            notable.setdefault(name, []).append(value)
+            if prefetched is _NOTHING:
+                prefetched = {}
+            prefetched.setdefault(name, []).append(value)
     if host is None and not http_1_0:
         raise RequestRefused(BAD_REQUEST, "There must be one well-formed Host header.")
     if not chunked:
@@ -177,7 +177,7 @@ def _framed(block: bytes, method: bytes, path: bytes, query: bytes | None, http_
         path,
         query,
         HeaderLines(block),
-        notable,
+        prefetched,
         length,
         keep_alive and not closes,
         http_1_0,

@@ -11,8 +11,8 @@ from zope.interface import Attribute, Interface
 if TYPE_CHECKING:
     from webhookrx.errors import NotStored
     from webhookrx.http.answers import Answer
+    from webhookrx.intake.head import Head
     from webhookrx.intake.judge import Admission, Refused
-    from webhookrx.intake.received import Head
 
 
 class IExchange(Interface):

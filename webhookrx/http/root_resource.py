@@ -17,9 +17,9 @@ from webhookrx.http.answers import NOT_READY, READY, Answer, refusal
 from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
 from webhookrx.http.webhook_resource import WebhookResource
 from webhookrx.intake.client_address import normal_ip
+from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Admission, Refused
 from webhookrx.intake.path_patterns import PathPatterns
-from webhookrx.intake.received import Head
 from webhookrx.interfaces import ITraffic
 
 #: With these load balancers ask for health; what is posted at the same path is a message.

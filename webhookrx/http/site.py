@@ -16,13 +16,13 @@ from zope.interface import implementer
 
 from webhookrx.errors import TOO_MANY_CONNECTIONS
 from webhookrx.http.answers import Answer, AnswerWriter
-from webhookrx.http.channel import HTTPChannel
 from webhookrx.http.connection import Connection
 from webhookrx.http.connections import Connections
 from webhookrx.http.interfaces import IEarlyResource, IReceiver
+from webhookrx.http.protocol import HTTPProtocol
 from webhookrx.intake.client_address import sender_of
+from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Admission, Refused
-from webhookrx.intake.received import Head
 from webhookrx.interfaces import IMessageConsumer, IOverload, ITraffic
 from webhookrx.settings import Limits
 
@@ -96,9 +96,9 @@ class Site(TwistedSite):
 
     # -- C{twisted.web}'s part -----------------------------------------------------------------------------------
 
-    def buildProtocol(self, addr: IAddress) -> HTTPChannel:  # type: ignore[override]
+    def buildProtocol(self, addr: IAddress) -> HTTPProtocol:  # type: ignore[override]
         """See L{twisted.internet.interfaces.IProtocolFactory.buildProtocol}."""
-        return HTTPChannel(self)
+        return HTTPProtocol(self)
 
     def startFactory(self) -> None:
         """Take requests. C{twisted.web}'s timer for its logs is not started: our logs are not its."""

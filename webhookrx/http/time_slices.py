@@ -96,7 +96,7 @@ class TimeSlices:
         lane = self._next if self._next.has_work else self._other(self._next)
         self._next = self._other(lane)
         try:
-            lane.go_on(self._clock() + SLICE)
+            lane.resume(self._clock() + SLICE)
         finally:
             self._come_again()
 
@@ -128,7 +128,7 @@ class _Lane:
         """Whether something is under way or waits."""
         return self._job is not None or bool(self.waiting)
 
-    def go_on(self, until: float) -> None:
+    def resume(self, until: float) -> None:
         """Work until that moment, or until there is nothing to do."""
         self._until = until
         while self.has_work:

@@ -15,9 +15,9 @@ from webhookrx.errors import INTERNAL_ERROR, NO_ROOM, NOT_STORED, UNPACK_RATIO, 
 from webhookrx.http.answers import FAILED, RECEIVED, refusal_now
 from webhookrx.http.interfaces import IExchange, IReceiver
 from webhookrx.intake.encodings import ALWAYS_UNPACKED
+from webhookrx.intake.head import Head
 from webhookrx.intake.json_body import count_brackets
 from webhookrx.intake.judge import Admission, Receipt, Refused, SourceRules, admit, judge, unpacked
-from webhookrx.intake.received import Head
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.message.message import Message
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Final
 
 from webhookrx.errors import RequestRefused
+from webhookrx.intake.head import Head
 from webhookrx.intake.json_body import PayloadError, parse_strict_json
 from webhookrx.intake.query import MAX_PARAMETERS, parse_query
-from webhookrx.intake.received import Head
 from webhookrx.message.message import Value
 from webhookrx.yield_point import PIECE, yield_point
 

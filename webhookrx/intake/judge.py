@@ -16,12 +16,12 @@ from webhookrx.errors import BAD_PAYLOAD, BAD_TOKEN, METHOD_NOT_ALLOWED, Reason,
 from webhookrx.intake.client_address import from_proxy_header
 from webhookrx.intake.encodings import check_encoding, unpack
 from webhookrx.intake.form import form_members, says_form
+from webhookrx.intake.head import Head
+from webhookrx.intake.header_masking import recorded_headers
 from webhookrx.intake.json_body import PayloadError, body_text
 from webhookrx.intake.pairs import NOTHING, LeftOut, flatten, name_budget, set_pairs
 from webhookrx.intake.path_patterns import decode_groups
 from webhookrx.intake.query import parse_query
-from webhookrx.intake.received import Head
-from webhookrx.intake.recorded_headers import recorded_headers
 from webhookrx.intake.tokens import TokenCheck
 from webhookrx.message.macros import isodate
 from webhookrx.message.message import Message, Value

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from twisted.logger import Logger
 
-from webhookrx.intake.received import Head
+from webhookrx.intake.head import Head
 from webhookrx.operations.counters import Counters
 from webhookrx.senders.recorded import RECORDED, recorded
 

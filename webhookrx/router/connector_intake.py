@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
+from webhookrx.intake.head import Head
+from webhookrx.intake.header_masking import cloud_event_headers, recorded_headers
 from webhookrx.intake.json_body import body_text, json_or_missing
 from webhookrx.intake.judge import Admission, Receipt, SourceRules, base64_text
-from webhookrx.intake.received import Head
-from webhookrx.intake.recorded_headers import cloud_event_headers, recorded_headers
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message
 from webhookrx.router.rules.rule import CONNECTOR_TYPE

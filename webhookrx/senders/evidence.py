@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from webhookrx.intake.received import Head, HeaderLines
+from webhookrx.intake.head import Head, HeaderLines
 from webhookrx.message.message import Value
 from webhookrx.senders.bodies import MAX_FIRST, first_element, first_object, form_fields
 from webhookrx.senders.frames import MEDIA_TYPE as LOGPLEX

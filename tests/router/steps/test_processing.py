@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.test_samples import DATA
+from webhookrx.intake.head import Head, HeaderLines
 from webhookrx.intake.json_body import PayloadError, body_text, parse_strict_json
-from webhookrx.intake.received import Head, HeaderLines
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message

@@ -32,10 +32,10 @@ from webhookrx.http.body import DISCARDED_BODY, DiscardedBody
 from webhookrx.http.connection import ANSWER, BODY, CLOSING, HEAD, LINGER, Connection
 from webhookrx.http.counted_body import SMALL_BODY, CountedBody
 from webhookrx.http.exchange import Exchange
+from webhookrx.http.grammar import check_beginning
 from webhookrx.http.head import RequestHead, parse_head
-from webhookrx.http.head_grammar import check_beginning
-from webhookrx.http.request import Request
-from webhookrx.intake.received import Head
+from webhookrx.http.twisted_request import Request
+from webhookrx.intake.head import Head
 
 if TYPE_CHECKING:
     from webhookrx.http.site import Site
@@ -48,7 +48,7 @@ SECONDS_A_TURN = 0.005
 _BLANK_LINES = re.compile(rb"\A(?:\r\n)+")
 
 
-class HTTPChannel(Connection):
+class HTTPProtocol(Connection):
     """
     The server's side of HTTP/1.1 and 1.0.
     """
@@ -125,7 +125,7 @@ class HTTPChannel(Connection):
         """Return what follows the head; None when it is not complete or the connection is done."""
         site = self.site
         limits = site.limits
-        if not self._met and not self.meet_peer():
+        if not self._peer_known and not self.meet_peer():
             return None
         scanned = self._scanned
         if scanned == 0 and data.startswith(b"\r\n"):  # RFC 9112 §2.2
@@ -172,7 +172,7 @@ class HTTPChannel(Connection):
             self.peer_ip,
             self.peer_port,
             self.secure,
-            parsed.notable,
+            parsed.prefetched,
         )
         verdict = site.dispatch(head)
         if isinstance(verdict, tuple):
@@ -188,7 +188,7 @@ class HTTPChannel(Connection):
             return self._refuse(parsed, BODY_TOO_LARGE, BODY_TOO_LARGE.detail, data[start:])
         if site.draining:
             return self._refuse(parsed, DRAINING, DRAINING.detail, data[start:])
-        size = parsed.size_to_come(len(data) - start)
+        size = parsed.bytes_expected(len(data) - start)
         # Asked before a message is made of it, too: with too much to do, a refusal must cost next to nothing.
         if (size or verdict is not None) and not site.consumer.has_room(size, small=size <= SMALL_BODY):
             return self._refuse(parsed, NO_ROOM, NO_ROOM.detail, data[start:])
@@ -285,14 +285,14 @@ class HTTPChannel(Connection):
         """The request that is under way is the last one here."""
         self._keep = False
 
-    def connection_word(self, keep: bool) -> int:
+    def connection_header(self, keep: bool) -> int:
         """What the answer to the request that is under way says of the connection, if it is kept or not."""
         word = self._kept_word if keep else CLOSE
         return word + OVER_TLS if self.secure else word
 
     def _send(self, answer: Answer, keep: bool) -> None:
         head = self._parsed
-        written = self.site.answers.bytes_of(answer, self.connection_word(keep))
+        written = self.site.answers.bytes_of(answer, self.connection_header(keep))
         if head is not None and head.method == b"HEAD":
             written = written[: len(written) - len(answer.body)]
         self.transport.write(written)
@@ -315,10 +315,10 @@ class HTTPChannel(Connection):
             limits = site.limits
             self.deadline = now + (limits.answer_time if limits.answer_time < limits.idle_time else limits.idle_time)
         if not self._advancing and (self._pending or self._ended or not self._reading):
-            self.go_on()
+            self.resume()
 
-    def go_on(self) -> None:
-        """See L{Connection.go_on}."""
+    def resume(self) -> None:
+        """See L{Connection.resume}."""
         pending, self._pending = self._pending, b""
         if pending:
             self._advance(pending)
@@ -371,8 +371,8 @@ class HTTPChannel(Connection):
 
     # -- the connection ------------------------------------------------------------------------------------------
 
-    def one_too_many(self) -> None:
-        """See L{Connection.one_too_many}: it is told so, and not waited for."""
+    def reject_connection(self) -> None:
+        """See L{Connection.reject_connection}: it is told so, and not waited for."""
         detail = TOO_MANY_CONNECTIONS.detail
         self._report(TOO_MANY_CONNECTIONS, detail)
         self._send(refusal(TOO_MANY_CONNECTIONS, detail), False)

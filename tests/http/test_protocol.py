@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.http.channel}: what a sender sees on the wire, and what becomes of its messages.
+Tests for L{webhookrx.http.protocol}: what a sender sees on the wire, and what becomes of its messages.
 """
 
 from __future__ import annotations

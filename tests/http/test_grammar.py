@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.http.head_grammar} against llhttp: what one lets through, the other one reads in the same way.
+Tests for L{webhookrx.http.grammar} against llhttp: what one lets through, the other one reads in the same way.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Wire
 from webhookrx.errors import TARGET_TOO_LONG, RequestRefused
+from webhookrx.http.grammar import check_beginning
 from webhookrx.http.head import RequestHead, parse_head
-from webhookrx.http.head_grammar import check_beginning
 from webhookrx.settings import Limits
 
 GITHUB = (
@@ -110,7 +110,7 @@ class DifferentialTests(SynchronousTestCase):
         self.assertEqual(read.headers, list(head.headers), block)
         if read.target.startswith((b"/", b"*")):
             self.assertEqual(read.target, head.target, block)
-        for name, values in head.notable.items():
+        for name, values in head.prefetched.items():
             self.assertEqual([value for key, value in read.headers if key == name], values)
         return True
 
@@ -180,8 +180,8 @@ class LazyTests(SynchronousTestCase):
             b"content-encoding": [b"GZip"],
             b"x-forwarded-for": [b"192.0.2.1", b"192.0.2.2"],
         }
-        self.assertEqual(expected, dict(parse(block).notable))
-        self.assertEqual({}, dict(parse(b"POST / HTTP/1.1\r\nHost: a\r\n\r\n").notable))
+        self.assertEqual(expected, dict(parse(block).prefetched))
+        self.assertEqual({}, dict(parse(b"POST / HTTP/1.1\r\nHost: a\r\n\r\n").prefetched))
 
     def test_names_in_other_places(self) -> None:
         """A name that is part of another, of a value or of the target is not taken for one."""
@@ -190,7 +190,7 @@ class LazyTests(SynchronousTestCase):
             b"A: authorization: d, content-length: 5\r\nX-Authorization: e\r\n\r\n"
         )
         head = parse(block)
-        self.assertEqual((0, {}), (head.content_length, dict(head.notable)))
+        self.assertEqual((0, {}), (head.content_length, dict(head.prefetched)))
 
     def test_what_follows(self) -> None:
         """The body is left alone, whatever it looks like; of a head that is not complete nothing is made."""

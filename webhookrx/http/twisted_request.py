@@ -18,7 +18,7 @@ from webhookrx.http.answers import CLOSE, CONNECTION_LINES, FAILED, SERVER, refu
 from webhookrx.http.head import RequestHead
 
 if TYPE_CHECKING:
-    from webhookrx.http.channel import HTTPChannel
+    from webhookrx.http.protocol import HTTPProtocol
 
 
 class RequestChannel:
@@ -26,7 +26,7 @@ class RequestChannel:
     What C{twisted.web.http.Request} calls of its channel, on top of ours.
     """
 
-    def __init__(self, channel: HTTPChannel) -> None:
+    def __init__(self, channel: HTTPProtocol) -> None:
         self._channel = channel
         self.site = channel.site
         self.transport = channel.transport
@@ -51,7 +51,7 @@ class RequestChannel:
         headers.setRawHeaders(b"server", [SERVER])
         lines = [b"HTTP/1.1 %s %s\r\n" % (code, reason)]
         lines += [b"%s: %s\r\n" % (name, value) for name, values in headers.getAllRawHeaders() for value in values]
-        lines += [CONNECTION_LINES[channel.connection_word(channel.keeps_alive)], b"\r\n"]
+        lines += [CONNECTION_LINES[channel.connection_header(channel.keeps_alive)], b"\r\n"]
         self.writeSequence(lines)
 
     def write(self, data: bytes) -> None:
@@ -100,7 +100,7 @@ class Request(server.Request):
     defaultContentType = b"application/octet-stream"
 
     @classmethod
-    def from_parts(cls, channel: HTTPChannel, head: RequestHead, body: bytes) -> Request:
+    def from_parts(cls, channel: HTTPProtocol, head: RequestHead, body: bytes) -> Request:
         """Return a request that is ready for L{serve}."""
         request = cls(RequestChannel(channel))
         for name, value in head.headers:

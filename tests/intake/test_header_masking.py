@@ -1,13 +1,13 @@
 """
-Tests for L{webhookrx.intake.recorded_headers}; how headers are recorded is in those of L{webhookrx.intake.judge}.
+Tests for L{webhookrx.intake.header_masking}; how headers are recorded is in those of L{webhookrx.intake.judge}.
 """
 
 from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.intake.received import HeaderLines
-from webhookrx.intake.recorded_headers import cloud_event_headers, is_credential
+from webhookrx.intake.head import HeaderLines
+from webhookrx.intake.header_masking import cloud_event_headers, is_credential
 
 
 class CloudEventTests(SynchronousTestCase):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 #: Names of headers that are asked for most, so that whoever goes through all lines of a head anyway picks them out.
-NOTABLE = frozenset([b"authorization", b"content-encoding", b"x-forwarded-for"])
+PREFETCHED = frozenset([b"authorization", b"content-encoding", b"x-forwarded-for"])
 
 
 def peer_text(ip: str, port: int | None) -> str:
@@ -45,7 +45,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     @ivar peer_ip: address of the connection's other end as text; C{"127.0.0.1"} for a UNIX socket.
     @ivar peer_port: its port; None for a UNIX socket.
     @ivar secure: whether it came by TLS.
-    @ivar notable: the values of all lines with a name in L{NOTABLE}, by that name; None when nobody has looked.
+    @ivar prefetched: the values of all lines with a name in L{PREFETCHED}, by that name; None when nobody has looked.
     """
 
     method: bytes
@@ -55,7 +55,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     peer_ip: str
     peer_port: int | None
     secure: bool
-    notable: Mapping[bytes, list[bytes]] | None = None
+    prefetched: Mapping[bytes, list[bytes]] | None = None
 
     @property
     def peer_text(self) -> str:
@@ -64,6 +64,6 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
     def values(self, name: bytes) -> list[bytes]:
         """Return the values of all header lines of that lower-case name, in order. They are read-only."""
-        if self.notable is not None and name in NOTABLE:
-            return self.notable.get(name, [])
+        if self.prefetched is not None and name in PREFETCHED:
+            return self.prefetched.get(name, [])
         return [value for key, value in self.headers if key == name]

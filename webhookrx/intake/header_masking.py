@@ -1,5 +1,5 @@
 """
-Headers as messages have them: credentials masked.
+Header masking: headers as messages record them, with the values of credentials replaced.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from webhookrx.intake.received import HeaderLines
+from webhookrx.intake.head import HeaderLines
 
 #: Names of headers that let whoever reads them in; their values are never recorded. Rather one too many.
 _CREDENTIALS: Final = re.compile(
