@@ -27,7 +27,7 @@ from webhookrx.query import Fleet
 from webhookrx.query import parse as parse_query
 from webhookrx.router.rules.router import Router
 from webhookrx.router.rules.rule import Preprocessing, Step
-from webhookrx.router.steps.passage import Passage
+from webhookrx.router.steps.context import StepContext
 from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.sender_steps import classify, parse
 from webhookrx.senders.builtin import builtin_entries
@@ -169,10 +169,10 @@ def of_senders(classifier: Classifier) -> tuple[list[float], list[float]]:
 
 
 def _of_sample(sender: str, request: Request, classifier: Classifier) -> tuple[float, float]:
-    def classified() -> Passage:
-        passage = Passage(request.record(), request.evidence(), False, classifier, Work())
-        assert classify(passage) == ("classified", sender)
-        return passage
+    def classified() -> StepContext:
+        context = StepContext(request.record(), request.evidence(), False, classifier, Work())
+        assert classify(context) == ("classified", sender)
+        return context
 
     classified()
     return of_processing(Preprocessing(classify=True), request, classifier), microseconds(classified, parse)

@@ -245,14 +245,14 @@ class ITraffic(Interface):
         @param size: bytes of its body as it came by the wire.
         """
 
-    def expects(source: str, marks: Sequence[tuple[str, str]]) -> None:
+    def expects(source: str, events: Sequence[tuple[str, str]]) -> None:
         """The steps of a connector may count these; so their counts exist from now on, with 0 if need be."""
 
-    def processed(source: str, marks: Sequence[tuple[str, str]], problem: str) -> None:
+    def processed(source: str, events: Sequence[tuple[str, str]], problem: str) -> None:
         """
         The steps of a connector have seen a message, whether it was kept or dropped.
 
-        @param marks: what they have counted: a word and a label.
+        @param events: what they have counted: a word and a label.
         @param problem: how a step failed, in one sentence; empty when none has.
         """
 

@@ -99,8 +99,8 @@ class ConnectorResourceTests(SynchronousTestCase):
         self.build(FAIL, PROBE)
         self.assertEqual(200, self.ask(b'{"text":"CANARY"}'))
         self.assertEqual([{"text": "CANARY"}], self.bodies())
-        ((source, marks, problem),) = self.traffic.processings
-        self.assertEqual((NAME, (("step_error", "number"), ("probe", "end"))), (source, marks))
+        ((source, events, problem),) = self.traffic.processings
+        self.assertEqual((NAME, (("step_error", "number"), ("probe", "end"))), (source, events))
         self.assertIn("Step 'number' failed at 1:", problem)
         self.assertNotIn("CANARY", problem)
 
@@ -108,8 +108,8 @@ class ConnectorResourceTests(SynchronousTestCase):
         """Also of a message that is dropped later it is told that a step has failed."""
         self.build(FAIL, Step(select="log.body.n EXISTS"))
         self.assertEqual(200, self.ask(b'{"text":"x"}'))
-        ((_, marks, problem),) = self.traffic.processings
-        self.assertEqual(["step_error", "dropped"], [word for word, _ in marks])
+        ((_, events, problem),) = self.traffic.processings
+        self.assertEqual(["step_error", "dropped"], [word for word, _ in events])
         self.assertIn("number", problem)
 
     def test_refused(self) -> None:

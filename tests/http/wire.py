@@ -180,11 +180,11 @@ class Traffic:
         self.acceptances.append((source, tuple(notes), left_out))
         self.sizes.append(size)
 
-    def expects(self, source: str, marks: Any) -> None:
-        self.expected.append((source, tuple(marks)))
+    def expects(self, source: str, events: Any) -> None:
+        self.expected.append((source, tuple(events)))
 
-    def processed(self, source: str, marks: Any, problem: str) -> None:
-        self.processings.append((source, tuple(marks), problem))
+    def processed(self, source: str, events: Any, problem: str) -> None:
+        self.processings.append((source, tuple(events), problem))
 
     def accept_failed(self, error: str) -> None:
         self.accept_errors.append(error)

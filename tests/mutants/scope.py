@@ -13,7 +13,7 @@ SCOPE = {
     "webhookrx/pipeline": ["tests.pipeline"],
     "webhookrx/spool": ["tests.spool", "tests.commands.test_spool"],
     "webhookrx/router/expressions/run.py": ["tests.router.expressions"],
-    "webhookrx/router/steps/passage.py": ["tests.router"],
+    "webhookrx/router/steps/context.py": ["tests.router"],
 }
 
 

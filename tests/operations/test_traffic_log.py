@@ -146,13 +146,13 @@ class TrafficLogTests(SynchronousTestCase):
 
     def test_step_failed(self) -> None:
         """What steps count is counted every time; why one has failed is logged a few times a second."""
-        marks = [("step_error", "number"), ("probe", "end")]
+        events = [("step_error", "number"), ("probe", "end")]
         for _ in range(3):
-            self.traffic.processed("edge-1-a-b", marks, "Step 'number' failed at 1:5: no number")
-        self.traffic.processed("edge-1-a-b", marks[1:], "")
+            self.traffic.processed("edge-1-a-b", events, "Step 'number' failed at 1:5: no number")
+        self.traffic.processed("edge-1-a-b", events[1:], "")
         line = "A step of edge-1-a-b failed, the message goes on: Step 'number' failed at 1:5: no number"
         self.assertEqual([line] * 2, self.lines)
-        counts = [self.counters.get(word, "edge-1-a-b", label) for word, label in marks]
+        counts = [self.counters.get(word, "edge-1-a-b", label) for word, label in events]
         self.assertEqual([3, 4], counts)
         self.traffic.report_held_back()
         self.assertEqual("1 more lines like the last one of step", self.lines[-1])

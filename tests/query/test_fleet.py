@@ -10,7 +10,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.query import Fleet, Query, parse
-from webhookrx.query.tree import Term
+from webhookrx.query.query_tree import Term
 
 ROUTERS = [
     {"name": f"router-{number:03d}", "label": {"site": ("fra", "AMS")[number % 2]}, "ip": [f"10.0.0.{number}"]}

@@ -11,9 +11,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests import documents
 from webhookrx.message.fields import MAX_NAMES
 from webhookrx.query import format_tree, parse
-from webhookrx.query.parser import MAX_EXPRESSIONS, MAX_LEVELS, MAX_TERMS
 from webhookrx.query.predicates import OPERATORS
-from webhookrx.query.tokens import MAX_LENGTH
+from webhookrx.query.query_lexer import MAX_LENGTH
+from webhookrx.query.query_parser import MAX_EXPRESSIONS, MAX_LEVELS, MAX_TERMS
 
 PAGE = documents.read("docs/reference/query-language.md")
 

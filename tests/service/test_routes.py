@@ -14,7 +14,7 @@ from webhookrx.http.connector_resource import ConnectorResource
 from webhookrx.http.webhook_resource import WebhookResource
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Admission, Receipt, admit
-from webhookrx.router.connector_intake import ConnectorRules, Kept, judge_connector
+from webhookrx.router.connector_intake import ConnectorRules, KeptMessage, judge_connector
 from webhookrx.router.rules.rule import Preprocessing, Step
 from webhookrx.senders.entry import Entry, When
 from webhookrx.service.routes import (
@@ -98,7 +98,7 @@ class ConnectorTests(SynchronousTestCase):
             rules.connector,
         )
         self.assertEqual({"name": "edge-1", "labels": {"site": "fra"}}, rules.router)
-        self.assertEqual((("probe", "p"), ("step_error", "1 probe")), rules.processing.possible_marks)
+        self.assertEqual((("probe", "p"), ("step_error", "1 probe")), rules.processing.possible_events)
         self.assertFalse(rules.include_request_headers)
         source = replace(source, include_request_headers=True)
         assert source.connector is not None
@@ -113,11 +113,11 @@ class ConnectorTests(SynchronousTestCase):
         self.assertEqual(["tcp:8181", "tcp:8182", "tcp:8183"], list(roots))
         kinds = [type(target) for root in roots.values() for target in root._resources]
         self.assertEqual([WebhookResource, ConnectorResource, ConnectorResource], kinds)
-        first, (source, marks) = traffic.expected
+        first, (source, events) = traffic.expected
         self.assertEqual(("edge-1-c-in", ()), first)
         self.assertEqual("edge-1-d-in", source)
         self.assertEqual(
-            {("classified", ""), ("step_error", "classify"), ("dropped", "x"), ("step_error", "x")}, set(marks)
+            {("classified", ""), ("step_error", "classify"), ("dropped", "x"), ("step_error", "x")}, set(events)
         )
 
     def test_health(self) -> None:
@@ -183,6 +183,6 @@ def _vendor(rules: ConnectorRules, headers: tuple[tuple[bytes, bytes], ...]) -> 
     admission = admit(head, rules, {})
     assert isinstance(admission, Admission)
     verdict = judge_connector(head, admission, b"{}", Receipt(RECEIVED, "id"))
-    assert isinstance(verdict, Kept)
+    assert isinstance(verdict, KeptMessage)
     meta: Any = verdict.message.values["meta"]
     return meta.get("vendor")

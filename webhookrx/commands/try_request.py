@@ -31,7 +31,7 @@ from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Receipt, Refused, admit
 from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.message.fields import MISSING
-from webhookrx.router.connector_intake import ConnectorRules, Dropped, Kept, judge_connector
+from webhookrx.router.connector_intake import ConnectorRules, DroppedMessage, KeptMessage, judge_connector
 from webhookrx.router.expressions import Files, tables_of
 from webhookrx.router.rules.router import Connector, connector_of, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading
@@ -207,13 +207,13 @@ def _try(
     if isinstance(admission, Refused):
         return _tell_refused(admission, way, request, asked.json, out)
     verdict = judge_connector(head, admission, request.body, Receipt(request.received, "try"))
-    record = processing.before if isinstance(verdict, Dropped) else verdict.message.values
+    record = processing.before if isinstance(verdict, DroppedMessage) else verdict.message.values
     before: Any = record if processing.before is None else processing.before
     if asked.json:
         print_json(out, _facts(way, request, verdict, before, processing))
     else:
         _describe(way, request, verdict, before, processing, out)
-    return DONE if isinstance(verdict, Kept) else FAILED
+    return DONE if isinstance(verdict, KeptMessage) else FAILED
 
 
 def _tell_refused(refused: Refused, way: _Way | None, request: _Request, as_json: bool, out: TextIO) -> int:
@@ -247,7 +247,11 @@ def _request_facts(way: _Way | None, request: _Request) -> dict[str, Any]:
 
 
 def _facts(
-    way: _Way, request: _Request, verdict: Kept | Dropped, before: dict[str, Any], processing: TracedProcessing
+    way: _Way,
+    request: _Request,
+    verdict: KeptMessage | DroppedMessage,
+    before: dict[str, Any],
+    processing: TracedProcessing,
 ) -> dict[str, Any]:
     steps: list[dict[str, Any]] = []
     last = before
@@ -266,7 +270,7 @@ def _facts(
     not_begun = processing.names[len(processing.done) :]
     return {
         **_request_facts(way, request),
-        "stored": isinstance(verdict, Kept),
+        "stored": isinstance(verdict, KeptMessage),
         "answer": {"status": 200},
         "before": before,
         "steps": steps,
@@ -302,13 +306,15 @@ def _print_request(way: _Way | None, request: _Request, out: TextIO) -> None:
 def _describe(
     way: _Way,
     request: _Request,
-    verdict: Kept | Dropped,
+    verdict: KeptMessage | DroppedMessage,
     before: dict[str, Any],
     processing: TracedProcessing,
     out: TextIO,
 ) -> None:
     _print_request(way, request, out)
-    print(f"answer     200 {_RECEIVED}{'' if isinstance(verdict, Kept) else ', and nothing is stored'}", file=out)
+    print(
+        f"answer     200 {_RECEIVED}{'' if isinstance(verdict, KeptMessage) else ', and nothing is stored'}", file=out
+    )
     print(f"\n{'before the first step' if processing.names else 'the message; there are no steps'}", file=out)
     print_json(out, before)
     last = before

@@ -14,7 +14,7 @@ from webhookrx.config import tls_files
 from webhookrx.config.files import Snapshot, read_file
 from webhookrx.diagnostics import Finding, quoted
 from webhookrx.errors import ConfigError
-from webhookrx.router.expressions import Mistake, table_of
+from webhookrx.router.expressions import OperationError, table_of
 from webhookrx.router.rules.router import Connector
 from webhookrx.router.steps.steps import json_files
 from webhookrx.settings import TLS
@@ -94,8 +94,8 @@ def _read_json_file(path: str, contents: dict[str, bytes]) -> tuple[str, str] | 
         table_of(content)
     except ConfigError as error:
         return "json-file-unusable" if os.path.lexists(path) else "json-file-missing", error.problem
-    except Mistake as mistake:
-        return "json-file-unusable", f"{quoted(path)} can't be used: {mistake.problem}"
+    except OperationError as error:
+        return "json-file-unusable", f"{quoted(path)} can't be used: {error.problem}"
     contents[path] = content
     return None
 

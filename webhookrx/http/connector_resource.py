@@ -9,7 +9,7 @@ from typing import Any
 from webhookrx.http.answers import RECEIVED
 from webhookrx.http.interfaces import IExchange
 from webhookrx.http.webhook_resource import WebhookResource
-from webhookrx.router.connector_intake import Dropped, Kept, judge_connector
+from webhookrx.router.connector_intake import DroppedMessage, KeptMessage, judge_connector
 
 
 class ConnectorResource(WebhookResource):
@@ -22,13 +22,13 @@ class ConnectorResource(WebhookResource):
     def _take(self, exchange: IExchange, verdict: Any, wire_size: int, prepared: object = None) -> None:
         """See L{WebhookResource._take}."""
         name = self._rules.name
-        if isinstance(verdict, Dropped):
-            self._traffic.processed(name, verdict.marks, verdict.problem)
+        if isinstance(verdict, DroppedMessage):
+            self._traffic.processed(name, verdict.events, verdict.problem)
             if exchange.answer(RECEIVED):
                 self._traffic.answered(name, self._clock() - exchange.began)
-        elif not isinstance(verdict, Kept):
+        elif not isinstance(verdict, KeptMessage):
             super()._take(exchange, verdict, wire_size)
         elif self._write(exchange, verdict.message, prepared):
             self._traffic.accepted(name, verdict.notes, 0, wire_size)
-            if verdict.marks:
-                self._traffic.processed(name, verdict.marks, verdict.problem)
+            if verdict.events:
+                self._traffic.processed(name, verdict.events, verdict.problem)

@@ -78,17 +78,17 @@ class TrafficLog:
         if left_out:
             self._counters.add("names_left_out", source, amount=left_out)
 
-    def expects(self, source: str, marks: Sequence[tuple[str, str]]) -> None:
+    def expects(self, source: str, events: Sequence[tuple[str, str]]) -> None:
         """See L{ITraffic.expects}."""
-        for word, label in marks:
+        for word, label in events:
             self._counters.add(word, source, label, amount=0)
 
-    def processed(self, source: str, marks: Sequence[tuple[str, str]], problem: str) -> None:
+    def processed(self, source: str, events: Sequence[tuple[str, str]], problem: str) -> None:
         """See L{ITraffic.processed}."""
-        for word, label in marks:
+        for word, label in events:
             self._counters.add(word, source, label)
         if problem and self._limit.passes("step"):
-            fate = "was dropped" if any(word == "dropped" for word, _ in marks) else "goes on"
+            fate = "was dropped" if any(word == "dropped" for word, _ in events) else "goes on"
             self._log.warn(
                 "A step of {source} failed, the message {fate}: {problem}", source=source, fate=fate, problem=problem
             )

@@ -14,9 +14,9 @@ from webhookrx.message.escapes import escape
 from webhookrx.message.fields import MISSING, get_field, leaves
 from webhookrx.query.matching import compile_tree
 from webhookrx.query.query import Query
-from webhookrx.query.texts import text_of, texts_of
+from webhookrx.query.query_tree import ANY, And, Everything, Exists, Node, Not, Or, Term
+from webhookrx.query.texts import compared_text, compared_texts
 from webhookrx.query.thorough import MOST_WORK
-from webhookrx.query.tree import ANY, And, Everything, Exists, Node, Not, Or, Term
 from webhookrx.work import Work
 
 _MANY: Final = 5
@@ -102,10 +102,10 @@ def _explain(node: Node, record: Mapping[str, Any], under_not: bool) -> tuple[bo
 
 def _found(term: Term | Exists, record: Mapping[str, Any]) -> tuple[str, ...] | None:
     if isinstance(term, Term) and term.path is None:
-        return _short(filter(term.predicate.holds, map(text_of, leaves(record))))
+        return _short(filter(term.predicate.holds, map(compared_text, leaves(record))))
     assert term.path is not None
     value = get_field(record, term.path)
-    return None if value is MISSING else _short(texts_of(value))
+    return None if value is MISSING else _short(compared_texts(value))
 
 
 def _short(texts: Iterable[str]) -> tuple[str, ...]:

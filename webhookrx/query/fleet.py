@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 from webhookrx.message.fields import MISSING, Path, getter, leaves
 from webhookrx.query.predicates import Predicate
 from webhookrx.query.query import Query
-from webhookrx.query.texts import text_of, texts_of
-from webhookrx.query.tree import And, Everything, Exists, Node, Not, Or, Term
+from webhookrx.query.query_tree import And, Everything, Exists, Node, Not, Or, Term
+from webhookrx.query.texts import compared_text, compared_texts
 from webhookrx.regex import RegexTooCostly
 
 _AS_NUMBERS: Final = bytes.maketrans(b"01", b"\x00\x01")
@@ -168,9 +168,9 @@ class Fleet:
 
     def _texts(self, path: Path | None) -> Iterable[Iterable[str] | None]:
         if path is None:
-            return (map(text_of, leaves(record)) for record in self._records)
+            return (map(compared_text, leaves(record)) for record in self._records)
         values = map(getter(path), self._records)
-        return (None if value is MISSING else texts_of(value) for value in values)
+        return (None if value is MISSING else compared_texts(value) for value in values)
 
 
 def _effort(node: Node) -> int:

@@ -13,9 +13,9 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from webhookrx.message.fields import MISSING, getter
-from webhookrx.query.texts import bytes_of, text_of
+from webhookrx.query.query_tree import And, Everything, Exists, Node, Not, Or, Term, terms_of
+from webhookrx.query.texts import bytes_of, compared_text
 from webhookrx.query.thorough import Thorough, spend
-from webhookrx.query.tree import And, Everything, Exists, Node, Not, Or, Term, terms_of
 from webhookrx.work import Work
 
 #: Tells whether a record matches.
@@ -116,7 +116,7 @@ def _short_text(value: Any) -> str:
             raise _NotQuick
     elif isinstance(value, Mapping | list | tuple):
         raise _NotQuick
-    return text_of(value)
+    return compared_text(value)
 
 
 def _negated(deciding: Deciding) -> Deciding:

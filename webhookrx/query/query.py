@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from webhookrx.query.matching import Deciding, compile_tree
-from webhookrx.query.parser import parse_tree
+from webhookrx.query.query_parser import parse_tree
+from webhookrx.query.query_tree import Node, terms_of
 from webhookrx.query.thorough import MOST_WORK
-from webhookrx.query.tree import Node, terms_of
 from webhookrx.work import Work
 
 

@@ -12,7 +12,7 @@ import msgspec
 _encode: Final = msgspec.json.Encoder(enc_hook=dict).encode
 
 
-def text_of(value: Any) -> str:
+def compared_text(value: Any) -> str:
     """
     Return a value as text: a text as it is, anything else as its JSON, compact; numbers keep their spelling.
     """
@@ -76,6 +76,6 @@ def bytes_of(text: str) -> int:
     return len(text) if text.isascii() else 3 * len(text)
 
 
-def texts_of(value: Any) -> Iterable[str]:
+def compared_texts(value: Any) -> Iterable[str]:
     """Return the texts of a value: that of each element of an array, one of anything else."""
-    return map(text_of, value) if isinstance(value, list | tuple) else (text_of(value),)
+    return map(compared_text, value) if isinstance(value, list | tuple) else (compared_text(value),)

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any, Final
 
 from webhookrx.message.fields import MISSING, Path, get_field
-from webhookrx.query.texts import bytes_of, counted_leaves, spend_json, text_of
-from webhookrx.query.tree import And, Everything, Exists, Node, Not, Or, Term
+from webhookrx.query.query_tree import And, Everything, Exists, Node, Not, Or, Term
+from webhookrx.query.texts import bytes_of, compared_text, counted_leaves, spend_json
 from webhookrx.work import MOST_FOR_MESSAGE, TooMuchWork, Work
 
 MOST_WORK: Final = MOST_FOR_MESSAGE
@@ -110,7 +110,7 @@ class Thorough:
         for each in values:
             if isinstance(each, Mapping | list | tuple):
                 spend_json(each, self._spend)
-            text = text_of(each)
+            text = compared_text(each)
             # It is folded, joined and hashed, each at most once.
             self._spend(_LEAF + len(text) * (_FOLDING_ASCII if text.isascii() else _FOLDING))
             texts.append(text)

@@ -18,7 +18,7 @@ from webhookrx.intake.judge import Admission, Receipt, SourceRules, base64_text
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
-from webhookrx.router.steps.passage import Mark
+from webhookrx.router.steps.context import StepEvent
 from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.sender_steps import BODY_BASE64
 from webhookrx.senders.evidence import Evidence
@@ -68,29 +68,29 @@ class ConnectorRules(SourceRules):
         return {**connector, "labels": {**connector["labels"]}}, {**router, "labels": {**router["labels"]}}
 
 
-class Kept(msgspec.Struct, frozen=True, gc=False):
+class KeptMessage(msgspec.Struct, frozen=True, gc=False):
     """
     A request that became a message.
 
     @ivar notes: words for what is worth counting: C{text_body}.
-    @ivar marks: what its steps have counted: a word and a label.
+    @ivar events: what its steps have counted: a word and a label.
     @ivar problem: how a step failed, one sentence without anything that a sender wrote; empty when none has.
     """
 
     message: Message
     notes: tuple[str, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    events: tuple[StepEvent, ...] = ()
     problem: str = ""
 
 
-class Dropped(msgspec.Struct, frozen=True, gc=False):
+class DroppedMessage(msgspec.Struct, frozen=True, gc=False):
     """A request that the steps of its connector do not want."""
 
-    marks: tuple[Mark, ...]
+    events: tuple[StepEvent, ...]
     problem: str
 
 
-def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Kept | Dropped:
+def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> KeptMessage | DroppedMessage:
     """
     Make a message of an admitted request, and have it go through the steps of its connector.
 
@@ -131,13 +131,13 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
     notes = () if is_object else ("text_body",)
     processing = rules.processing
     if processing.idle:
-        return Kept(message, notes)
+        return KeptMessage(message, notes)
     # What was read as JSON is UTF-8.
     evidence = Evidence(head, admission.query, body, body_text(body)[0] if is_object else text, decoded)
     outcome = processing.run(record, evidence, host_is_set=bool(host))
     if outcome.kept:
-        return Kept(message, notes, outcome.marks, outcome.problem)
-    return Dropped(outcome.marks, outcome.problem)
+        return KeptMessage(message, notes, outcome.events, outcome.problem)
+    return DroppedMessage(outcome.events, outcome.problem)
 
 
 def _attributes(head: Head, admission: Admission) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from webhookrx.query.tree import And, Exists, Node, Or, Term
+from webhookrx.query.query_tree import And, Exists, Node, Or, Term
 from webhookrx.senders.conditions import Conditions
 
 _COMMON: Final = 1_000

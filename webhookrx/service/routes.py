@@ -158,7 +158,7 @@ def build_roots(
             )
         else:
             rules = connector_rules(source, source.connector, settings, classifier, files)
-            traffic.expects(source.name, rules.processing.possible_marks)
+            traffic.expects(source.name, rules.processing.possible_events)
             # The same megabytes.
             from webhookrx.http.connector_resource import ConnectorResource
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from webhookrx.router.expressions import ExpressionError, Limits, compile_expression
+from webhookrx.router.expressions import ExpressionError, RunLimits, compile_expression
 
 
 def a_record(body: Any = None) -> dict[str, Any]:
@@ -43,17 +43,17 @@ def plain(value: Any) -> Any:
     return [plain(element) for element in value] if isinstance(value, list) else value
 
 
-def worked_out(expression: str, body: Any = None, limits: Limits | None = None) -> Any:
+def worked_out(expression: str, body: Any = None, limits: RunLimits | None = None) -> Any:
     """Return what an expression gives on a record."""
     record = a_record(body)
-    compile_expression(f"meta.result = {expression};", limits or Limits()).run(record)
+    compile_expression(f"meta.result = {expression};", limits or RunLimits()).run(record)
     return plain(record["meta"]["result"])
 
 
-def problem(program: str, body: Any = None, limits: Limits | None = None) -> tuple[str, int, int]:
+def problem(program: str, body: Any = None, limits: RunLimits | None = None) -> tuple[str, int, int]:
     """Return what an error of a program says, when it is compiled or run, and where."""
     try:
-        compile_expression(program, limits or Limits()).run(a_record(body))
+        compile_expression(program, limits or RunLimits()).run(a_record(body))
     except ExpressionError as error:
         return error.problem, error.line, error.column
     raise AssertionError(f"no error: {program!r}")

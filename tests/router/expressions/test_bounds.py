@@ -17,7 +17,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 import webhookrx.router.expressions
 from tests.router.expressions.programs import a_record, problem, worked_out
-from webhookrx.router.expressions import ExpressionError, Limits, compile_expression
+from webhookrx.router.expressions import ExpressionError, RunLimits, compile_expression
 from webhookrx.router.expressions.limits import MAX_NESTING, MAX_SOURCE, OPERATION
 from webhookrx.work import Work
 
@@ -89,7 +89,7 @@ class SourceTests(SynchronousTestCase):
 
     def test_operations(self) -> None:
         """A program with more operations than the limit does not compile: nothing in it is done twice."""
-        limits = Limits(operations=100)
+        limits = RunLimits(operations=100)
         compile_expression("a = 1;" * 50, limits)
         self.assertEqual(("The program has more than 100 operations.", 1, 303), problem("a = 1;" * 51, limits=limits))
 
@@ -225,7 +225,7 @@ class SizeTests(SynchronousTestCase):
             ('"aaaaaaaa"', "format_json([x, x])", "characters"),
         ]:
             program = f"x = {start}; " + f"x = {step}; " * (90 if "regexp" in step else 200)
-            found, _, column = problem(program, limits=Limits(work=10**8))
+            found, _, column = problem(program, limits=RunLimits(work=10**8))
             self.assertIn(sentence, found)
             self.assertGreater(column, len(start) + 5)
 
@@ -278,7 +278,7 @@ class SizeTests(SynchronousTestCase):
             "deep": "[" * 129 + "]" * 129,
             "flat": {"a" * 1_000: {"b" * 1_000: dict.fromkeys(map(str, range(5_000)), 0)}},
         }
-        lenient = Limits(work=10**9)
+        lenient = RunLimits(work=10**9)
         for call in ("parse_csv(log.body.csv)", "parse_kv(log.body.kv)", "list(log.body.json)"):
             self.assertIn("more than 10000", problem(f"a = {call};", body, lenient)[0])
         self.assertIn("nests deeper", problem("a = list(log.body.deep);", body)[0])
@@ -288,7 +288,7 @@ class SizeTests(SynchronousTestCase):
         """A replacement can't make much of little."""
         long = "\\\\1" * 1_000
         body = {"s": "a" * 30_000}
-        lenient = Limits(work=10**9)
+        lenient = RunLimits(work=10**9)
         found, *_ = problem(f'a = regexp_subst(log.body.s, "(a+)", "{long}");', body, lenient)
         self.assertIn("A text is longer", found)
         self.assertIn("A text is longer", problem("a = str_replace(log.body.s, 'a', log.body.s);", body)[0])

@@ -11,7 +11,14 @@ from typing import Any
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.router.expressions import ExpressionError, Mistake, compile_expression, no_files, table_of, tables_of
+from webhookrx.router.expressions import (
+    ExpressionError,
+    OperationError,
+    compile_expression,
+    no_files,
+    table_of,
+    tables_of,
+)
 
 TEAMS = b'{"web-1": {"team": "blue", "load": 1.50}, "list": [1, {"a": "b"}]}'
 
@@ -92,6 +99,6 @@ class TableTests(SynchronousTestCase):
             (b'"secret"', "neither an object nor a list"),
             (b"", "The file"),
         ):
-            error = self.assertRaises(Mistake, table_of, content)
+            error = self.assertRaises(OperationError, table_of, content)
             self.assertIn(told, error.problem)
             self.assertNotIn("secret", error.problem)

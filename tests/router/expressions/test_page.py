@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.documents import blocks, read
 from tests.router.expressions.programs import a_record
-from webhookrx.router.expressions import ExpressionError, Limits, compile_expression, function_table
+from webhookrx.router.expressions import ExpressionError, RunLimits, compile_expression, function_table
 from webhookrx.router.expressions.expression_parser import LEVELS
 from webhookrx.router.expressions.kv_functions import CHARACTER
 from webhookrx.router.expressions.limits import ELEMENT, MAX_DEPTH, MAX_NESTING, MAX_PATTERNS, MAX_SOURCE, OPERATION
@@ -66,7 +66,7 @@ class PageTests(SynchronousTestCase):
 
     def test_bounds(self) -> None:
         """The bounds are those of the code."""
-        errors, limits = section("Errors"), Limits()
+        errors, limits = section("Errors"), RunLimits()
         for number in (MAX_SOURCE, MAX_NESTING, MAX_PATTERNS, MAX_DEPTH, limits.operations, limits.elements):
             self.assertIn(f"{number:,} ", errors)
         for units in (limits.work, MOST_FOR_MESSAGE, OPERATION, ELEMENT, CHARACTER):

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.router.expressions import Limits
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions import RunLimits
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.run import Run
 from webhookrx.work import Work
 
@@ -17,11 +17,11 @@ class RunTests(SynchronousTestCase):
 
     def run_of(self, units: int, work: Work | None = None) -> Run:
         """Begin a run that may take so many units of work."""
-        return Run({}, Limits(work=units), Work(1_000) if work is None else work)
+        return Run({}, RunLimits(work=units), Work(1_000) if work is None else work)
 
     def assert_over(self, run: Run, units: int) -> None:
         """To spend so much ends the run."""
-        with self.assertRaises(Mistake) as caught:
+        with self.assertRaises(OperationError) as caught:
             run.spend(units)
         self.assertEqual("The program has too much to do with this message.", caught.exception.problem)
         self.assertTrue(caught.exception.final)
@@ -55,6 +55,6 @@ class RunTests(SynchronousTestCase):
     def test_new(self) -> None:
         """It has a record, no local variables yet, and nothing to undo."""
         record = {"a": 1}
-        run = Run(record, Limits(), Work())
+        run = Run(record, RunLimits(), Work())
         self.assertIs(record, run.record)
         self.assertEqual({}, run.locals)

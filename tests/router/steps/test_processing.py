@@ -22,8 +22,8 @@ from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message
 from webhookrx.router.rules.rule import Preprocessing, Regex, SetField, Step
 from webhookrx.router.steps import processing
-from webhookrx.router.steps.passage import CLASSIFIED, DROPPED, PROBE, STEP_ERROR, UNKNOWN_SENDER
-from webhookrx.router.steps.processing import Outcome, Processing
+from webhookrx.router.steps.context import CLASSIFIED, DROPPED, PROBE, STEP_ERROR, UNKNOWN_SENDER
+from webhookrx.router.steps.processing import Processing, ProcessingResult
 from webhookrx.router.steps.step_problem import StepProblem
 from webhookrx.senders import otlp, unpacking
 from webhookrx.senders.builtin import builtin_entries
@@ -85,11 +85,11 @@ class RunTests(SynchronousTestCase):
         """Without steps there is nothing to do, and it is known before."""
         processing = make()
         self.assertTrue(processing.idle)
-        self.assertEqual(processing.run(*a_request()), Outcome(True))
+        self.assertEqual(processing.run(*a_request()), ProcessingResult(True))
         self.assertFalse(make(Step(probe="a")).idle)
         self.assertFalse(make(classify=True).idle)
 
-    def test_possible_marks(self) -> None:
+    def test_possible_events(self) -> None:
         """What its steps may leave is known before, each once."""
         processing = make(
             Step(probe="a"),
@@ -99,13 +99,13 @@ class RunTests(SynchronousTestCase):
             parse=True,
         )
         self.assertEqual(
-            processing.possible_marks,
+            processing.possible_events,
             (
                 *(UNKNOWN_SENDER, (STEP_ERROR, "classify"), (STEP_ERROR, "parse")),
                 *((PROBE, "a"), (STEP_ERROR, "1 probe"), (DROPPED, "only"), (STEP_ERROR, "only")),
             ),
         )
-        self.assertEqual(make().possible_marks, ())
+        self.assertEqual(make().possible_events, ())
 
     def test_order(self) -> None:
         """Steps are done in order, each to what those before have made of the message."""
@@ -119,7 +119,7 @@ class RunTests(SynchronousTestCase):
         )
         record, evidence = a_request()
         outcome = processing.run(record, evidence)
-        self.assertEqual(outcome, Outcome(True, ((PROBE, "first"), (PROBE, "last"))))
+        self.assertEqual(outcome, ProcessingResult(True, ((PROBE, "first"), (PROBE, "last"))))
         self.assertEqual(record["meta"], {"host": {"name": "192.0.2.1"}, "id": "0001", "b": "2"})
 
     def test_drop(self) -> None:
@@ -127,12 +127,14 @@ class RunTests(SynchronousTestCase):
         processing = make(
             Step(probe="before"), Step(select="log.body.kind = closed", label="closed only"), Step(probe="after")
         )
-        self.assertEqual(processing.run(*a_request()), Outcome(False, ((PROBE, "before"), (DROPPED, "closed only"))))
+        self.assertEqual(
+            processing.run(*a_request()), ProcessingResult(False, ((PROBE, "before"), (DROPPED, "closed only")))
+        )
 
     def test_select_with_condition(self) -> None:
         """Messages that the condition does not match are not selected from."""
         processing = make(Step(select="log.body.door = d2", condition="log.body.kind = closed"))
-        self.assertEqual(processing.run(*a_request()), Outcome(True))
+        self.assertEqual(processing.run(*a_request()), ProcessingResult(True))
 
     def test_failure(self) -> None:
         """A step that fails is counted and named without anything of the message, which goes on as it was."""
@@ -143,7 +145,7 @@ class RunTests(SynchronousTestCase):
         )
         record, evidence = a_request()
         outcome = processing.run(record, evidence)
-        self.assertEqual(outcome.marks, ((STEP_ERROR, "1 set"), (STEP_ERROR, "second"), (PROBE, "after")))
+        self.assertEqual(outcome.events, ((STEP_ERROR, "1 set"), (STEP_ERROR, "second"), (PROBE, "after")))
         self.assertTrue(outcome.kept)
         self.assertEqual(
             outcome.problem, "Step '1 set' failed: log.body.kind has no place for a field 'x': it is no object."
@@ -169,7 +171,7 @@ class RunTests(SynchronousTestCase):
         ):
             record, evidence = a_request(long)
             outcome = make(step, Step(probe="after")).run(record, evidence)
-            self.assertEqual(((STEP_ERROR, name), (PROBE, "after")), outcome.marks, step)
+            self.assertEqual(((STEP_ERROR, name), (PROBE, "after")), outcome.events, step)
             self.assertTrue(outcome.kept)
             self.assertIn(f"Step '{name}' failed", outcome.problem)
             self.assertRegex(outcome.problem, "too long|too much")
@@ -183,7 +185,7 @@ class RunTests(SynchronousTestCase):
         processing = Processing(Preprocessing(classify=True), Classifier([entry]))
         record, evidence = a_request(json.dumps({"text": "a" * 100_000}).encode())
         outcome = processing.run(record, evidence)
-        self.assertEqual(((STEP_ERROR, "classify"),), outcome.marks)
+        self.assertEqual(((STEP_ERROR, "classify"),), outcome.events)
         self.assertTrue(outcome.kept)
         self.assertIn("Step 'classify' failed: The message holds too much", outcome.problem)
         self.assertNotIn("classify", record["meta"])
@@ -203,9 +205,9 @@ class RunTests(SynchronousTestCase):
         outcome = processing.run(record, evidence)
         self.assertFalse(outcome.kept)
         failed = tuple((STEP_ERROR, name) for name in ("1 set", "2 set", "third"))
-        self.assertEqual((*failed, (PROBE, "p"), (STEP_ERROR, "last"), (DROPPED, "last")), outcome.marks)
+        self.assertEqual((*failed, (PROBE, "p"), (STEP_ERROR, "last"), (DROPPED, "last")), outcome.events)
         self.assertEqual(["2 set", "third"], record["meta"]["step_errors"])
-        self.assertIn((DROPPED, "last"), processing.possible_marks)
+        self.assertIn((DROPPED, "last"), processing.possible_events)
 
     def test_note_of_others(self) -> None:
         """What a step has put where the note goes is no note."""
@@ -221,7 +223,7 @@ class RunTests(SynchronousTestCase):
         for on_error, kept in (("keep", True), ("drop", False)):
             record, evidence = a_request(body)
             outcome = make(msgspec.structs.replace(step, on_error=on_error)).run(record, evidence)
-            self.assertEqual((kept, (STEP_ERROR, "1 unset")), (outcome.kept, outcome.marks[0]))
+            self.assertEqual((kept, (STEP_ERROR, "1 unset")), (outcome.kept, outcome.events[0]))
             self.assertIn("holds too much for a query", outcome.problem)
 
     def test_not_begun(self) -> None:
@@ -232,7 +234,7 @@ class RunTests(SynchronousTestCase):
         outcome = make(Step(probe="p"), Step(probe="q"), Step(probe="r"), Step(probe="s"), remove).run(record, evidence)
         self.assertFalse(outcome.kept)
         failed = [(STEP_ERROR, name) for name in ("3 probe", "4 probe", "redact")]
-        self.assertEqual([(PROBE, "p"), (PROBE, "q"), *failed, (DROPPED, "redact")], list(outcome.marks))
+        self.assertEqual([(PROBE, "p"), (PROBE, "q"), *failed, (DROPPED, "redact")], list(outcome.events))
         self.assertIn("'3 probe' failed: It was not begun", outcome.problem)
 
     def test_work_of_one(self) -> None:
@@ -243,16 +245,16 @@ class RunTests(SynchronousTestCase):
         steps = [refused] * 20 + [costly, refused, Step(expression="log.body.text = upper(log.body.text);")]
         record, evidence = a_request(body)
         outcome = make(*steps).run(record, evidence)
-        self.assertEqual([(STEP_ERROR, f"{each} select") for each in range(1, 21)], list(outcome.marks[:20]))
-        self.assertEqual([(STEP_ERROR, "21 expression"), (STEP_ERROR, "22 select")], list(outcome.marks[20:]))
+        self.assertEqual([(STEP_ERROR, f"{each} select") for each in range(1, 21)], list(outcome.events[:20]))
+        self.assertEqual([(STEP_ERROR, "21 expression"), (STEP_ERROR, "22 select")], list(outcome.events[20:]))
         self.assertEqual("A" * 20_000, record["log"]["body"]["text"])
         greedy = Step(select=" OR ".join(f"log.body.text =* {number}" for number in range(25)))
         record, evidence = a_request(json.dumps({"text": "a" * 100_000}).encode())
         outcome = make(greedy, Step(probe="p", condition="log.body.text =* a")).run(record, evidence)
-        self.assertEqual(((STEP_ERROR, "1 select"), (PROBE, "p")), outcome.marks)
+        self.assertEqual(((STEP_ERROR, "1 select"), (PROBE, "p")), outcome.events)
         taking = [costly] * 3 + [Step(expression="x = upper(log.body.text); " * 3)]
         outcome = make(*taking).run(*a_request(body))
-        self.assertEqual([(STEP_ERROR, f"{each} expression") for each in (1, 2, 3, 4)], list(outcome.marks))
+        self.assertEqual([(STEP_ERROR, f"{each} expression") for each in (1, 2, 3, 4)], list(outcome.events))
 
     def test_work_is_the_same(self) -> None:
         """However long a message takes by the clock, what its steps do to it is the same."""
@@ -264,7 +266,7 @@ class RunTests(SynchronousTestCase):
                 Preprocessing(steps=(Step(expression=expression),)), None, clock=lambda ticks=ticks: next(ticks)
             )
             record, evidence = a_request(body)
-            self.assertEqual(Outcome(True), processing.run(record, evidence))
+            self.assertEqual(ProcessingResult(True), processing.run(record, evidence))
             self.assertNotIn("password", record["log"]["body"])
 
     def test_backstop(self) -> None:
@@ -274,8 +276,8 @@ class RunTests(SynchronousTestCase):
         processing = Processing(Preprocessing(steps=steps), None, clock=lambda: next(ticks))
         outcome = processing.run(*a_request())
         self.assertTrue(outcome.kept)
-        self.assertEqual([(PROBE, f"p{number}") for number in range(11)], list(outcome.marks[:11]))
-        self.assertEqual([(STEP_ERROR, f"{number} probe") for number in range(12, 31)], list(outcome.marks[11:]))
+        self.assertEqual([(PROBE, f"p{number}") for number in range(11)], list(outcome.events[:11]))
+        self.assertEqual([(STEP_ERROR, f"{number} probe") for number in range(12, 31)], list(outcome.events[11:]))
         self.assertIn("'12 probe' failed: It was not begun", outcome.problem)
 
     def test_holds_nobody_up(self) -> None:
@@ -295,7 +297,7 @@ class RunTests(SynchronousTestCase):
         outcome = processing.run(record, evidence)
         # Twenty milliseconds, on a machine ten times as slow.
         self.assertLess(time.thread_time() - start, 0.2)
-        self.assertTrue(outcome.marks)
+        self.assertTrue(outcome.events)
 
     def test_one_line(self) -> None:
         """What the log says of a failure is one line that is not too long, whatever the rules quote in it."""
@@ -316,7 +318,7 @@ class RunTests(SynchronousTestCase):
         """The failure of a message that is dropped later is told too."""
         processing = make(Step(set=SetField("log.body.kind.x", 1)), Step(select="log.body.no EXISTS"))
         outcome = processing.run(*a_request())
-        self.assertEqual(outcome.marks, ((STEP_ERROR, "1 set"), (DROPPED, "2 select")))
+        self.assertEqual(outcome.events, ((STEP_ERROR, "1 set"), (DROPPED, "2 select")))
         self.assertIn("'1 set'", outcome.problem)
 
     def test_expression_failure(self) -> None:
@@ -324,7 +326,7 @@ class RunTests(SynchronousTestCase):
         processing = make(Step(expression="log.body.a = 1;\nlog.body.b = log.body.nothing;"))
         record, evidence = a_request()
         outcome = processing.run(record, evidence)
-        self.assertEqual(outcome.marks, ((STEP_ERROR, "1 expression"),))
+        self.assertEqual(outcome.events, ((STEP_ERROR, "1 expression"),))
         self.assertRegex(outcome.problem, r"^Step '1 expression' failed at 2:\d+: .*\.$")
         self.assertEqual(record, a_request()[0])
 
@@ -337,7 +339,7 @@ class RunTests(SynchronousTestCase):
 
         preprocessing = Preprocessing(classify=True, steps=(Step(probe="after"),))
         outcome = Processing(preprocessing, Broken()).run(*a_request())  # type: ignore[arg-type]
-        self.assertEqual(outcome.marks, ((STEP_ERROR, "classify"), (PROBE, "after")))
+        self.assertEqual(outcome.events, ((STEP_ERROR, "classify"), (PROBE, "after")))
         self.assertEqual(outcome.problem, "Step 'classify' failed: RuntimeError.")
 
     def test_bad_step(self) -> None:
@@ -371,7 +373,7 @@ class ClassifyTests(SynchronousTestCase):
         record, evidence = a_request()
         before = a_request()[0]
         outcome = make(classify=True).run(record, evidence)
-        self.assertEqual(outcome, Outcome(True, ((CLASSIFIED, "acme-doors"),)))
+        self.assertEqual(outcome, ProcessingResult(True, ((CLASSIFIED, "acme-doors"),)))
         meta = record["meta"]
         self.assertEqual((meta["vendor"], meta["product"], meta["service"]), ("acme", "doors", "opened"))
         self.assertEqual((meta["classify"]["rule"], meta["classify"]["confidence"]), ("acme-doors", "high"))
@@ -383,7 +385,7 @@ class ClassifyTests(SynchronousTestCase):
         """What nobody is known to send stays as it is, and is counted; Parse leaves it alone."""
         record, evidence = a_request(acme=False)
         outcome = make(classify=True, parse=True).run(record, evidence)
-        self.assertEqual(outcome, Outcome(True, (UNKNOWN_SENDER,)))
+        self.assertEqual(outcome, ProcessingResult(True, (UNKNOWN_SENDER,)))
         self.assertEqual(record, a_request(acme=False)[0])
 
     def test_step(self) -> None:
@@ -396,26 +398,26 @@ class ClassifyTests(SynchronousTestCase):
             body = b'{"payload":"{\\"inner_key\\": [1]}"}'
             processing = make(Step(set=SetField("meta.host.name", "a")), before, Step(classify=True), classify=True)
             outcome = processing.run(*a_request(body, acme=False))
-            self.assertEqual(outcome.marks, (UNKNOWN_SENDER, (CLASSIFIED, "other-bodies")), before)
+            self.assertEqual(outcome.events, (UNKNOWN_SENDER, (CLASSIFIED, "other-bodies")), before)
 
     def test_same_text(self) -> None:
         """A text that no step has changed is still the request's body, also when it is an array."""
         processing = make(Step(set=SetField("meta.a", 1)), Step(classify=True))
         outcome = processing.run(*a_request(b'[{"inner_key":1}]', acme=False))
-        self.assertEqual(outcome.marks, ((CLASSIFIED, "other-bodies"),))
+        self.assertEqual(outcome.events, ((CLASSIFIED, "other-bodies"),))
 
     def test_plain_text(self) -> None:
         """A body that a step has made plain text is none that holds members."""
         processing = make(Step(set=SetField("log.body", "inner_key")), Step(classify=True))
         outcome = processing.run(*a_request(acme=False))
-        self.assertEqual(outcome, Outcome(True, (UNKNOWN_SENDER,)))
+        self.assertEqual(outcome, ProcessingResult(True, (UNKNOWN_SENDER,)))
 
     def test_second(self) -> None:
         """A second Classify that finds nobody leaves what the first has found."""
         processing = make(Step(unset="log.body"), Step(classify=True), Step(classify=True), classify=True)
         record, evidence = a_request(b'{"inner_key":1}', acme=False)
         outcome = processing.run(record, evidence)
-        self.assertEqual(outcome.marks, ((CLASSIFIED, "other-bodies"), UNKNOWN_SENDER, UNKNOWN_SENDER))
+        self.assertEqual(outcome.events, ((CLASSIFIED, "other-bodies"), UNKNOWN_SENDER, UNKNOWN_SENDER))
         self.assertEqual(record["meta"]["vendor"], "other")
 
 
@@ -424,7 +426,9 @@ class LastResortTests(SynchronousTestCase):
 
     entries = (ACME, BODIES, next(entry for entry in builtin_entries() if entry.last_resort))
 
-    def run_steps(self, body: bytes, *steps: Step, acme: bool = False, **more: bool) -> tuple[Outcome, dict[str, Any]]:
+    def run_steps(
+        self, body: bytes, *steps: Step, acme: bool = False, **more: bool
+    ) -> tuple[ProcessingResult, dict[str, Any]]:
         """Return what comes of a request."""
         record, evidence = a_request(body, acme=acme)
         record["meta"] |= {"vendor": "mine", "product": "own"}
@@ -435,7 +439,7 @@ class LastResortTests(SynchronousTestCase):
         """JSON of nobody known gets time, severity, host and message; vendor and product stay, service is not set."""
         body = b'{"msg":"full","level":"warn","ts":1700000000,"host":{"name":"h1:80"}}'
         outcome, record = self.run_steps(body, classify=True, parse=True)
-        self.assertEqual(outcome.marks, ((CLASSIFIED, "generic-json"),))
+        self.assertEqual(outcome.events, ((CLASSIFIED, "generic-json"),))
         meta, log = record["meta"], record["log"]
         self.assertEqual(meta["classify"], {"rule": "generic-json", "confidence": "low", "why": "JSON"})
         self.assertEqual((meta["vendor"], meta["product"], "service" in meta), ("mine", "own", False))
@@ -469,7 +473,7 @@ class LastResortTests(SynchronousTestCase):
         """Text, a form and single values are of nobody."""
         for body in (b"plain", b"a=1&b=2", b"17", b'"x"', b"[1]", b""):
             outcome, record = self.run_steps(body, classify=True, parse=True)
-            self.assertEqual((outcome.marks, "classify" in record["meta"]), ((UNKNOWN_SENDER,), False), body)
+            self.assertEqual((outcome.events, "classify" in record["meta"]), ((UNKNOWN_SENDER,), False), body)
 
     def test_off(self) -> None:
         """It can be switched off for the preprocessing, and for a step."""
@@ -479,10 +483,10 @@ class LastResortTests(SynchronousTestCase):
             ((Step(classify=True),), {"classify_fallback": False}),
         ):
             outcome, record = self.run_steps(b'{"msg":"x"}', *steps, **more)
-            self.assertEqual((outcome.marks, "classify" in record["meta"]), ((UNKNOWN_SENDER,), False))
+            self.assertEqual((outcome.events, "classify" in record["meta"]), ((UNKNOWN_SENDER,), False))
         on = Step(classify=True, classify_fallback=True)
         outcome, _ = self.run_steps(b'{"msg":"x"}', on, classify_fallback=False)
-        self.assertEqual(outcome.marks, ((CLASSIFIED, "generic-json"),))
+        self.assertEqual(outcome.events, ((CLASSIFIED, "generic-json"),))
 
     def test_alone(self) -> None:
         """The switch needs a Classify beside it."""
@@ -495,12 +499,12 @@ class LastResortTests(SynchronousTestCase):
         outcome, record = self.run_steps(
             b'{"inner_key":1}', Step(set=SetField("log.body", {"msg": "x"})), Step(classify=True), classify=True
         )
-        self.assertEqual(outcome.marks, ((CLASSIFIED, "other-bodies"), UNKNOWN_SENDER))
+        self.assertEqual(outcome.events, ((CLASSIFIED, "other-bodies"), UNKNOWN_SENDER))
         self.assertEqual(record["meta"]["classify"]["rule"], "other-bodies")
         outcome, record = self.run_steps(
             b'{"msg":1}', Step(set=SetField("log.body", {"inner_key": "x"})), Step(classify=True), classify=True
         )
-        self.assertEqual(outcome.marks, ((CLASSIFIED, "generic-json"), (CLASSIFIED, "other-bodies")))
+        self.assertEqual(outcome.events, ((CLASSIFIED, "generic-json"), (CLASSIFIED, "other-bodies")))
 
 
 class ParseTests(SynchronousTestCase):
@@ -510,7 +514,7 @@ class ParseTests(SynchronousTestCase):
         """Time, severity, host and the structured body come from where the sender's entry says."""
         record, evidence = a_request()
         outcome = make(classify=True, parse=True).run(record, evidence)
-        self.assertEqual(outcome, Outcome(True, ((CLASSIFIED, "acme-doors"),)))
+        self.assertEqual(outcome, ProcessingResult(True, ((CLASSIFIED, "acme-doors"),)))
         log = record["log"]
         self.assertEqual(log["time_unix_nano"], 1_700_000_000 * 10**9)
         self.assertEqual((log["severity_number"], log["severity_text"]), (17, "ERROR"))
@@ -553,7 +557,7 @@ class ParseTests(SynchronousTestCase):
         processing = make(Step(set=SetField("meta.host", "x")), Step(parse=True), classify=True)
         record, evidence = a_request()
         outcome = processing.run(record, evidence)
-        self.assertEqual(outcome.marks, ((CLASSIFIED, "acme-doors"), (STEP_ERROR, "2 parse")))
+        self.assertEqual(outcome.events, ((CLASSIFIED, "acme-doors"), (STEP_ERROR, "2 parse")))
         self.assertEqual(record["log"], a_request()[0]["log"])
 
 
@@ -573,7 +577,7 @@ class ProtobufTests(SynchronousTestCase):
     def test_read(self) -> None:
         """The body becomes an object, and is not kept a second time."""
         outcome = self.processing.run(self.record, self.evidence)
-        self.assertEqual(outcome, Outcome(True, ((CLASSIFIED, "otlp-logs"),)))
+        self.assertEqual(outcome, ProcessingResult(True, ((CLASSIFIED, "otlp-logs"),)))
         log = self.record["log"]
         self.assertEqual(
             (list(log["body"]), log["body"]["message"]), (["resourceLogs", "message"], "payment 4711 failed")
@@ -586,7 +590,7 @@ class ProtobufTests(SynchronousTestCase):
         for module in (otlp, unpacking):
             self.patch(module, "AVAILABLE", False)
         outcome = self.processing.run(self.record, self.evidence)
-        self.assertEqual(outcome.marks, ((CLASSIFIED, "otlp-logs"), (STEP_ERROR, "parse")))
+        self.assertEqual(outcome.events, ((CLASSIFIED, "otlp-logs"), (STEP_ERROR, "parse")))
         self.assertIn("pip install 'webhookrx[otlp]'", outcome.problem)
         self.assertIn("the extra otlp is not installed", self.record["meta"]["classify"]["why"])
         self.assertEqual(self.record["log"], self.before["log"])
@@ -623,9 +627,9 @@ class OutcomeTests(SynchronousTestCase):
         processing = make(*ALL_KINDS, classify=True, parse=True)
         record, evidence = a_request(body.encode(), acme=acme)
         outcome = processing.run(record, evidence)
-        foreseen = {*processing.possible_marks, (CLASSIFIED, "acme-doors"), (CLASSIFIED, "other-bodies")}
-        self.assertEqual(set(outcome.marks) - foreseen, set())
-        failed = any(kind == STEP_ERROR for kind, _ in outcome.marks)
+        foreseen = {*processing.possible_events, (CLASSIFIED, "acme-doors"), (CLASSIFIED, "other-bodies")}
+        self.assertEqual(set(outcome.events) - foreseen, set())
+        failed = any(kind == STEP_ERROR for kind, _ in outcome.events)
         self.assertEqual(bool(outcome.problem), failed)
         self.assertNotRegex(outcome.problem, r"failed: [A-Z]\w+\.$", "a failure that nobody foresaw")
         self.assertEqual(record["meta"]["id"], "0001")

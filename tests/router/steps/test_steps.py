@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from webhookrx.message.fields import FieldError, get_field, split_path
 from webhookrx.router.expressions import ExpressionError
 from webhookrx.router.rules.rule import Probe, Regex, SetField, Step
-from webhookrx.router.steps.passage import DROPPED, PROBE, Mark, Passage
+from webhookrx.router.steps.context import DROPPED, PROBE, StepContext, StepEvent
 from webhookrx.router.steps.step_problem import StepProblem
 from webhookrx.router.steps.steps import compile_step, step_name, step_problems
 from webhookrx.work import TooMuchWork, Work
@@ -26,10 +26,10 @@ def a_record(body: Any = None) -> dict[str, Any]:
     }
 
 
-def act(step: Step, record: dict[str, Any]) -> Mark | None:
+def act(step: Step, record: dict[str, Any]) -> StepEvent | None:
     """Do a step to a message, whatever its condition."""
-    passage = Passage(record, None, False, None, Work())  # type: ignore[arg-type]  # the steps here look at neither
-    return compile_step(step, 1).act(passage)
+    context = StepContext(record, None, False, None, Work())  # type: ignore[arg-type]  # the steps here look at neither
+    return compile_step(step, 1).act(context)
 
 
 class ProblemTests(SynchronousTestCase):
@@ -166,7 +166,7 @@ class SetTests(SynchronousTestCase):
         ):
             compiled, records = compile_step(step, 1), [a_record(), a_record()]
             for record in records:
-                compiled.act(Passage(record, None, False, None, Work()))  # type: ignore[arg-type]
+                compiled.act(StepContext(record, None, False, None, Work()))  # type: ignore[arg-type]
             records[0]["meta"]["a"]["b"].append(2)
             self.assertEqual(records[1]["meta"]["a"], {"b": [1]})
 
@@ -284,19 +284,19 @@ class SelectTests(SynchronousTestCase):
 
     def test_drops(self) -> None:
         """Messages that the query does not match are dropped; an empty query matches all."""
-        for query, mark in (
+        for query, event in (
             ("log.body.user = ann", None),
             ("log.body.user = bob", (DROPPED, "1 select")),
             ("  ", None),
         ):
-            self.assertEqual(act(Step(select=query), a_record()), mark, query)
+            self.assertEqual(act(Step(select=query), a_record()), event, query)
 
 
 class ProbeTests(SynchronousTestCase):
     """Tests for the Probe."""
 
     def test_counts(self) -> None:
-        """A probe marks the message with its name, in whichever form it is written."""
+        """A probe events the message with its name, in whichever form it is written."""
         for written in ("edge.in-1", Probe("edge.in-1")):
             self.assertEqual(act(Step(probe=written), a_record()), (PROBE, "edge.in-1"))
 
@@ -311,8 +311,8 @@ class ConditionTests(SynchronousTestCase):
         matches = compile_step(Step(probe="a", condition="log.body.user = ann"), 1).matches
         assert matches is not None
         for record, expected in ((a_record(), True), (a_record({}), False)):
-            passage = Passage(record, None, False, None, Work())  # type: ignore[arg-type]  # it looks at neither
-            self.assertIs(expected, matches(passage))
+            context = StepContext(record, None, False, None, Work())  # type: ignore[arg-type]  # it looks at neither
+            self.assertIs(expected, matches(context))
 
 
 class WorkTests(SynchronousTestCase):
@@ -334,8 +334,8 @@ class WorkTests(SynchronousTestCase):
         ):
             body = {"text": long, "object": {"a": long}, "list": [[]] * 100}
             record, before = a_record(body), a_record(body)
-            passage = Passage(record, None, False, None, Work(9_000))  # type: ignore[arg-type]  # it looks at neither
-            self.assertRaises((TooMuchWork, ExpressionError), compile_step(step, 1).act, passage)
+            context = StepContext(record, None, False, None, Work(9_000))  # type: ignore[arg-type]  # it looks at neither
+            self.assertRaises((TooMuchWork, ExpressionError), compile_step(step, 1).act, context)
             self.assertEqual(before, record)
 
 
@@ -352,11 +352,11 @@ class ExpressionTests(SynchronousTestCase):
         """However many expression steps there are, what they make of one message is bounded."""
         record = a_record({"s": "a" * 1_000_000})
         steps = [compile_step(Step(expression=f'log.body.x{k} = log.body.s + "b";'), k) for k in range(40)]
-        passage = Passage(record, None, False, None, Work())  # type: ignore[arg-type]  # no step looks at it
+        context = StepContext(record, None, False, None, Work())  # type: ignore[arg-type]  # no step looks at it
         made = 0
         for step in steps:
             try:
-                step.act(passage)
+                step.act(context)
             except ExpressionError as error:
                 self.assertIn("too much to do", error.problem)
             else:

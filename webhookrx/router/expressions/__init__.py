@@ -3,16 +3,16 @@
 from webhookrx.router.expressions.function_table import function_table
 from webhookrx.router.expressions.hiding import is_mask
 from webhookrx.router.expressions.json_files import Files, no_files, table_of, tables_of
-from webhookrx.router.expressions.limits import Limits
-from webhookrx.router.expressions.mistakes import ExpressionError, Mistake
+from webhookrx.router.expressions.limits import RunLimits
+from webhookrx.router.expressions.mistakes import ExpressionError, OperationError
 from webhookrx.router.expressions.program import Program, compile_expression
 
 __all__ = [
     "ExpressionError",
     "Files",
-    "Limits",
-    "Mistake",
+    "OperationError",
     "Program",
+    "RunLimits",
     "compile_expression",
     "function_table",
     "is_mask",

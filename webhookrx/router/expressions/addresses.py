@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from webhookrx.router.expressions.function import Function, text_argument
 from webhookrx.router.expressions.limits import CALL
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.values import ADDRESSES, NETWORKS
 
@@ -43,7 +43,7 @@ def _ip(run: Run, value: Any) -> IPv4Address | IPv6Address:
             raise ValueError
         return IPv6Address(text) if ":" in text else ipv4_address(text)
     except ValueError:
-        raise Mistake("The text is no address.") from None
+        raise OperationError("The text is no address.") from None
 
 
 def _subnet(run: Run, value: Any) -> IPv4Network | IPv6Network:
@@ -61,7 +61,7 @@ def _subnet(run: Run, value: Any) -> IPv4Network | IPv6Network:
         bits = mask if "." in mask else int(mask) if slash else 32
         return IPv4Network((ipv4_address(address), bits), strict=False)
     except ValueError:
-        raise Mistake('The text is no network, such as "192.0.2.0/24".') from None
+        raise OperationError('The text is no network, such as "192.0.2.0/24".') from None
 
 
 ADDRESS_FUNCTIONS: Final = (

@@ -13,15 +13,15 @@ from webhookrx.diagnostics import Position
 from webhookrx.router.expressions.field_functions import FIELD_FUNCTIONS, FieldCall
 from webhookrx.router.expressions.function import MANY, Function
 from webhookrx.router.expressions.function_table import FOREIGN, FUNCTIONS
-from webhookrx.router.expressions.mistakes import Mistake, located
+from webhookrx.router.expressions.mistakes import OperationError, located
 from webhookrx.router.expressions.paths import Evaluate
+from webhookrx.router.expressions.program_tree import Call, Expression, ListOf, Literal, start
 from webhookrx.router.expressions.run import Run
-from webhookrx.router.expressions.tree import Call, Expression, ListOf, Literal, start
 from webhookrx.work import Work
 
 if TYPE_CHECKING:
     from webhookrx.router.expressions.compiler import Compiler
-    from webhookrx.router.expressions.limits import Limits
+    from webhookrx.router.expressions.limits import RunLimits
 
 _OF_FIELDS: Final = frozenset(function.name for function in FIELD_FUNCTIONS)
 _ONLY_FIELDS: Final = ("unset", "move")
@@ -49,21 +49,21 @@ def compiled_call(call: Call, compiler: Compiler) -> Evaluate:
             apply = function.apply(constants, **options)
         else:
             apply = partial(function.apply, **options) if options else function.apply
-    except Mistake as mistake:
+    except OperationError as error:
         place = call.arguments[function.constants[0]] if function.constants else call
-        raise located(start(place), mistake) from None
+        raise located(start(place), error) from None
     if function.folds and all(isinstance(each, Literal) for each in call.arguments):
         return _folded(apply, call, compiler.limits)
     rest = [compiler.value(each) for index, each in enumerate(call.arguments) if index not in function.constants]
     return _applied(apply, rest, worked_out, call.position)
 
 
-def _folded(apply: Callable[..., Any], call: Call, limits: Limits) -> Evaluate:
+def _folded(apply: Callable[..., Any], call: Call, limits: RunLimits) -> Evaluate:
     run = Run({}, limits, Work())
     try:
         value = apply(run, *(each.value for each in call.arguments if isinstance(each, Literal)))
-    except Mistake as mistake:
-        raise located(start(call.arguments[0]), mistake) from None
+    except OperationError as error:
+        raise located(start(call.arguments[0]), error) from None
     return lambda run: value
 
 
@@ -81,7 +81,7 @@ def _function(call: Call) -> Function:
     if hint is None:
         close = get_close_matches(name.lower(), FUNCTIONS, 1)
         hint = f"Did you mean {close[0]}()?" if close else ""
-    raise located(call.position, Mistake(f"There is no function '{name}'. {hint}".rstrip()))
+    raise located(call.position, OperationError(f"There is no function '{name}'. {hint}".rstrip()))
 
 
 def _check_count(function: Function, call: Call) -> None:
@@ -96,7 +96,8 @@ def _check_count(function: Function, call: Call) -> None:
     plural = "" if wanted == "1" else "s"
     found = len(call.arguments)
     raise located(
-        call.position, Mistake(f"{function.name}({function.usage}) takes {wanted} argument{plural}, not {found}.")
+        call.position,
+        OperationError(f"{function.name}({function.usage}) takes {wanted} argument{plural}, not {found}."),
     )
 
 
@@ -117,24 +118,26 @@ def _constant_argument(function: Function, given: Expression) -> Any:
     constant = _constant(given)
     if type(constant) is str or (type(constant) is tuple and constant and {type(each) for each in constant} == {str}):
         return constant
-    raise located(start(given), Mistake(f"{function.name}() takes a text here that is written in the program."))
+    raise located(start(given), OperationError(f"{function.name}() takes a text here that is written in the program."))
 
 
 def _option(function: Function, name: str, position: Position, given: Expression) -> Any:
     wanted = function.options.get(name)
     if wanted is None:
         there = f"it has {', '.join(function.options)}" if function.options else "it has none"
-        raise located(position, Mistake(f"{function.name}() has no option '{name[:40]}'; {there}."))
+        raise located(position, OperationError(f"{function.name}() has no option '{name[:40]}'; {there}."))
     if wanted is dict or wanted is object:
         return None
     constant = _constant(given)
     if type(constant) is not wanted:
-        raise located(start(given), Mistake(f"The option '{name}' is {_TYPE_WORDS[wanted]}, written in the program."))
+        raise located(
+            start(given), OperationError(f"The option '{name}' is {_TYPE_WORDS[wanted]}, written in the program.")
+        )
     if isinstance(constant, str) and name in function.checks and not function.checks[name][0](constant):
-        raise located(start(given), Mistake(f"The option '{name}' has {function.checks[name][1]}."))
+        raise located(start(given), OperationError(f"The option '{name}' has {function.checks[name][1]}."))
     if name in function.choices and constant not in function.choices[name]:
         there = ", ".join(function.choices[name])
-        raise located(start(given), Mistake(f"The option '{name}' is one of {there}."))
+        raise located(start(given), OperationError(f"The option '{name}' is one of {there}."))
     return constant
 
 
@@ -143,9 +146,9 @@ def _of_fields(function: Function, call: Call, compiler: Compiler) -> Evaluate:
     for argument in call.arguments:
         field = compiler.path(argument, may_be_missing=function.name == "isset")
         if field is None and function.name in _ONLY_FIELDS:
-            raise located(start(argument), Mistake(f"{function.name}() takes a field, such as log.body.user."))
+            raise located(start(argument), OperationError(f"{function.name}() takes a field, such as log.body.user."))
         if field is not None and field.is_root and function.name in _ONLY_FIELDS:
-            raise located(start(argument), Mistake("'log' and 'meta' can't be removed as a whole."))
+            raise located(start(argument), OperationError("'log' and 'meta' can't be removed as a whole."))
         fields.append(field)
     constants = {name: _option(function, name, position, given) for name, position, given in call.options}
     options = {name: given for name, _, given in call.options}
@@ -163,8 +166,8 @@ def _applied(
             value = argument(run)
             try:
                 return apply(run, value)
-            except Mistake as mistake:
-                raise located(position, mistake) from None
+            except OperationError as error:
+                raise located(position, error) from None
 
         return applied_to_one
 
@@ -173,7 +176,7 @@ def _applied(
         given = {name: option(run) for name, option in options.items()}
         try:
             return apply(run, *values, **given)
-        except Mistake as mistake:
-            raise located(position, mistake) from None
+        except OperationError as error:
+            raise located(position, error) from None
 
     return applied

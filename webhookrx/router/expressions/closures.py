@@ -9,7 +9,7 @@ from typing import Any
 
 from webhookrx.diagnostics import Position
 from webhookrx.message.fields import MISSING
-from webhookrx.router.expressions.mistakes import Mistake, located
+from webhookrx.router.expressions.mistakes import OperationError, located
 from webhookrx.router.expressions.operators import Operation
 from webhookrx.router.expressions.paths import Evaluate
 from webhookrx.router.expressions.run import Run
@@ -44,8 +44,8 @@ def compared_with(first: Evaluate, text: str, *, equal: bool, position: Position
         if type(value) is not str:
             try:
                 value = as_text(run, value)
-            except Mistake as mistake:
-                raise located(position, mistake) from None
+            except OperationError as error:
+                raise located(position, error) from None
         return (value == text) is equal
 
     return compared
@@ -59,8 +59,8 @@ def applied(first: Evaluate, operation: Operation, position: Position, right: Ev
         right_value = right(run)
         try:
             return operation(run, left_value, right_value)
-        except Mistake as mistake:
-            raise located(position, mistake) from None
+        except OperationError as error:
+            raise located(position, error) from None
 
     return work_out
 
@@ -74,8 +74,8 @@ def one_after_another(first: Evaluate, steps: list[tuple[Operation, Position, Ev
             operand = right(run)
             try:
                 value = operation(run, value, operand)
-            except Mistake as mistake:
-                raise located(position, mistake) from None
+            except OperationError as error:
+                raise located(position, error) from None
         return value
 
     return worked_out

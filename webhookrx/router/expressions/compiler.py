@@ -13,31 +13,31 @@ from webhookrx.message.fields import MISSING
 from webhookrx.router.expressions.calls import compiled_call, has_patterns
 from webhookrx.router.expressions.closures import all_or_any, applied, compared_with, one_after_another, part_text
 from webhookrx.router.expressions.json_files import Files
-from webhookrx.router.expressions.limits import MAX_NESTING, MAX_PATTERNS, OPERATION, Limits
-from webhookrx.router.expressions.mistakes import Ended, Failed, Mistake, located
+from webhookrx.router.expressions.limits import MAX_NESTING, MAX_PATTERNS, OPERATION, RunLimits
+from webhookrx.router.expressions.mistakes import Ended, OperationError, RecoverableError, located
 from webhookrx.router.expressions.operators import OPERATIONS, Operation, negate, sliced
 from webhookrx.router.expressions.paths import BEHIND_LAST, Evaluate, FieldPath, key_of, path_of
 from webhookrx.router.expressions.patterns import matcher
 from webhookrx.router.expressions.places import find
-from webhookrx.router.expressions.run import Run
-from webhookrx.router.expressions.tree import (
+from webhookrx.router.expressions.program_tree import (
+    BinaryOp,
     Call,
-    Chain,
-    Choice,
+    Conditional,
     Default,
     Exit,
     Expression,
+    Interpolation,
     ListOf,
     Literal,
-    Member,
+    MemberAccess,
     Name,
     ObjectOf,
     Slice,
-    Template,
     TupleOf,
     Unary,
     start,
 )
+from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.values import long_text, stored, truth
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Compiler:
     @ivar limits: those of each run.
     """
 
-    def __init__(self, names: frozenset[str], limits: Limits, files: Files) -> None:
+    def __init__(self, names: frozenset[str], limits: RunLimits, files: Files) -> None:
         self.names = names
         self.files = files
         self.limits = limits
@@ -75,7 +75,7 @@ class Compiler:
         position = expression.position
         self._depth += 1
         if self._depth > MAX_NESTING:
-            raise located(position, Mistake(f"This nests deeper than {MAX_NESTING} levels."))
+            raise located(position, OperationError(f"This nests deeper than {MAX_NESTING} levels."))
         self.count(position)
         evaluate = self._value(expression)
         self._depth -= 1
@@ -89,7 +89,7 @@ class Compiler:
         """
         self._operations += 1
         if self._operations > self.limits.operations:
-            raise located(position, Mistake(f"The program has more than {self.limits.operations} operations."))
+            raise located(position, OperationError(f"The program has more than {self.limits.operations} operations."))
 
     def cost_of(self, compile_block: Callable[[], T]) -> tuple[T, int]:
         """Return what compiles, and the units of its operations, but for those of blocks within."""
@@ -104,7 +104,7 @@ class Compiler:
         self._patterns += 1
         if self._patterns > MAX_PATTERNS:
             raise located(
-                position, Mistake(f"The program has more than {MAX_PATTERNS} regular expressions and formats.")
+                position, OperationError(f"The program has more than {MAX_PATTERNS} regular expressions and formats.")
             )
 
     def peek(self, expression: Expression) -> Evaluate:
@@ -118,7 +118,7 @@ class Compiler:
         def peek(run: Run) -> Any:
             try:
                 return evaluate(run)
-            except Failed:
+            except RecoverableError:
                 return MISSING
 
         return peek
@@ -143,7 +143,7 @@ class Compiler:
         evaluate = self.value(expression)
         if isinstance(expression, Unary) and expression.operator == "not":
             return evaluate
-        if isinstance(expression, Chain) and expression.rest[-1][0] in _TRUE_OR_FALSE:
+        if isinstance(expression, BinaryOp) and expression.rest[-1][0] in _TRUE_OR_FALSE:
             return evaluate
         return lambda run: truth(evaluate(run))
 
@@ -158,8 +158,8 @@ class Compiler:
             value = evaluate(run)
             try:
                 return stored(run, value, fresh=is_fresh)
-            except Mistake as mistake:
-                raise located(position, mistake) from None
+            except OperationError as error:
+                raise located(position, error) from None
 
         return freshly
 
@@ -175,8 +175,8 @@ class Compiler:
                 return value
             try:
                 return stored(run, value, fresh=is_fresh)
-            except Mistake as mistake:
-                raise located(position, mistake) from None
+            except OperationError as error:
+                raise located(position, error) from None
 
         return kept
 
@@ -184,11 +184,11 @@ class Compiler:
         if isinstance(expression, Literal):
             constant = expression.value
             return lambda run: constant
-        if isinstance(expression, (Name, Member)):
+        if isinstance(expression, (Name, MemberAccess)):
             path = self.path(expression)
             return path.read() if path is not None else self._member(expression)
-        if isinstance(expression, Chain):
-            return self._chain(expression)
+        if isinstance(expression, BinaryOp):
+            return self._binary_op(expression)
         if isinstance(expression, Call):
             if has_patterns(expression):
                 self._count_pattern(expression.position)
@@ -206,12 +206,12 @@ class Compiler:
             end = (len(text) if type(text) is str else 0) if last is None else last(run)
             try:
                 return sliced(run, text, begin, end)
-            except Mistake as mistake:
-                raise located(position, mistake) from None
+            except OperationError as error:
+                raise located(position, error) from None
 
         return cut
 
-    def _template(self, expression: Template) -> Evaluate:
+    def _interpolation(self, expression: Interpolation) -> Evaluate:
         position = expression.position
         if len(expression.parts) == 1:
             only = self.value(expression.parts[0])
@@ -223,8 +223,8 @@ class Compiler:
             try:
                 texts = [part if isinstance(part, str) else part_text(run, part(run)) for part in parts]
                 return long_text(run, "".join(texts))
-            except Mistake as mistake:
-                raise located(position, mistake) from None
+            except OperationError as error:
+                raise located(position, error) from None
 
         return filled
 
@@ -254,7 +254,7 @@ class Compiler:
         """Compile C{.name} or C{[key]} behind what is no path, such as a call."""
         position = expression.position
         if expression.key is None:
-            raise located(start(expression), Mistake(BEHIND_LAST))
+            raise located(start(expression), OperationError(BEHIND_LAST))
         of, key = self.value(expression.of), self.value(expression.key)
 
         def member(run: Run) -> Any:
@@ -262,9 +262,9 @@ class Compiler:
             try:
                 found = find(holder, (key_of(wanted),))
                 if found is MISSING:
-                    raise Mistake("There is no such member or element.")
-            except Mistake as mistake:
-                raise located(position, mistake) from None
+                    raise OperationError("There is no such member or element.")
+            except OperationError as error:
+                raise located(position, error) from None
             return found
 
         return member
@@ -279,12 +279,12 @@ class Compiler:
             value = operand(run)
             try:
                 return negate(value)
-            except Mistake as mistake:
-                raise located(position, mistake) from None
+            except OperationError as error:
+                raise located(position, error) from None
 
         return negative
 
-    def _choice(self, expression: Choice) -> Evaluate:
+    def _conditional(self, expression: Conditional) -> Evaluate:
         condition, yes, no = self.condition(expression.condition), self.value(expression.yes), self.value(expression.no)
         return lambda run: yes(run) if condition(run) else no(run)
 
@@ -306,11 +306,11 @@ class Compiler:
             for name, position, value, optional in members:
                 key = name(run)
                 if type(key) is not str:
-                    raise located(position, Mistake("The name of a member is a text."))
+                    raise located(position, OperationError("The name of a member is a text."))
                 if not optional:
                     made[key] = value(run)
                     continue
-                with suppress(Failed):
+                with suppress(RecoverableError):
                     given = value(run)
                     if given is not None:
                         made[key] = given
@@ -318,7 +318,7 @@ class Compiler:
 
         return made
 
-    def _chain(self, expression: Chain) -> Evaluate:
+    def _binary_op(self, expression: BinaryOp) -> Evaluate:
         operator = expression.rest[0][0]
         operands = [expression.first, *(operand for _, _, operand in expression.rest)]
         if operator == "??":
@@ -326,7 +326,7 @@ class Compiler:
         if operator in ("and", "or"):
             return all_or_any([self.condition(operand) for operand in operands], until=operator == "or")
         if operator in ("=~", "!~") and type(getattr(expression.first, "value", None)) in (int, float):
-            raise located(start(expression.first), Mistake(f"Before '{operator}' stands a text, not a number."))
+            raise located(start(expression.first), OperationError(f"Before '{operator}' stands a text, not a number."))
         first = self.value(expression.first)
         steps = [self._step(*step) for step in expression.rest]
         if len(steps) > 1:
@@ -357,8 +357,8 @@ class Compiler:
         self._count_pattern(start(operand))
         try:
             matches = matcher(operand.value)
-        except Mistake as mistake:
-            raise located(start(operand), mistake) from None
+        except OperationError as error:
+            raise located(start(operand), error) from None
         if operator == "=~":
             return (lambda run, value, _: matches(run, value)), position, self.value(operand)
         return (lambda run, value, _: not matches(run, value)), position, self.value(operand)
@@ -371,17 +371,17 @@ def _is_fresh(expression: Expression) -> bool:
     """
     if isinstance(expression, Call):
         return expression.name not in ("move", "set_fields", "cache_json_file")
-    if isinstance(expression, Chain):
+    if isinstance(expression, BinaryOp):
         return expression.rest[0][0] != "??"
-    return isinstance(expression, (ListOf, ObjectOf, Unary, Slice, Template))
+    return isinstance(expression, (ListOf, ObjectOf, Unary, Slice, Interpolation))
 
 
 _MAKERS: Final[dict[type, Callable[[Compiler, Any], Evaluate]]] = {
     Slice: Compiler._slice,
     Unary: Compiler._unary,
-    Choice: Compiler._choice,
+    Conditional: Compiler._conditional,
     Default: Compiler._default,
-    Template: Compiler._template,
+    Interpolation: Compiler._interpolation,
     TupleOf: Compiler._tuple,
     ListOf: Compiler._list,
     ObjectOf: Compiler._object,

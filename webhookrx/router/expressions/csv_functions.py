@@ -12,7 +12,7 @@ from webhookrx.message.fields import MISSING
 from webhookrx.router.expressions.function import ONE, Function, text_argument
 from webhookrx.router.expressions.kv_functions import CHARACTER, escaped
 from webhookrx.router.expressions.limits import CALL, ELEMENT
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.values import LISTS, OBJECTS, as_text, long_text, stored
 
@@ -22,15 +22,15 @@ def _format_csv(run: Run, value: Any, *, columns: Any = None, delimiter: str = "
     if kind in LISTS:
         cells = list(value)
     elif kind not in OBJECTS:
-        raise Mistake("The argument is no object and no list.")
+        raise OperationError("The argument is no object and no list.")
     elif columns is None:
         cells = list(value.values())
     elif type(columns) in LISTS:
         cells = [value.get(name, MISSING) if type(name) is str else MISSING for name in columns]
     else:
-        raise Mistake("columns is a list of texts.")
+        raise OperationError("columns is a list of texts.")
     if len(cells) > run.limits.elements:
-        raise Mistake(f"A list has more than {run.limits.elements} elements.")
+        raise OperationError(f"A list has more than {run.limits.elements} elements.")
     run.spend(len(cells) * CALL)
     texts: list[str] = []
     size = 0
@@ -42,7 +42,7 @@ def _format_csv(run: Run, value: Any, *, columns: Any = None, delimiter: str = "
         texts.append(delimiter + text if size else text)
         size += len(texts[-1])
         if size > run.limits.text:
-            raise Mistake(f"A text is longer than {run.limits.text} characters.")
+            raise OperationError(f"A text is longer than {run.limits.text} characters.")
     return long_text(run, "".join(texts))
 
 
@@ -97,9 +97,9 @@ def _parse_csv(
 ) -> Any:
     text = text_argument(run, value)
     if not delimiter and not string_delimiters:
-        raise Mistake("The delimiter is empty.")
+        raise OperationError("The delimiter is empty.")
     if not all(type(each) is str and len(each) in (1, 2) for each in quote_pairs):
-        raise Mistake("Quote pairs are texts of one or two characters.")
+        raise OperationError("Quote pairs are texts of one or two characters.")
     names = _names(run, columns)
     texts = () if string_delimiters is None else tuple(_names(run, string_delimiters) or ())
     run.spend(len(text) * CHARACTER)
@@ -117,7 +117,7 @@ def _parse_csv(
         column, at = _column(text, at, written, strip)
         read.append(column)
         if len(read) > run.limits.elements:
-            raise Mistake(f"A list has more than {run.limits.elements} elements.")
+            raise OperationError(f"A list has more than {run.limits.elements} elements.")
     return stored(run, read if names is None else dict(zip(names, read, strict=False)), fresh=False)
 
 
@@ -125,9 +125,9 @@ def _names(run: Run, value: Any) -> list[str] | None:
     if value is None:
         return None
     if type(value) not in LISTS or not all(type(each) is str for each in value):
-        raise Mistake("Columns and string delimiters are lists of texts.")
+        raise OperationError("Columns and string delimiters are lists of texts.")
     if len(value) > run.limits.elements:
-        raise Mistake(f"A list has more than {run.limits.elements} elements.")
+        raise OperationError(f"A list has more than {run.limits.elements} elements.")
     run.spend(len(value) * ELEMENT)
     return list(value)
 

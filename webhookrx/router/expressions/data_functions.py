@@ -15,7 +15,7 @@ from webhookrx.message.fields import MISSING
 from webhookrx.message.macros import NANOSECONDS
 from webhookrx.router.expressions.function import Function, text_argument
 from webhookrx.router.expressions.limits import CALL, ELEMENT, MAX_INTEGER, MIN_INTEGER, SHORT
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.moments import Moment
 from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.values import (
@@ -53,9 +53,9 @@ def _int(run: Run, value: Any) -> int:
         return _integer_text(run, value)
     number = int(value) if kind is bool else as_number(value)
     if number is None:
-        raise Mistake("The argument is no number.")
+        raise OperationError("The argument is no number.")
     if not MIN_INTEGER <= number <= MAX_INTEGER:
-        raise Mistake("The integer has more than 64 bits.")
+        raise OperationError("The integer has more than 64 bits.")
     if type(number) is int:
         return number
     # Halves away from zero.
@@ -67,10 +67,10 @@ def _integer_text(run: Run, text: str) -> int:
     run.spend(min(len(text), _LONGEST_INTEGER) * 10)
     digits = text.lstrip(" \t\r\n\f\v") if len(text) <= _LONGEST_INTEGER else ""
     if not digits.removeprefix("-" if digits[:1] == "-" else "+").isdecimal() or not digits.isascii():
-        raise Mistake("The text is no integer.")
+        raise OperationError("The text is no integer.")
     number = int(digits)
     if not MIN_INTEGER <= number <= MAX_INTEGER:
-        raise Mistake("The integer has more than 64 bits.")
+        raise OperationError("The integer has more than 64 bits.")
     return number
 
 
@@ -82,11 +82,11 @@ def _double(run: Run, value: Any) -> float:
         run.spend(min(len(value), _LONGEST_INTEGER) * 10)
     number = int(value) if kind is bool else text_number(value) if kind is str else as_number(value)
     if number is None:
-        raise Mistake("The argument is no number.")
+        raise OperationError("The argument is no number.")
     try:
         return float(number)
     except OverflowError:
-        raise Mistake("The number is too large.") from None
+        raise OperationError("The number is too large.") from None
 
 
 def _bytes(run: Run, value: Any) -> bytes:
@@ -99,17 +99,17 @@ def _len(_: Run, value: Any) -> int:
     kind = type(value)
     if kind is str or kind is bytes or kind in LISTS or kind in OBJECTS:
         return len(value)
-    raise Mistake("The argument is no text, list or object.")
+    raise OperationError("The argument is no text, list or object.")
 
 
 def _read_json(run: Run, text: str) -> Any:
     if len(text) > run.limits.text:
-        raise Mistake(f"A text is longer than {run.limits.text} characters.")
+        raise OperationError(f"A text is longer than {run.limits.text} characters.")
     run.spend(len(text) * _JSON_BYTE + sum(map(text.count, "[{,:")) * _JSON_VALUE)
     try:
         read = parse_strict_json(text.encode("utf-8", "replace"))
     except PayloadError as error:
-        raise Mistake(str(error).replace("The body", "The text")) from None
+        raise OperationError(str(error).replace("The body", "The text")) from None
     return stored(run, read, fresh=False)
 
 
@@ -118,7 +118,7 @@ def _json(run: Run, value: Any = MISSING) -> dict[str, Any]:
         value = _read_json(run, value)
     made = {} if value is MISSING else stored(run, value, fresh=False)
     if type(made) is not dict:
-        raise Mistake("The argument is no object, and no JSON text of one.")
+        raise OperationError("The argument is no object, and no JSON text of one.")
     return made
 
 
@@ -127,7 +127,7 @@ def _list(run: Run, value: Any = MISSING) -> list[Any]:
         value = _read_json(run, value)
     made = [] if value is MISSING else stored(run, value, fresh=False)
     if type(made) is not list:
-        raise Mistake("The argument is no list, and no JSON text of one.")
+        raise OperationError("The argument is no list, and no JSON text of one.")
     return made
 
 
@@ -142,23 +142,23 @@ def _parse_json(run: Run, value: Any) -> Any:
 def _keys(run: Run, value: Any) -> list[Any]:
     kind = type(value)
     if kind not in OBJECTS and kind not in LISTS:
-        raise Mistake("The argument is no object and no list.")
+        raise OperationError("The argument is no object and no list.")
     if len(value) > run.limits.elements:
-        raise Mistake(f"An object has more than {run.limits.elements} elements.")
+        raise OperationError(f"An object has more than {run.limits.elements} elements.")
     made: list[Any] = stored(run, list(value) if kind in OBJECTS else list(range(len(value))), fresh=False)
     return made
 
 
 def _dict_to_pairs(constants: tuple[Any, ...]) -> Any:
     if not all(isinstance(each, str) for each in constants):
-        raise Mistake("The names of a pair are two texts.")
+        raise OperationError("The names of a pair are two texts.")
     key, member = constants
 
     def pairs(run: Run, value: Any) -> list[Any]:
         if type(value) not in OBJECTS:
-            raise Mistake("The argument is no object.")
+            raise OperationError("The argument is no object.")
         if len(value) > run.limits.elements // 3:
-            raise Mistake(f"A list has more than {run.limits.elements} elements.")
+            raise OperationError(f"A list has more than {run.limits.elements} elements.")
         run.spend(len(value) * 3 * ELEMENT)
         made: list[Any] = stored(run, [{key: name, member: each} for name, each in value.items()], fresh=False)
         return made
@@ -192,7 +192,7 @@ def _istype(constants: tuple[Any, ...]) -> Any:
     name = constants[0]
     if name not in _TYPE_NAMES:
         hint = {"int": " Write integer.", "bool": " Write boolean.", "json": " Write dict."}.get(name, "")
-        raise Mistake(f"There is no type of that name; there are {', '.join(_TYPE_NAMES)}.{hint}")
+        raise OperationError(f"There is no type of that name; there are {', '.join(_TYPE_NAMES)}.{hint}")
     return lambda _, value: name == "object" or name in _TYPES.get(type(value), ())
 
 

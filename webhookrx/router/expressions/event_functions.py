@@ -11,7 +11,7 @@ from xml.parsers import expat
 from webhookrx.router.expressions.function import SEPARATOR, SOME, Function, text_argument
 from webhookrx.router.expressions.kv_functions import CHARACTER, KeyValues, greedy_pairs
 from webhookrx.router.expressions.limits import CALL, ELEMENT, MAX_DEPTH
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.values import stored
 
@@ -91,7 +91,7 @@ def _head(run: Run, text: str, written: _Format) -> tuple[dict[str, Any], str]:
     """
     Return the parts of a head, and what is behind it.
 
-    @raise Mistake: a part is missing.
+    @raise OperationError: a part is missing.
     """
     run.spend(len(text) * CHARACTER + CALL * len(written.names))
     made: dict[str, Any] = {}
@@ -100,7 +100,7 @@ def _head(run: Run, text: str, written: _Format) -> tuple[dict[str, Any], str]:
         found = _BAR.match(text, at)
         assert found is not None, "it matches any text"
         if not found[1] and not found[2]:
-            raise Mistake(f"The head has no {name}.")
+            raise OperationError(f"The head has no {name}.")
         at = found.end()
         run.spend(found[1].count("\\") * CALL)
         part = _ESCAPED_BAR.sub(r"\1", found[1])
@@ -109,7 +109,7 @@ def _head(run: Run, text: str, written: _Format) -> tuple[dict[str, Any], str]:
             continue
         signature, colon, version = part.partition(":")
         if not colon or not signature or not written.signature.startswith(signature):
-            raise Mistake(f"The text does not begin with {written.signature}: and a version.")
+            raise OperationError(f"The text does not begin with {written.signature}: and a version.")
         made[name] = version
     return made, text[at:]
 
@@ -132,7 +132,7 @@ def _with_extensions(
         run.spend(each.count("\\") * CALL)
         target[name] = unescaped.sub(r"\1", each) if "\\" in each else each
         if len(target) > run.limits.elements:
-            raise Mistake(f"An object has more than {run.limits.elements} elements.")
+            raise OperationError(f"An object has more than {run.limits.elements} elements.")
     parsed: dict[str, Any] = stored(run, made, fresh=False)
     return parsed
 
@@ -162,7 +162,7 @@ class _Xml:
 
     def parse(self, text: str) -> dict[str, Any]:
         """
-        @raise Mistake: it is no XML, or too much.
+        @raise OperationError: it is no XML, or too much.
         """
         prolog = _PROLOG.match(text)
         body = text[prolog.end() :] if prolog else text
@@ -170,18 +170,18 @@ class _Xml:
             # One element around all, since FilterX takes several.
             self._parser.Parse(f"<_>{body}</_>".encode("utf-8", "replace"), True)
         except expat.ExpatError as error:
-            raise Mistake(f"The text is no XML: {expat.ErrorString(error.code)}.") from None
+            raise OperationError(f"The text is no XML: {expat.ErrorString(error.code)}.") from None
         made = self._made[0].get("_")
         if type(made) is not dict or _TEXT in made:
-            raise Mistake("The text is no XML: there is text around its elements, or no element.")
+            raise OperationError("The text is no XML: there is text around its elements, or no element.")
         return made
 
     def _start(self, name: str, attributes: list[str]) -> None:
         self._elements += 1 + len(attributes) // 2
         if self._elements > self._run.limits.elements:
-            raise Mistake(f"An object has more than {self._run.limits.elements} elements.")
+            raise OperationError(f"An object has more than {self._run.limits.elements} elements.")
         if len(self._made) >= MAX_DEPTH:
-            raise Mistake(f"An object or a list nests deeper than {MAX_DEPTH} levels.")
+            raise OperationError(f"An object or a list nests deeper than {MAX_DEPTH} levels.")
         self._run.spend(CALL * 2 + len(attributes) * ELEMENT)
         pairs = zip(attributes[::2], attributes[1::2], strict=True)
         self._made.append({f"@{key}": value for key, value in pairs})

@@ -13,7 +13,7 @@ from webhookrx.diagnostics import Position
 from webhookrx.router.expressions.limits import MAX_INTEGER, MAX_NESTING, MIN_INTEGER
 from webhookrx.router.expressions.macros import macro_path, macro_settable
 from webhookrx.router.expressions.mistakes import ExpressionError
-from webhookrx.router.expressions.tokens import (
+from webhookrx.router.expressions.program_lexer import (
     FLOAT,
     INTEGER,
     MACRO,
@@ -21,24 +21,24 @@ from webhookrx.router.expressions.tokens import (
     TEMPLATE,
     TEXT,
     WORD,
-    Token,
+    ProgramToken,
     integer_of,
     unescaped,
 )
-from webhookrx.router.expressions.tree import (
+from webhookrx.router.expressions.program_tree import (
+    BinaryOp,
     Call,
-    Chain,
-    Choice,
+    Conditional,
     Default,
     Exit,
     Expression,
+    Interpolation,
     ListOf,
     Literal,
-    Member,
+    MemberAccess,
     Name,
     ObjectOf,
     Slice,
-    Template,
     TupleOf,
     Unary,
 )
@@ -83,19 +83,19 @@ _QUOTED: Final = (TEXT, TEMPLATE, PATTERN, MACRO)
 class ExpressionParser:
     """Recursive descent. Each method takes what it is named after from the tokens, or raises L{ExpressionError}."""
 
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(self, tokens: list[ProgramToken]) -> None:
         self.tokens = tokens
         self.next = 0
         self.depth = 0
 
     @property
-    def token(self) -> Token:
+    def token(self) -> ProgramToken:
         return self.tokens[self.next]
 
-    def error(self, problem: str, token: Token) -> ExpressionError:
+    def error(self, problem: str, token: ProgramToken) -> ExpressionError:
         return ExpressionError(problem, token.position.line, token.position.column)
 
-    def take(self) -> Token:
+    def take(self) -> ProgramToken:
         token = self.token
         self.next += 1
         return token
@@ -103,7 +103,7 @@ class ExpressionParser:
     def is_(self, *texts: str) -> bool:
         return self.token.text in texts and self.token.kind not in _QUOTED
 
-    def expect(self, text: str, where: str) -> Token:
+    def expect(self, text: str, where: str) -> ProgramToken:
         if not self.is_(text):
             raise self.error(f"Expected '{text}' {where}, found {self.token}.", self.token)
         return self.take()
@@ -124,7 +124,7 @@ class ExpressionParser:
             else:
                 yes = self.expression()
                 self.expect(":", "between the values of '?'")
-                expression = Choice(sign.position, expression, yes, self.expression())
+                expression = Conditional(sign.position, expression, yes, self.expression())
         self.depth -= 1
         return expression
 
@@ -140,7 +140,7 @@ class ExpressionParser:
                 operator = self._operator()
                 operand = self._pattern(operator) if operator.text in _PATTERN_SIGNS else self._climb(level + 1)
                 rest.append((operator.text, operator.position, operand))
-            left = Chain(rest[0][1], left, tuple(rest))
+            left = BinaryOp(rest[0][1], left, tuple(rest))
         return left
 
     def _level(self) -> int:
@@ -149,14 +149,14 @@ class ExpressionParser:
             return _LEVEL_OF["not in"] if self.tokens[self.next + 1].text == "in" else -1
         return -1 if self.token.kind in _QUOTED else _LEVEL_OF.get(self.token.text, -1)
 
-    def _operator(self) -> Token:
+    def _operator(self) -> ProgramToken:
         operator = self.take()
         if operator.text != "not":
             return operator
         self.take()
         return operator._replace(text="not in")
 
-    def _pattern(self, operator: Token) -> Expression:
+    def _pattern(self, operator: ProgramToken) -> Expression:
         """Take a regular expression: a text in which nothing is filled in."""
         token = self.token
         if token.kind == TEMPLATE:
@@ -202,18 +202,18 @@ class ExpressionParser:
                         f"Expected a name after '.', found {self.token}. Other keys are written [\"key\"].",
                         self.token,
                     )
-                expression = Member(dot.position, expression, Literal(self.token.position, self.take().text))
+                expression = MemberAccess(dot.position, expression, Literal(self.token.position, self.take().text))
             elif self.is_("["):
                 expression = self._place(expression, self.take())
             else:
                 return expression
         raise self.error(f"This nests deeper than {MAX_NESTING} levels.", self.token)
 
-    def _place(self, of: Expression, bracket: Token) -> Expression:
+    def _place(self, of: Expression, bracket: ProgramToken) -> Expression:
         key = None if self.is_("]", "..") else self.expression()
         if not self.is_(".."):
             self.expect("]", "after a key")
-            return Member(bracket.position, of, key)
+            return MemberAccess(bracket.position, of, key)
         self.take()
         last = None if self.is_("]") else self.expression()
         self.expect("]", "after a slice")
@@ -228,7 +228,7 @@ class ExpressionParser:
         if token.kind in (TEXT, PATTERN, INTEGER, FLOAT):
             return self._literal(self.take())
         if token.kind == TEMPLATE:
-            return self._template(self.take())
+            return self._interpolation(self.take())
         if token.kind == MACRO:
             return self._macro(self.take())
         if self.is_("("):
@@ -242,14 +242,14 @@ class ExpressionParser:
             return self._object(self.take())
         raise self.error(f"Expected a value, found {token}.", token)
 
-    def _word(self, token: Token) -> Expression:
+    def _word(self, token: ProgramToken) -> Expression:
         if self.is_("("):
             return self._call(token)
         if token.text in _CONSTANTS:
             return Literal(token.position, _CONSTANTS[token.text])
         return Name(token.position, token.text)
 
-    def _literal(self, token: Token, sign: int = 1) -> Literal:
+    def _literal(self, token: ProgramToken, sign: int = 1) -> Literal:
         if token.kind in (TEXT, PATTERN):
             return Literal(token.position, token.text)
         if token.kind == INTEGER:
@@ -262,13 +262,13 @@ class ExpressionParser:
             raise self.error("This number is too large.", token)
         return Literal(token.position, fraction)
 
-    def _macro(self, token: Token) -> Expression:
+    def _macro(self, token: ProgramToken) -> Expression:
         expression = _macro_field(token.text, token.position)
-        if isinstance(expression, Member) and not macro_settable(token.text) and self.is_(*ASSIGNMENTS):
+        if isinstance(expression, MemberAccess) and not macro_settable(token.text) and self.is_(*ASSIGNMENTS):
             raise self.error(f"The macro {token.text} can't be set.", token)
         return expression
 
-    def _template(self, token: Token) -> Expression:
+    def _interpolation(self, token: ProgramToken) -> Expression:
         parts: list[Expression] = []
         end = 0
         for found in _TEMPLATE.finditer(token.text):
@@ -285,9 +285,9 @@ class ExpressionParser:
             raise self.error("There are no template functions, $(…): use functions, or write $$ for a dollar.", token)
         if all(isinstance(part, Literal) for part in parts):
             return Literal(token.position, "".join(str(part.value) for part in parts if isinstance(part, Literal)))
-        return Template(token.position, tuple(parts))
+        return Interpolation(token.position, tuple(parts))
 
-    def _parentheses(self, opening: Token) -> Expression:
+    def _parentheses(self, opening: ProgramToken) -> Expression:
         if self.is_(")"):
             self.take()
             return TupleOf(opening.position, ())
@@ -307,7 +307,7 @@ class ExpressionParser:
         self.take()
         return elements
 
-    def _object(self, brace: Token) -> ObjectOf:
+    def _object(self, brace: ProgramToken) -> ObjectOf:
         members = []
         while not self.is_("}"):
             key = self.expression()
@@ -322,7 +322,7 @@ class ExpressionParser:
         self.take()
         return ObjectOf(brace.position, tuple(members))
 
-    def _call(self, name: Token) -> Call:
+    def _call(self, name: ProgramToken) -> Call:
         self.take()
         arguments: list[Expression] = []
         options: dict[str, tuple[Position, Expression]] = {}
@@ -349,5 +349,5 @@ def _macro_field(name: str, position: Position) -> Expression:
     path = macro_path(name, position)
     expression: Expression = Name(position, path[0])
     for each in path[1:]:
-        expression = Member(position, expression, Literal(position, each))
+        expression = MemberAccess(position, expression, Literal(position, each))
     return expression

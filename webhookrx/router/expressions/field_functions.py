@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 from webhookrx.message.fields import MISSING
 from webhookrx.router.expressions.function import MANY, Function
 from webhookrx.router.expressions.limits import ELEMENT
-from webhookrx.router.expressions.mistakes import Mistake, located
+from webhookrx.router.expressions.mistakes import OperationError, located
 from webhookrx.router.expressions.paths import Evaluate, FieldPath
+from webhookrx.router.expressions.program_tree import Call, Expression, ListOf, Literal, ObjectOf, start
 from webhookrx.router.expressions.run import Run
-from webhookrx.router.expressions.tree import Call, Expression, ListOf, Literal, ObjectOf, start
 from webhookrx.router.expressions.values import stored
 
 
@@ -87,10 +87,10 @@ def _unset_empties(made: FieldCall) -> Evaluate:
         holder = read(run)
         try:
             if type(holder) not in (dict, list):
-                raise Mistake("The argument is no object and no list.")
+                raise OperationError("The argument is no object and no list.")
             sweep.sweep(run, holder)
-        except Mistake as mistake:
-            raise located(position, mistake) from None
+        except OperationError as error:
+            raise located(position, error) from None
         return True
 
     return unset_empties
@@ -114,9 +114,9 @@ def _targets(made: FieldCall) -> tuple[frozenset[str], frozenset[type]] | None:
         elif isinstance(element, ObjectOf) and not element.members:
             kinds.add(dict)
         else:
-            raise located(start(element), Mistake("Targets are texts, null, [] and {}."))
+            raise located(start(element), OperationError("Targets are texts, null, [] and {}."))
     if not isinstance(given, ListOf):
-        raise located(start(given), Mistake("targets is written as a list."))
+        raise located(start(given), OperationError("targets is written as a list."))
     return (frozenset(texts), frozenset(kinds)) if elements else None
 
 
@@ -125,7 +125,7 @@ def _replacement(made: FieldCall) -> Any:
     if given is None:
         return MISSING
     if not isinstance(given, Literal) or type(given.value) is float:
-        raise located(start(given), Mistake("The replacement is a constant text, integer, true, false or null."))
+        raise located(start(given), OperationError("The replacement is a constant text, integer, true, false or null."))
     return given.value
 
 
@@ -150,7 +150,7 @@ class _Sweep:
 
     def sweep(self, run: Run, holder: Any) -> None:
         """
-        @raise Mistake: it holds too much.
+        @raise OperationError: it holds too much.
         """
         if type(holder) is dict:
             pairs: list[tuple[Any, Any]] = list(holder.items())
@@ -169,15 +169,15 @@ class _Sweep:
         self._change(run, holder, gone)
 
     def _change(self, run: Run, holder: Any, keys: list[Any]) -> None:
-        journal = run.journal
+        undo_log = run.undo_log
         if type(holder) is list and self._replacement is MISSING and keys:
             # Elements that are removed one by one would each move all that are behind them.
             gone = set(keys)
-            journal.replace_elements(holder, [each for index, each in enumerate(holder) if index not in gone])
+            undo_log.replace_elements(holder, [each for index, each in enumerate(holder) if index not in gone])
             return
         for key in keys:
             if self._replacement is not MISSING:
-                change = journal.set_member if type(holder) is dict else journal.set_element
+                change = undo_log.set_member if type(holder) is dict else undo_log.set_element
                 change(holder, key, self._replacement)
             else:
                 run.remove_member(holder, key)
@@ -202,14 +202,14 @@ def _flatten(made: FieldCall) -> Evaluate:
         holder = read(run)
         try:
             if type(holder) is not dict:
-                raise Mistake("The argument is no object.")
+                raise OperationError("The argument is no object.")
             flat = _flattened(run, holder, separator)
-        except Mistake as mistake:
-            raise located(position, mistake) from None
+        except OperationError as error:
+            raise located(position, error) from None
         for name in [name for name, member in holder.items() if type(member) is dict]:
             run.remove_member(holder, name)
         for name, member in flat:
-            run.journal.set_member(holder, name, member)
+            run.undo_log.set_member(holder, name, member)
         return True
 
     return flatten
@@ -230,7 +230,7 @@ def _flattened(run: Run, holder: dict[str, Any], separator: str) -> list[tuple[s
         added = (len(name) + len(separator)) * len(member)
         characters += added
         if characters > run.limits.text:
-            raise Mistake(f"An object or a list has texts of more than {run.limits.text} characters.")
+            raise OperationError(f"An object or a list has texts of more than {run.limits.text} characters.")
         run.spend((len(member) + 1) * ELEMENT * 5 + added)
         pending.extend((name + separator + inner, value) for inner, value in reversed(member.items()))
     return flat
@@ -245,7 +245,7 @@ def _set_fields(made: FieldCall) -> Evaluate:
     def set_fields(run: Run) -> Any:
         holder = read(run)
         if type(holder) is not dict:
-            raise located(position, Mistake("The argument is no object."))
+            raise located(position, OperationError("The argument is no object."))
         try:
             before = {name for name, _ in replacements if name in holder}
             done = {name for name, values in overrides if _set_first(run, holder, name, values)}
@@ -255,8 +255,8 @@ def _set_fields(made: FieldCall) -> Evaluate:
             for name, values in defaults:
                 if name not in holder:
                     _set_first(run, holder, name, values)
-        except Mistake as mistake:
-            raise located(position, mistake) from None
+        except OperationError as error:
+            raise located(position, error) from None
         return holder
 
     return set_fields
@@ -268,12 +268,12 @@ def _candidates(made: FieldCall, option: str) -> list[tuple[str, list[Evaluate]]
     if given is None:
         return []
     if not isinstance(given, ObjectOf):
-        raise located(start(given), Mistake(f'{option} is written as an object: {{"name": value}}.'))
+        raise located(start(given), OperationError(f'{option} is written as an object: {{"name": value}}.'))
     found = []
     for name, value, _ in given.members:
         key = getattr(name, "value", None)
         if type(key) is not str:
-            raise located(start(name), Mistake("The name of a field is written as a text."))
+            raise located(start(name), OperationError("The name of a field is written as a text."))
         several = value.elements if isinstance(value, ListOf) else (value,)
         found.append((key, [made.peek(each) for each in several]))
     return found
@@ -284,7 +284,7 @@ def _set_first(run: Run, holder: dict[str, Any], name: str, values: list[Evaluat
     for evaluate in values:
         value = evaluate(run)
         if value is not MISSING and value is not None:
-            run.journal.set_member(holder, name, stored(run, value, fresh=False))
+            run.undo_log.set_member(holder, name, stored(run, value, fresh=False))
             return True
     return False
 

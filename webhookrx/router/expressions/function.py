@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from webhookrx.router.expressions.limits import SHORT
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.values import long_text
 
 Apply: TypeAlias = Callable[..., Any]
-"""Takes the L{Run}, a value for each argument, and options by name; raises L{Mistake}."""
+"""Takes the L{Run}, a value for each argument, and options by name; raises L{OperationError}."""
 
 MANY: Final = 16
 """Arguments that a function takes at most which takes any number."""
@@ -70,10 +70,10 @@ def text_argument(run: Run, value: Any) -> str:
     """
     Return an argument that is a text.
 
-    @raise Mistake: it is none, or too long.
+    @raise OperationError: it is none, or too long.
     """
     if type(value) is not str:
-        raise Mistake("The argument is no text; string() makes one.")
+        raise OperationError("The argument is no text; string() makes one.")
     return long_text(run, value) if len(value) > SHORT else value
 
 
@@ -81,12 +81,12 @@ def text_list(run: Run, value: Any) -> list[Any]:
     """
     Return an argument that is a text or a list, as a list. Its elements are not looked at.
 
-    @raise Mistake: it is neither, is empty, or too long.
+    @raise OperationError: it is neither, is empty, or too long.
     """
     if type(value) is str:
         return [value]
     if type(value) not in (list, tuple) or not value:
-        raise Mistake("The argument is a text, or a list of texts that is not empty.")
+        raise OperationError("The argument is a text, or a list of texts that is not empty.")
     if len(value) > run.limits.elements:
-        raise Mistake(f"A list has more than {run.limits.elements} elements.")
+        raise OperationError(f"A list has more than {run.limits.elements} elements.")
     return list(value)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from webhookrx.router.expressions.tree import Assign, Block, Call, Literal, Member, Name, Node
+from webhookrx.router.expressions.program_tree import Assign, Block, Call, Literal, MemberAccess, Name, Node
 
 _FUNCTIONS: Final = frozenset(["unset", "regexp_subst", "md5", "sha1", "sha256", "sha512", "digest"])
 _MASK: Final = re.compile(r"[\W_]*|.*(?:redact|mask|hidden|remove|filter|secret|conceal|anonym|x{3}).*", re.IGNORECASE)
@@ -40,7 +40,7 @@ def _call_hides(call: Call) -> bool:
 
 def _assignment_hides(assign: Assign) -> bool:
     root: Any = assign.target
-    while isinstance(root, Member):
+    while isinstance(root, MemberAccess):
         root = root.of
     if not isinstance(root, Name) or root.name != "log":
         return False

@@ -9,12 +9,12 @@ from typing import Any, Final, TypeAlias
 
 from webhookrx.intake.json_body import PayloadError, parse_strict_json
 from webhookrx.router.expressions.function import Function
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.values import Rows, Table
 
 Files: TypeAlias = Callable[[str], Any]
-"""Returns what a JSON file holds, by its absolute path; raises L{Mistake} with one sentence when it can't be had."""
+"""Returns what a JSON file holds, by its absolute path; or raises L{OperationError} when it can't be had."""
 
 
 def tables_of(contents: Mapping[str, bytes]) -> Files:
@@ -28,7 +28,7 @@ def tables_of(contents: Mapping[str, bytes]) -> Files:
     def table(path: str) -> Any:
         if path not in values:
             if path not in contents:
-                raise Mistake("The file was not read with the rules.")
+                raise OperationError("The file was not read with the rules.")
             values[path] = table_of(contents[path])
         return values[path]
 
@@ -39,14 +39,14 @@ def table_of(content: bytes) -> Any:
     """
     Return what a JSON file holds, as a value that many messages share.
 
-    @raise Mistake: it is not JSON, or neither an object nor a list; one sentence about the file.
+    @raise OperationError: it is not JSON, or neither an object nor a list; one sentence about the file.
     """
     try:
         value = parse_strict_json(content)
     except PayloadError as error:
-        raise Mistake(str(error).replace("The body", "The file")) from None
+        raise OperationError(str(error).replace("The body", "The file")) from None
     if type(value) not in (dict, list):
-        raise Mistake("The file holds neither an object nor a list.")
+        raise OperationError("The file holds neither an object nor a list.")
     return _shared(value)
 
 
@@ -64,7 +64,7 @@ def no_files(path: str) -> Any:
 def _cache_json_file(constants: tuple[Any, ...], files: Files, **options: Any) -> Callable[[Run], Any]:
     path = constants[0]
     if not isinstance(path, str) or not path.startswith("/"):
-        raise Mistake("The path of a file is absolute: it begins with a slash.")
+        raise OperationError("The path of a file is absolute: it begins with a slash.")
     value = files(path)
     return lambda _: value
 

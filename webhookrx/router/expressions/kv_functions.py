@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from webhookrx.router.expressions.function import ONE, SEPARATOR, SOME, Function, text_argument
 from webhookrx.router.expressions.limits import CALL
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.values import LISTS, OBJECTS, as_text, long_text, stored
 
@@ -64,7 +64,7 @@ def pairs_of(run: Run, text: str, written: KeyValues, stray: list[str] | None = 
     Yield key and value of each pair in a text.
 
     @param stray: takes what stands before a key and belongs to no value.
-    @raise Mistake: it would be too much.
+    @raise OperationError: it would be too much.
     """
     key, at = written.key, 0
     while True:
@@ -172,7 +172,7 @@ def _parse_kv(
     for name, each in pairs:
         made[name] = each
         if len(made) > run.limits.elements:
-            raise Mistake(f"An object has more than {run.limits.elements} elements.")
+            raise OperationError(f"An object has more than {run.limits.elements} elements.")
     if stray is not None:
         made[stray_words_key] = ",".join(_stray_word(run, each) for each in (each.strip(" ") for each in stray) if each)
     stored_pairs: dict[str, Any] = stored(run, made, fresh=False)
@@ -188,7 +188,7 @@ def greedy_pairs(run: Run, text: str, written: KeyValues) -> Iterator[tuple[str,
     Yield key and value of each pair in a text, where a value goes on until a key that stands directly behind the
     first character of the pair separator.
 
-    @raise Mistake: it would be too much.
+    @raise OperationError: it would be too much.
     """
     pattern = _greedy_key(written.separator, written.between[:1])
     found = _next_key(written.key, text, 0)
@@ -225,7 +225,7 @@ def _format_kv(
     always_quote: bool = False,
 ) -> str:
     if type(value) not in OBJECTS:
-        raise Mistake("The argument is no object.")
+        raise OperationError("The argument is no object.")
     run.spend(len(value) * CALL)
     pairs, size = [], 0
     for name, member in value.items():
@@ -237,7 +237,7 @@ def _format_kv(
         pairs.append(f"{name}{value_separator}{text}")
         size += len(pairs[-1]) + len(pair_separator)
         if size > run.limits.text:
-            raise Mistake(f"A text is longer than {run.limits.text} characters.")
+            raise OperationError(f"A text is longer than {run.limits.text} characters.")
     return long_text(run, pair_separator.join(pairs))
 
 

@@ -49,7 +49,7 @@ SLOW_PATH: Final = 1000
 """Units of a field that is not found at once: by a name with dots, in a list, or not at all."""
 
 
-class Limits(msgspec.Struct, frozen=True):
+class RunLimits(msgspec.Struct, frozen=True):
     """
     Bounds of one run.
 

@@ -24,11 +24,11 @@ class ExpressionError(WebhookrxError):
         self.column = column
 
 
-class Failed(ExpressionError):
+class RecoverableError(ExpressionError):
     """An operation failed on these values. C{??} gives another value in its place."""
 
 
-class Mistake(Exception):
+class OperationError(Exception):
     """
     An operation failed; whoever called it knows where it stands in the program.
 
@@ -41,10 +41,10 @@ class Mistake(Exception):
         self.final = final
 
 
-def located(position: Position, mistake: Mistake) -> ExpressionError:
-    """Return a mistake with its place in the program: L{Failed} when the run may go on without this value."""
-    kind = ExpressionError if mistake.final else Failed
-    return kind(mistake.problem, position.line, position.column)
+def located(position: Position, error: OperationError) -> ExpressionError:
+    """Return an error with its place in the program: L{RecoverableError} when the run may go on without this value."""
+    kind = ExpressionError if error.final else RecoverableError
+    return kind(error.problem, position.line, position.column)
 
 
 class Ended(Exception):

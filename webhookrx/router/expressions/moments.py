@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Final, NamedTuple
 
 from webhookrx.message.macros import NANOSECONDS
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 
 PARSED: Final = "parsed"
 ASSUMED: Final = "assumed"
@@ -42,14 +42,14 @@ class Moment(NamedTuple):
         """
         Return what a clock in its zone shows, to the second.
 
-        @raise Mistake: it is not within the years 1 to 9999.
+        @raise OperationError: it is not within the years 1 to 9999.
         """
         try:
             return (_EPOCH + timedelta(seconds=self.nanoseconds // NANOSECONDS)).astimezone(
                 timezone(timedelta(seconds=self.offset))
             )
         except (OverflowError, ValueError):
-            raise Mistake("The moment is not within the years 1 to 9999.") from None
+            raise OperationError("The moment is not within the years 1 to 9999.") from None
 
 
 def seconds_of(wall_clock: datetime) -> int:

@@ -17,7 +17,7 @@ import msgspec
 from webhookrx.message.macros import NANOSECONDS
 from webhookrx.router.expressions.addresses import ipv4_address
 from webhookrx.router.expressions.limits import ELEMENT, MAX_INTEGER, MIN_INTEGER, SHORT
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.moments import Moment
 from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.values import (
@@ -117,7 +117,7 @@ def _is_in(run: Run, left: Any, right: Any) -> bool:
     if kind in NETWORKS:
         return _is_in_network(left, right)
     if kind is not list and kind is not tuple:
-        raise Mistake("Behind 'in' stands a list, an object or a network.")
+        raise OperationError("Behind 'in' stands a list, an object or a network.")
     _check_elements(run, len(right))
     return any(identical(run, left, element) for element in right)
 
@@ -127,11 +127,11 @@ def _is_in_network(left: Any, network: IPv4Network | IPv6Network) -> bool:
         return left in network
     address: IPv4Address | IPv6Address
     if type(left) is not str:
-        raise Mistake("Before 'in' and a network stands an address, or the text of one.")
+        raise OperationError("Before 'in' and a network stands an address, or the text of one.")
     try:
         address = ipv4_address(left) if type(network) is IPv4Network else IPv6Address(left)
     except (AddressValueError, ValueError):
-        raise Mistake("The text before 'in' is no address of the kind that the network has.") from None
+        raise OperationError("The text before 'in' is no address of the kind that the network has.") from None
     return address in network
 
 
@@ -143,13 +143,13 @@ def add(run: Run, left: Any, right: Any) -> Any:
     """
     Add numbers, or put texts, lists or objects together; a moment and nanoseconds, or seconds with a fraction.
 
-    @raise Mistake: they are not of one kind, or the result is too large.
+    @raise OperationError: they are not of one kind, or the result is too large.
     """
     kind = type(left)
     if kind is type(right) and (kind is str or kind is bytes):
         size = len(left) + len(right)
         if size > run.limits.text:
-            raise Mistake(f"A text is longer than {run.limits.text} characters.")
+            raise OperationError(f"A text is longer than {run.limits.text} characters.")
         if size > SHORT:
             run.spend(size if kind is bytes or (left.isascii() and right.isascii()) else 4 * size)
         return left + right
@@ -164,13 +164,15 @@ def add(run: Run, left: Any, right: Any) -> Any:
         more = numbers[1] if type(numbers[1]) is int else int(numbers[1] * NANOSECONDS)
         return left._replace(nanoseconds=_finite(operator.add, left.nanoseconds, more))
     if numbers[0] is None or numbers[1] is None:
-        raise Mistake("'+' adds two numbers, or puts two texts, lists or objects together; string() makes a text.")
+        raise OperationError(
+            "'+' adds two numbers, or puts two texts, lists or objects together; string() makes a text."
+        )
     return _finite(operator.add, numbers[0], numbers[1])
 
 
 def _check_elements(run: Run, count: int) -> None:
     if count > run.limits.elements:
-        raise Mistake(f"An object or a list has more than {run.limits.elements} elements.")
+        raise OperationError(f"An object or a list has more than {run.limits.elements} elements.")
     run.spend(count * ELEMENT)
 
 
@@ -188,12 +190,12 @@ def _finite(work_out: Callable[[Any, Any], Any], left: int | float, right: int |
             # A sender's number may have more digits; it is reckoned with exactly.
             if abs(made) < _LARGEST:
                 return made
-            raise Mistake("The number is too large.")
+            raise OperationError("The number is too large.")
         return checked_number(made)
     except ZeroDivisionError:
-        raise Mistake("There is no division by zero.") from None
+        raise OperationError("There is no division by zero.") from None
     except OverflowError:
-        raise Mistake("The number is too large.") from None
+        raise OperationError("The number is too large.") from None
 
 
 _LARGEST: Final = 10**400
@@ -207,7 +209,7 @@ def _on_numbers(sign: str, work_out: Callable[[Any, Any], Any]) -> Operation:
     def worked_out(run: Run, left: Any, right: Any) -> int | float:
         left, right = _reckoned(run, left), _reckoned(run, right)
         if left is None or right is None:
-            raise Mistake(f"'{sign}' stands between two numbers; int() and double() make numbers of texts.")
+            raise OperationError(f"'{sign}' stands between two numbers; int() and double() make numbers of texts.")
         return _finite(work_out, left, right)
 
     return worked_out
@@ -224,7 +226,7 @@ def _divide(left: int | float, right: int | float) -> int | float:
 def _remainder(left: int | float, right: int | float) -> int | float:
     """Return what L{_divide} leaves: it has the sign of the left side."""
     if type(left) is not int or type(right) is not int:
-        raise Mistake("'%' stands between two integers.")
+        raise OperationError("'%' stands between two integers.")
     remainder = abs(left) % abs(right)
     return -remainder if left < 0 else remainder
 
@@ -233,11 +235,11 @@ def negate(value: Any) -> int | float:
     """
     Return a number with the other sign.
 
-    @raise Mistake: it is no number.
+    @raise OperationError: it is no number.
     """
     number = int(value) if type(value) is bool else as_number(value)
     if number is None:
-        raise Mistake("'-' stands before a number.")
+        raise OperationError("'-' stands before a number.")
     return checked_number(-number)
 
 
@@ -246,16 +248,16 @@ def sliced(run: Run, text: Any, first: Any, last: Any) -> str:
     Return the characters of a text from one to before another, counted from 0, or from the end when negative. What is
     beyond an end is that end.
 
-    @raise Mistake: it is no text, the indices are no integers, or the last is before the first.
+    @raise OperationError: it is no text, the indices are no integers, or the last is before the first.
     """
     if type(text) is not str:
-        raise Mistake("Only texts can be cut with [first..last].")
+        raise OperationError("Only texts can be cut with [first..last].")
     if type(first) is not int or type(last) is not int:
-        raise Mistake("The ends of a slice are integers.")
+        raise OperationError("The ends of a slice are integers.")
     size = len(text)
     start, end = (min(max(index + size if index < 0 else index, 0), size) for index in (first, last))
     if start > end:
-        raise Mistake("A slice ends before it begins.")
+        raise OperationError("A slice ends before it begins.")
     return long_text(run, text[start:end])
 
 

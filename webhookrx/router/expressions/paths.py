@@ -12,10 +12,10 @@ from webhookrx.diagnostics import Position
 from webhookrx.message.fields import MISSING
 from webhookrx.router.expressions.limits import SLOW_PATH
 from webhookrx.router.expressions.macros import MACROS
-from webhookrx.router.expressions.mistakes import Failed, Mistake, located
+from webhookrx.router.expressions.mistakes import OperationError, RecoverableError, located
 from webhookrx.router.expressions.places import Keys, find, put, take_away
+from webhookrx.router.expressions.program_tree import Expression, Literal, MemberAccess, Name, start
 from webhookrx.router.expressions.run import Run
-from webhookrx.router.expressions.tree import Expression, Literal, Member, Name, start
 
 Evaluate: TypeAlias = Callable[[Run], Any]
 """Works a value out; raises L{ExpressionError}."""
@@ -79,11 +79,11 @@ class FieldPath:
             end of a target may be. A name-value pair that may be missing is no mistake.
         """
         if None in (self._path[:-1] if is_target else self._path):
-            raise located(self.position, Mistake(BEHIND_LAST))
+            raise located(self.position, OperationError(BEHIND_LAST))
         if self.local and self._root not in names and not (may_be_missing and self._root[0] == "$"):
             raise located(
                 self.position,
-                Mistake(f"Nothing sets {_what(self._root)}. {_hint(self._root[:40], names)}"),
+                OperationError(f"Nothing sets {_what(self._root)}. {_hint(self._root[:40], names)}"),
             )
 
     def keys(self) -> Callable[[Run], Keys]:
@@ -107,7 +107,7 @@ class FieldPath:
             def peek_at_keys(run: Run) -> Any:
                 try:
                     return find(top(run), keys(run))
-                except Failed:
+                except RecoverableError:
                     return MISSING
 
             return peek_at_keys
@@ -124,7 +124,7 @@ class FieldPath:
         return peek
 
     def read(self) -> Evaluate:
-        """Return what reads the field; it raises L{Failed} when it is not there."""
+        """Return what reads the field; it raises L{RecoverableError} when it is not there."""
         if self._fixed is None or self.local:
             keys, top = self.keys(), self.top
 
@@ -159,8 +159,8 @@ class FieldPath:
             try:
                 run.spend(SLOW_PATH)
                 put(run, top(run), keys(run), value)
-            except Mistake as mistake:
-                raise located(position, mistake) from None
+            except OperationError as error:
+                raise located(position, error) from None
 
         if self._fixed is None or self.local:
             return put_field
@@ -172,7 +172,7 @@ class FieldPath:
             except (KeyError, TypeError):
                 parent = None
             if type(parent) is dict and type(last) is str:
-                run.journal.set_member(parent, last, value)
+                run.undo_log.set_member(parent, last, value)
             else:
                 put_field(run, value)
 
@@ -186,8 +186,8 @@ class FieldPath:
             try:
                 run.spend(SLOW_PATH)
                 return take_away(run, top(run), keys(run))
-            except Mistake as mistake:
-                raise located(position, mistake) from None
+            except OperationError as error:
+                raise located(position, error) from None
 
         if self._fixed is None or self.local:
             return take
@@ -199,13 +199,13 @@ class FieldPath:
             except (KeyError, TypeError):
                 parent = None
             if type(parent) is dict and type(last) is str and last in parent and len(parent) < _MANY:
-                return run.journal.remove_member(parent, last)
+                return run.undo_log.remove_member(parent, last)
             return take(run)
 
         return take_quickly
 
     def _missing(self) -> NoReturn:
-        raise Failed(f"{self._described} is not there.", self.position.line, self.position.column)
+        raise RecoverableError(f"{self._described} is not there.", self.position.line, self.position.column)
 
 
 def path_of(expression: Expression, value: Callable[[Expression], Evaluate]) -> FieldPath | None:
@@ -215,7 +215,7 @@ def path_of(expression: Expression, value: Callable[[Expression], Evaluate]) -> 
     @param value: compiles keys that are no constants.
     """
     keys: list[Expression | str | None] = []
-    while isinstance(expression, Member):
+    while isinstance(expression, MemberAccess):
         keys.append(expression.key)
         expression = expression.of
     if not isinstance(expression, Name):
@@ -227,11 +227,11 @@ def key_of(value: Any) -> str | int:
     """
     Return a value as a key.
 
-    @raise Mistake: it is neither text nor integer.
+    @raise OperationError: it is neither text nor integer.
     """
     if type(value) is str or type(value) is int:
         return value
-    raise Mistake("A key is a text or an integer.")
+    raise OperationError("A key is a text or an integer.")
 
 
 def _is_constant(key: Expression) -> bool:
@@ -247,8 +247,8 @@ def _part(key: Expression | str | None, value: Callable[[Expression], Evaluate])
         found = evaluate(run)
         try:
             return key_of(found)
-        except Mistake as mistake:
-            raise located(position, mistake) from None
+        except OperationError as error:
+            raise located(position, error) from None
 
     return part
 

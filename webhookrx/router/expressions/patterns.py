@@ -12,7 +12,7 @@ from webhookrx.regex import LinearRegex, compile_linear, spans_of
 from webhookrx.regex_cost import cost_of
 from webhookrx.router.expressions.function import Function, text_argument
 from webhookrx.router.expressions.limits import ELEMENT, OPERATION
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.values import as_number, as_text, long_text
 from webhookrx.work import PER_INSTRUCTION
@@ -31,7 +31,7 @@ class _Regex:
     A compiled regular expression, for texts as bytes.
 
     @ivar groups: number and key of each group: its name, or its number as text.
-    @raise Mistake: it is none, or too large.
+    @raise OperationError: it is none, or too large.
     """
 
     def __init__(self, pattern: str, *, ignore_case: bool = False, captures: bool = True) -> None:
@@ -41,13 +41,13 @@ class _Regex:
         try:
             LinearRegex(pattern, ignore_case=ignore_case)
         except ValueError as error:
-            raise Mistake(str(error)) from None
+            raise OperationError(str(error)) from None
         # Without groups RE2 has less to do, and more of it in one pass.
         self._bare = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY, captures=False)
         self._whole = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY) if captures else self._bare
         size = self._bare.programsize
         if size > MAX_SIZE:
-            raise Mistake("The regular expression is too large; large repetitions make it so.")
+            raise OperationError("The regular expression is too large; large repetitions make it so.")
         self._cost = cost_of(pattern, size)
         self._of_groups = self._whole.programsize * PER_INSTRUCTION if captures else 0
         self._spans = spans_of(self._bare, whole=False)
@@ -58,7 +58,7 @@ class _Regex:
         """
         Tell whether it matches somewhere.
 
-        @raise Mistake: the text is too long for it.
+        @raise OperationError: the text is too long for it.
         """
         spans = self._spans(self._raw(run, text))
         return bool(spans) and spans[0][0] >= 0  # type: ignore[index]  # not None
@@ -67,7 +67,7 @@ class _Regex:
         """
         Return the first match, or None.
 
-        @raise Mistake: the text is too long for it.
+        @raise OperationError: the text is too long for it.
         """
         raw = self._raw(run, text)
         spans = self._spans(raw)
@@ -79,7 +79,7 @@ class _Regex:
         """
         Return the text as bytes, and all matches that don't overlap; between characters, never within one.
 
-        @raise Mistake: the text is too long for it; of the iterator: it takes too much.
+        @raise OperationError: the text is too long for it; of the iterator: it takes too much.
         """
         raw = self._raw(run, text)
         cost, end = self._cost, len(raw)
@@ -106,7 +106,7 @@ class _Regex:
 
     def _raw(self, run: Run, text: str) -> bytes:
         if len(text) > run.limits.text:
-            raise Mistake(f"A text is longer than {run.limits.text} characters.")
+            raise OperationError(f"A text is longer than {run.limits.text} characters.")
         raw = text.encode("utf-8", "replace")
         # What is short is paid for by the operation.
         units = len(raw) * self._cost.per_byte
@@ -123,7 +123,7 @@ def matcher(pattern: str) -> Callable[[Run, Any], bool]:
     """
     Return what tells whether an expression matches somewhere in a value.
 
-    @raise Mistake: it is no regular expression; of the function that is returned: the value is an object or a list.
+    @raise OperationError: it is no regular expression. The function raises it, too: for an object or a list.
     """
     matches = _Regex(pattern, captures=False).matches
 
@@ -131,7 +131,7 @@ def matcher(pattern: str) -> Callable[[Run, Any], bool]:
         if type(value) is str:
             return matches(run, value)
         if as_number(value) is None:
-            raise Mistake("A regular expression is matched against a text or a number.")
+            raise OperationError("A regular expression is matched against a text or a number.")
         return matches(run, as_text(run, value))
 
     return matched
@@ -160,7 +160,7 @@ def _regexp_search(
 
 def _one(constants: tuple[Any, ...]) -> str:
     if not isinstance(constants[0], str):
-        raise Mistake("The pattern is one text.")
+        raise OperationError("The pattern is one text.")
     return constants[0]
 
 
@@ -177,7 +177,7 @@ def _regexp_subst(constants: tuple[Any, ...], **options: bool) -> Callable[[Run,
             filled = [part if isinstance(part, bytes) else _group(found, part) for part in parts]
             size += sum(map(len, filled))
             if size > run.limits.text:
-                raise Mistake(f"A text is longer than {run.limits.text} characters.")
+                raise OperationError(f"A text is longer than {run.limits.text} characters.")
             run.spend(len(filled) * ELEMENT + sum(map(len, filled)))
             pieces += [raw[end : found.start()], *filled]
             end = found.end()
@@ -199,12 +199,12 @@ def _parts(run: Run, replacement: str, groups: int) -> list[bytes | int]:
     Return a replacement as bytes and numbers of groups.
 
     @param groups: how many there are; -1 when a backslash is nothing but one.
-    @raise Mistake: it is too long to be looked into.
+    @raise OperationError: it is too long to be looked into.
     """
     if groups < 0 or "\\" not in replacement:
         return [replacement.encode("utf-8", "replace")]
     if len(replacement) > _LONGEST_REPLACEMENT:
-        raise Mistake(f"A replacement with groups is longer than {_LONGEST_REPLACEMENT} characters.")
+        raise OperationError(f"A replacement with groups is longer than {_LONGEST_REPLACEMENT} characters.")
     run.spend(len(replacement) * 10)
     parts: list[bytes | int] = []
     end = 0

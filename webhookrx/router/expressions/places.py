@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from webhookrx.message.fields import MISSING
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.values import LISTS, OBJECTS
 
@@ -44,7 +44,7 @@ def put(run: Run, top: dict[str, Any], keys: Keys, value: Any) -> None:
     Set what is at a place. Objects that are missing on the way are made, and a list for the place behind its last
     element.
 
-    @raise Mistake: something on the way is neither object nor list, or an index is outside of a list.
+    @raise OperationError: something on the way is neither object nor list, or an index is outside of a list.
     """
     place: Any = top
     last = len(keys) - 1
@@ -53,35 +53,37 @@ def put(run: Run, top: dict[str, Any], keys: Keys, value: Any) -> None:
         inner = find(place, (key,))
         if inner is MISSING:
             if type(place) is not dict or type(key) is not str:
-                raise Mistake("There is no place for this field: something on the way is no object, or not there.")
+                raise OperationError(
+                    "There is no place for this field: something on the way is no object, or not there."
+                )
             whole = _dotted(keys, number)
             if whole in place:
-                run.journal.set_member(place, whole, value)
+                run.undo_log.set_member(place, whole, value)
                 return
             inner = {} if keys[number + 1] is not None else []
-            run.journal.set_member(place, key, inner)
+            run.undo_log.set_member(place, key, inner)
         place = inner
     _put_in(run, place, keys[last], value)
 
 
 def _put_in(run: Run, place: Any, key: Key, value: Any) -> None:
     if type(place) is dict and type(key) is str:
-        run.journal.set_member(place, key, value)
+        run.undo_log.set_member(place, key, value)
     elif type(place) is not list or type(key) is str:
-        raise Mistake("There is no place for this field: what should hold it is no object, or no list.")
+        raise OperationError("There is no place for this field: what should hold it is no object, or no list.")
     elif key is None or key == len(place):
-        run.journal.append(place, value)
+        run.undo_log.append(place, value)
     elif type(key) is int and -len(place) <= key < len(place):
-        run.journal.set_element(place, key, value)
+        run.undo_log.set_element(place, key, value)
     else:
-        raise Mistake("The list has no such element.")
+        raise OperationError("The list has no such element.")
 
 
 def take_away(run: Run, top: dict[str, Any], keys: Keys) -> Any:
     """
     Remove what is at a place, and return it; L{MISSING} when nothing is there.
 
-    @raise Mistake: what holds it can't be changed.
+    @raise OperationError: what holds it can't be changed.
     """
     place: Any = top
     for number, key in enumerate(keys):
@@ -99,9 +101,9 @@ def _take_from(run: Run, place: Any, key: Key) -> Any:
         if type(place) is dict:
             run.remove_member(place, str(key))
         elif type(place) is list:
-            run.journal.remove_element(place, int(key or 0) % len(place))
+            run.undo_log.remove_element(place, int(key or 0) % len(place))
         else:
-            raise Mistake("What holds this field can't be changed: it is a tuple, or from a file.")
+            raise OperationError("What holds this field can't be changed: it is a tuple, or from a file.")
     return found
 
 

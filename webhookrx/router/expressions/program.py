@@ -12,25 +12,25 @@ from webhookrx.message.fields import MISSING
 from webhookrx.router.expressions.compiler import Compiler
 from webhookrx.router.expressions.hiding import hides
 from webhookrx.router.expressions.json_files import Files, no_files
-from webhookrx.router.expressions.limits import Limits
-from webhookrx.router.expressions.mistakes import Ended, ExpressionError, Mistake, located
+from webhookrx.router.expressions.limits import RunLimits
+from webhookrx.router.expressions.mistakes import Ended, ExpressionError, OperationError, located
 from webhookrx.router.expressions.operators import add, identical
-from webhookrx.router.expressions.parser import DECLARE, parse
 from webhookrx.router.expressions.paths import FieldPath
-from webhookrx.router.expressions.run import Run
-from webhookrx.router.expressions.tree import (
+from webhookrx.router.expressions.program_parser import DECLARE, parse
+from webhookrx.router.expressions.program_tree import (
     Assign,
     Block,
     Break,
     Case,
-    Demand,
     End,
+    FilterStatement,
     If,
     Literal,
     Name,
     Statement,
     Switch,
 )
+from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.values import as_number, stored
 from webhookrx.work import Work
 
@@ -42,7 +42,7 @@ ends the innermost block.
 
 BREAK: Final = object()
 
-_DEFAULT_LIMITS: Final = Limits()
+_DEFAULT_LIMITS: Final = RunLimits()
 
 
 class Program:
@@ -55,7 +55,7 @@ class Program:
 
     __slots__ = ("_declared", "_limits", "_step", "hides", "text")
 
-    def __init__(self, text: str, step: Step, limits: Limits, declared: tuple[str, ...], hides: bool) -> None:
+    def __init__(self, text: str, step: Step, limits: RunLimits, declared: tuple[str, ...], hides: bool) -> None:
         self.text = text
         self.hides = hides
         self._step = step
@@ -76,8 +76,8 @@ class Program:
         except Ended as ended:
             kept = ended.keep
         except BaseException as error:
-            run.journal.undo()
-            if isinstance(error, Mistake):
+            run.undo_log.undo()
+            if isinstance(error, OperationError):
                 # There was no work left for a block.
                 raise ExpressionError(error.problem, 1, 1) from None
             if isinstance(error, ExpressionError) or not isinstance(error, Exception):
@@ -89,7 +89,7 @@ class Program:
         return kept is not False
 
 
-def compile_expression(text: str, limits: Limits = _DEFAULT_LIMITS, files: Files = no_files) -> Program:
+def compile_expression(text: str, limits: RunLimits = _DEFAULT_LIMITS, files: Files = no_files) -> Program:
     """
     Compile a program.
 
@@ -182,9 +182,9 @@ class _Statements:
         if isinstance(statement, End):
             keep = statement.keep
             return lambda run: keep
-        return self._demand(statement)
+        return self._filter(statement)
 
-    def _demand(self, statement: Demand) -> Step:
+    def _filter(self, statement: FilterStatement) -> Step:
         condition = self._compiler.condition(statement.expression)
         return lambda run: None if condition(run) else False
 
@@ -240,9 +240,9 @@ class _Statements:
         def is_between(run: Run, wanted: Any) -> bool:
             number, least, most = as_number(wanted), as_number(first(run)), as_number(last(run))
             if number is None or least is None or most is None:
-                raise located(position, Mistake("A range stands between numbers, and the value is one."))
+                raise located(position, OperationError("A range stands between numbers, and the value is one."))
             if least >= most:
-                raise located(position, Mistake("A range ends above where it begins."))
+                raise located(position, OperationError("A range ends above where it begins."))
             return least <= number < most
 
         return is_between
@@ -282,8 +282,8 @@ class _Statements:
             old, more = read(run), value(run)
             try:
                 made = add(run, old, more)
-            except Mistake as mistake:
-                raise located(position, mistake) from None
+            except OperationError as error:
+                raise located(position, error) from None
             put(run, store(run, made, position))
 
         return add_to
@@ -292,8 +292,8 @@ class _Statements:
 def _stored(run: Run, value: Any, position: Position) -> Any:
     try:
         return stored(run, value, fresh=False)
-    except Mistake as mistake:
-        raise located(position, mistake) from None
+    except OperationError as error:
+        raise located(position, error) from None
 
 
 def _kept(run: Run, value: Any, position: Position) -> Any:

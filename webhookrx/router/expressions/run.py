@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from webhookrx.router.expressions.journal import Journal
-from webhookrx.router.expressions.limits import Limits
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.limits import RunLimits
+from webhookrx.router.expressions.mistakes import OperationError
+from webhookrx.router.expressions.undo_log import UndoLog
 from webhookrx.work import Work
 
 _IN_ORDER: Final = 20
@@ -21,19 +21,19 @@ class Run:
     @ivar locals: the local variables.
     @ivar declared: the names of those that the program declares.
     @ivar left: units of work.
-    @ivar journal: what changes objects and lists, those of local variables too: they may come from the record.
+    @ivar undo_log: what changes objects and lists, those of local variables too: they may come from the record.
     """
 
-    __slots__ = ("_most", "_work", "declared", "journal", "left", "limits", "locals", "record")
+    __slots__ = ("_most", "_work", "declared", "left", "limits", "locals", "record", "undo_log")
 
-    def __init__(self, record: dict[str, Any], limits: Limits, work: Work, declared: tuple[str, ...] = ()) -> None:
+    def __init__(self, record: dict[str, Any], limits: RunLimits, work: Work, declared: tuple[str, ...] = ()) -> None:
         """
         @param work: what is left for all that is done to this message.
         """
         self.record = record
         self.locals: dict[str, Any] = {}
         self.declared = declared
-        self.journal = Journal()
+        self.undo_log = UndoLog()
         self.limits = limits
         self._work = work
         self.left = self._most = work.left if work.left < limits.work else limits.work
@@ -42,22 +42,22 @@ class Run:
         """
         Count what is to be done.
 
-        @raise Mistake: it is too much. All that was left to the run is then taken: some of it may have been done.
+        @raise OperationError: it is too much. Nothing is left to the run then, since some of it may have been done.
         """
         if units > self.left:
             self.left = 0
-            raise Mistake("The program has too much to do with this message.", final=True)
+            raise OperationError("The program has too much to do with this message.", final=True)
         self.left -= units
 
     def remove_member(self, members: dict[str, Any], name: str) -> Any:
         """
         Remove a member of an object that is there, and return it.
 
-        @raise Mistake: the object has so many that to bring back their order would be too much.
+        @raise OperationError: the object has so many that to bring back their order would be too much.
         """
-        if not self.journal.knows_order(members):
+        if not self.undo_log.knows_order(members):
             self.spend(len(members) * _IN_ORDER)
-        return self.journal.remove_member(members, name)
+        return self.undo_log.remove_member(members, name)
 
     def settle(self) -> None:
         """Take what was spent off what is left for the message."""

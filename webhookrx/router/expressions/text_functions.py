@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from webhookrx.router.expressions.function import Function, text_argument, text_list
 from webhookrx.router.expressions.limits import SHORT
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.values import decoded, long_text
 
@@ -69,7 +69,7 @@ def _folded(run: Run, value: Any) -> str:
 
 def _includes(run: Run, value: Any, parts: Any, *, ignorecase: bool = False, limit: Any = 0) -> bool:
     if type(limit) is not int:
-        raise Mistake("The limit is an integer: how many characters are looked at.")
+        raise OperationError("The limit is an integer: how many characters are looked at.")
     if limit > 0:
         value = text_argument(run, value)[:limit]
     found: bool = _is_within(run, value, parts, ignorecase=ignorecase)
@@ -87,7 +87,7 @@ def _strcasecmp(run: Run, left: Any, right: Any) -> int:
 def _str_replace(run: Run, value: Any, old: Any, new: Any, count: Any = 0) -> str:
     text, old, new = text_argument(run, value), text_argument(run, old), text_argument(run, new)
     if type(count) is not int:
-        raise Mistake("The number of replacements is an integer.")
+        raise OperationError("The number of replacements is an integer.")
     run.spend(2 * _looked_for(text, old))
     found = text.count(old)
     if count > 0:
@@ -95,7 +95,7 @@ def _str_replace(run: Run, value: Any, old: Any, new: Any, count: Any = 0) -> st
     # Checked before it is made: each letter of a long text may stand for a long one.
     size = len(text) + found * (len(new) - len(old))
     if size > run.limits.text:
-        raise Mistake(f"A text is longer than {run.limits.text} characters.")
+        raise OperationError(f"A text is longer than {run.limits.text} characters.")
     run.spend(size + found * _REPLACED)
     return long_text(run, text.replace(old, new, found))
 
@@ -187,13 +187,13 @@ def _hex_decode(run: Run, value: Any) -> bytes:
     try:
         return binascii.unhexlify(text)
     except (binascii.Error, ValueError):
-        raise Mistake("The text is not hexadecimal.") from None
+        raise OperationError("The text is not hexadecimal.") from None
 
 
 def _urlencode(run: Run, value: Any) -> str:
     text = text_argument(run, value)
     if len(text) * 12 > 12 * run.limits.text:
-        raise Mistake(f"A text is longer than {run.limits.text} characters.")
+        raise OperationError(f"A text is longer than {run.limits.text} characters.")
     run.spend(len(text) * _URL)
     return long_text(run, quote(text, safe="", errors="replace"))
 
@@ -208,7 +208,7 @@ def _urldecode(run: Run, value: Any) -> str:
     text = text_argument(run, value)
     run.spend(len(text) * _URL)
     if _BAD_ESCAPE.search(text):
-        raise Mistake("A % stands before no byte in hexadecimal, or before 00.")
+        raise OperationError("A % stands before no byte in hexadecimal, or before 00.")
     return long_text(run, unquote_to_bytes(text).decode("utf-8", "replace"))
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from webhookrx.message.macros import MONTHS, NANOSECONDS, WEEK_DAYS
 from webhookrx.router.expressions.limits import MAX_INTEGER, MIN_INTEGER
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.moments import ASSUMED, PARSED, Moment
 
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
@@ -91,7 +91,7 @@ class Reader:
     """
     A format that reads. What is in the text behind it does not matter.
 
-    @raise Mistake: there is no such format.
+    @raise OperationError: there is no such format.
     """
 
     def __init__(self, text: str) -> None:
@@ -102,7 +102,9 @@ class Reader:
             elif found[1]:
                 letter = _SAME.get(found[1][-1], found[1][-1])
                 if letter not in _READ:
-                    raise Mistake(f"There is no %{found[1]} in a format that reads; there are {', '.join(_READ)}.")
+                    raise OperationError(
+                        f"There is no %{found[1]} in a format that reads; there are {', '.join(_READ)}."
+                    )
                 self._letters.append(letter)
                 parts.append(f"(?>{_READ[letter]})")
             else:
@@ -132,10 +134,10 @@ def whole_format(text: str) -> str:
     """
     Return a format in which no directive stands for several.
 
-    @raise Mistake: it is too long.
+    @raise OperationError: it is too long.
     """
     if len(text) > _MAX_FORMAT:
-        raise Mistake(f"The format is longer than {_MAX_FORMAT} characters.")
+        raise OperationError(f"The format is longer than {_MAX_FORMAT} characters.")
     return _COMPOSITION.sub(lambda found: _COMPOSED.get(found[0], found[0]), text)
 
 
@@ -286,7 +288,7 @@ class Writer:
     """
     A format that writes.
 
-    @raise Mistake: there is no such format.
+    @raise OperationError: there is no such format.
     """
 
     def __init__(self, text: str) -> None:
@@ -298,13 +300,13 @@ class Writer:
             elif letter in _WRITE:
                 self._parts.append((_WRITE[letter], found[1] or ("_" if letter == "e" else "0")))
             else:
-                raise Mistake(f"There is no %{found[2]} in a format that writes; there are {', '.join(_WRITE)}.")
+                raise OperationError(f"There is no %{found[2]} in a format that writes; there are {', '.join(_WRITE)}.")
 
     def write(self, moment: Moment) -> str:
         """
         Return a moment as text, as it is in its zone.
 
-        @raise Mistake: it is not within the years 1 to 9999.
+        @raise OperationError: it is not within the years 1 to 9999.
         """
         at, nanosecond = moment.wall_clock(), moment.nanoseconds % NANOSECONDS
         return "".join(

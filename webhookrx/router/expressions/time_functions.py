@@ -14,7 +14,7 @@ from typing import Any, Final
 from webhookrx.message.macros import NANOSECONDS
 from webhookrx.router.expressions.function import MANY, Function, text_argument
 from webhookrx.router.expressions.limits import CALL, MAX_INTEGER, MIN_INTEGER
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.moments import FIXED, GUESSED, Moment, seconds_of
 from webhookrx.router.expressions.run import Run
 from webhookrx.router.expressions.time_formats import Reader, Writer
@@ -36,7 +36,7 @@ def _received(run: Run) -> datetime:
 
 def _strptime(constants: tuple[Any, ...]) -> Callable[[Run, Any], Moment | None]:
     if not all(isinstance(each, str) for each in constants):
-        raise Mistake("A format is a text.")
+        raise OperationError("A format is a text.")
     readers = [Reader(each) for each in constants]
 
     def read(run: Run, value: Any) -> Moment | None:
@@ -54,7 +54,7 @@ def _strptime(constants: tuple[Any, ...]) -> Callable[[Run, Any], Moment | None]
 
 def _strftime(constants: tuple[Any, ...]) -> Callable[[Run, Any], str | None]:
     if not isinstance(constants[0], str):
-        raise Mistake("A format is a text.")
+        raise OperationError("A format is a text.")
     writer = Writer(constants[0])
 
     def written(run: Run, value: Any) -> str | None:
@@ -68,13 +68,13 @@ def _moment(value: Any) -> Moment:
     if type(value) is Moment:
         return value
     if type(value) is not int:
-        raise Mistake("The argument is no moment; datetime() and strptime() make one.")
+        raise OperationError("The argument is no moment; datetime() and strptime() make one.")
     return Moment(value)
 
 
 def _checked(nanoseconds: int) -> int:
     if not MIN_INTEGER <= nanoseconds <= MAX_INTEGER:
-        raise Mistake("The moment is not within the years 1677 to 2262.")
+        raise OperationError("The moment is not within the years 1677 to 2262.")
     return nanoseconds
 
 
@@ -87,7 +87,7 @@ def _datetime(run: Run, value: Any) -> Moment:
         return _isodate(run, value)
     number = as_number(value)
     if number is None:
-        raise Mistake("The argument is no moment: nanoseconds, seconds with a fraction, or a text of ISO 8601.")
+        raise OperationError("The argument is no moment: nanoseconds, seconds with a fraction, or a text of ISO 8601.")
     return Moment(number if type(number) is int else _checked(round(number * 1_000_000) * 1_000))
 
 
@@ -98,7 +98,7 @@ def _isodate(run: Run, value: Any) -> Moment:
         moment = reader.read(text, _received(run)) if len(text) <= _LONGEST else None
         if moment is not None and _is_all_of(text, moment):
             return moment
-    raise Mistake("The text is no moment of ISO 8601, such as 2026-01-31T08:09:10Z.")
+    raise OperationError("The text is no moment of ISO 8601, such as 2026-01-31T08:09:10Z.")
 
 
 def _is_all_of(text: str, moment: Moment) -> bool:
@@ -110,7 +110,7 @@ def _is_all_of(text: str, moment: Moment) -> bool:
 def _format_isodate(run: Run, value: Any) -> str:
     run.spend(CALL * 3)
     if type(value) is not Moment:
-        raise Mistake("The argument is no moment; datetime() and strptime() make one.")
+        raise OperationError("The argument is no moment; datetime() and strptime() make one.")
     return _ISO_WRITER.write(value)
 
 
@@ -120,7 +120,7 @@ def _zone(name: Any) -> zoneinfo.ZoneInfo:
             raise ValueError
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise Mistake("There is no time zone of that name, such as Europe/Berlin.") from None
+        raise OperationError("There is no time zone of that name, such as Europe/Berlin.") from None
 
 
 def _in_zone(constants: tuple[Any, ...], *, fix: bool) -> Callable[[Run, Any], Moment]:
@@ -167,24 +167,24 @@ def _guess_timezone(run: Run, value: Any) -> Moment:
 
 def _timezone_source(_: Run, value: Any) -> str:
     if type(value) is not Moment:
-        raise Mistake("The argument is no moment; datetime() and strptime() make one.")
+        raise OperationError("The argument is no moment; datetime() and strptime() make one.")
     return value.source
 
 
 def _get_timestamp(run: Run, *, stamp: str = "stamp") -> Moment:
     found = run.record.get("log", {}).get(_STAMPS[stamp])
     if type(found) is not int:
-        raise Mistake("The time of the message is no integer.")
+        raise OperationError("The time of the message is no integer.")
     return Moment(found)
 
 
 def _set_timestamp(run: Run, value: Any, *, stamp: str = "stamp") -> bool:
     if type(value) is not Moment:
-        raise Mistake("The argument is no moment; datetime() and strptime() make one.")
+        raise OperationError("The argument is no moment; datetime() and strptime() make one.")
     log = run.record.get("log")
     if type(log) is not dict:
-        raise Mistake("The message has no place for a time.")
-    run.journal.set_member(log, _STAMPS[stamp], max(value.nanoseconds, 0))
+        raise OperationError("The message has no place for a time.")
+    run.undo_log.set_member(log, _STAMPS[stamp], max(value.nanoseconds, 0))
     return True
 
 

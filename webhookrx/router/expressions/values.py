@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from webhookrx.router.expressions.limits import CONTAINER, ELEMENT, MAX_DEPTH, MAX_INTEGER, MIN_INTEGER, SHORT
-from webhookrx.router.expressions.mistakes import Mistake
+from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.moments import Moment
 from webhookrx.router.expressions.run import Run
 
@@ -103,15 +103,15 @@ def checked_number(number: int | float) -> int | float:
     """
     Return what arithmetic made.
 
-    @raise Mistake: it does not fit in 64 bits, or is not finite.
+    @raise OperationError: it does not fit in 64 bits, or is not finite.
     """
     if type(number) is int:
         if MIN_INTEGER <= number <= MAX_INTEGER:
             return number
-        raise Mistake("The integer has more than 64 bits.")
+        raise OperationError("The integer has more than 64 bits.")
     if math.isfinite(number):
         return number
-    raise Mistake("The number is too large.")
+    raise OperationError("The number is too large.")
 
 
 def as_text(run: Run, value: Any) -> str:
@@ -119,7 +119,7 @@ def as_text(run: Run, value: Any) -> str:
     Return a value as text: numbers by their digits, bytes as the text that they are, a moment as seconds, objects and
     lists as JSON.
 
-    @raise Mistake: it is too long.
+    @raise OperationError: it is too long.
     """
     kind = type(value)
     if kind is str:
@@ -146,10 +146,10 @@ def decoded(run: Run, raw: bytes) -> str:
     """
     Return bytes as the text that they are; what is not UTF-8 becomes U+FFFD.
 
-    @raise Mistake: they are too many.
+    @raise OperationError: they are too many.
     """
     if len(raw) > run.limits.text:
-        raise Mistake(f"A text is longer than {run.limits.text} characters.")
+        raise OperationError(f"A text is longer than {run.limits.text} characters.")
     run.spend(len(raw))
     return raw.decode("utf-8", "replace")
 
@@ -158,12 +158,12 @@ def long_text(run: Run, text: str) -> str:
     """
     Count a text that an operation takes or made.
 
-    @raise Mistake: it is too long.
+    @raise OperationError: it is too long.
     """
     size = len(text)
     if size > SHORT:
         if size > run.limits.text:
-            raise Mistake(f"A text is longer than {run.limits.text} characters.")
+            raise OperationError(f"A text is longer than {run.limits.text} characters.")
         run.spend(size if text.isascii() else 4 * size)
     return text
 
@@ -172,7 +172,7 @@ def json_text(run: Run, value: Any) -> str:
     """
     Return a value as JSON.
 
-    @raise Mistake: it is too large.
+    @raise OperationError: it is too large.
     """
     if type(value) is str:
         copied, characters = long_text(run, value), len(value)
@@ -189,7 +189,7 @@ def stored(run: Run, value: Any, *, fresh: bool) -> Any:
     Return a value as an object or a list holds it, so that a later change of either is none of the other.
 
     @param fresh: nothing else holds the value.
-    @raise Mistake: it is too large or nests too deep.
+    @raise OperationError: it is too large or nests too deep.
     """
     kind = type(value)
     if kind is str:
@@ -260,13 +260,13 @@ class _Copy:
         if size > SHORT:
             self._run.spend(size // 2)
         if self.characters > self._run.limits.text:
-            raise Mistake(f"An object or a list has texts of more than {self._run.limits.text} characters.")
+            raise OperationError(f"An object or a list has texts of more than {self._run.limits.text} characters.")
         return text
 
     def _take(self, elements: int, depth: int) -> None:
         self._elements += elements
         if self._elements > self._run.limits.elements:
-            raise Mistake(f"An object or a list has more than {self._run.limits.elements} elements.")
+            raise OperationError(f"An object or a list has more than {self._run.limits.elements} elements.")
         if depth == 0:
-            raise Mistake(f"An object or a list nests deeper than {MAX_DEPTH} levels.")
+            raise OperationError(f"An object or a list nests deeper than {MAX_DEPTH} levels.")
         self._run.spend(elements * ELEMENT + CONTAINER)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from webhookrx.query import Query, parse
-from webhookrx.query.tree import ANY, And, Everything, Exists, Node, Not, Or, Term
+from webhookrx.query.query_tree import ANY, And, Everything, Exists, Node, Not, Or, Term
 
 METADATA: Final = ("hostname", "fqdn", "ip", "os", "arch", "version")
 """What a router says of its machine."""

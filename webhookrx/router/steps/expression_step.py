@@ -5,11 +5,11 @@ The expression step: statements that change a message, or drop it.
 from __future__ import annotations
 
 from webhookrx.router.expressions import ExpressionError, Files, compile_expression
-from webhookrx.router.steps.passage import Action, Mark, Passage
+from webhookrx.router.steps.context import Action, StepContext, StepEvent
 from webhookrx.router.steps.step_problem import StepProblems
 
 
-def compile_statements(text: str, dropped: Mark, files: Files, problems: StepProblems) -> Action | None:
+def compile_statements(text: str, dropped: StepEvent, files: Files, problems: StepProblems) -> Action | None:
     """
     Return what runs an expression. It raises L{ExpressionError} with everything undone that the run had changed.
 
@@ -25,11 +25,11 @@ def compile_statements(text: str, dropped: Mark, files: Files, problems: StepPro
     problems.hides = program.hides
     run = program.run
 
-    def express(passage: Passage) -> Mark | None:
-        passage.stale = True
-        record = passage.record
+    def express(context: StepContext) -> StepEvent | None:
+        context.stale = True
+        record = context.record
         identity = record["meta"].get("id")
-        kept = run(record, passage.work)
+        kept = run(record, context.work)
         meta = record["meta"]
         if meta.get("id") is not identity:
             # What tells messages apart for a receiver that gets one twice.

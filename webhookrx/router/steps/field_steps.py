@@ -13,7 +13,7 @@ import msgspec
 from webhookrx.message.fields import MISSING, FieldError, Path, get_field, set_field, split_path, unset_field
 from webhookrx.message.message import Value
 from webhookrx.router.rules.rule import SetField
-from webhookrx.router.steps.passage import Action, Mark, Passage
+from webhookrx.router.steps.context import Action, StepContext, StepEvent
 from webhookrx.router.steps.step_problem import Member, StepProblems
 
 _DEEPEST: Final = 32
@@ -108,11 +108,11 @@ def compile_unset(wanted: str | tuple[str, ...], problems: StepProblems) -> Acti
 
     cost = len(paths) * _PATH
 
-    def unset(passage: Passage) -> Mark | None:
-        passage.work.spend(cost)
-        passage.stale = True
+    def unset(context: StepContext) -> StepEvent | None:
+        context.work.spend(cost)
+        context.stale = True
         for path in paths:
-            unset_field(passage.record, path)
+            unset_field(context.record, path)
         return None
 
     return unset
@@ -181,16 +181,16 @@ def _cost(value: Value) -> int:
 def _set_one(path: Path, value: Value) -> Action:
     cost = _PATH + _cost(value)
 
-    def set_constant(passage: Passage) -> Mark | None:
-        passage.work.spend(cost)
-        passage.stale = True
-        set_field(passage.record, path, value)
+    def set_constant(context: StepContext) -> StepEvent | None:
+        context.work.spend(cost)
+        context.stale = True
+        set_field(context.record, path, value)
         return None
 
-    def set_copy(passage: Passage) -> Mark | None:
-        passage.work.spend(cost)
-        passage.stale = True
-        set_field(passage.record, path, _own_copy(value))
+    def set_copy(context: StepContext) -> StepEvent | None:
+        context.work.spend(cost)
+        context.stale = True
+        set_field(context.record, path, _own_copy(value))
         return None
 
     return set_copy if isinstance(value, (dict, list)) else set_constant
@@ -199,10 +199,10 @@ def _set_one(path: Path, value: Value) -> Action:
 def _set_all(changes: Sequence[tuple[Path, Value]]) -> Action:
     cost = sum(2 * _PATH + _cost(value) for _, value in changes)
 
-    def set_each(passage: Passage) -> Mark | None:
-        passage.work.spend(cost)
-        passage.stale = True
-        record, before = passage.record, []
+    def set_each(context: StepContext) -> StepEvent | None:
+        context.work.spend(cost)
+        context.stale = True
+        record, before = context.record, []
         try:
             for path, value in changes:
                 before.append(_before(record, path))

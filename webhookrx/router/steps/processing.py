@@ -15,7 +15,7 @@ from webhookrx.message.fields import FieldError
 from webhookrx.regex import RegexTooCostly
 from webhookrx.router.expressions import ExpressionError, Files, no_files
 from webhookrx.router.rules.rule import DROP, TAG, Preprocessing
-from webhookrx.router.steps.passage import DROPPED, STEP_ERROR, UNKNOWN_SENDER, Mark, Passage
+from webhookrx.router.steps.context import DROPPED, STEP_ERROR, UNKNOWN_SENDER, StepContext, StepEvent
 from webhookrx.router.steps.sender_steps import classify, classify_known, parse
 from webhookrx.router.steps.steps import CompiledStep, compile_step
 from webhookrx.senders.otlp import OtlpError
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from webhookrx.senders.classifier import Classifier
     from webhookrx.senders.evidence import Evidence
 
-__all__ = ["Mark", "Outcome", "Processing"]
+__all__ = ["Processing", "ProcessingResult", "StepEvent"]
 
 
-class Outcome(msgspec.Struct, frozen=True, gc=False):
+class ProcessingResult(msgspec.Struct, frozen=True, gc=False):
     """
     How it went with one message.
 
     @ivar kept: False when a step has dropped it.
-    @ivar marks: what is to be counted, in order: a kind and a name. The kinds are those of
-        L{webhookrx.router.steps.passage}.
+    @ivar events: what is to be counted, in order: a kind and a name. The kinds are those of
+        L{webhookrx.router.steps.context}.
     @ivar problem: the first step that failed, and why, in one sentence without anything of the message; empty when
         none has.
     """
 
     kept: bool
-    marks: tuple[Mark, ...] = ()
+    events: tuple[StepEvent, ...] = ()
     problem: str = ""
 
 
-_UNTOUCHED: Final = Outcome(True)
+_UNTOUCHED: Final = ProcessingResult(True)
 
 _LONGEST: Final = 10.0
 """
@@ -67,11 +67,11 @@ class Processing:
     The steps of one connector, ready to run: Classify, Parse, then the others in their order.
 
     @ivar idle: there are none, so that nobody needs to call L{run}.
-    @ivar possible_marks: all marks that its steps may leave, but for those of senders that are known, in order.
+    @ivar possible_events: all events that its steps may leave, but for those of senders that are known, in order.
     @raise webhookrx.router.steps.step_problem.StepProblem: a step is wrong.
     """
 
-    __slots__ = ("_classifier", "_clock", "_steps", "idle", "possible_marks")
+    __slots__ = ("_classifier", "_clock", "_steps", "idle", "possible_events")
 
     def __init__(
         self,
@@ -99,10 +99,10 @@ class Processing:
         self._classifier = classifier
         self._clock = clock
         self.idle = not steps
-        marks = [mark for step in steps for mark in (step.mark, *_marks_of_failure(step)) if mark is not None]
-        self.possible_marks: tuple[Mark, ...] = tuple(dict.fromkeys(marks))
+        events = [event for step in steps for event in (step.event, *_failure_events(step)) if event is not None]
+        self.possible_events: tuple[StepEvent, ...] = tuple(dict.fromkeys(events))
 
-    def run(self, record: dict[str, Any], evidence: Evidence, host_is_set: bool = False) -> Outcome:
+    def run(self, record: dict[str, Any], evidence: Evidence, host_is_set: bool = False) -> ProcessingResult:
         """
         Do all steps to a message. A step that fails leaves it as it was, and then it is dropped or goes on to the next,
         as the step wants it. So does one that is not begun, since those before it left no work to be done, and one
@@ -114,8 +114,8 @@ class Processing:
         if not self._steps:
             return _UNTOUCHED
         work, left, most = Work(0), MOST_FOR_MESSAGE, 0
-        passage = Passage(record, evidence, host_is_set, self._classifier, work)
-        marks: list[Mark] = []
+        context = StepContext(record, evidence, host_is_set, self._classifier, work)
+        events: list[StepEvent] = []
         problem = ""
         clock = self._clock
         end = 0.0
@@ -128,23 +128,23 @@ class Processing:
                     raise NotBegun
                 work.left -= _STEP
                 end = end or clock() + _LONGEST
-                mark = None if matches is not None and not matches(passage) else act(passage)
+                event = None if matches is not None and not matches(context) else act(context)
             except Exception as error:  # whatever a sender writes, it is decided what happens to its message
-                marks.append((STEP_ERROR, name))
+                events.append((STEP_ERROR, name))
                 problem = problem or _one_line(_problem(name, error))
                 if on_error == DROP:
-                    return Outcome(False, (*marks, (DROPPED, name)), problem)
+                    return ProcessingResult(False, (*events, (DROPPED, name)), problem)
                 if on_error == TAG:
                     tag(record, name)
                 continue
-            if mark is not None:
-                marks.append(mark)
-                if mark[0] == DROPPED:
-                    return Outcome(False, tuple(marks), problem)
-        return Outcome(True, tuple(marks), problem) if marks else _UNTOUCHED
+            if event is not None:
+                events.append(event)
+                if event[0] == DROPPED:
+                    return ProcessingResult(False, tuple(events), problem)
+        return ProcessingResult(True, tuple(events), problem) if events else _UNTOUCHED
 
 
-def _marks_of_failure(step: CompiledStep) -> tuple[Mark, ...]:
+def _failure_events(step: CompiledStep) -> tuple[StepEvent, ...]:
     failed = (STEP_ERROR, step.name)
     return (failed, (DROPPED, step.name)) if step.on_error == DROP else (failed,)
 
@@ -179,5 +179,5 @@ def _problem(name: str, error: Exception) -> str:
 
 
 def told(name: str, error: Exception) -> str:
-    """Say which step failed and why, as L{Outcome.problem} does."""
+    """Say which step failed and why, as L{ProcessingResult.problem} does."""
     return _one_line(_problem(name, error))

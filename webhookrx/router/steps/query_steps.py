@@ -12,7 +12,7 @@ from typing import Final
 
 from webhookrx.diagnostics import quoted
 from webhookrx.query import Query, QueryError, line_and_column, parse
-from webhookrx.router.steps.passage import Action, Condition, Mark, Passage
+from webhookrx.router.steps.context import Action, Condition, StepContext, StepEvent
 from webhookrx.router.steps.step_problem import Member, StepProblems
 
 _TOPMOST: Final = ("log", "meta", "connector")
@@ -49,10 +49,10 @@ def compile_query(text: str, member: Member, problems: StepProblems) -> Conditio
     if not text.strip():
         return None
     decide = query.decide
-    return lambda passage: decide(passage.record, passage.work)
+    return lambda context: decide(context.record, context.work)
 
 
-def compile_select(text: str, dropped: Mark, problems: StepProblems) -> Action:
+def compile_select(text: str, dropped: StepEvent, problems: StepProblems) -> Action:
     """
     Return what drops the messages that a query does not match.
 
@@ -60,10 +60,10 @@ def compile_select(text: str, dropped: Mark, problems: StepProblems) -> Action:
     """
     matches = compile_query(text, ("select",), problems)
     if matches is None:
-        return lambda passage: None
+        return lambda context: None
 
-    def select(passage: Passage) -> Mark | None:
-        return None if matches(passage) else dropped
+    def select(context: StepContext) -> StepEvent | None:
+        return None if matches(context) else dropped
 
     return select
 

@@ -12,8 +12,8 @@ from webhookrx.message.fields import MISSING, FieldError, get_field, set_field
 from webhookrx.query import spend_json
 from webhookrx.regex import LONGEST_PATTERN, LinearRegex
 from webhookrx.router.rules.rule import Regex
+from webhookrx.router.steps.context import Action, StepContext, StepEvent
 from webhookrx.router.steps.field_steps import changed_path, field_path
-from webhookrx.router.steps.passage import Action, Mark, Passage
 from webhookrx.router.steps.step_problem import StepProblems
 
 _encode = msgspec.json.Encoder().encode
@@ -31,18 +31,18 @@ def compile_regex(wanted: Regex, problems: StepProblems) -> Action | None:
         return None
     groups_in = regex.groups
 
-    def match(passage: Passage) -> Mark | None:
-        record = passage.record
+    def match(context: StepContext) -> StepEvent | None:
+        record = context.record
         value = get_field(record, source)
         if value is MISSING:
             return None
         if not isinstance(value, str):
-            spend_json(value, passage.work.spend)
+            spend_json(value, context.work.spend)
             value = _encode(value).decode()
-        groups = groups_in(value, passage.work)
+        groups = groups_in(value, context.work)
         if not groups:
             return None
-        passage.stale = True
+        context.stale = True
         parent = get_field(record, target)
         if isinstance(parent, dict):
             parent.update(groups)

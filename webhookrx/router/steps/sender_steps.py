@@ -12,7 +12,7 @@ import msgspec
 
 from webhookrx.intake.json_body import json_or_missing
 from webhookrx.message.fields import set_field
-from webhookrx.router.steps.passage import CLASSIFIED, UNKNOWN_SENDER, Mark, Passage
+from webhookrx.router.steps.context import CLASSIFIED, UNKNOWN_SENDER, StepContext, StepEvent
 from webhookrx.senders.classifier import LOW, delivery_id
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.extraction import extract
@@ -25,59 +25,59 @@ _HOST_NAME: Final = ("meta", "host", "name")
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def classify(passage: Passage) -> Mark | None:
+def classify(context: StepContext) -> StepEvent | None:
     """
     Set C{meta.vendor}, C{product}, C{service} and C{classify} when the sender is known, and C{meta.sender.delivery_id}
     where it says which delivery it is; C{classify} alone when an entry of last resort is all that there is. That never
     takes the place of a sender that an earlier step has found.
     """
-    return _classify(passage, True)
+    return _classify(context, True)
 
 
-def classify_known(passage: Passage) -> Mark | None:
+def classify_known(context: StepContext) -> StepEvent | None:
     """Do the same without entries of last resort."""
-    return _classify(passage, False)
+    return _classify(context, False)
 
 
-def _classify(passage: Passage, last_resort: bool) -> Mark | None:
-    classifier = passage.classifier
+def _classify(context: StepContext, last_resort: bool) -> StepEvent | None:
+    classifier = context.classifier
     assert classifier is not None, "whoever asks for it has one"
-    earlier = passage.match
+    earlier = context.match
     known_before = earlier is not None and earlier.confidence != LOW
-    match = classifier.classify(_evidence(passage), last_resort and not known_before)
+    match = classifier.classify(_evidence(context), last_resort and not known_before)
     if match is None:
         return UNKNOWN_SENDER
-    entry, meta = match.entry, passage.record["meta"]
+    entry, meta = match.entry, context.record["meta"]
     if match.confidence != LOW:
         meta["vendor"] = entry.vendor
         meta["product"] = entry.product
         meta["service"] = match.service
-        if delivery := delivery_id(entry, passage.evidence):
+        if delivery := delivery_id(entry, context.evidence):
             meta["sender"] = {"delivery_id": delivery}
     meta["classify"] = {"rule": entry.id, "confidence": match.confidence, "why": match.why}
-    passage.match = match
+    context.match = match
     return CLASSIFIED, entry.id
 
 
-def parse(passage: Passage) -> Mark | None:
+def parse(context: StepContext) -> StepEvent | None:
     """
     Take from a message of a known sender what its entry says: C{log.time_unix_nano}, C{severity_number},
     C{severity_text} and C{body}, and C{meta.host.name} unless the path has set it.
     """
-    match = passage.match
+    match = context.match
     if match is None:
         return None
-    found = extract(match.entry, _evidence(passage))
-    record = passage.record
+    found = extract(match.entry, _evidence(context))
+    record = context.record
     log = record["log"]
-    if found.host is not None and not passage.host_is_set:
+    if found.host is not None and not context.host_is_set:
         # The only one of these that can fail, so that a failure leaves the message as it was.
         set_field(record, _HOST_NAME, found.host)
     log["body"] = found.body
     if found.is_unpacked:
         # The same once more, which no step that removes something from the body would reach.
         log["attributes"].pop(BODY_BASE64, None)
-    passage.stale = True
+    context.stale = True
     if found.time_unix_nano is not None:
         log["time_unix_nano"] = found.time_unix_nano
     if found.severity is not None:
@@ -85,12 +85,12 @@ def parse(passage: Passage) -> Mark | None:
     return None
 
 
-def _evidence(passage: Passage) -> Evidence:
+def _evidence(context: StepContext) -> Evidence:
     """Return what is known of the request, with what steps have made of its body."""
-    if passage.stale:
-        passage.evidence = _renewed(passage.evidence, passage.record["log"].get("body"))
-        passage.stale = False
-    return passage.evidence
+    if context.stale:
+        context.evidence = _renewed(context.evidence, context.record["log"].get("body"))
+        context.stale = False
+    return context.evidence
 
 
 def _renewed(evidence: Evidence, content: Any) -> Evidence:

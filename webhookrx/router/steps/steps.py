@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 from webhookrx.diagnostics import nearest, quoted
 from webhookrx.router.expressions import ExpressionError, Files, compile_expression, is_mask, no_files
 from webhookrx.router.rules.rule import DROP, KEEP, KINDS, ON_ERROR, Probe, SetField, Step
+from webhookrx.router.steps.context import DROPPED, PROBE, UNKNOWN_SENDER, Action, Condition, StepContext, StepEvent
 from webhookrx.router.steps.expression_step import compile_statements
 from webhookrx.router.steps.field_steps import compile_set, compile_unset
-from webhookrx.router.steps.passage import DROPPED, PROBE, UNKNOWN_SENDER, Action, Condition, Mark, Passage
 from webhookrx.router.steps.query_steps import compile_query, compile_select
 from webhookrx.router.steps.regex_step import compile_regex
 from webhookrx.router.steps.sender_steps import classify, classify_known, parse
@@ -28,7 +28,7 @@ class CompiledStep(NamedTuple):
 
     @ivar kind: one of L{KINDS}.
     @ivar name: what people, counters and log lines call it: its label, or its number and kind such as C{3 regex}.
-    @ivar mark: the mark that it leaves, if it leaves any; Classify also leaves those of senders that it knows.
+    @ivar event: the event that it leaves, if it leaves any; Classify also leaves those of senders that it knows.
     @ivar matches: its condition; None when it is done to all messages.
     @ivar act: does it to one message.
     @ivar on_error: what happens to a message on which it fails: one of L{ON_ERROR}.
@@ -36,7 +36,7 @@ class CompiledStep(NamedTuple):
 
     kind: str
     name: str
-    mark: Mark | None
+    event: StepEvent | None
     matches: Condition | None
     act: Action
     on_error: str = KEEP
@@ -113,9 +113,9 @@ def _compile(step: Step, number: int, files: Files, problems: StepProblems) -> C
     _check_on_error(step, problems)
     if problems:
         return None
-    action, mark = made[0]
+    action, event = made[0]
     assert action is not None, "what has no problems can be done"
-    return CompiledStep(kinds[0], name, mark, matches, action, step.on_error or KEEP)
+    return CompiledStep(kinds[0], name, event, matches, action, step.on_error or KEEP)
 
 
 def _check_on_error(step: Step, problems: StepProblems) -> None:
@@ -142,9 +142,9 @@ def _masks(wanted: SetField | tuple[SetField, ...] | None) -> bool:
 
 def _compile_kind(
     kind: str, wanted: Any, name: str, files: Files, problems: StepProblems
-) -> tuple[Action | None, Mark | None]:
+) -> tuple[Action | None, StepEvent | None]:
     """
-    Return what a step does and the mark that it leaves, if any.
+    Return what a step does and the event that it leaves, if any.
 
     @param wanted: what is written behind C{kind}.
     """
@@ -168,13 +168,13 @@ def _compile_kind(
     return (classify, UNKNOWN_SENDER) if kind == "classify" else (parse, None)
 
 
-def _compile_probe(wanted: Probe | str, problems: StepProblems) -> tuple[Action, Mark]:
+def _compile_probe(wanted: Probe | str, problems: StepProblems) -> tuple[Action, StepEvent]:
     written, member = (wanted, ("probe",)) if isinstance(wanted, str) else (wanted.name, ("probe", "name"))
     if not _PROBE_NAME.fullmatch(written):
         problems.add("bad-name", "The name of a probe has 1 to 64 ASCII letters, digits and . _ -.", member)
-    mark = (PROBE, written)
+    event = (PROBE, written)
 
-    def probe(passage: Passage) -> Mark | None:
-        return mark
+    def probe(context: StepContext) -> StepEvent | None:
+        return event
 
-    return probe, mark
+    return probe, event

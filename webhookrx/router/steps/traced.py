@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from webhookrx.router.expressions import Files, no_files
 from webhookrx.router.rules.rule import DROP, TAG, Preprocessing
-from webhookrx.router.steps.passage import DROPPED, Action, Mark, Passage
-from webhookrx.router.steps.processing import NotBegun, Outcome, Processing, tag, told
+from webhookrx.router.steps.context import DROPPED, Action, StepContext, StepEvent
+from webhookrx.router.steps.processing import NotBegun, Processing, ProcessingResult, tag, told
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.evidence import Evidence
 
@@ -60,7 +60,7 @@ class TracedProcessing(Processing):
             for name, matches, act, on_error in self._steps
         )
 
-    def run(self, record: dict[str, Any], evidence: Evidence, host_is_set: bool = False) -> Outcome:
+    def run(self, record: dict[str, Any], evidence: Evidence, host_is_set: bool = False) -> ProcessingResult:
         """See L{Processing.run}."""
         self.before = copied(record)
         self.done = []
@@ -101,15 +101,15 @@ class TracedProcessing(Processing):
     def _watched(self, name: str, act: Action, on_error: str) -> Action:
         """Return what does a step, and remembers what that did."""
 
-        def watched(passage: Passage) -> Mark | None:
+        def watched(context: StepContext) -> StepEvent | None:
             try:
-                mark = act(passage)
+                event = act(context)
             except Exception as error:
-                self._failed(name, on_error, passage.record, error)
+                self._failed(name, on_error, context.record, error)
                 raise
-            dropped = mark is not None and mark[0] == DROPPED
-            self.done.append(Done(name, copied(passage.record), dropped=dropped))
-            return mark
+            dropped = event is not None and event[0] == DROPPED
+            self.done.append(Done(name, copied(context.record), dropped=dropped))
+            return event
 
         return watched
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from webhookrx.senders.evidence import Evidence
 
 #: What happened to a message at a step: a kind, and a name for the label of its counter.
-Mark: TypeAlias = tuple[str, str]
+StepEvent: TypeAlias = tuple[str, str]
 
 # The kinds. The name is that of the step, but for a probe its own, and for CLASSIFIED the id of the sender's entry,
 # empty when there is none.
@@ -25,10 +25,10 @@ PROBE: Final = "probe"
 CLASSIFIED: Final = "classified"
 STEP_ERROR: Final = "step_error"
 
-UNKNOWN_SENDER: Final[Mark] = (CLASSIFIED, "")
+UNKNOWN_SENDER: Final[StepEvent] = (CLASSIFIED, "")
 
 
-class Passage(msgspec.Struct, gc=False):
+class StepContext(msgspec.Struct, gc=False):
     """
     One message under way.
 
@@ -51,8 +51,8 @@ class Passage(msgspec.Struct, gc=False):
 
 
 #: Tells whether a step is done to a message. What it raises means that the step failed.
-Condition: TypeAlias = Callable[[Passage], bool]
+Condition: TypeAlias = Callable[[StepContext], bool]
 
-#: Does one step to a message. A mark of the kind L{DROPPED} ends its way. What it raises means that the step failed
+#: Does one step to a message. An event of the kind L{DROPPED} ends its way. What it raises means that the step failed
 #: and has left the message as it was.
-Action: TypeAlias = Callable[[Passage], "Mark | None"]
+Action: TypeAlias = Callable[[StepContext], "StepEvent | None"]

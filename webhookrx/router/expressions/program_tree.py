@@ -29,7 +29,7 @@ class Name(Node, frozen=True, gc=False):
     name: str
 
 
-class Member(Node, frozen=True, gc=False):
+class MemberAccess(Node, frozen=True, gc=False):
     """C{of.name} and C{of[key]}; without a key, C{of[]}, the place behind the last element of a list."""
 
     of: Expression
@@ -43,7 +43,7 @@ class Unary(Node, frozen=True, gc=False):
     operand: Expression
 
 
-class Chain(Node, frozen=True, gc=False):
+class BinaryOp(Node, frozen=True, gc=False):
     """
     Operands with an operator between each two, all of one precedence. One node for all, so that a long condition is
     no deep one.
@@ -53,7 +53,7 @@ class Chain(Node, frozen=True, gc=False):
     rest: tuple[tuple[str, Position, Expression], ...]
 
 
-class Choice(Node, frozen=True, gc=False):
+class Conditional(Node, frozen=True, gc=False):
     """C{condition ? yes : no}"""
 
     condition: Expression
@@ -76,7 +76,7 @@ class Slice(Node, frozen=True, gc=False):
     last: Expression | None
 
 
-class Template(Node, frozen=True, gc=False):
+class Interpolation(Node, frozen=True, gc=False):
     """A text with macros in it: texts, and what stands for a macro."""
 
     parts: tuple[Expression, ...]
@@ -119,19 +119,19 @@ class Exit(Node, frozen=True, gc=False):
 
 
 Expression: TypeAlias = (
-    "Literal | Name | Member | Slice | Unary | Chain | Choice | Default | Template | TupleOf | ListOf | ObjectOf | Call"
-    " | Exit"
+    "Literal | Name | MemberAccess | Slice | Unary | BinaryOp | Conditional | Default | Interpolation | TupleOf"
+    " | ListOf | ObjectOf | Call | Exit"
 )
 
 
 def start(expression: Expression) -> Position:
     """Return where an expression begins; its own place may be that of an operator in it."""
     while True:
-        if isinstance(expression, Chain):
+        if isinstance(expression, BinaryOp):
             expression = expression.first
-        elif isinstance(expression, (Member, Slice)):
+        elif isinstance(expression, (MemberAccess, Slice)):
             expression = expression.of
-        elif isinstance(expression, Choice):
+        elif isinstance(expression, Conditional):
             expression = expression.condition
         elif isinstance(expression, Default):
             expression = expression.value
@@ -139,7 +139,7 @@ def start(expression: Expression) -> Position:
             return expression.position
 
 
-class Demand(Node, frozen=True, gc=False):
+class FilterStatement(Node, frozen=True, gc=False):
     """An expression as a statement: the message is dropped unless it is true."""
 
     expression: Expression
@@ -190,5 +190,5 @@ class End(Node, frozen=True, gc=False):
     keep: bool
 
 
-Statement: TypeAlias = "Demand | Assign | If | Switch | Break | End"
+Statement: TypeAlias = "FilterStatement | Assign | If | Switch | Break | End"
 Block: TypeAlias = "tuple[Statement, ...]"

@@ -11,7 +11,7 @@ import msgspec
 
 from webhookrx.message.fields import Path
 from webhookrx.query.predicates import IN, OPERATORS, Predicate
-from webhookrx.query.tokens import written, written_field
+from webhookrx.query.query_lexer import written, written_field
 
 ANY: Final = "@ANY"
 

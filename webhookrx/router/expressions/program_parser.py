@@ -8,18 +8,18 @@ from typing import Final
 
 from webhookrx.router.expressions.expression_parser import ASSIGNMENTS, ExpressionParser
 from webhookrx.router.expressions.paths import ROOTS
-from webhookrx.router.expressions.tokens import END, WORD, Token, tokenize
-from webhookrx.router.expressions.tree import (
+from webhookrx.router.expressions.program_lexer import END, WORD, ProgramToken, tokenize
+from webhookrx.router.expressions.program_tree import (
     Assign,
     Block,
     Break,
     Case,
-    Demand,
     End,
     Expression,
+    FilterStatement,
     If,
     Literal,
-    Member,
+    MemberAccess,
     Name,
     Statement,
     Switch,
@@ -47,10 +47,10 @@ def parse(text: str) -> Block:
 
     @raise ExpressionError: it is no program; the place is that of the token that does not fit.
     """
-    return _Parser(tokenize(text)).program()
+    return _ProgramParser(tokenize(text)).program()
 
 
-class _Parser(ExpressionParser):
+class _ProgramParser(ExpressionParser):
     """Takes statements."""
 
     def program(self) -> Block:
@@ -90,7 +90,7 @@ class _Parser(ExpressionParser):
             return Break(self.take().position)
         if self.is_("drop", "done") and self.tokens[self.next + 1].text in (";", "}", ""):
             return End(self.take().position, token.text == "done")
-        return self._declaration() if self.is_("declare") else self._assignment_or_demand()
+        return self._declaration() if self.is_("declare") else self._assignment_or_filter()
 
     def _switch(self) -> Switch:
         start = self.take()
@@ -167,14 +167,14 @@ class _Parser(ExpressionParser):
         operator = self.expect("=", "after the name of a variable")
         return Assign(operator.position, target, DECLARE, self.expression())
 
-    def _assignment_or_demand(self) -> Statement:
+    def _assignment_or_filter(self) -> Statement:
         start = self.token
         follower = self.tokens[self.next + 1]
         if start.kind == WORD and start.text in _FOREIGN and follower.text not in (*ASSIGNMENTS, ".", "["):
             raise self.error(_FOREIGN[start.text], start)
         expression = self._dpath() if start.text == "dpath" and follower.text == "(" else self.expression()
         if not self.is_(*ASSIGNMENTS):
-            return Demand(start.position, expression)
+            return FilterStatement(start.position, expression)
         self._check_target(expression, start)
         operator = self.take()
         return Assign(operator.position, expression, operator.text, self.expression())
@@ -189,9 +189,9 @@ class _Parser(ExpressionParser):
             raise self.error("dpath() is a field that is set: dpath(log.body.user) = 1.", self.token)
         return expression
 
-    def _check_target(self, target: Expression, start: Token) -> None:
+    def _check_target(self, target: Expression, start: ProgramToken) -> None:
         root = target
-        while isinstance(root, Member):
+        while isinstance(root, MemberAccess):
             root = root.of
         if not isinstance(root, Name):
             raise self.error("Only fields, such as log.body.user, and local variables can be set.", start)

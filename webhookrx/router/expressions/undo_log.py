@@ -13,7 +13,7 @@ _TAKEN_OUT: Final = object()
 _REPLACED: Final = object()
 
 
-class Journal:
+class UndoLog:
     """
     What one run changed, in order. Members of objects get their old order back too: it is that of the sender.
     """

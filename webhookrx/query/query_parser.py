@@ -19,8 +19,8 @@ from typing import Final
 from webhookrx.message.fields import MAX_NAMES, Path, split_path
 from webhookrx.query.errors import QueryError
 from webhookrx.query.predicates import IN, OPERATORS, predicate, predicate_among
-from webhookrx.query.tokens import KEYWORDS, MAX_LENGTH, Token, shortened, tokens, written_field
-from webhookrx.query.tree import ANY, And, Everything, Exists, Node, Not, Or, Term
+from webhookrx.query.query_lexer import KEYWORDS, MAX_LENGTH, QueryToken, shortened, tokens, written_field
+from webhookrx.query.query_tree import ANY, And, Everything, Exists, Node, Not, Or, Term
 
 MAX_LEVELS: Final = 64
 """Parentheses and C{NOT} inside each other."""
@@ -44,10 +44,10 @@ def parse_tree(query: str) -> Node:
     """
     if len(query) > MAX_LENGTH:
         raise QueryError(f"The query is longer than {MAX_LENGTH:,} characters.", MAX_LENGTH + 1)
-    return _Parser(query).tree()
+    return _QueryParser(query).tree()
 
 
-class _Parser:
+class _QueryParser:
     """One reading of one text. Each method takes what it is named after, and leaves the token that follows."""
 
     def __init__(self, query: str) -> None:
@@ -133,7 +133,7 @@ class _Parser:
             f"{' '.join(OPERATORS)} and a value, IN and values in parentheses, or EXISTS; {_WANTS_QUOTES}"
         )
 
-    def _field(self, first: Token) -> tuple[Token, Path | None]:
+    def _field(self, first: QueryToken) -> tuple[QueryToken, Path | None]:
         """Return a field and its path. A name in quotes with dots and names beside it is one name."""
         last, names = first, [first.text] if first.kind == "text" else first.text.split(".")
         joined = False
@@ -151,13 +151,13 @@ class _Parser:
         if not all(names) or len(names) > MAX_NAMES:
             raise QueryError("A field is written as names with a dot between them, such as log.'a.b'.", first.column)
         shown = written_field(tuple(names)) if any("." in name for name in names) else ".".join(names)
-        whole = Token("text", shown, first.start, last.end)
+        whole = QueryToken("text", shown, first.start, last.end)
         return whole, _aliased(tuple(names))
 
     def _is_in(self) -> bool:
         return self._token.kind == "word" and self._token.text.upper() == IN
 
-    def _among(self, field: Token, path: Path | None) -> Node:
+    def _among(self, field: QueryToken, path: Path | None) -> Node:
         word = self._take()
         if self._token.kind != "(":
             raise QueryError(f'Values in parentheses are expected after "{word.text}".', self._token.column)
@@ -181,14 +181,14 @@ class _Parser:
         source = self._query[field.start : end]
         return Term(name, path, IN, ", ".join(values), asked, source, field.column, tuple(values))
 
-    def _exists(self, field: Token, path: Path | None) -> Node:
+    def _exists(self, field: QueryToken, path: Path | None) -> Node:
         if path is None:
             raise QueryError("@ANY needs an operator and a value.", field.column)
         exists = self._take()
         source = f"{self._query[field.start : field.end]} {exists.text}"
         return Exists(field.text, path, source, field.column)
 
-    def _comparison(self, field: Token, path: Path | None, operator: Token) -> Node:
+    def _comparison(self, field: QueryToken, path: Path | None, operator: QueryToken) -> Node:
         value = self._token
         if value.kind not in ("word", "text"):
             raise self._error(_no_value(operator, value))
@@ -212,7 +212,7 @@ class _Parser:
             raise self._error(f"The query has parentheses and NOT more than {MAX_LEVELS} levels deep.")
         self._take()
 
-    def _take(self) -> Token:
+    def _take(self) -> QueryToken:
         taken = self._previous = self._token
         self._token = next(self._tokens)
         return taken
@@ -227,7 +227,7 @@ class _Parser:
         return problem
 
 
-def _no_value(operator: Token, found: Token) -> str:
+def _no_value(operator: QueryToken, found: QueryToken) -> str:
     problem = f'A value is expected after "{operator.text}", not {_shown(found)}'
     if found.kind in KEYWORDS:
         return f"{problem}, which is a keyword: as a value it needs quotes."
@@ -241,7 +241,7 @@ def _aliased(path: Path | None) -> Path | None:
     return ("meta", *path) if path is not None and path[0] == "connector" else path
 
 
-def _path(field: Token) -> Path | None:
+def _path(field: QueryToken) -> Path | None:
     """Return None for all fields."""
     if field.kind == "word":
         if field.text.upper() == ANY:
@@ -255,7 +255,7 @@ def _path(field: Token) -> Path | None:
         raise QueryError(str(error), field.column) from None
 
 
-def _shown(token: Token) -> str:
+def _shown(token: QueryToken) -> str:
     return "the end of the query" if token.kind == "end" else f'"{shortened(token.text)}"'
 
 

@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.query.parser} and L{webhookrx.query.tokens}.
+Tests for L{webhookrx.query.query_parser} and L{webhookrx.query.query_lexer}.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import sys
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.query import FieldUse, QueryError, format_tree, line_and_column, parse
-from webhookrx.query.parser import MAX_EXPRESSIONS, MAX_LEVELS, MAX_TERMS
-from webhookrx.query.tokens import MAX_LENGTH
+from webhookrx.query.query_lexer import MAX_LENGTH
+from webhookrx.query.query_parser import MAX_EXPRESSIONS, MAX_LEVELS, MAX_TERMS
 
 ALL = "= != =* !* =~ !~ == !== ==* !=* ==~ !=~ < <= > >="
 THEN = " and a value, IN and values in parentheses, or EXISTS"

@@ -23,7 +23,7 @@ SIGN: Final = "sign"
 END: Final = "end"
 
 
-class Token(NamedTuple):
+class ProgramToken(NamedTuple):
     """
     A token.
 
@@ -79,7 +79,7 @@ _FACTORS: Final = {"": 0, "K": 1, "M": 2, "G": 3}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-class Source:
+class ProgramText:
     """
     The text of a program, which knows on which line each character is.
 
@@ -106,20 +106,20 @@ class Source:
         return ExpressionError(problem, position.line, position.column)
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str) -> list[ProgramToken]:
     """
     Take a program apart; the last token is L{END}.
 
     @raise ExpressionError: something in it is no token.
     """
-    source = Source(text)
-    tokens: list[Token] = []
+    source = ProgramText(text)
+    tokens: list[ProgramToken] = []
     offset = 0
     while offset < len(text):
         _refuse_foreign(source, offset)
         found = _SLASHED.match(text, offset) if text[offset] == "/" and not _is_behind_operand(tokens) else None
         if found is not None:
-            tokens.append(Token(PATTERN, found[1].replace("\\/", "/"), source.position(offset)))
+            tokens.append(ProgramToken(PATTERN, found[1].replace("\\/", "/"), source.position(offset)))
             offset = found.end()
             continue
         found = _TOKEN.match(text, offset)
@@ -131,7 +131,7 @@ def tokenize(text: str) -> list[Token]:
         offset = found.end()
         if kind in (INTEGER, FLOAT) and text[offset : offset + 1].isalnum():
             raise source.error(_no_number(found[0], text[offset]), offset)
-    tokens.append(Token(END, "", source.position(len(text))))
+    tokens.append(ProgramToken(END, "", source.position(len(text))))
     return tokens
 
 
@@ -147,7 +147,7 @@ def integer_of(text: str) -> int:
     return int(digits, base) * factor
 
 
-def _is_behind_operand(tokens: list[Token]) -> bool:
+def _is_behind_operand(tokens: list[ProgramToken]) -> bool:
     if not tokens:
         return False
     last = tokens[-1]
@@ -156,7 +156,7 @@ def _is_behind_operand(tokens: list[Token]) -> bool:
     return last.kind in _OPERANDS or last.text in (")", "]", "}")
 
 
-def _refuse_foreign(source: Source, offset: int) -> None:
+def _refuse_foreign(source: ProgramText, offset: int) -> None:
     for sign, problem in _FOREIGN_SIGNS.items():
         if source.text.startswith(sign, offset) and (sign != "!" or source.text[offset + 1 : offset + 2] not in "=~"):
             raise source.error(problem, offset)
@@ -176,20 +176,20 @@ def _no_number(number: str, follower: str) -> str:
     return "A number ends with a digit."
 
 
-def _token(source: Source, kind: str, found: re.Match[str]) -> Token:
+def _token(source: ProgramText, kind: str, found: re.Match[str]) -> ProgramToken:
     position = source.position(found.start())
     if kind == MACRO:
-        return Token(kind, found[0].strip("${}"), position)
+        return ProgramToken(kind, found[0].strip("${}"), position)
     if kind != TEXT:
-        return Token(kind, found[0], position)
+        return ProgramToken(kind, found[0], position)
     inner = found[0][1:-1]
     if found[0][0] == "'":
-        return Token(TEXT, inner, position)
+        return ProgramToken(TEXT, inner, position)
     for special in _FILLED_IN.finditer(inner):
         if special[0][0] == "$":
             # The parser takes it apart, where a template is wanted.
-            return Token(TEMPLATE, inner, position)
-    return Token(TEXT, unescaped(inner, position), position)
+            return ProgramToken(TEMPLATE, inner, position)
+    return ProgramToken(TEXT, unescaped(inner, position), position)
 
 
 def unescaped(inner: str, position: Position) -> str:

@@ -40,7 +40,7 @@ _QUOTED: Final = 60
 _ALL_OPERATORS: Final = " ".join(OPERATORS)
 
 
-class Token(NamedTuple):
+class QueryToken(NamedTuple):
     """
     A piece of a query.
 
@@ -62,7 +62,7 @@ class Token(NamedTuple):
         return self.start + 1
 
 
-def tokens(query: str) -> Iterator[Token]:
+def tokens(query: str) -> Iterator[QueryToken]:
     """
     Yield all tokens, the last of which is C{end}, as far as the text is well-formed.
 
@@ -84,10 +84,10 @@ def tokens(query: str) -> Iterator[Token]:
         else:
             if kind == "sign" or text.upper() in KEYWORDS:
                 kind = text.upper()
-            token = Token(kind, text, found.start(), at)
+            token = QueryToken(kind, text, found.start(), at)
         at = end = token.end
         yield token
-    yield Token("end", "", end, end)
+    yield QueryToken("end", "", end, end)
 
 
 def written(text: str) -> str:
@@ -114,7 +114,7 @@ def shortened(text: str) -> str:
     return escape(text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…")
 
 
-def _quoted(query: str, start: int) -> Token:
+def _quoted(query: str, start: int) -> QueryToken:
     quote, text, at = query[start], [], start + 1
     stop = re.compile(rf"[\\{quote}]")
     while found := stop.search(query, at):
@@ -123,7 +123,7 @@ def _quoted(query: str, start: int) -> Token:
         if found[0] == quote:
             if bad := _NOT_IN_QUOTES.search(query, start, at):
                 raise QueryError(_CONTROL, bad.start() + 1)
-            return Token("text", "".join(text), start, at)
+            return QueryToken("text", "".join(text), start, at)
         if query[at : at + 1] in ("\\", quote):
             text.append(query[at])
             at += 1

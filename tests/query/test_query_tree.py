@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.query.tree}. That the normalised text says the same as the query is in C{test_properties}.
+Tests for L{webhookrx.query.query_tree}. That the normalised text says the same as the query is in C{test_properties}.
 """
 
 from __future__ import annotations
