@@ -30,10 +30,10 @@ from webhookrx.router.rules.rule import Preprocessing, Step
 from webhookrx.router.steps.context import StepContext
 from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.sender_steps import classify, parse
-from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import Classifier
+from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.evidence import Evidence
-from webhookrx.senders.recorded import read_recorded
+from webhookrx.senders.http_file import read_http_file
 from webhookrx.work import Work
 
 ROUNDS = 21
@@ -114,8 +114,8 @@ def samples() -> dict[str, list[Request]]:
     """Return the recorded requests of each sender, by the id of its entry."""
     data = files("webhookrx.senders").joinpath("data")
     return {
-        entry.id: [received(*read_recorded(data.joinpath(name).read_bytes())) for name in entry.samples]
-        for entry in builtin_entries()
+        entry.id: [received(*read_http_file(data.joinpath(name).read_bytes())) for name in entry.samples]
+        for entry in builtin_definitions()
         if entry.samples
     }
 
@@ -236,7 +236,7 @@ def fleet(routers: int, rules: int) -> tuple[list[dict[str, Any]], Sequence[str]
 
 def main() -> None:
     """Measure and print."""
-    classifier = Classifier(builtin_entries())
+    classifier = Classifier(builtin_definitions())
     known, parsed = of_senders(classifier)
     unknown = application()
     assert classifier.classify(unknown.evidence(), last_resort=False) is None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from webhookrx.router.rules.rule import Preprocessing
-from webhookrx.senders.entry import Entry
+from webhookrx.senders.definition import SenderDefinition
 
 #: What is known of a file without reading it; the number of an error for one that is not there.
 Signature: TypeAlias = tuple[int, ...]
@@ -205,7 +205,7 @@ class Router:
     changes, the settings are read anew."""
     blocked: tuple[str, ...] = ()
     """Why the gate is closed: one sentence for each file. None of them: it is open."""
-    senders: tuple[Entry, ...] = ()
+    senders: tuple[SenderDefinition, ...] = ()
     """Kinds of senders that the operator knows, besides those that come with webhookrx."""
     tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
     """What was in the files of its L{TLS} when they were checked, keys included; as it runs when the gate is closed."""

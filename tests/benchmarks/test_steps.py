@@ -13,8 +13,8 @@ from benchmarks.tools import ROOT
 from webhookrx.query import Fleet, parse
 from webhookrx.router.rules.rule import Preprocessing, Step
 from webhookrx.router.steps.processing import Processing
-from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import Classifier
+from webhookrx.senders.definitions import builtin_definitions
 
 
 class RequestTests(SynchronousTestCase):
@@ -22,7 +22,7 @@ class RequestTests(SynchronousTestCase):
 
     def test_samples(self) -> None:
         """There are more than enough senders, and each sample is the one of its sender."""
-        classifier = Classifier(builtin_entries())
+        classifier = Classifier(builtin_definitions())
         samples = steps.samples()
         self.assertGreater(len(samples), 10)
         for sender, requests in samples.items():
@@ -33,7 +33,7 @@ class RequestTests(SynchronousTestCase):
 
     def test_unknown(self) -> None:
         """Nobody knows who posts what applications post."""
-        self.assertIsNone(Classifier(builtin_entries()).classify(steps.application().evidence(), last_resort=False))
+        self.assertIsNone(Classifier(builtin_definitions()).classify(steps.application().evidence(), last_resort=False))
 
 
 class StepTests(SynchronousTestCase):

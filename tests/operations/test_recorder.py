@@ -16,7 +16,7 @@ from tests.operations.test_kept_state import Threads
 from webhookrx.intake.head import Head
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.recorder import MOST_WAITING, MOST_WAITING_BYTES, REST, Place, Recorder
-from webhookrx.senders.recorded import read_recorded
+from webhookrx.senders.http_file import read_http_file
 
 HEAD = Head(b"POST", b"/events", b"", [(b"x-a", b"1"), (b"authorization", b"CANARY")], "192.0.2.1", 1, False)
 
@@ -41,7 +41,7 @@ class RecorderTests(SynchronousTestCase):
         found = []
         for name in sorted(os.listdir(self.directory)):
             with open(os.path.join(self.directory, name), "rb") as file:
-                found.append(read_recorded(file.read())[2])
+                found.append(read_http_file(file.read())[2])
         return found
 
     def counts(self) -> tuple[int, int]:

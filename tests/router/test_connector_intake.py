@@ -16,7 +16,7 @@ from webhookrx.router.connector_intake import ConnectorRules, DroppedMessage, Ke
 from webhookrx.router.rules.rule import Preprocessing, Regex, SetField, Step
 from webhookrx.router.steps.processing import Processing
 from webhookrx.senders.classifier import Classifier
-from webhookrx.senders.entry import Entry, When
+from webhookrx.senders.definition import SenderDefinition, When
 
 RECEIVED = 1_700_000_000_123_456_789
 
@@ -238,7 +238,7 @@ class KnownSenderTests(SynchronousTestCase):
         self, when: When, body: bytes = b"{}", *, query: bytes = b"", groups: dict[str, bytes] | None = None
     ) -> dict[str, Any]:
         """Return C{meta} of a message that goes through Classify and Parse, which know one entry."""
-        entry = Entry("acme", "acme", "anvil", when, service="{/name}", host=("{/host}",))
+        entry = SenderDefinition("acme", "acme", "anvil", when, service="{/name}", host=("{/host}",))
         rules = ConnectorRules(
             "in",
             port=8443,
@@ -291,7 +291,7 @@ class KnownSenderTests(SynchronousTestCase):
 
     def test_text(self) -> None:
         """Where the body is text, or an object that is no object for the entry, its text is there for Parse."""
-        entry = Entry("acme", "acme", "anvil", When(headers={"x-acme": "*"}), format="text")
+        entry = SenderDefinition("acme", "acme", "anvil", When(headers={"x-acme": "*"}), format="text")
         rules = ConnectorRules(
             "in", port=1, labels={}, router="", router_labels={}, body_limit=1000,
             unpack_ratio=100,

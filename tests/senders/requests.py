@@ -13,10 +13,10 @@ import msgspec
 from webhookrx.intake.head import Head, HeaderLines
 from webhookrx.intake.json_body import PayloadError, body_text, parse_strict_json
 from webhookrx.message.fields import MISSING
-from webhookrx.senders.compiled import CompiledEntry, compile_entry
-from webhookrx.senders.entry import Entry
+from webhookrx.senders.compiled import CompiledSender, compile_sender
+from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.evidence import Evidence
-from webhookrx.senders.places import Scope
+from webhookrx.senders.locator import LookupContext
 
 
 def evidence_of(
@@ -42,19 +42,19 @@ def known_of(head: Head, query: Mapping[str, str | list[str]], body: bytes) -> E
     return Evidence(head, query, body, body_text(body)[0], decoded)
 
 
-def scope_of(body: Any = b"", headers: Mapping[str, str] | None = None, **more: Any) -> Scope:
+def scope_of(body: Any = b"", headers: Mapping[str, str] | None = None, **more: Any) -> LookupContext:
     """Return where places of a request are looked up, when its body is one JSON document."""
     evidence = evidence_of(body, headers, **more)
     decoded: Any = None if evidence.decoded is MISSING else evidence.decoded
-    return Scope(evidence, decoded, decoded)
+    return LookupContext(evidence, decoded, decoded)
 
 
-def entry_of(**members: Any) -> Entry:
+def entry_of(**members: Any) -> SenderDefinition:
     """Return an entry with some members of its data file; what must be there is filled in."""
     filled = {"id": "acme", "vendor": "acme", "product": "anvil", "when": {"body_keys": ["a"]}} | members
-    return msgspec.convert(filled, Entry)
+    return msgspec.convert(filled, SenderDefinition)
 
 
-def compiled(**members: Any) -> CompiledEntry:
+def compiled(**members: Any) -> CompiledSender:
     """Return the same, made ready."""
-    return compile_entry(entry_of(**members))
+    return compile_sender(entry_of(**members))

@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.senders.bodies} and L{webhookrx.senders.frames}.
+Tests for L{webhookrx.senders.bodies} and L{webhookrx.senders.bodies}.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from webhookrx.intake.query import parse_query
 from webhookrx.senders import bodies
 from webhookrx.senders.bodies import (
     FORM,
+    LOGPLEX,
     MAX_EVENTS,
     MAX_FIRST,
     MAX_FORM,
@@ -26,9 +27,9 @@ from webhookrx.senders.bodies import (
     form_fields,
     read_frames,
     split_documents,
+    split_frames,
     split_lines,
 )
-from webhookrx.senders.frames import MEDIA_TYPE, split_frames
 
 FRAME = b"<158>1 2024-02-29T12:00:00.123456+00:00 host.example app web.1 - State [changed] - up"
 DOCUMENTS = st.dictionaries(st.text(max_size=4), st.integers() | st.text(max_size=4) | st.lists(st.none()), max_size=3)
@@ -239,12 +240,12 @@ class FirstObjectTests(SynchronousTestCase):
             (b"plain", "", None),
             (b" plain", "", None),
             (b'{"a": NaN}{', "", None),
-            (framed(FRAME), MEDIA_TYPE, {"priority": 158}),
-            (b"plain", MEDIA_TYPE, None),
+            (framed(FRAME), LOGPLEX, {"priority": 158}),
+            (b"plain", LOGPLEX, None),
             (b" " * (MAX_FIRST + 1) + b"{}\n{}", "", None),
         ):
             found = first_object(body, body_text(body)[0], media_type)
-            if media_type == MEDIA_TYPE and found is not None:
+            if media_type == LOGPLEX and found is not None:
                 found = {"priority": found["priority"]}
             self.assertEqual(found, expected, body[:40])
 
@@ -259,7 +260,7 @@ class FirstObjectTests(SynchronousTestCase):
     def test_anything(self, body: bytes) -> None:
         """Nothing is raised for any body, and nothing of it is lost."""
         text = body_text(body)[0]
-        for media_type in ("", FORM, MEDIA_TYPE):
+        for media_type in ("", FORM, LOGPLEX):
             found = first_object(body, text, media_type)
             self.assertTrue(found is None or isinstance(found, dict))
         for events in (split_lines(body), split_documents(body, text), read_frames(body)):

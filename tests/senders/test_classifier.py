@@ -14,10 +14,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.senders.requests import compiled, entry_of, evidence_of, known_of
 from webhookrx.intake.head import Head, HeaderLines
 from webhookrx.query import QueryTooCostly
-from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import HIGH, LOW, MAX_NAME, MEDIUM, Classifier, delivery_id
-from webhookrx.senders.compiled import BadEntry
-from webhookrx.senders.entry import Entry, When
+from webhookrx.senders.compiled import BadDefinition
+from webhookrx.senders.definition import SenderDefinition, When
+from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.extraction import extract
 from webhookrx.senders.index import Index
@@ -31,7 +31,7 @@ def holds(when: Any, evidence: Evidence) -> bool:
     return Classifier([entry_of(when=when)]).classify(evidence) is not None
 
 
-def one(name: str, when: Any, **members: Any) -> Entry:
+def one(name: str, when: Any, **members: Any) -> SenderDefinition:
     """Return an entry."""
     return entry_of(id=name, when=when, **members)
 
@@ -121,7 +121,7 @@ class ConditionTests(SynchronousTestCase):
 class RankTests(SynchronousTestCase):
     """Which of several entries that match is the one."""
 
-    def winner(self, *entries: Entry) -> str:
+    def winner(self, *entries: SenderDefinition) -> str:
         """Return the id of the entry of a request, in whatever order there are entries."""
         evidence = evidence_of({"a": 1, "b": 2}, {"X-A": "1", "X-B": "2"}, query=QUERY)
         found = set()
@@ -187,7 +187,7 @@ class RankTests(SynchronousTestCase):
 
     def test_bad_entries(self) -> None:
         """Entries that can't be used, or share an id, are a mistake."""
-        self.assertRaises(BadEntry, Classifier, [one("a", {"path": "/"})])
+        self.assertRaises(BadDefinition, Classifier, [one("a", {"path": "/"})])
         self.assertRaises(ValueError, Classifier, [one("a", {"body_keys": ["a"]}), one("a", {"body_keys": ["b"]})])
 
     def test_matching(self) -> None:
@@ -313,7 +313,7 @@ class IndexTests(SynchronousTestCase):
 
     def test_few(self) -> None:
         """Of the entries of the package, few are looked at, and none without a lead."""
-        index = Index([way.conditions for way in Classifier(builtin_entries()).ways])
+        index = Index([way.conditions for way in Classifier(builtin_definitions()).ways])
         self.assertEqual((index.by_headers([]), index.by_body({}, {}), index.by_body(None, {})), ([], [], []))
         names = [b"content-type", b"user-agent", b"authorization", b"content-length", b"host", b"accept"]
         keys = ["id", "type", "data", "time", "message", "event", "name", "source", "timestamp", "action", "text"]
@@ -323,8 +323,8 @@ class IndexTests(SynchronousTestCase):
 class EverythingTests(SynchronousTestCase):
     """Whatever senders send."""
 
-    classifier = Classifier(builtin_entries())
-    ways = tuple(way for entry in builtin_entries() for way in entry.ways)
+    classifier = Classifier(builtin_definitions())
+    ways = tuple(way for entry in builtin_definitions() for way in entry.ways)
     names = sorted({key for way in ways for key in way.body_keys} | {"message", "a"})
     header_names = sorted({name for way in ways for name in (*way.headers, *way.any_header)} | {"content-type"})
 
@@ -363,15 +363,15 @@ class EverythingTests(SynchronousTestCase):
 
     def test_order(self) -> None:
         """The order of the entries makes no difference."""
-        reversed_order = Classifier(reversed(builtin_entries()))
+        reversed_order = Classifier(reversed(builtin_definitions()))
         self.assertEqual(
-            [(way.entry.id, way.conditions.why([])) for way in reversed_order.ways],
-            [(way.entry.id, way.conditions.why([])) for way in self.classifier.ways],
+            [(way.entry.id, way.conditions.describe([])) for way in reversed_order.ways],
+            [(way.entry.id, way.conditions.describe([])) for way in self.classifier.ways],
         )
 
     def test_type(self) -> None:
         """An entry without anything in C{when} is refused."""
-        self.assertRaises(BadEntry, Classifier, [Entry(id="a", vendor="a", product="a", when=When())])
+        self.assertRaises(BadDefinition, Classifier, [SenderDefinition(id="a", vendor="a", product="a", when=When())])
 
 
 class DeliveryTests(SynchronousTestCase):
@@ -394,7 +394,7 @@ class DeliveryTests(SynchronousTestCase):
 
     def test_bad_place(self) -> None:
         """A place that can't be read is told where it is."""
-        with self.assertRaises(BadEntry) as caught:
+        with self.assertRaises(BadDefinition) as caught:
             compiled(delivery=["/id", "id"])
         (problem,) = caught.exception.problems
         self.assertEqual(("entry-place", ("delivery", 1)), (problem.code, problem.path))

@@ -10,13 +10,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.documents import blocks, read
 from tests.senders.requests import known_of, scope_of
-from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import HIGH, MEDIUM, Classifier
-from webhookrx.senders.entries import all_entries
-from webhookrx.senders.entry import Entry
+from webhookrx.senders.definition import SenderDefinition
+from webhookrx.senders.definitions import all_definitions, builtin_definitions
 from webhookrx.senders.extraction import extract
-from webhookrx.senders.recorded import read_recorded
-from webhookrx.senders.texts import Text
+from webhookrx.senders.http_file import read_http_file
+from webhookrx.senders.text_template import TextTemplate
 
 PAGE = read("docs/reference/classification.md")
 
@@ -32,9 +31,9 @@ class ExampleTests(SynchronousTestCase):
 
     def test_outcome(self) -> None:
         """The data file makes of the recorded request what the page shows."""
-        entries, findings = all_entries(builtin_entries(), [("acme.yaml", block("yaml", "id:").encode())])
+        entries, findings = all_definitions(builtin_definitions(), [("acme.yaml", block("yaml", "id:").encode())])
         self.assertEqual(findings, [])
-        evidence = known_of(*read_recorded(block("http", "POST").encode()))
+        evidence = known_of(*read_http_file(block("http", "POST").encode()))
         match = Classifier(entries).classify(evidence)
         assert match is not None
         found = extract(match.entry, evidence)
@@ -55,8 +54,10 @@ class ExampleTests(SynchronousTestCase):
 
     def test_ways(self) -> None:
         """With the list of ways that the page shows, the request is told without its header, too."""
-        entry = msgspec.convert(yaml.safe_load(block("yaml", "id:")) | yaml.safe_load(block("yaml", "when:")), Entry)
-        head, query, body = read_recorded(block("http", "POST").encode())
+        entry = msgspec.convert(
+            yaml.safe_load(block("yaml", "id:")) | yaml.safe_load(block("yaml", "when:")), SenderDefinition
+        )
+        head, query, body = read_http_file(block("http", "POST").encode())
         for headers, confidence, why in (
             (head.headers, HIGH, "header x-press-serial"),
             ([], MEDIUM, "body keys at, kind, sensor"),
@@ -67,7 +68,7 @@ class ExampleTests(SynchronousTestCase):
 
     def test_texts(self) -> None:
         """A piece that yields nothing is left out as the page says."""
-        text = Text("{/kind}: {/text} ({/sensor})")
+        text = TextTemplate("{/kind}: {/text} ({/sensor})")
         self.assertIn(f"`{text.text}`", PAGE)
         for members, expected in (
             ({"kind": "pressure", "text": "above 300 bar"}, "pressure: above 300 bar"),

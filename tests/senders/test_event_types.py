@@ -13,12 +13,12 @@ import yaml
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import evidence_of
-from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import Classifier
-from webhookrx.senders.entry import SEVERITIES
+from webhookrx.senders.definition import SEVERITIES
+from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.extraction import extract
 
-CLASSIFIER = Classifier(builtin_entries())
+CLASSIFIER = Classifier(builtin_definitions())
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DOCUMENTED = Path(__file__).with_name("event_types.yaml")

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import compiled, evidence_of
 from webhookrx.senders.classifier import MAX_NAME
-from webhookrx.senders.entry import SEVERITIES
+from webhookrx.senders.definition import SEVERITIES
 from webhookrx.senders.extraction import Extracted, extract
 
 

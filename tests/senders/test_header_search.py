@@ -1,4 +1,4 @@
-"""Tests for L{webhookrx.senders.header_search}."""
+"""Tests for L{webhookrx.senders.index}."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.senders.header_search import header_search
+from webhookrx.senders.index import header_search
 
 NAMES = st.text("ab-*", min_size=1, max_size=5).map(str.encode)
 

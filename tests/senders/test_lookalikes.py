@@ -12,10 +12,10 @@ import yaml
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import evidence_of
-from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import Classifier
+from webhookrx.senders.definitions import builtin_definitions
 
-CLASSIFIER = Classifier(builtin_entries())
+CLASSIFIER = Classifier(builtin_definitions())
 
 OTHERS = Path(__file__).with_name("lookalikes.yaml")
 

@@ -19,16 +19,16 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.senders.requests import evidence_of
 from tests.senders.test_samples import DATA
 from webhookrx.senders import classifier, otlp, unpacking
-from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import Classifier
+from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.extraction import extract
+from webhookrx.senders.http_file import read_http_file
 from webhookrx.senders.otlp import MAX_BYTES, MAX_MESSAGES, OtlpError, holds_logs, read_logs
-from webhookrx.senders.recorded import read_recorded
 
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
-CLASSIFIER = Classifier(builtin_entries())
+CLASSIFIER = Classifier(builtin_definitions())
 
-_RECORDED = read_recorded((DATA / "samples/otlp-logs-protobuf.http").read_bytes())[2]
+_RECORDED = read_http_file((DATA / "samples/otlp-logs-protobuf.http").read_bytes())[2]
 
 
 def logs(records: int = 1, **members: Any) -> bytes:

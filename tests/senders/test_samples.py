@@ -17,16 +17,16 @@ from twisted.trial.unittest import SynchronousTestCase
 
 import webhookrx.senders
 from tests.senders.requests import known_of
-from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import LOW, MEDIUM, Classifier, Way, delivery_id
+from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.extraction import extract
-from webhookrx.senders.recorded import read_recorded
+from webhookrx.senders.http_file import read_http_file
 
 DATA = Path(webhookrx.senders.__file__).parent / "data"
 EXPECTED = Path(__file__).with_name("expected.yaml")
 
-CLASSIFIER = Classifier(builtin_entries())
+CLASSIFIER = Classifier(builtin_definitions())
 
 BY_HEADER_ALONE = {
     "aws-sns-raw.http",
@@ -46,7 +46,7 @@ BY_HEADER_ALONE = {
 """Samples whose bodies are not their sender's alone; those of the others tell who sent them without any header."""
 
 
-NOT_LAST = frozenset(entry.id for entry in builtin_entries() if not entry.last_resort)
+NOT_LAST = frozenset(entry.id for entry in builtin_definitions() if not entry.last_resort)
 """The entries that are not of last resort."""
 
 NEVER_SENT = {
@@ -62,12 +62,12 @@ NEVER_SENT = {
 
 def samples() -> list[tuple[str, str]]:
     """Return the id of an entry and the name of a sample, for all of them."""
-    return [(entry.id, sample) for entry in builtin_entries() for sample in entry.samples]
+    return [(entry.id, sample) for entry in builtin_definitions() for sample in entry.samples]
 
 
 def evidence_of(sample: str) -> Evidence:
     """Return the evidence of a recorded request."""
-    return known_of(*read_recorded((DATA / sample).read_bytes()))
+    return known_of(*read_http_file((DATA / sample).read_bytes()))
 
 
 def taken_from(sample: str) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def taken_from(sample: str) -> dict[str, Any]:
 
 def without_headers(sample: str) -> Evidence:
     """Return the evidence of a recorded request that has lost its headers, but for the media type."""
-    head, query, body = read_recorded((DATA / sample).read_bytes())
+    head, query, body = read_http_file((DATA / sample).read_bytes())
     kept = [line for line in head.headers if line[0] == b"content-type"]
     return known_of(msgspec.structs.replace(head, headers=kept), query, body)
 
@@ -138,7 +138,7 @@ class SampleTests(SynchronousTestCase):
 
     def test_each_has_some(self) -> None:
         """Each entry has a sample, and each sample an entry, one alone."""
-        for entry in builtin_entries():
+        for entry in builtin_definitions():
             self.assertTrue(entry.samples, entry.id)
         named = [sample for _, sample in samples()]
         there = [f"samples/{path.name}" for path in (DATA / "samples").iterdir()]
@@ -163,10 +163,10 @@ class SampleTests(SynchronousTestCase):
     def test_headers(self) -> None:
         """Each header that an entry names is in one of its samples, so that none is misspelt."""
         missing = {}
-        for entry in builtin_entries():
+        for entry in builtin_definitions():
             told_by = {name.lower() for way in entry.ways for name in (*way.headers, *way.any_header)}
             looked_at = set(re.findall(r"header:([a-z0-9-]+)", str(msgspec.to_builtins(entry)).lower()))
-            heads = (read_recorded((DATA / sample).read_bytes())[0] for sample in entry.samples)
+            heads = (read_http_file((DATA / sample).read_bytes())[0] for sample in entry.samples)
             never_sent = (told_by | looked_at) - {name.decode() for head in heads for name, _ in head.headers}
             if never_sent:
                 missing[entry.id] = never_sent
@@ -174,7 +174,7 @@ class SampleTests(SynchronousTestCase):
 
     def test_described(self) -> None:
         """Each entry says what it is and where its facts come from; its file is called as it is."""
-        for entry in builtin_entries():
+        for entry in builtin_definitions():
             self.assertTrue(entry.description.endswith("."), entry.id)
             self.assertTrue(entry.source.startswith("https://"), entry.id)
             self.assertTrue((DATA / f"{entry.id}.yaml").is_file(), entry.id)
@@ -188,12 +188,12 @@ class SampleTests(SynchronousTestCase):
 
     def test_message(self) -> None:
         """Every sample has a message; every entry that knows a severity or a time finds it in one of its samples."""
-        found: dict[str, dict[str, Any]] = {entry.id: {} for entry in builtin_entries()}
+        found: dict[str, dict[str, Any]] = {entry.id: {} for entry in builtin_definitions()}
         for own, sample in samples():
             taken = taken_from(sample)
             self.assertTrue(taken["message"], sample)
             found[own] |= {name: value for name, value in taken.items() if value}
-        for entry in builtin_entries():
+        for entry in builtin_definitions():
             if entry.time:
                 self.assertIn("time", found[entry.id], entry.id)
             if entry.severity or entry.default_severity:

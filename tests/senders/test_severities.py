@@ -7,7 +7,7 @@ from __future__ import annotations
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.senders.entry import SEVERITIES
+from webhookrx.senders.definition import SEVERITIES
 from webhookrx.senders.severities import SeverityMap
 
 

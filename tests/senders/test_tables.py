@@ -8,9 +8,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import entry_of
 from webhookrx.senders import tables
-from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.compiled import CODES
-from webhookrx.senders.entry import SEVERITIES, Entry
+from webhookrx.senders.definition import SEVERITIES, SenderDefinition
+from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.tables import entry_code_table, entry_table, sender_table, severity_table
 
 
@@ -20,7 +20,7 @@ class TableTests(SynchronousTestCase):
     def test_senders(self) -> None:
         """There is a row for each entry of the package, by id, with as many cells as the head has."""
         head, _, *rows = sender_table().splitlines()
-        self.assertEqual([row.split("`")[1] for row in rows], [entry.id for entry in builtin_entries()])
+        self.assertEqual([row.split("`")[1] for row in rows], [entry.id for entry in builtin_definitions()])
         for row in rows:
             self.assertEqual(row.replace("\\|", "").count("|"), head.count("|"), row)
 
@@ -47,7 +47,7 @@ class TableTests(SynchronousTestCase):
             ),
             entry_of(id="c", vendor="", product="", when=[], last_resort=True),
         )
-        self.patch(tables, "builtin_entries", lambda: entries)
+        self.patch(tables, "builtin_definitions", lambda: entries)
         told_by = r"`x-a`; `x-b` with `^x\|y`; `x-c` or `x-d`; `a/b`; path `^/c`; `d`; `f EXISTS`"
         _, _, first, second, third = sender_table().splitlines()
         self.assertEqual(first, f"| `acme` | An anvil. | `acme` | `anvil` | {told_by} |  |")
@@ -69,7 +69,7 @@ class TableTests(SynchronousTestCase):
     def test_format(self) -> None:
         """There is a row for each member of a data file, with what it is."""
         table = entry_table()
-        for name in Entry.__struct_fields__:
+        for name in SenderDefinition.__struct_fields__:
             self.assertIn(f"\n| `{name}` |", table)
         for row in (
             "| `id` | text | yes |  | Its name, unique among all entries: `vendor-product`. |",

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.senders.entry import TIME_FORMATS
+from webhookrx.senders.definition import TIME_FORMATS
 from webhookrx.senders.times import READERS, from_rfc3339
 
 SECOND = 1_000_000_000

@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.senders.requests import compiled, evidence_of
 from webhookrx.intake.json_body import MAX_DEPTH, MAX_ELEMENTS
 from webhookrx.senders import unpacking
-from webhookrx.senders.entry import BODY_FORMATS
+from webhookrx.senders.definition import BODY_FORMATS
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.unpacking import Unpacked, unpack
 

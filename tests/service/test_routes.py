@@ -16,7 +16,7 @@ from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Admission, Receipt, admit
 from webhookrx.router.connector_intake import ConnectorRules, KeptMessage, judge_connector
 from webhookrx.router.rules.rule import Preprocessing, Step
-from webhookrx.senders.entry import Entry, When
+from webhookrx.senders.definition import SenderDefinition, When
 from webhookrx.service.routes import (
     build_roots,
     by_listener,
@@ -144,7 +144,7 @@ class ConnectorTests(SynchronousTestCase):
     def test_classifier(self) -> None:
         """There is one classifier when anybody classifies, which knows the operator's kinds of senders, too."""
         self.assertIsNone(classifier_for(self.settings(Source("s"), connector("c"))))
-        own = (Entry("github", "mine", "own", When(headers={"x-mine": "*"})),)
+        own = (SenderDefinition("github", "mine", "own", When(headers={"x-mine": "*"})),)
         for preprocessing in (Preprocessing(classify=True), Preprocessing(steps=(Step(classify=True),))):
             source = connector("c", preprocessing=preprocessing)
             assert source.connector is not None

@@ -29,8 +29,8 @@ from webhookrx.errors import WebhookrxError
 from webhookrx.senders.classifier import LOW, Classifier, Match
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.extraction import Extracted, extract
+from webhookrx.senders.http_file import HttpFileError
 from webhookrx.senders.otlp import OtlpError
-from webhookrx.senders.recorded import RecordingError
 
 _LONGEST: Final = 200
 """Characters of a message that are shown, unless in JSON."""
@@ -75,7 +75,7 @@ def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
         return FAILED if has_errors(senders.findings) else DONE
     try:
         evidence = evidence_of(read_input(asked.file))
-    except RecordingError as error:
+    except HttpFileError as error:
         raise WebhookrxError(f"{shown_name(asked.file)}: {error}") from None
     return _classify(Classifier(senders.entries), evidence, asked.json, out)
 

@@ -11,7 +11,7 @@ from webhookrx.query import explain
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.conditions import Conditions
 from webhookrx.senders.evidence import Evidence
-from webhookrx.senders.places import first_value
+from webhookrx.senders.locator import first_value
 
 _FAILING: Final = 2
 """Conditions that may fail for each that holds."""

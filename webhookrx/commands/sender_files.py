@@ -15,12 +15,11 @@ from webhookrx.config.files import list_directory, read_file
 from webhookrx.diagnostics import ERROR, WARNING, Finding, quoted
 from webhookrx.errors import ConfigError, WebhookrxError
 from webhookrx.intake.json_body import body_text, json_or_missing
-from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import Classifier
-from webhookrx.senders.entries import all_entries, read_entry
-from webhookrx.senders.entry import Entry
+from webhookrx.senders.definition import SenderDefinition
+from webhookrx.senders.definitions import all_definitions, builtin_definitions, read_definition
 from webhookrx.senders.evidence import Evidence
-from webhookrx.senders.recorded import read_recorded
+from webhookrx.senders.http_file import read_http_file
 from webhookrx.typed_yaml import Reading, field_text, read_typed
 
 SAMPLE_UNREADABLE: Final = "sample-unreadable"
@@ -38,7 +37,7 @@ class Senders(NamedTuple):
     @ivar findings: what is wrong with these.
     """
 
-    entries: list[Entry]
+    entries: list[SenderDefinition]
     own: list[tuple[str, bytes]]
     findings: list[Finding]
 
@@ -50,7 +49,7 @@ def known_senders(directory: str | None) -> Senders:
     @raise ConfigError: the directory, or a data file in it, can't be read, or it has none.
     """
     own = [] if directory is None else [(encodable(path), read_file(path)[0]) for path in _data_files(directory)]
-    entries, findings = all_entries(builtin_entries(), own)
+    entries, findings = all_definitions(builtin_definitions(), own)
     return Senders(entries, own, findings)
 
 
@@ -58,9 +57,9 @@ def evidence_of(recorded: bytes) -> Evidence:
     """
     Return what is known of a recorded request.
 
-    @raise webhookrx.senders.recorded.RecordingError: it is none.
+    @raise webhookrx.senders.http_file.HttpFileError: it is none.
     """
-    head, query, body = read_recorded(recorded)
+    head, query, body = read_http_file(recorded)
     return Evidence(head, query, body, body_text(body)[0], json_or_missing(body))
 
 
@@ -68,8 +67,8 @@ def sample_findings(senders: Senders) -> Iterator[Finding]:
     """Yield what is wrong with the samples of the operator's data files: each must hit its own entry."""
     classifier = Classifier(senders.entries)
     for file, data in senders.own:
-        reading = read_typed(data, file, Entry)
-        entry, _ = read_entry(data, file)
+        reading = read_typed(data, file, SenderDefinition)
+        entry, _ = read_definition(data, file)
         if entry is None:
             continue
         if not entry.samples:
@@ -92,7 +91,7 @@ def _data_files(directory: str) -> list[str]:
     return [os.path.join(directory, name) for name in names]
 
 
-def _problem(classifier: Classifier, entry: Entry, path: str) -> tuple[str, str] | None:
+def _problem(classifier: Classifier, entry: SenderDefinition, path: str) -> tuple[str, str] | None:
     """Return code and sentence for what is wrong with a sample."""
     try:
         evidence = evidence_of(read_file(path)[0])
@@ -108,27 +107,27 @@ def _problem(classifier: Classifier, entry: Entry, path: str) -> tuple[str, str]
     return None
 
 
-def _taken(classifier: Classifier, own: Entry) -> Sequence[str]:
+def _taken(classifier: Classifier, own: SenderDefinition) -> Sequence[str]:
     """Return the ids of entries of the package with a sample that now hits an operator's entry."""
     ids = []
-    for entry in builtin_entries():
+    for entry in builtin_definitions():
         if entry.id != own.id and any(_hits(classifier, own, sample) for sample in _builtin_samples(entry)):
             ids.append(entry.id)
     return ids
 
 
-def _builtin_samples(entry: Entry) -> Iterable[bytes]:
+def _builtin_samples(entry: SenderDefinition) -> Iterable[bytes]:
     directory = files("webhookrx.senders").joinpath("data")
     return (directory.joinpath(sample).read_bytes() for sample in entry.samples)
 
 
-def _hits(classifier: Classifier, entry: Entry, recorded: bytes) -> bool:
+def _hits(classifier: Classifier, entry: SenderDefinition, recorded: bytes) -> bool:
     match = classifier.classify(evidence_of(recorded))
     return match is not None and match.entry.id == entry.id
 
 
 def _finding(
-    reading: Reading[Entry], file: str, code: str, severity: str, path: tuple[str | int, ...], sentence: str
+    reading: Reading[SenderDefinition], file: str, code: str, severity: str, path: tuple[str | int, ...], sentence: str
 ) -> Finding:
     place = reading.position(path)
     return Finding(code, severity, file, place.line, place.column, field_text(path), sentence)

@@ -37,7 +37,7 @@ from webhookrx.router.rules.router import Connector, connector_of, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading
 from webhookrx.router.steps.traced import Done, TracedProcessing
 from webhookrx.senders.classifier import Classifier
-from webhookrx.senders.recorded import RecordingError, read_recorded
+from webhookrx.senders.http_file import HttpFileError, read_http_file
 from webhookrx.settings import Limits
 
 CANT_BE_JUDGED: Final = 2
@@ -126,8 +126,8 @@ def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
 
 def _request(asked: argparse.Namespace) -> _Request:
     try:
-        head, _, body = read_recorded(read_input(asked.file))
-    except RecordingError as error:
+        head, _, body = read_http_file(read_input(asked.file))
+    except HttpFileError as error:
         raise WebhookrxError(f"{shown_name(asked.file)}: {error}") from None
     if asked.path is not None:
         path, _, query = asked.path.partition("?")

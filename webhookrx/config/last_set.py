@@ -15,7 +15,7 @@ import msgspec
 from webhookrx.config.state_dir import read_state
 from webhookrx.errors import ConfigError
 from webhookrx.router.rules.router import Connector, connector_of
-from webhookrx.senders.entry import Entry
+from webhookrx.senders.definition import SenderDefinition
 
 LAST_SET: Final = "connectors.json"
 """The name of the file."""
@@ -58,7 +58,7 @@ class LastSet(msgspec.Struct, frozen=True):
     router: str
     labels: Mapping[str, str]
     connectors: Sequence[Connector]
-    senders: tuple[Entry, ...]
+    senders: tuple[SenderDefinition, ...]
 
 
 def encoded(kept: Kept) -> bytes:
@@ -85,12 +85,12 @@ def _decoded(content: bytes) -> LastSet:
         raise ConfigError(f"{LAST_SET} is of version {kept.version}, which is not known here.")
     # It needs YAML, which is not small.
     from webhookrx.router.rules.rules_file import read_rules
-    from webhookrx.senders.entries import all_entries
+    from webhookrx.senders.definitions import all_definitions
 
     reading = read_rules(kept.text.encode(), kept.file, allow_slow_patterns=kept.allow_slow_patterns)
     rules = {rule.name: rule for rule in reading.rules}
     if not reading.valid or not rules.keys() >= set(kept.rules):
         raise ConfigError(f"{LAST_SET} has rules that are not good here.")
     connectors = [connector_of(kept.router, rules[name]) for name in kept.rules]
-    senders, _ = all_entries((), [(file, text.encode()) for file, text in kept.senders])
+    senders, _ = all_definitions((), [(file, text.encode()) for file, text in kept.senders])
     return LastSet(kept.router, kept.labels, connectors, tuple(senders))

@@ -23,7 +23,7 @@ from webhookrx.diagnostics import ERROR, Finding, has_errors
 from webhookrx.errors import ConfigError
 from webhookrx.router.rules import router
 from webhookrx.router.rules.naming import check_label, check_name
-from webhookrx.senders.entry import Entry
+from webhookrx.senders.definition import SenderDefinition
 from webhookrx.settings import TLS, Connector, Listener, Router, Settings, Source
 
 if TYPE_CHECKING:
@@ -250,14 +250,14 @@ def _sender_files(values: Values, directory: str | None) -> tuple[tuple[str, byt
     return tuple(files)
 
 
-def _senders(values: Values, files: Sequence[tuple[str, bytes]]) -> tuple[Entry, ...]:
+def _senders(values: Values, files: Sequence[tuple[str, bytes]]) -> tuple[SenderDefinition, ...]:
     """Return what these data files hold."""
     if not files:
         return ()
     # It needs YAML, which is not small.
-    from webhookrx.senders.entries import all_entries
+    from webhookrx.senders.definitions import all_definitions
 
-    entries, findings = all_entries((), files)
+    entries, findings = all_definitions((), files)
     _note(findings, values.problems)
     return tuple(entries)
 

@@ -15,7 +15,7 @@ from twisted.logger import Logger
 
 from webhookrx.intake.head import Head
 from webhookrx.operations.counters import Counters
-from webhookrx.senders.recorded import RECORDED, recorded
+from webhookrx.senders.http_file import RECORDED, recorded
 
 REST: Final = 10.0
 """Seconds after which it is tried again when there was no room, or a file could not be written."""

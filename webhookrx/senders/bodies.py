@@ -1,7 +1,8 @@
 """
-Bodies that hold something else than one JSON document: lines of JSON, documents one after another, forms, frames.
+Bodies other than one JSON document: lines of JSON, concatenated documents, forms, and frames of Heroku's logplex, which
+are lines of syslog (RFC 5424), each behind the number of its bytes (RFC 6587 section 3.4.1).
 
-Nothing here raises anything for a body of whatever kind; time and memory stay in proportion to its length.
+Nothing here raises for any body; time and memory are linear in its length.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from webhookrx.errors import RequestRefused
 from webhookrx.intake.json_body import PayloadError, body_text, has_too_many_values, parse_strict_json
 from webhookrx.intake.query import parse_query
 from webhookrx.message.message import Value
-from webhookrx.senders.frames import MEDIA_TYPE as LOGPLEX
-from webhookrx.senders.frames import split_frames
 from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
 from webhookrx.senders.msgpack import read_msgpack
 from webhookrx.senders.otlp import MEDIA_TYPES as OTLP
@@ -193,3 +192,55 @@ def _end_of_document(text: str, start: int) -> int | None:
 
 def _skip_blank(text: str, start: int) -> int:
     return _WHITE_SPACE.match(text, start).end()  # type: ignore[union-attr]  # it matches nothing, too
+
+
+LOGPLEX: Final = "application/logplex-1"
+
+_COUNT: Final = re.compile(rb"\s{0,16}([1-9][0-9]{0,8}) ")
+_TEXT: Final = re.compile(rb"\S")
+_FRAME: Final = re.compile(
+    r"<(?P<priority>[0-9]{1,3})>[0-9]{1,3} (?P<timestamp>\S+) (?P<hostname>\S+) (?P<app_name>\S+) (?P<procid>\S+) "
+    r"(?P<msgid>\S+)(?: (?P<message>.*))?",
+    re.DOTALL,
+)
+_HIGHEST: Final = 191
+"""RFC 5424 section 6.2.1."""
+
+_LEVELS: Final = ("emergency", "alert", "critical", "error", "warn", "notice", "info", "debug")
+"""RFC 5424, table 2, in the words of L{SEVERITIES}."""
+
+
+def split_frames(body: bytes, most: int) -> tuple[list[Value], bytes]:
+    """
+    Take frames apart.
+
+    @param most: how many.
+    @return: a value for each frame, see L{read_frame}; and what is left once something is no frame, or there are too
+        many.
+    """
+    frames: list[Value] = []
+    start = 0
+    while len(frames) < most:
+        count = _COUNT.match(body, start)
+        if count is None or count.end() + int(count[1]) > len(body):
+            break
+        start = count.end() + int(count[1])
+        frames.append(read_frame(body[count.end() : start]))
+    return frames, body[start:] if _TEXT.search(body, start) else b""
+
+
+def read_frame(frame: bytes) -> dict[str, Value]:
+    """
+    Return the members of a frame, see C{entry}. There is no structured data in it: logplex leaves that out, against
+    RFC 5424. What is no line of syslog is a C{message} as a whole.
+    """
+    text, _ = body_text(frame.removesuffix(b"\n"))
+    found = _FRAME.fullmatch(text)
+    priority = _HIGHEST + 1 if found is None else int(found["priority"])
+    if found is None or priority > _HIGHEST:
+        return {"message": text}
+    members: dict[str, Value] = {"priority": priority, "facility": priority >> 3, "severity": _LEVELS[priority & 7]}
+    for name, value in found.groupdict().items():
+        if name != "priority" and value is not None and value != "-":
+            members[name] = value
+    return members

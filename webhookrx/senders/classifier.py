@@ -1,5 +1,5 @@
 """
-Who sent a request: the one entry, of those that match it, that says most.
+The classifier: finds the sender of a request, the most specific of all definitions that match.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from typing import Final
 
 import msgspec
 
-from webhookrx.senders.compiled import CompiledEntry, compile_entry
+from webhookrx.senders.compiled import CompiledSender, compile_sender
 from webhookrx.senders.conditions import Conditions
-from webhookrx.senders.entry import Entry
+from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.evidence import Evidence
-from webhookrx.senders.header_search import header_search
-from webhookrx.senders.index import Index
+from webhookrx.senders.index import Index, header_search
+from webhookrx.senders.locator import LookupContext, scalar_text
 from webhookrx.senders.otlp import OtlpError
-from webhookrx.senders.places import Scope, text_of
 from webhookrx.senders.unpacking import unpack, unreadable
 
 HIGH: Final = "high"
@@ -38,7 +37,7 @@ class Match(msgspec.Struct, frozen=True, gc=False):
     @ivar why: what told, without anything that the sender chose.
     """
 
-    entry: CompiledEntry
+    entry: CompiledSender
     service: str
     confidence: str
     why: str
@@ -48,12 +47,12 @@ class Way(msgspec.Struct, frozen=True, gc=False):
     """
     One way in which requests of an entry are told.
 
-    @ivar fixed_why: what is said of it; None when it depends on the request.
+    @ivar fixed_description: what is said of it; None when it depends on the request.
     """
 
-    entry: CompiledEntry
+    entry: CompiledSender
     conditions: Conditions
-    fixed_why: str | None
+    fixed_description: str | None
 
 
 class Classifier:
@@ -69,15 +68,17 @@ class Classifier:
     header has told.
 
     @param entries: with unique ids.
-    @raise BadEntry: one of them can't be used.
+    @raise BadDefinition: one of them can't be used.
     @raise ValueError: two have one id.
     """
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        compiled = list(map(compile_entry, entries))
+    def __init__(self, entries: Iterable[SenderDefinition]) -> None:
+        compiled = list(map(compile_sender, entries))
         if len({entry.id for entry in compiled}) < len(compiled):
             raise ValueError("Two entries have one id.")
-        ways = [Way(entry, way, None if way.any_header else way.why([])) for entry in compiled for way in entry.ways]
+        ways = [
+            Way(entry, way, None if way.any_header else way.describe([])) for entry in compiled for way in entry.ways
+        ]
         self.ways: tuple[Way, ...] = tuple(sorted((way for way in ways if not _is_last(way)), key=_rank))
         """All of all entries but those of last resort, those first that win over others."""
         self._last_resort = sorted((way for way in ways if _is_last(way)), key=_rank)
@@ -105,7 +106,7 @@ class Classifier:
         return Match(entry, _service(entry, evidence), HIGH if told.by_header else MEDIUM, why)
 
     def _last(self, evidence: Evidence, names: list[bytes]) -> Way | None:
-        return next((way for way in self._last_resort if way.conditions.hold(evidence, names)), None)
+        return next((way for way in self._last_resort if way.conditions.match(evidence, names)), None)
 
     def _winner(self, evidence: Evidence, names: list[bytes]) -> Way | None:
         ways, first_by_body = self.ways, self._index.first_by_body
@@ -113,13 +114,13 @@ class Classifier:
         for rank in self._index.by_headers(names):
             if rank > first_by_body:
                 late.append(rank)
-            elif ways[rank].conditions.hold(evidence, names):
+            elif ways[rank].conditions.match(evidence, names):
                 return ways[rank]
         ranks = self._index.by_body(evidence.object, evidence.query)
         if late:
             ranks = sorted(late + ranks)
         for rank in ranks:
-            if ways[rank].conditions.hold(evidence, names):
+            if ways[rank].conditions.match(evidence, names):
                 return ways[rank]
         return None
 
@@ -132,19 +133,19 @@ class Classifier:
         best: dict[str, Way] = {}
         for ways in (self.ways, self._last_resort if evidence.is_json else ()):
             for way in ways:
-                if way.entry.id not in best and way.conditions.hold(evidence, names):
+                if way.entry.id not in best and way.conditions.match(evidence, names):
                     best[way.entry.id] = way
             if best:
                 break
         return list(best.values())
 
-    def matching(self, evidence: Evidence) -> list[CompiledEntry]:
+    def matching(self, evidence: Evidence) -> list[CompiledSender]:
         """Return all entries that match, the winner first. It looks at every one."""
         return [way.entry for way in self.holding(evidence)]
 
 
 def _why(way: Way, names: list[bytes]) -> str:
-    return way.conditions.why(names) if way.fixed_why is None else way.fixed_why
+    return way.conditions.describe(names) if way.fixed_description is None else way.fixed_description
 
 
 def _is_last(way: Way) -> bool:
@@ -155,24 +156,24 @@ def _rank(way: Way) -> tuple[bool, int, int, str]:
     return not way.conditions.by_header, -way.entry.entry.priority, -way.conditions.count, way.entry.id
 
 
-def delivery_id(entry: CompiledEntry, evidence: Evidence) -> str:
+def delivery_id(entry: CompiledSender, evidence: Evidence) -> str:
     """Return the id that a sender gives to a delivery, at most L{MAX_NAME} characters; empty where there is none."""
     if not entry.deliveries:
         return ""
     members = evidence.object if any(place.root is not None for place in entry.deliveries) else None
-    scope = Scope(evidence, members, members)
+    scope = LookupContext(evidence, members, members)
     for place in entry.deliveries:
-        found = place.first(scope, text_of)
+        found = place.first(scope, scalar_text)
         if found is not None:
             return found[:MAX_NAME].rstrip()
     return ""
 
 
-def _service(entry: CompiledEntry, evidence: Evidence) -> str:
+def _service(entry: CompiledSender, evidence: Evidence) -> str:
     scope = None
     for text in entry.services:
         if not text.roots:
-            rendered = text.render(Scope(evidence, None, None))
+            rendered = text.render(LookupContext(evidence, None, None))
         else:
             scope = scope or _scope(entry, evidence)
             rendered = text.render(scope)
@@ -181,10 +182,10 @@ def _service(entry: CompiledEntry, evidence: Evidence) -> str:
     return ""
 
 
-def _scope(entry: CompiledEntry, evidence: Evidence) -> Scope:
+def _scope(entry: CompiledSender, evidence: Evidence) -> LookupContext:
     """Return where a service is looked up. To take a body apart costs more than all else, and few need it."""
     if entry.service_is_inside:
         with suppress(OtlpError):  # Parse will say so
             return unpack(entry, evidence).scope(evidence)
     members = evidence.object
-    return Scope(evidence, members, members)
+    return LookupContext(evidence, members, members)

@@ -1,5 +1,5 @@
 """
-An entry made ready: places, expressions and queries read once.
+Compiled sender definitions: locators, expressions and queries parsed once, with all mistakes found on the way.
 """
 
 from __future__ import annotations
@@ -14,10 +14,18 @@ from webhookrx.diagnostics import ERROR, Code
 from webhookrx.query import Query, QueryError, line_and_column, parse
 from webhookrx.regex import LinearRegex
 from webhookrx.senders.conditions import Conditions
-from webhookrx.senders.entry import BINARY, BODY_FORMATS, DECODINGS, SEVERITIES, TIME_FORMATS, Entry, When
-from webhookrx.senders.places import HEADER_NAME, Place, PlaceError, parse_pointer
+from webhookrx.senders.definition import (
+    BINARY,
+    BODY_FORMATS,
+    DECODINGS,
+    SEVERITIES,
+    TIME_FORMATS,
+    SenderDefinition,
+    When,
+)
+from webhookrx.senders.locator import HEADER_NAME, Locator, LocatorError, parse_pointer
 from webhookrx.senders.severities import Known, SeverityMap
-from webhookrx.senders.texts import Text
+from webhookrx.senders.text_template import TextTemplate
 from webhookrx.senders.times import READERS
 from webhookrx.typed_yaml import Path
 
@@ -64,7 +72,7 @@ _ANYTHING: Final = Conditions(
 )
 
 
-class CompiledEntry(msgspec.Struct, frozen=True, gc=False):
+class CompiledSender(msgspec.Struct, frozen=True, gc=False):
     """
     An entry made ready.
 
@@ -79,24 +87,24 @@ class CompiledEntry(msgspec.Struct, frozen=True, gc=False):
     @ivar events: the steps of a JSON pointer; empty when there is none.
     """
 
-    entry: Entry
+    entry: SenderDefinition
     id: str
     vendor: str
     product: str
     ways: tuple[Conditions, ...]
-    services: tuple[Text, ...]
+    services: tuple[TextTemplate, ...]
     service_is_inside: bool
-    times: tuple[tuple[Place, Callable[[Any], int | None], Query | None], ...]
-    messages: tuple[tuple[Text, Query | None], ...]
-    severities: tuple[tuple[Place, SeverityMap], ...]
+    times: tuple[tuple[Locator, Callable[[Any], int | None], Query | None], ...]
+    messages: tuple[tuple[TextTemplate, Query | None], ...]
+    severities: tuple[tuple[Locator, SeverityMap], ...]
     default_severity: Known | None
-    hosts: tuple[Text, ...]
+    hosts: tuple[TextTemplate, ...]
     decodes: tuple[tuple[tuple[str, ...], str], ...]
     events: tuple[str, ...]
-    deliveries: tuple[Place, ...] = ()
+    deliveries: tuple[Locator, ...] = ()
 
 
-class BadEntry(ValueError):
+class BadDefinition(ValueError):
     """
     An entry can't be used.
 
@@ -108,11 +116,11 @@ class BadEntry(ValueError):
         self.problems = problems
 
 
-def compile_entry(entry: Entry) -> CompiledEntry:
+def compile_sender(entry: SenderDefinition) -> CompiledSender:
     """
     Make an entry ready.
 
-    @raise BadEntry: it can't be used; all that is wrong is in it.
+    @raise BadDefinition: it can't be used; all that is wrong is in it.
     """
     return _Compilation(entry).result()
 
@@ -120,12 +128,12 @@ def compile_entry(entry: Entry) -> CompiledEntry:
 class _Compilation:
     """Goes through an entry and gathers what is wrong."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: SenderDefinition) -> None:
         self.entry = entry
         self.problems: list[Problem] = []
 
-    def result(self) -> CompiledEntry:
-        """@raise BadEntry: something is wrong."""
+    def result(self) -> CompiledSender:
+        """@raise BadDefinition: something is wrong."""
         entry = self.entry
         self._check_words()
         ways = self._ways()
@@ -151,8 +159,8 @@ class _Compilation:
         ]
         events = self._pointer(entry.events, ("events",)) if entry.events else ()
         if self.problems:
-            raise BadEntry(self.problems)
-        return CompiledEntry(
+            raise BadDefinition(self.problems)
+        return CompiledSender(
             entry=entry,
             id=entry.id,
             vendor=entry.vendor,
@@ -252,21 +260,21 @@ class _Compilation:
             self.problems.append(Problem("entry-query", path, error.problem, *where))
             return None
 
-    def _place(self, text: str, path: Path) -> Place | None:
-        return self._read(Place, text, path)
+    def _place(self, text: str, path: Path) -> Locator | None:
+        return self._read(Locator, text, path)
 
-    def _text(self, text: str, path: Path) -> Text | None:
-        return self._read(Text, text, path)
+    def _text(self, text: str, path: Path) -> TextTemplate | None:
+        return self._read(TextTemplate, text, path)
 
-    def _services(self) -> tuple[Text, ...]:
+    def _services(self) -> tuple[TextTemplate, ...]:
         service = self.entry.service
         if isinstance(service, tuple):
             return self._texts(service, "service")
         text = self._text(service, ("service",)) if service else None
         return () if text is None else (text,)
 
-    def _messages(self) -> tuple[tuple[Text, Query | None], ...]:
-        messages: list[tuple[Text | None, Query | None]] = []
+    def _messages(self) -> tuple[tuple[TextTemplate, Query | None], ...]:
+        messages: list[tuple[TextTemplate | None, Query | None]] = []
         for number, message in enumerate(self.entry.message):
             path: Path = ("message", number)
             if isinstance(message, str):
@@ -276,7 +284,7 @@ class _Compilation:
                 messages.append((self._text(message.text, (*path, "text")), condition))
         return tuple((text, condition) for text, condition in messages if text is not None)
 
-    def _texts(self, texts: tuple[str, ...], name: str) -> tuple[Text, ...]:
+    def _texts(self, texts: tuple[str, ...], name: str) -> tuple[TextTemplate, ...]:
         read = (self._text(text, (name, number)) for number, text in enumerate(texts))
         return tuple(text for text in read if text is not None)
 
@@ -286,7 +294,7 @@ class _Compilation:
     def _read(self, reader: Callable[[str], T], text: str, path: Path) -> T | None:
         try:
             return reader(text)
-        except PlaceError as error:
+        except LocatorError as error:
             self.problems.append(Problem("entry-place", path, str(error), *line_and_column(text, error.column)))
             return None
 

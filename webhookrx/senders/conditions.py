@@ -1,5 +1,5 @@
 """
-One way in which requests of a sender are told, and what is said of it.
+Conditions by which a request is recognised as one of a sender, and their description.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import msgspec
 from webhookrx.query import Query
 from webhookrx.regex import LinearRegex
 from webhookrx.senders.evidence import Evidence
-from webhookrx.senders.places import first_value
+from webhookrx.senders.locator import first_value
 
 
 class Conditions(msgspec.Struct, frozen=True, gc=False):
     """
-    One way in which requests of the sender are told.
+    One alternative by which requests of a sender are recognised; all of its conditions must hold.
 
     @ivar headers: lower-case name, and what the value must contain; None for anything.
     @ivar parameters: the same for those of the query.
@@ -47,9 +47,9 @@ class Conditions(msgspec.Struct, frozen=True, gc=False):
         alone = (self.any_header, self.content_type, self.path)
         return len(self.headers) + len(self.parameters) + len(self.body_keys) + asked + sum(1 for each in alone if each)
 
-    def hold(self, evidence: Evidence, names: list[bytes]) -> bool:
+    def match(self, evidence: Evidence, names: list[bytes]) -> bool:
         """
-        Tell whether all of them hold.
+        Tell whether all conditions hold.
 
         @param names: C{evidence.header_names()}.
         @raise webhookrx.query.QueryTooCostly: the body holds too much to find out; so with the next.
@@ -77,8 +77,8 @@ class Conditions(msgspec.Struct, frozen=True, gc=False):
             return False
         return self.query is None or self.query.matches(members)
 
-    def why(self, names: list[bytes]) -> str:
-        """Return what they are in words, with those of C{any_header} that are there. Nothing in it is the sender's."""
+    def describe(self, names: list[bytes]) -> str:
+        """Describe the conditions and which headers of C{any_header} the request has; no text is the sender's."""
         there = [name for name, _ in self.headers] + sorted(self.any_header.intersection(names))
         parts = []
         if there:

@@ -1,5 +1,5 @@
 """
-What is known of a request when it is asked who sent it. Whatever costs something is looked at when it is asked for.
+The evidence in a request for who sent it. What is expensive to find is found on first use.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from webhookrx.intake.head import Head, HeaderLines
 from webhookrx.message.message import Value
-from webhookrx.senders.bodies import MAX_FIRST, first_element, first_object, form_fields
-from webhookrx.senders.frames import MEDIA_TYPE as LOGPLEX
+from webhookrx.senders.bodies import LOGPLEX, MAX_FIRST, first_element, first_object, form_fields
 from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
 from webhookrx.senders.otlp import MEDIA_TYPES as OTLP
 
@@ -76,7 +75,7 @@ class Evidence:
         """
         Return the names of header lines, in lower case, in order.
 
-        @param search: finds those that are wanted, see L{webhookrx.senders.header_search}; all of them without it.
+        @param search: finds those that are wanted, see L{webhookrx.senders.index}; all of them without it.
         """
         return search(self._lower or self._lower_block())
 

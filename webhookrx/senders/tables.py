@@ -9,19 +9,19 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-from webhookrx.senders.builtin import builtin_entries
-from webhookrx.senders.compiled import CODES, compile_entry
+from webhookrx.senders.compiled import CODES, compile_sender
 from webhookrx.senders.conditions import Conditions
-from webhookrx.senders.entry import SEVERITIES, Decode, Entry, Message, Severity, Time, When
+from webhookrx.senders.definition import SEVERITIES, Decode, MessageRule, SenderDefinition, Severity, Time, When
+from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.severities import USUAL_WORDS
 from webhookrx.text import table
 
 _PARTS: Final = (
-    (Entry, "A data file"),
+    (SenderDefinition, "A data file"),
     (When, "`when`, and an element of it when it is a list"),
     (Decode, "An element of `decode`"),
     (Time, "An element of `time`"),
-    (Message, "An element of `message` that is a mapping"),
+    (MessageRule, "An element of `message` that is a mapping"),
     (Severity, "An element of `severity`"),
 )
 
@@ -34,10 +34,10 @@ def sender_table() -> str:
             _linked(entry),
             f"`{entry.vendor}`" if entry.vendor else "",
             f"`{entry.product}`" if entry.product else "",
-            "; *or* ".join(map(_told_by, compile_entry(entry).ways)) or "JSON that no other entry knows",
+            "; *or* ".join(map(_told_by, compile_sender(entry).ways)) or "JSON that no other entry knows",
             entry.recorded_from,
         )
-        for entry in builtin_entries()
+        for entry in builtin_definitions()
     )
     return table(("id", "requests", "`meta.vendor`", "`meta.product`", "told by", "seen from"), rows)
 
@@ -61,7 +61,7 @@ def entry_code_table() -> str:
     return table(("code", "meaning"), ((f"`{code.word}`", code.meaning) for code in CODES))
 
 
-def _linked(entry: Entry) -> str:
+def _linked(entry: SenderDefinition) -> str:
     return f"[{entry.description}]({entry.source})" if entry.source else entry.description
 
 

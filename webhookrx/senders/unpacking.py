@@ -14,13 +14,13 @@ import msgspec
 from webhookrx.intake.json_body import MAX_DEPTH, MAX_ELEMENTS, PayloadError, count_brackets, parse_strict_json
 from webhookrx.message.message import Value
 from webhookrx.senders.bodies import Events, first_element, read_frames, split_documents, split_lines
-from webhookrx.senders.compiled import CompiledEntry
+from webhookrx.senders.compiled import CompiledSender
 from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.locator import LookupContext, element
 from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
 from webhookrx.senders.msgpack import read_msgpack
 from webhookrx.senders.otlp import AVAILABLE, MISSING_EXTRA, OtlpError, read_logs
 from webhookrx.senders.otlp import MEDIA_TYPES as OTLP
-from webhookrx.senders.places import Scope, element
 
 MAX_DECODED: Final = 10_000
 """Texts in a body that are decoded; the others stay text."""
@@ -32,23 +32,23 @@ class Unpacked(msgspec.Struct, frozen=True, gc=False):
 
     @ivar whole: an object; the list of its events when it has several; its text when it is neither.
     @ivar rest: text behind the events that was not taken apart.
-    @ivar event: where the places of the entry are looked up first, see L{webhookrx.senders.places.Scope}.
+    @ivar event: where the places of the entry are looked up first, see L{webhookrx.senders.locator.LookupContext}.
     """
 
     whole: Value
     rest: str
     event: Value
 
-    def scope(self, evidence: Evidence) -> Scope:
+    def scope(self, evidence: Evidence) -> LookupContext:
         """
         Return where the places of the entry are looked up.
 
         @param evidence: what it was unpacked from; it is not kept here, for it keeps this, and nobody would free them.
         """
-        return Scope(evidence, self.event, self.whole)
+        return LookupContext(evidence, self.event, self.whole)
 
 
-def unpack(entry: CompiledEntry, evidence: Evidence) -> Unpacked:
+def unpack(entry: CompiledSender, evidence: Evidence) -> Unpacked:
     """
     Take a body apart. The evidence remembers it, so that it is done once.
 
@@ -78,7 +78,7 @@ def unpack(entry: CompiledEntry, evidence: Evidence) -> Unpacked:
     return unpacked
 
 
-def unreadable(entry: CompiledEntry, evidence: Evidence) -> str:
+def unreadable(entry: CompiledSender, evidence: Evidence) -> str:
     """Return why bodies of this kind can't be taken apart here, in words; empty when they can."""
     if AVAILABLE or entry.entry.format != "otlp" or evidence.media_type not in OTLP:
         return ""

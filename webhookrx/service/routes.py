@@ -77,12 +77,12 @@ def classifier_for(settings: Settings) -> Classifier | None:
     if not any(source.connector and source.connector.preprocessing.classifies for source in settings.sources):
         return None
     # Data files of all known senders, which nobody needs who does not classify.
-    from webhookrx.senders.builtin import builtin_entries
     from webhookrx.senders.classifier import Classifier
+    from webhookrx.senders.definitions import builtin_definitions
 
     own = settings.router.senders if settings.router else ()
     # An operator's entry stands in for ours of the same id.
-    return Classifier({entry.id: entry for entry in (*builtin_entries(), *own)}.values())
+    return Classifier({entry.id: entry for entry in (*builtin_definitions(), *own)}.values())
 
 
 def _json_files(settings: Settings) -> Callable[[str], Any] | None:

@@ -26,13 +26,13 @@ from webhookrx.router.steps.context import CLASSIFIED, DROPPED, PROBE, STEP_ERRO
 from webhookrx.router.steps.processing import Processing, ProcessingResult
 from webhookrx.router.steps.step_problem import StepProblem
 from webhookrx.senders import otlp, unpacking
-from webhookrx.senders.builtin import builtin_entries
 from webhookrx.senders.classifier import Classifier
-from webhookrx.senders.entry import Entry, Severity, Time, When
+from webhookrx.senders.definition import SenderDefinition, Severity, Time, When
+from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.evidence import Evidence
-from webhookrx.senders.recorded import read_recorded
+from webhookrx.senders.http_file import read_http_file
 
-ACME = Entry(
+ACME = SenderDefinition(
     id="acme-doors",
     vendor="acme",
     product="doors",
@@ -44,7 +44,7 @@ ACME = Entry(
     host=("/door",),
     delivery=("header:x-acme-delivery", "/id"),
 )
-BODIES = Entry(id="other-bodies", vendor="other", product="bodies", when=When(body_keys=("inner_key",)))
+BODIES = SenderDefinition(id="other-bodies", vendor="other", product="bodies", when=When(body_keys=("inner_key",)))
 
 OPENED = b'{"kind":"opened","door":"d1","at":1700000000,"level":"error"}'
 
@@ -181,7 +181,7 @@ class RunTests(SynchronousTestCase):
     def test_too_long_to_classify(self) -> None:
         """So has Classify, when it can't find out whether a sender is one that it knows."""
         when = When(body_keys=("text",), body="text =~ '(a?){1000}b'")
-        entry = Entry("acme", "acme", "widget", when)
+        entry = SenderDefinition("acme", "acme", "widget", when)
         processing = Processing(Preprocessing(classify=True), Classifier([entry]))
         record, evidence = a_request(json.dumps({"text": "a" * 100_000}).encode())
         outcome = processing.run(record, evidence)
@@ -424,7 +424,7 @@ class ClassifyTests(SynchronousTestCase):
 class LastResortTests(SynchronousTestCase):
     """Tests for Classify with an entry of last resort."""
 
-    entries = (ACME, BODIES, next(entry for entry in builtin_entries() if entry.last_resort))
+    entries = (ACME, BODIES, next(entry for entry in builtin_definitions() if entry.last_resort))
 
     def run_steps(
         self, body: bytes, *steps: Step, acme: bool = False, **more: bool
@@ -565,14 +565,14 @@ class ProtobufTests(SynchronousTestCase):
     """Tests for Classify and Parse with OTLP as protobuf."""
 
     def setUp(self) -> None:
-        head, query, body = read_recorded((DATA / "samples/otlp-logs-protobuf.http").read_bytes())
+        head, query, body = read_http_file((DATA / "samples/otlp-logs-protobuf.http").read_bytes())
         text, _ = body_text(body)
         self.record, _ = a_request(b"{}")
         self.record["log"] |= {"body": text, "attributes": {"webhook.body_base64": b64encode(body).decode()}}
         self.before = copy.deepcopy(self.record)
         self.evidence = Evidence(head, query, body, text, MISSING)
         preprocessing = Preprocessing(classify=True, parse=True)
-        self.processing = Processing(preprocessing, Classifier(builtin_entries()), clock=lambda: 0.0)
+        self.processing = Processing(preprocessing, Classifier(builtin_definitions()), clock=lambda: 0.0)
 
     def test_read(self) -> None:
         """The body becomes an object, and is not kept a second time."""

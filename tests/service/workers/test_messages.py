@@ -14,7 +14,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.operations import facts as facts_module
 from webhookrx.operations.counters import Counters
 from webhookrx.router.rules.rule import Preprocessing, Probe, Regex, SetField, Step
-from webhookrx.senders.entry import Decode, Entry, Severity, Time, When
+from webhookrx.senders.definition import Decode, SenderDefinition, Severity, Time, When
 from webhookrx.service.workers.messages import (
     Begin,
     Change,
@@ -48,7 +48,7 @@ STEPS = (
     Step(expression="drop();"),
 )
 
-OWN = Entry(
+OWN = SenderDefinition(
     "acme",
     "acme",
     "widget",

@@ -1,5 +1,5 @@
 """
-A request that is written to a file, as people record one: its head, a blank line, its body.
+Recorded requests in files (C{*.http}): head, blank line, body.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ RECORDED: Final = ".http"
 """How the names of files with recorded requests end."""
 
 
-class RecordingError(WebhookrxError, ValueError):
+class HttpFileError(WebhookrxError, ValueError):
     """What should be a recorded request is none; the text is one sentence."""
 
 
-def read_recorded(data: bytes) -> tuple[Head, dict[str, str | list[str]], bytes]:
+def read_http_file(data: bytes) -> tuple[Head, dict[str, str | list[str]], bytes]:
     """
     Read a recorded request: a request line, which may be missing, header lines, a blank line, and the body to the end
     of the file. Lines of the head end with LF or CRLF. What begins with C{{} or C{[} is a body alone.
@@ -40,7 +40,7 @@ def read_recorded(data: bytes) -> tuple[Head, dict[str, str | list[str]], bytes]
     The body is taken as it is: headers that say how it was packed for its way are left out.
 
     @return: head, query and body.
-    @raise RecordingError: it is none.
+    @raise HttpFileError: it is none.
     """
     if data.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
         return _head(b"POST", b"/", []), {}, data
@@ -60,7 +60,7 @@ def read_recorded(data: bytes) -> tuple[Head, dict[str, str | list[str]], bytes]
         elif header := _HEADER_LINE.fullmatch(line):
             headers.append((header[1].lower(), header[2].strip()))
         else:
-            raise RecordingError(
+            raise HttpFileError(
                 f"Line {number} is no header such as 'Content-Type: application/json'. A recorded request is a request "
                 "line, headers, a blank line and the body; or a JSON body alone."
             )
@@ -68,14 +68,14 @@ def read_recorded(data: bytes) -> tuple[Head, dict[str, str | list[str]], bytes]
     try:
         query = parse_query(raw_query)
     except RequestRefused as refused:
-        raise RecordingError(f"The query in line 1 can't be read: {refused.detail}") from None
+        raise HttpFileError(f"The query in line 1 can't be read: {refused.detail}") from None
     kept = [header for header in headers if header[0] not in _OF_THE_WIRE]
     return _head(method, path, kept, raw_query), query, data[position:]
 
 
 def recorded(head: Head) -> bytes:
     """
-    Return what a recording holds before the body, as L{read_recorded} reads it. The values of headers and query
+    Return what a recording holds before the body, as L{read_http_file} reads it. The values of headers and query
     parameters that let somebody in are masked; signatures and their times in headers are as they came. Headers that say
     how the body was packed for its way are left out: it is to be unpacked.
     """

@@ -57,11 +57,11 @@ SEVERITIES: Final = {
 """Name in data files to C{severity_number} and the short name of the OpenTelemetry log data model."""
 
 
-class _Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class _DataFileType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """All types of the file: nothing in it is ignored."""
 
 
-class When(_Base, frozen=True):
+class When(_DataFileType, frozen=True):
     """How requests of the sender are told: all that is named must hold. At least one of C{headers}, C{any_header},
     C{query}, C{body_keys} and C{body} is needed."""
 
@@ -84,14 +84,14 @@ class When(_Base, frozen=True):
     ] = ""
 
 
-class Decode(_Base, frozen=True):
+class Decode(_DataFileType, frozen=True):
     """A text inside the body that holds something structured, to be put in its place."""
 
     at: Annotated[str, Meta(description="Where: a JSON pointer into the body, `*` for all elements.")]
     what: Annotated[str, Meta(description="`json`, `base64` (text), or `base64+json`.")] = "json"
 
 
-class Time(_Base, frozen=True):
+class Time(_DataFileType, frozen=True):
     """Where a time is."""
 
     at: Annotated[str, Meta(description="A place.")]
@@ -101,14 +101,14 @@ class Time(_Base, frozen=True):
     ] = ""
 
 
-class Message(_Base, frozen=True):
+class MessageRule(_DataFileType, frozen=True):
     """A message for some kinds of events."""
 
     text: Annotated[str, Meta(description="A text.")]
     condition: Annotated[str, Meta(description="A query on the event; the text counts only where it matches.")]
 
 
-class Severity(_Base, frozen=True):
+class Severity(_DataFileType, frozen=True):
     """Where a severity is, and what its words mean."""
 
     at: Annotated[str, Meta(description="A place.")]
@@ -121,7 +121,7 @@ class Severity(_Base, frozen=True):
     ] = {}
 
 
-class Entry(_Base, frozen=True):
+class SenderDefinition(_DataFileType, frozen=True):
     """One kind of sender."""
 
     id: Annotated[str, Meta(description="Its name, unique among all entries: `vendor-product`.")]
@@ -157,7 +157,7 @@ class Entry(_Base, frozen=True):
     events: Annotated[str, Meta(description="A JSON pointer to the array of events in the body.")] = ""
     time: Annotated[tuple[Time, ...], Meta(description="Where the time is; the first that can be read counts.")] = ()
     message: Annotated[
-        tuple[str | Message, ...],
+        tuple[str | MessageRule, ...],
         Meta(description="Texts, or mappings as below; the first that yields something counts."),
     ] = ()
     severity: Annotated[tuple[Severity, ...], Meta(description="Where the severity is; the first that is known.")] = ()

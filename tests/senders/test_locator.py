@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.senders.places}.
+Tests for L{webhookrx.senders.locator}.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import evidence_of, scope_of
-from webhookrx.senders.places import MAX_TRIES, Place, PlaceError, Scope, parse_pointer, text_of
+from webhookrx.senders.locator import MAX_TRIES, Locator, LocatorError, LookupContext, parse_pointer, scalar_text
 
 EVENT: dict[str, Any] = {
     "a": {
@@ -31,7 +31,7 @@ EVENT: dict[str, Any] = {
 
 def scope_first(place: str, body: Any) -> str | None:
     """Return the text that a place in a body yields."""
-    return Place(place).first(scope_of(body), text_of)
+    return Locator(place).first(scope_of(body), scalar_text)
 
 
 class PlaceTests(SynchronousTestCase):
@@ -78,7 +78,7 @@ class PlaceTests(SynchronousTestCase):
             "query:missing": None,
             "path": "/events/a%20b",
         }.items():
-            self.assertEqual(Place(text).first(scope, text_of), expected, text)
+            self.assertEqual(Locator(text).first(scope, scalar_text), expected, text)
 
     def test_bad(self) -> None:
         """What is no place is a mistake with its column."""
@@ -98,40 +98,40 @@ class PlaceTests(SynchronousTestCase):
             "tally:header:a": 7,
             "tally:/a/~2": 10,
         }.items():
-            with self.assertRaises(PlaceError, msg=text) as caught:
-                Place(text)
+            with self.assertRaises(LocatorError, msg=text) as caught:
+                Locator(text)
             self.assertEqual(caught.exception.column, column, text)
-        self.assertRaises(PlaceError, parse_pointer, "a")
-        self.assertEqual(self.assertRaises(PlaceError, parse_pointer, "/a/[b=c]/d").column, 4)
+        self.assertRaises(LocatorError, parse_pointer, "a")
+        self.assertEqual(self.assertRaises(LocatorError, parse_pointer, "/a/[b=c]/d").column, 4)
         self.assertEqual(parse_pointer("/a~1b//*"), ("a/b", "", "*"))
         # RFC 6901 section 4: ~1 is replaced first.
         self.assertEqual(parse_pointer("/~01/~0~1"), ("~1", "~/"))
 
     def test_whole_body(self) -> None:
         """What the event does not say, what is around it may."""
-        scope = Scope(evidence_of(), {"a": 1}, {"a": 2, "b": 3, "events": [{"a": 1}]})
-        self.assertEqual(Place("/a").first(scope, text_of), "1")
-        self.assertEqual(Place("/b").first(scope, text_of), "3")
-        self.assertEqual(Place("/events/0/a").first(scope, text_of), "1")
+        scope = LookupContext(evidence_of(), {"a": 1}, {"a": 2, "b": 3, "events": [{"a": 1}]})
+        self.assertEqual(Locator("/a").first(scope, scalar_text), "1")
+        self.assertEqual(Locator("/b").first(scope, scalar_text), "3")
+        self.assertEqual(Locator("/events/0/a").first(scope, scalar_text), "1")
 
     def test_first_that_counts(self) -> None:
         """Of several values the first counts that what asks for it can use."""
         scope = scope_of({"a": [{"b": [None, "x"]}, {"b": ["y", 7]}, {"b": [8]}]})
-        self.assertEqual(Place("/a/*/b/*").first(scope, lambda value: value if type(value) is int else None), 7)
+        self.assertEqual(Locator("/a/*/b/*").first(scope, lambda value: value if type(value) is int else None), 7)
 
     def test_all(self) -> None:
         """All values that count can be asked for; those around the event when there are none in it."""
         body = {"a": [{"b": 1}, {"b": "x"}, {"b": 2}], "c": [3]}
-        scope = Scope(evidence_of(), {"a": [], "c": [4]}, body)
-        self.assertEqual(Place("/a/*/b").all(scope, lambda value: value if type(value) is int else None), [1, 2])
-        self.assertEqual(Place("/c/*").all(scope, text_of), ["4"])
-        self.assertEqual(Place("/d/*").all(scope, text_of), [])
+        scope = LookupContext(evidence_of(), {"a": [], "c": [4]}, body)
+        self.assertEqual(Locator("/a/*/b").all(scope, lambda value: value if type(value) is int else None), [1, 2])
+        self.assertEqual(Locator("/c/*").all(scope, scalar_text), ["4"])
+        self.assertEqual(Locator("/d/*").all(scope, scalar_text), [])
 
     def test_long_arrays(self) -> None:
         """Only so many elements are looked at, however they nest."""
         seen: list[Any] = []
         scope = scope_of({"a": [{"b": list(range(100))} for _ in range(100)]})
-        self.assertIsNone(Place("/a/*/b/*").first(scope, seen.append))
+        self.assertIsNone(Locator("/a/*/b/*").first(scope, seen.append))
         self.assertLessEqual(len(seen), MAX_TRIES)
         self.assertGreater(len(seen), MAX_TRIES // 2)
 
@@ -148,8 +148,8 @@ class PlaceTests(SynchronousTestCase):
             "/o/[key=a]": None,
             "/o/[key=a]/x": None,
         }.items():
-            self.assertEqual(Place(text).first(scope, text_of), expected, text)
-            self.assertTrue(Place(text).has_star, text)
+            self.assertEqual(Locator(text).first(scope, scalar_text), expected, text)
+            self.assertTrue(Locator(text).has_star, text)
         self.assertEqual(scope_first("/[a]", {"[a]": "a name"}), "a name")
 
     def test_same(self) -> None:
@@ -191,5 +191,5 @@ class PlaceTests(SynchronousTestCase):
             ({"a": 1}, None),
             ("x", "x"),
         ):
-            self.assertEqual(text_of(value), expected)  # type: ignore[arg-type]  # dict is invariant
-        self.assertEqual(text_of(msgspec.Raw(b"1e5")), "1e5")
+            self.assertEqual(scalar_text(value), expected)  # type: ignore[arg-type]  # dict is invariant
+        self.assertEqual(scalar_text(msgspec.Raw(b"1e5")), "1e5")

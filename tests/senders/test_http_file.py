@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.senders.recorded}.
+Tests for L{webhookrx.senders.http_file}.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.intake.head import Head, HeaderLines
-from webhookrx.senders.recorded import RecordingError, read_recorded, recorded
+from webhookrx.senders.http_file import HttpFileError, read_http_file, recorded
 
 
 class ReadRecordedTests(SynchronousTestCase):
@@ -19,7 +19,7 @@ class ReadRecordedTests(SynchronousTestCase):
         """Request line, headers and body, with either kind of line ends."""
         text = b'POST /events/a?team=red&x=1&x=2 HTTP/1.1\nHost: h\nX-Event:  push \nX-Empty:\n\n{"a":\n\n1}\n'
         for data in (text, text.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + text):
-            head, query, body = read_recorded(data)
+            head, query, body = read_http_file(data)
             self.assertEqual((head.method, head.path, head.query), (b"POST", b"/events/a", b"team=red&x=1&x=2"))
             self.assertEqual(list(head.headers), [(b"host", b"h"), (b"x-event", b"push"), (b"x-empty", b"")])
             self.assertEqual(query, {"team": "red", "x": ["1", "2"]})
@@ -35,20 +35,20 @@ class ReadRecordedTests(SynchronousTestCase):
             (b"\nbody\n", b"/", [], b"body\n"),
             (b"", b"/", [], b""),
         ):
-            head, query, found = read_recorded(data)
+            head, query, found = read_http_file(data)
             self.assertEqual((head.method, head.path, list(head.headers), found), (b"POST", path, headers, body))
             self.assertEqual(query, {})
 
     def test_body_alone(self) -> None:
         """What begins with a brace or a bracket is a body."""
         for data in (b'{"a": 1}', b"[1]", b" \n{}\n\n{}", b"\xef\xbb\xbf{}"):
-            head, query, body = read_recorded(data)
+            head, query, body = read_http_file(data)
             self.assertEqual((head.path, list(head.headers), query, body), (b"/", [], {}, data))
 
     def test_way_of_the_body(self) -> None:
         """Headers about how the body came are left out: it is here as it is."""
         data = b"X-A: 1\nContent-Encoding: gzip\nTransfer-Encoding: chunked\nContent-Length: 7\n\nbody"
-        head, _, body = read_recorded(data)
+        head, _, body = read_http_file(data)
         self.assertEqual((list(head.headers), body), ([(b"x-a", b"1")], b"body"))
 
     def test_bad(self) -> None:
@@ -60,8 +60,8 @@ class ReadRecordedTests(SynchronousTestCase):
             b"X A: 1\n\n": "Line 1 is",
             b"POST /a?x=%ff HTTP/1.1\n\n": "The query in line 1 ",
         }.items():
-            with self.assertRaises(RecordingError, msg=data) as caught:
-                read_recorded(data)
+            with self.assertRaises(HttpFileError, msg=data) as caught:
+                read_http_file(data)
             self.assertTrue(str(caught.exception).startswith(words), str(caught.exception))
             self.assertIsInstance(caught.exception, ValueError)
 
@@ -70,8 +70,8 @@ class ReadRecordedTests(SynchronousTestCase):
     def test_anything(self, data: bytes) -> None:
         """Any bytes are a recording or an error."""
         try:
-            _, _, body = read_recorded(data)
-        except RecordingError:
+            _, _, body = read_http_file(data)
+        except HttpFileError:
             return
         self.assertTrue(data.endswith(body))
 
@@ -89,7 +89,7 @@ class RecordedTests(SynchronousTestCase):
         lines = (b"X-GitHub-Event: push", "x-name: ž".encode(), b"x-latin: \xe9", b"x-empty:", b"A: 1", b"a: 2")
         head = self.head(*lines, query=b"a=1&b=%20&&c")
         for body in (b"", b"{}", b"\xff\x00\r\n\r\n", b"POST / HTTP/1.1\r\n\r\n"):
-            found, query, read = read_recorded(recorded(head) + body)
+            found, query, read = read_http_file(recorded(head) + body)
             self.assertEqual((b"POST", b"/events/a", b"a=1&b=%20&&c"), (found.method, found.path, found.query))
             self.assertEqual((list(head.headers), body), (list(found.headers), read))
             self.assertEqual("1", query["a"])

@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.senders.texts}.
+Tests for L{webhookrx.senders.text_template}.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import scope_of
-from webhookrx.senders.places import PlaceError
-from webhookrx.senders.texts import Text, first_text
+from webhookrx.senders.locator import LocatorError
+from webhookrx.senders.text_template import TextTemplate, first_text
 
 
 class TextTests(SynchronousTestCase):
@@ -66,7 +66,7 @@ class TextTests(SynchronousTestCase):
             "#{/a}": "#A",
             "#{/x} {/b}": "B",
         }.items():
-            rendered = Text(text).render(scope)
+            rendered = TextTemplate(text).render(scope)
             self.assertEqual(rendered and rendered[0], expected, text)
 
     def test_taken(self) -> None:
@@ -78,21 +78,23 @@ class TextTests(SynchronousTestCase):
             "{/a}": "/a",
             "plain": "text",
         }.items():
-            rendered = Text(text).render(scope)
+            rendered = TextTemplate(text).render(scope)
             self.assertEqual(rendered and rendered[1], taken)
 
     def test_first_text(self) -> None:
         """The first of several texts that yields something counts."""
         scope = scope_of({"a": "A", "b": "B"})
-        self.assertEqual(first_text((Text("{/x}"), Text("{/b}!"), Text("/a")), scope), ("B!", "/b"))
-        self.assertIsNone(first_text((Text("/x"),), scope))
+        self.assertEqual(
+            first_text((TextTemplate("{/x}"), TextTemplate("{/b}!"), TextTemplate("/a")), scope), ("B!", "/b")
+        )
+        self.assertIsNone(first_text((TextTemplate("/x"),), scope))
         self.assertIsNone(first_text((), scope))
 
     def test_bad(self) -> None:
         """What is no text with places is a mistake with its column."""
         for text, column in {"{": 1, "a }": 3, "a {b}": 4, "{/a} {/~}": 8, "{header:}": 9, "{{{": 3, "{}": 2}.items():
-            with self.assertRaises(PlaceError, msg=text) as caught:
-                Text(text)
+            with self.assertRaises(LocatorError, msg=text) as caught:
+                TextTemplate(text)
             self.assertEqual(caught.exception.column, column, text)
 
     @given(
@@ -103,7 +105,7 @@ class TextTests(SynchronousTestCase):
     @settings(max_examples=300, deadline=None, derandomize=True)
     def test_nothing_lost(self, parts: list[str]) -> None:
         """Whatever is left out, values and words stay, in their order."""
-        rendered = Text("".join(parts)).render(scope_of({"a": "VALUE"}))
+        rendered = TextTemplate("".join(parts)).render(scope_of({"a": "VALUE"}))
         if "{/a}" in parts:
             assert rendered is not None
             wanted = [{"{/a}": "VALUE"}.get(part, part) for part in parts if part in ("{/a}", "word")]

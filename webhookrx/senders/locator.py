@@ -1,5 +1,6 @@
 """
-Places in a request; C{entry} says how they are written.
+Locators: where in a request a sender definition says that something is, see
+L{webhookrx.senders.definition}.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """RFC 9110 section 5.6.2."""
 
 
-class PlaceError(ValueError):
+class LocatorError(ValueError):
     """
     A place or a text is not written as it should be; the text is one sentence.
 
@@ -53,7 +54,7 @@ class _Anything:
 _ANYTHING: Final = _Anything()
 
 
-class Scope:
+class LookupContext:
     """
     Where places are looked up.
 
@@ -74,7 +75,7 @@ class Scope:
             self.members = event if type(event) is dict else ()
 
 
-def text_of(value: Value) -> str | None:
+def scalar_text(value: Value) -> str | None:
     """Return the text of what yields something, see C{entry}; None for what does not."""
     if type(value) is str:
         return value.strip() or None
@@ -101,10 +102,10 @@ class _Choice:
 
     def takes(self, value: Any) -> bool:
         """Tell whether it leads to an element."""
-        return type(value) is dict and text_of(value.get(self._name)) == self._text
+        return type(value) is dict and scalar_text(value.get(self._name)) == self._text
 
 
-class Place:
+class Locator:
     """
     Where to look.
 
@@ -116,7 +117,7 @@ class Place:
     __slots__ = ("_header", "_name", "_steps", "_summary", "has_star", "root", "text")
 
     def __init__(self, text: str) -> None:
-        """@raise PlaceError: it is none."""
+        """@raise LocatorError: it is none."""
         self.text = text
         self.root: str | None = None
         self.has_star = False
@@ -129,20 +130,20 @@ class Place:
             self._read_pointer(text)
         elif kind in _SUMMARIES and colon:
             if not name.startswith("/"):
-                raise PlaceError(f"{kind}: is followed by a JSON pointer.", len(kind) + 2)
+                raise LocatorError(f"{kind}: is followed by a JSON pointer.", len(kind) + 2)
             self._read_pointer(name, len(kind) + 1)
             self.has_star = False
             self._summary = _SUMMARIES[kind]
         elif kind == "header" and colon:
             if not HEADER_NAME.fullmatch(name):
-                raise PlaceError("header: is followed by the name of a header.", len("header:") + 1)
+                raise LocatorError("header: is followed by the name of a header.", len("header:") + 1)
             self._header = name.lower().encode("ascii")
         elif kind == "query" and colon:
             if not name:
-                raise PlaceError("query: is followed by the name of a parameter.", len("query:") + 1)
+                raise LocatorError("query: is followed by the name of a parameter.", len("query:") + 1)
             self._name = name
         elif text != "path":
-            raise PlaceError(
+            raise LocatorError(
                 "A place is /A/JSON/POINTER, same:/A/JSON/POINTER, tally:/A/JSON/POINTER, header:NAME, query:NAME or "
                 "path."
             )
@@ -151,12 +152,12 @@ class Place:
         """@param before: characters of the place that stand before the pointer."""
         try:
             self.root, *steps = _pointer(text)
-        except PlaceError as error:
-            raise PlaceError(str(error), error.column + before) from None
+        except LocatorError as error:
+            raise LocatorError(str(error), error.column + before) from None
         self._steps = (self.root, *map(_step, steps))
         self.has_star = any(step == "*" or type(step) is _Choice for step in self._steps)
 
-    def first(self, scope: Scope, accept: Callable[[Any], T | None]) -> T | None:
+    def first(self, scope: LookupContext, accept: Callable[[Any], T | None]) -> T | None:
         """
         Return the first value there as C{accept} has it.
 
@@ -180,7 +181,7 @@ class Place:
             return _first(scope.whole, self._steps, accept)
         return value  # type: ignore[no-any-return]
 
-    def all(self, scope: Scope, accept: Callable[[Any], T | None]) -> list[T]:
+    def all(self, scope: LookupContext, accept: Callable[[Any], T | None]) -> list[T]:
         """
         Return all values that a place in the body leads to, as C{accept} has them; those in the event if there are any,
         else those in the whole body.
@@ -192,7 +193,7 @@ class Place:
                 return found
         return []
 
-    def _summarized(self, scope: Scope, accept: Callable[[Any], T | None]) -> T | None:
+    def _summarized(self, scope: LookupContext, accept: Callable[[Any], T | None]) -> T | None:
         """Return what is true of all values there; None when some were not looked at."""
         assert self._summary is not None, "whoever asks has seen it"
         for root in (scope.event,) if scope.whole is scope.event else (scope.event, scope.whole):
@@ -220,18 +221,18 @@ def parse_pointer(text: str) -> tuple[str, ...]:
     """
     Take a JSON pointer apart (RFC 6901 section 3), in which no elements are picked by their members.
 
-    @raise PlaceError: it is none, or points to the whole body.
+    @raise LocatorError: it is none, or points to the whole body.
     """
     if not text.startswith("/"):
-        raise PlaceError("A JSON pointer begins with a slash, such as /data/0/type.")
+        raise LocatorError("A JSON pointer begins with a slash, such as /data/0/type.")
     if picked := re.search(r"/(\[[^=\]/]+=[^/]*\])(?=/|\Z)", text):
-        raise PlaceError("Elements are picked by their members in places only.", picked.start(1) + 1)
+        raise LocatorError("Elements are picked by their members in places only.", picked.start(1) + 1)
     return _pointer(text)
 
 
 def _pointer(text: str) -> tuple[str, ...]:
     if stray := re.search(r"~(?![01])", text):
-        raise PlaceError("In a JSON pointer, ~ is written ~0, and ~1 stands for a slash.", stray.start() + 1)
+        raise LocatorError("In a JSON pointer, ~ is written ~0, and ~1 stands for a slash.", stray.start() + 1)
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in text[1:].split("/"))
 
 

@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.senders.entries}, L{webhookrx.senders.compiled} and L{webhookrx.senders.builtin}.
+Tests for L{webhookrx.senders.definitions}, L{webhookrx.senders.compiled} and L{webhookrx.senders.definitions}.
 """
 
 from __future__ import annotations
@@ -7,11 +7,10 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import compiled
-from webhookrx.senders import builtin
-from webhookrx.senders.builtin import builtin_entries
-from webhookrx.senders.compiled import CODES, BadEntry
-from webhookrx.senders.entries import all_entries, read_entry
-from webhookrx.senders.entry import Decode, Entry, Severity, Time, When
+from webhookrx.senders import definitions as builtin
+from webhookrx.senders.compiled import CODES, BadDefinition
+from webhookrx.senders.definition import Decode, SenderDefinition, Severity, Time, When
+from webhookrx.senders.definitions import all_definitions, builtin_definitions, read_definition
 
 GOOD = b"""\
 id: acme
@@ -58,11 +57,11 @@ class ReadTests(SynchronousTestCase):
 
     def test_good(self) -> None:
         """A data file becomes an entry; keys of a map are text, whatever YAML makes of them."""
-        entry, findings = read_entry(GOOD, "acme.yaml")
+        entry, findings = read_definition(GOOD, "acme.yaml")
         self.assertEqual(findings, [])
         self.assertEqual(
             entry,
-            Entry(
+            SenderDefinition(
                 id="acme",
                 vendor="acme",
                 product="anvil",
@@ -75,7 +74,7 @@ class ReadTests(SynchronousTestCase):
 
     def test_bad(self) -> None:
         """Everything that is wrong is found at once, each in its place."""
-        entry, findings = read_entry(BAD, "bad.yaml")
+        entry, findings = read_definition(BAD, "bad.yaml")
         self.assertIsNone(entry)
         found = {(finding.code, finding.field, finding.line, finding.column) for finding in findings}
         self.assertEqual(
@@ -112,7 +111,7 @@ class ReadTests(SynchronousTestCase):
             (b"id: a\n", "missing-key"),
             (b"\xff", "not-utf8"),
         ):
-            entry, findings = read_entry(data, "bad.yaml")
+            entry, findings = read_definition(data, "bad.yaml")
             self.assertIsNone(entry)
             self.assertIn(code, [finding.code for finding in findings])
 
@@ -124,17 +123,17 @@ class ReadTests(SynchronousTestCase):
             ('vendor: a\nproduct: ""\nwhen: []\nlast_resort: yes\n', ["entry-empty"]),
             ('vendor: ""\nproduct: ""\nwhen: []\n', ["entry-empty", "entry-empty", "entry-evidence"]),
         ):
-            entry, findings = read_entry(f"id: a\n{text}".encode(), "f")
+            entry, findings = read_definition(f"id: a\n{text}".encode(), "f")
             self.assertEqual((entry is not None, [each.code for each in findings]), (not codes, codes), text)
 
     def test_condition(self) -> None:
         """A condition that can't be read is told with its place."""
         text = 'id: a\nvendor: a\nproduct: a\nwhen: {body_keys: [a]}\ntime:\n  - {at: /a, condition: "b ="}\n'
-        entry, (finding,) = read_entry(text.encode(), "f")
+        entry, (finding,) = read_definition(text.encode(), "f")
         self.assertIsNone(entry)
         self.assertEqual((finding.code, finding.field, finding.line), ("entry-query", "time[0].condition", 6))
         text = text.replace("time:", "message:").replace("at: /a", 'text: "{a}"')
-        entry, findings = read_entry(text.encode(), "f")
+        entry, findings = read_definition(text.encode(), "f")
         self.assertIsNone(entry)
         self.assertEqual(
             [(each.code, each.field) for each in findings],
@@ -144,7 +143,9 @@ class ReadTests(SynchronousTestCase):
     def test_ids(self) -> None:
         """An id has up to 100 characters that need no quotes anywhere."""
         for name, good in (("a", True), ("A-1._x", True), ("x" * 100, True), ("x" * 101, False), ("-a", False)):
-            entry, findings = read_entry(f"id: {name}\nvendor: a\nproduct: a\nwhen: {{body_keys: [a]}}\n".encode(), "f")
+            entry, findings = read_definition(
+                f"id: {name}\nvendor: a\nproduct: a\nwhen: {{body_keys: [a]}}\n".encode(), "f"
+            )
             self.assertEqual(
                 (good, [] if good else ["entry-id"]), (entry is not None, [each.code for each in findings])
             )
@@ -152,7 +153,7 @@ class ReadTests(SynchronousTestCase):
     def test_nothing_to_tell_by(self) -> None:
         """An entry must say how its requests are told."""
         for when in ("{}", "[]", "{path: /}", "{content_type: a/b}"):
-            _, findings = read_entry(f"id: a\nvendor: a\nproduct: a\nwhen: {when}\n".encode(), "bad.yaml")
+            _, findings = read_definition(f"id: a\nvendor: a\nproduct: a\nwhen: {when}\n".encode(), "bad.yaml")
             self.assertEqual([finding.code for finding in findings], ["entry-evidence"])
 
     def test_several_ways(self) -> None:
@@ -167,7 +168,7 @@ when:
   - query: {token: '^v1'}
     body_keys: [a]
 """
-        entry, findings = read_entry(data, "acme.yaml")
+        entry, findings = read_definition(data, "acme.yaml")
         self.assertEqual(findings, [])
         assert entry is not None
         self.assertEqual(entry.ways, (When(headers={"X-A": "*"}), When(query={"token": "^v1"}, body_keys=("a",))))
@@ -182,7 +183,7 @@ when:
   - path: /
   - {headers: {X-A: '('}, any_header: [''], query: {t: '['}, path: '[', body: a =}
 """
-        _, findings = read_entry(data, "bad.yaml")
+        _, findings = read_definition(data, "bad.yaml")
         self.assertEqual(
             [(finding.code, finding.field, finding.line) for finding in findings],
             [
@@ -199,12 +200,12 @@ when:
     def test_lines_of_a_query(self) -> None:
         """A query may go over several lines."""
         data = b"id: a\nvendor: a\nproduct: a\nwhen:\n  body: |\n    a = 1\n    AND =\n"
-        _, findings = read_entry(data, "bad.yaml")
+        _, findings = read_definition(data, "bad.yaml")
         self.assertEqual([(finding.line, finding.column) for finding in findings], [(7, 9)])
 
     def test_compile_alone(self) -> None:
         """Without a file, all that is wrong is in the exception."""
-        with self.assertRaises(BadEntry) as caught:
+        with self.assertRaises(BadDefinition) as caught:
             compiled(format="xml", events="x")
         self.assertEqual([problem.path for problem in caught.exception.problems], [("format",), ("events",)])
         self.assertIn("'xml' is none of json,", str(caught.exception))
@@ -217,16 +218,16 @@ class JoinTests(SynchronousTestCase):
         """Return a data file."""
         return f"id: {name}\nvendor: {vendor}\nproduct: x\nwhen: {{body_keys: [a]}}\n".encode()
 
-    def entry(self, name: str, vendor: str) -> Entry:
+    def entry(self, name: str, vendor: str) -> SenderDefinition:
         """Return an entry."""
-        entry, _ = read_entry(self.named(name, vendor), "x")
+        entry, _ = read_definition(self.named(name, vendor), "x")
         assert entry is not None
         return entry
 
     def test_replace(self) -> None:
         """One with the same id takes the place of the package's; all come by id."""
         builtins = [self.entry("b", "theirs"), self.entry("a", "theirs")]
-        entries, findings = all_entries(
+        entries, findings = all_definitions(
             builtins, [("2.yaml", self.named("c", "own")), ("1.yaml", self.named("a", "own"))]
         )
         self.assertEqual([(entry.id, entry.vendor) for entry in entries], [("a", "own"), ("b", "theirs"), ("c", "own")])
@@ -234,7 +235,9 @@ class JoinTests(SynchronousTestCase):
 
     def test_twice(self) -> None:
         """Two of the operator's files with one id are an error of the second."""
-        entries, findings = all_entries([], [("b.yaml", self.named("a", "two")), ("a.yaml", self.named("a", "one"))])
+        entries, findings = all_definitions(
+            [], [("b.yaml", self.named("a", "two")), ("a.yaml", self.named("a", "one"))]
+        )
         self.assertEqual([entry.vendor for entry in entries], ["one"])
         self.assertEqual(
             [(each.code, each.file, each.line, each.column) for each in findings], [("entry-twice", "b.yaml", 1, 5)]
@@ -242,7 +245,7 @@ class JoinTests(SynchronousTestCase):
 
     def test_bad_file(self) -> None:
         """A file that can't be used is left out, with what is wrong."""
-        entries, findings = all_entries([self.entry("a", "theirs")], [("b.yaml", b"id: 7\n")])
+        entries, findings = all_definitions([self.entry("a", "theirs")], [("b.yaml", b"id: 7\n")])
         self.assertEqual([entry.id for entry in entries], ["a"])
         self.assertEqual({finding.file for finding in findings}, {"b.yaml"})
 
@@ -252,13 +255,13 @@ class BuiltinTests(SynchronousTestCase):
 
     def test_read_once(self) -> None:
         """They are all sound, and read once."""
-        self.assertIs(builtin_entries(), builtin_entries())
-        self.assertEqual(len(builtin_entries()), len(builtin.builtin_files()))
-        self.assertGreaterEqual(len(builtin_entries()), 30)
+        self.assertIs(builtin_definitions(), builtin_definitions())
+        self.assertEqual(len(builtin_definitions()), len(builtin.builtin_files()))
+        self.assertGreaterEqual(len(builtin_definitions()), 30)
 
     def test_bad_file(self) -> None:
         """One that can't be used is a mistake in the package."""
         self.patch(builtin, "builtin_files", lambda: [("x.yaml", b"id: 7")])
-        builtin_entries.cache_clear()
-        self.addCleanup(builtin_entries.cache_clear)
-        self.assertRaises(ValueError, builtin_entries)
+        builtin_definitions.cache_clear()
+        self.addCleanup(builtin_definitions.cache_clear)
+        self.assertRaises(ValueError, builtin_definitions)

@@ -1,29 +1,33 @@
 """
-The data files of senders, read and checked; and an operator's own joined with those of the package.
+Data files of senders: those of the package, read and checked, and an operator's own, which take their place by id.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
+from importlib.resources import files
 
 from webhookrx.diagnostics import ERROR, Finding, Position
-from webhookrx.senders.compiled import BadEntry, Problem, compile_entry
-from webhookrx.senders.entry import Entry
+from webhookrx.senders.compiled import BadDefinition, Problem, compile_sender
+from webhookrx.senders.definition import SenderDefinition
 from webhookrx.typed_yaml import Reading, field_text, read_typed
 
 
-def read_entry(data: bytes, file: str) -> tuple[Entry | None, list[Finding]]:
+def read_definition(data: bytes, file: str) -> tuple[SenderDefinition | None, list[Finding]]:
     """
     Read a data file.
 
     @param file: its name, for findings.
     @return: the entry, None when it can't be used; and all that is wrong with the file.
     """
-    reading = read_typed(data, file, Entry)
+    reading = read_typed(data, file, SenderDefinition)
     return _checked(reading, file)
 
 
-def all_entries(builtin: Iterable[Entry], own: Iterable[tuple[str, bytes]]) -> tuple[list[Entry], list[Finding]]:
+def all_definitions(
+    builtin: Iterable[SenderDefinition], own: Iterable[tuple[str, bytes]]
+) -> tuple[list[SenderDefinition], list[Finding]]:
     """
     Join an operator's data files with entries of the package. An entry of the operator's takes the place of one with
     the same id.
@@ -36,7 +40,7 @@ def all_entries(builtin: Iterable[Entry], own: Iterable[tuple[str, bytes]]) -> t
     homes: dict[str, str] = {}
     findings: list[Finding] = []
     for file, data in sorted(own):
-        reading = read_typed(data, file, Entry)
+        reading = read_typed(data, file, SenderDefinition)
         entry, found = _checked(reading, file)
         findings += found
         if entry is None:
@@ -50,25 +54,48 @@ def all_entries(builtin: Iterable[Entry], own: Iterable[tuple[str, bytes]]) -> t
     return [entries[name] for name in sorted(entries)], findings
 
 
-def _checked(reading: Reading[Entry], file: str) -> tuple[Entry | None, list[Finding]]:
+def _checked(reading: Reading[SenderDefinition], file: str) -> tuple[SenderDefinition | None, list[Finding]]:
     entry = reading.value
     if entry is None:
         return None, reading.findings
     try:
-        compile_entry(entry)
-    except BadEntry as error:
+        compile_sender(entry)
+    except BadDefinition as error:
         return None, [*reading.findings, *(_finding(problem, reading, file) for problem in error.problems)]
     return entry, reading.findings
 
 
-def _finding(problem: Problem, reading: Reading[Entry], file: str) -> Finding:
+def _finding(problem: Problem, reading: Reading[SenderDefinition], file: str) -> Finding:
     where = _position(problem, reading)
     return Finding(problem.code, ERROR, file, where.line, where.column, field_text(problem.path), problem.sentence)
 
 
-def _position(problem: Problem, reading: Reading[Entry]) -> Position:
+def _position(problem: Problem, reading: Reading[SenderDefinition]) -> Position:
     if problem.about_name:
         return reading.key_position(problem.path)
     if not problem.line:
         return reading.position(problem.path)
     return reading.text_position(problem.path, problem.line, problem.column)
+
+
+@lru_cache(maxsize=1)
+def builtin_definitions() -> tuple[SenderDefinition, ...]:
+    """
+    Return the entries that come with the package, by id. They are read once.
+
+    @raise ValueError: one of the files can't be used, which is a mistake in the package.
+    """
+    entries = []
+    for name, data in builtin_files():
+        entry, findings = read_definition(data, name)
+        if entry is None:
+            raise ValueError("; ".join(map(str, findings)))
+        entries.append(entry)
+    return tuple(sorted(entries, key=lambda entry: entry.id))
+
+
+def builtin_files() -> list[tuple[str, bytes]]:
+    """Return name and bytes of each data file of the package, by name."""
+    directory = files("webhookrx.senders").joinpath("data")
+    found = [entry for entry in directory.iterdir() if entry.name.endswith(".yaml")] if directory.is_dir() else []
+    return [(entry.name, entry.read_bytes()) for entry in sorted(found, key=lambda entry: entry.name)]

@@ -1,5 +1,5 @@
 """
-Texts made of what is in a request; C{entry} says how they are written.
+Texts with locators in them, rendered with what a request has there; see L{webhookrx.senders.definition}.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import string
 from collections.abc import Callable
 from typing import Any, Final
 
-from webhookrx.senders.places import KINDS, Place, PlaceError, Scope, text_of
+from webhookrx.senders.locator import KINDS, Locator, LocatorError, LookupContext, scalar_text
 
 _PIECES: Final = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<place>[^{}]*)\}|(?P<plain>[^{}]+)|(?P<lone>[{}])")
 
@@ -20,7 +20,7 @@ _CLOSINGS: Final = str.maketrans(_OPENING, ")]}>\"'\u00bb\u201d")
 _SEPARATING: Final = "".join(each for each in _BETWEEN if each not in _OPENING)
 
 
-class Text:
+class TextTemplate:
     """
     A text with places.
 
@@ -31,17 +31,17 @@ class Text:
     __slots__ = ("_begin", "_pieces", "roots", "text")
 
     def __init__(self, text: str) -> None:
-        """@raise PlaceError: braces or a place in it are not written as they should be."""
+        """@raise LocatorError: braces or a place in it are not written as they should be."""
         self.text = text
         if text == "path" or text.startswith(KINDS):
-            places, plain = [Place(text)], ["", ""]
+            places, plain = [Locator(text)], ["", ""]
         else:
             places, plain = _split(text)
         self._begin = plain[0]
         self._pieces = tuple(map(_Piece, places, plain, plain[1:]))
         self.roots = frozenset(place.root for place in places if place.root is not None)
 
-    def render(self, scope: Scope, accept: Callable[[Any], str | None] = text_of) -> tuple[str, str] | None:
+    def render(self, scope: LookupContext, accept: Callable[[Any], str | None] = scalar_text) -> tuple[str, str] | None:
         """
         Return the text with everything in its place, and what it was taken from, such as C{/action, /repository/name};
         None when it yields nothing.
@@ -59,7 +59,7 @@ class Text:
             return (self._begin, "text") if self._begin else None
         return self._join(scope, accept)
 
-    def _join(self, scope: Scope, accept: Callable[[Any], str | None]) -> tuple[str, str] | None:
+    def _join(self, scope: LookupContext, accept: Callable[[Any], str | None]) -> tuple[str, str] | None:
         parts: list[str] = []
         taken: list[str] = []
         members, between, gap = scope.members, self._begin, False
@@ -93,27 +93,27 @@ class _Piece:
 
     __slots__ = ("before", "behind", "gap", "place")
 
-    def __init__(self, place: Place, before: str, behind: str) -> None:
+    def __init__(self, place: Locator, before: str, behind: str) -> None:
         self.place = place
         self.before = before
         self.behind = behind
         self.gap = _without(before, behind)
 
 
-def _split(text: str) -> tuple[list[Place], list[str]]:
+def _split(text: str) -> tuple[list[Locator], list[str]]:
     """Return the places in a text, and the plain texts before, between and behind them."""
-    places: list[Place] = []
+    places: list[Locator] = []
     plain = [""]
     for found in _PIECES.finditer(text):
         if found["lone"]:
-            raise PlaceError("A brace that stands for itself is written twice.", found.start() + 1)
+            raise LocatorError("A brace that stands for itself is written twice.", found.start() + 1)
         if found["place"] is None:
             plain[-1] += found["plain"] or found["brace"][0]
             continue
         try:
-            places.append(Place(found["place"]))
-        except PlaceError as error:
-            raise PlaceError(str(error), found.start() + 1 + error.column) from None
+            places.append(Locator(found["place"]))
+        except LocatorError as error:
+            raise LocatorError(str(error), found.start() + 1 + error.column) from None
         plain.append("")
     return places, plain
 
@@ -134,9 +134,9 @@ def _without(before: str, behind: str) -> tuple[str, str]:
 
 
 def first_text(
-    texts: tuple[Text, ...], scope: Scope, accept: Callable[[Any], str | None] = text_of
+    texts: tuple[TextTemplate, ...], scope: LookupContext, accept: Callable[[Any], str | None] = scalar_text
 ) -> tuple[str, str] | None:
-    """Return the first of some texts that yields something, and what it was taken from; C{accept} as in L{Text}."""
+    """Return the first text that yields something, and its origin; C{accept} as in L{TextTemplate.render}."""
     for text in texts:
         rendered = text.render(scope, accept)
         if rendered is not None:
