@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
-from webhookrx.backoff import Random, full_jitter
+from webhookrx.backoff import Backoff, Random, parse_retry_after
 from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
 from webhookrx.observers.client_tls import make_creator
@@ -22,7 +22,6 @@ from webhookrx.observers.http_answers import Answer, Verdict
 from webhookrx.observers.http_client import NoAnswer, make_client
 from webhookrx.observers.http_headers import read_headers, read_token
 from webhookrx.observers.http_settings import Target, read_target
-from webhookrx.observers.retry import FIRST_PAUSE, LONGEST_PAUSE, parse_retry_after
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
@@ -34,6 +33,12 @@ if TYPE_CHECKING:
 
     #: Makes a client of the files as they are: TLS if any, and the header fields.
     MakeClient = Callable[[Target, IOpenSSLClientConnectionCreator | None, Sequence[Header]], Client]
+
+
+FIRST_PAUSE = 0.25
+"""The bound of the first pause between two tries, in seconds."""
+LONGEST_PAUSE = 10.0
+"""The largest bound of a pause, in seconds."""
 
 
 @implementer(IWaitingObserver)
@@ -156,13 +161,14 @@ class HTTPObserver:
         headers = () if body.key is None else ((b"Idempotency-Key", f'"{body.key}"'.encode()),)
         problem = "it asked to be left alone"
         pause = self._asked_for()
-        tries = 0
+        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._random)
+        tried = False
         while True:
-            if pause or tries:
+            if pause or tried:
                 if self._clock() + pause > give_up_at:
                     break
                 self._stopping.wait(pause)
-            tries += 1
+            tried = True
             try:
                 answer = client.post(body.content, headers)
             except NoAnswer as error:
@@ -175,7 +181,7 @@ class HTTPObserver:
             # Looked at after the request, which may have been under way for long when the receiver was told to stop.
             if self._stopping.is_set():
                 break
-            pause = max(full_jitter(tries, FIRST_PAUSE, LONGEST_PAUSE, self._random), self._asked_for())
+            pause = backoff.failed(self._asked_for())
         raise Unavailable(problem, retry_after=self._asked_for() or None)
 
     def _heed(self, answer: Answer) -> None:

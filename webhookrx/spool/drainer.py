@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from twisted.logger import Logger
 
+from webhookrx.backoff import Backoff
 from webhookrx.errors import Rejected, Unavailable
 from webhookrx.message.encoders import NotAMessage, decode_stored
-from webhookrx.spool.backoff import Backoff
 from webhookrx.spool.drain_log import NOT_ENCODED, DrainLog, shown
 from webhookrx.spool.faults import text_of
 from webhookrx.spool.rows import DeadLetter, Row
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from webhookrx.interfaces import IMessageObserver, Prepared
     from webhookrx.spool.waiting_queue import WaitingQueue
 
+FIRST_PAUSE: Final = 0.1
+"""The bound of the first pause after a failure of the observer, in seconds."""
+LONGEST_PAUSE: Final = 30.0
+"""The largest bound of such a pause, in seconds."""
 POLL: Final = 1.0
 """Seconds after which a queue that is empty is looked at again: a person may have put something back."""
 DISK_PAUSE: Final = 0.5
@@ -67,7 +71,7 @@ class Drainer:
         self.is_idle = False
         self._queue = queue
         self._inner = inner
-        self._backoff = Backoff(jitter)
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, jitter)
         self._clock = clock
         self._wall_clock = wall_clock
         self._said = DrainLog(path, inner.spec, queue.standing, clock, wall_clock)

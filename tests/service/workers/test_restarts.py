@@ -8,7 +8,7 @@ from math import inf
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.service.workers.restarts import LAST_BOUND, SETTLED, Restarts
+from webhookrx.service.workers.restarts import LONGEST_PAUSE, SETTLED, Restarts
 
 
 class RestartsTests(SynchronousTestCase):
@@ -31,7 +31,7 @@ class RestartsTests(SynchronousTestCase):
     def test_pauses(self) -> None:
         """They double from a tenth of a second, up to a bound."""
         pauses = [self.end_after(1.0) for _ in range(11)]
-        self.assertEqual([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, LAST_BOUND, LAST_BOUND], pauses)
+        self.assertEqual([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, LONGEST_PAUSE, LONGEST_PAUSE], pauses)
 
     def test_settled(self) -> None:
         """One that has lived for a while begins again with short pauses."""
@@ -49,7 +49,7 @@ class RestartsTests(SynchronousTestCase):
                 self.now += SETTLED
                 self.restarts.ended(self.now)
                 pauses.append(round(self.restarts.due - self.now, 6))
-            self.assertEqual([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, LAST_BOUND, LAST_BOUND], pauses[:11])
+            self.assertEqual([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, LONGEST_PAUSE, LONGEST_PAUSE], pauses[:11])
 
     def test_jitter(self) -> None:
         """Pauses are anything up to these, so that workers do not start all at once."""

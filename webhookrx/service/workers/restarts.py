@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from math import inf
 
-from webhookrx.backoff import Random, full_jitter
+from webhookrx.backoff import Backoff, Random
 
-FIRST_BOUND = 0.1
-"""Seconds that the first pause may take at most; each next one may take twice as long."""
-LAST_BOUND = 30.0
-"""Seconds that a pause may take at most."""
+FIRST_PAUSE = 0.1
+"""The bound of the first pause, in seconds."""
+LONGEST_PAUSE = 30.0
+"""The largest bound of a pause, in seconds."""
 SETTLED = 60.0
 """Seconds after which a worker has shown that it can live."""
 
@@ -26,9 +26,8 @@ class Restarts:
 
     def __init__(self, random: Random) -> None:
         self.due = inf
-        self._random = random
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, random)
         self._started = inf
-        self._ends = 0
 
     def started(self, now: float) -> None:
         """It was started."""
@@ -38,10 +37,9 @@ class Restarts:
     def ended(self, now: float) -> None:
         """It has ended, or could not be started: the more often soon after its start, the longer the pause."""
         if now - self._started >= SETTLED:
-            self._ends = 0
+            self._backoff.succeeded()
         self._started = inf  # one that can't even be started has not lived
-        self._ends += 1
-        self.due = now + full_jitter(self._ends, FIRST_BOUND, LAST_BOUND, self._random)
+        self.due = now + self._backoff.failed()
 
     def at_once(self, now: float) -> None:
         """It has ended as it was told to, and another one is wanted."""
