@@ -19,7 +19,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from tests.operations.facts import make_facts
-from tests.transport.test_bound_ports import FakeEndpoint
+from tests.transport.test_shared_ports import FakeEndpoint
 from webhookrx.config.file_signatures import signature_of
 from webhookrx.errors import ConfigError
 from webhookrx.operations.counters import Counters

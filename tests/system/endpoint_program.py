@@ -12,9 +12,9 @@ from twisted.internet import reactor
 
 from tests.system.responder import ResponderFactory
 from webhookrx.settings import TLS, Listener
-from webhookrx.transport.connection_creator import ServerConnectionCreator
 from webhookrx.transport.endpoints import build_endpoint
 from webhookrx.transport.listener_service import ListenerService
+from webhookrx.transport.server_context import ServerConnectionCreator
 
 
 def main(inner: str, *pair: str) -> None:

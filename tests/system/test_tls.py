@@ -23,10 +23,10 @@ from twisted.trial.unittest import SkipTest, TestCase
 from tests.system.certificates import CLIENT, Authority, self_signed, server_settings, write_ca_file
 from tests.system.responder import ResponderFactory
 from webhookrx.settings import TLS, Listener
-from webhookrx.transport.connection_creator import ServerConnectionCreator
 from webhookrx.transport.endpoints import build_endpoint, socket_endpoint
 from webhookrx.transport.listener_service import ListenerService
-from webhookrx.transport.swappable_endpoint import Door
+from webhookrx.transport.server_context import ServerConnectionCreator
+from webhookrx.transport.swappable_endpoint import SwappableEndpoint
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = "tests.system.endpoint_program"
@@ -70,8 +70,8 @@ class _SystemCase(TestCase):
     ) -> ListenerService:
         tls = tls or self.settings
         listener = Listener(inner, inner, proxy_protocol, tls)
-        self.door = Door(socket_endpoint(reactor, listener))
-        endpoint = build_endpoint(reactor, listener, ServerConnectionCreator(tls), socket=self.door)
+        self.endpoint = SwappableEndpoint(socket_endpoint(reactor, listener))
+        endpoint = build_endpoint(reactor, listener, ServerConnectionCreator(tls), inner=self.endpoint)
         service = ListenerService(endpoint, self.responders, inner)
         service.startService()
         self.addCleanup(service.stopService)
@@ -138,7 +138,7 @@ class CurlTests(_SystemCase):
 
         listener = Listener("x", "x", tls=self.settings)
         creator = ServerConnectionCreator(self.settings)
-        service.use(build_endpoint(reactor, listener, creator, socket=self.door), self.responders)
+        service.use(build_endpoint(reactor, listener, creator, inner=self.endpoint), self.responders)
 
         self.assertNotEqual(0, (await self.curl(service)).returncode)
         done = await self.curl(service, "--cacert", write_ca_file(self.directory, "other", other))

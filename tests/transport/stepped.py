@@ -17,7 +17,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from webhookrx.transport.nested_epoll import InnerPoll
+from webhookrx.transport.nested_epoll import NestedEpoll
 from webhookrx.transport.overload import Overload
 
 #: Milliseconds that what has been sent may take to come.
@@ -156,7 +156,7 @@ class World:
 
     def __init__(self, overload: Overload | None = None) -> None:
         self.reactor = SteppedReactor()
-        self.poll = InnerPoll(self.reactor, overload)
+        self.poll = NestedEpoll(self.reactor, overload)
         self.sockets: list[socket.socket] = []
 
     def pair(self, *, tcp: bool = False, small: bool = False) -> tuple[socket.socket, socket.socket]:

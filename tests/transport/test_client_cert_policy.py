@@ -28,8 +28,8 @@ from webhookrx.config.files import Snapshot
 from webhookrx.config.tls_files import check_tls_files, contents_of
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Listener, Source
-from webhookrx.transport.connection_creator import ServerConnectionCreator
 from webhookrx.transport.handshake import describe_failure
+from webhookrx.transport.server_context import ServerConnectionCreator
 
 VERSIONS = (TLS12, TLS13)
 

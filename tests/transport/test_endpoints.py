@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import os
 import re
+import socket
+import tempfile
 
-from twisted.internet.endpoints import TCP6ServerEndpoint
+from twisted.internet.endpoints import TCP6ServerEndpoint, UNIXServerEndpoint
 from twisted.internet.interfaces import IStreamServerEndpoint
-from twisted.internet.protocol import Factory
+from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
@@ -18,9 +20,8 @@ from tests.system.certificates import Authority, server_settings, write_ca_file
 from tests.transport.in_memory import ANSWER, QUESTION, WORKS, Answerer, Meeting, ServerEnd, client_context
 from webhookrx.errors import ConfigError
 from webhookrx.settings import TLS, Listener
-from webhookrx.transport.connection_creator import ServerConnectionCreator
-from webhookrx.transport.endpoints import build_endpoint
-from webhookrx.transport.unix_socket import UNIXSocketEndpoint
+from webhookrx.transport.endpoints import UNIXSocketEndpoint, build_endpoint, remove_abandoned
+from webhookrx.transport.server_context import ServerConnectionCreator
 
 PROXY_HEADER = b"PROXY TCP4 192.0.2.7 192.0.2.1 4321 443\r\n"
 
@@ -106,3 +107,54 @@ class BuildEndpointTests(SynchronousTestCase):
         ):
             with self.assertRaisesRegex(ConfigError, f"'what they wrote' {re.escape(problem)}"):
                 build_endpoint(self.reactor, Listener("what they wrote", inner), None)
+
+
+class UNIXSocketTests(SynchronousTestCase):
+    """Sockets and what looks like them."""
+
+    def setUp(self) -> None:
+        # Not mktemp(): the path of a socket is short.
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.path = os.path.join(self.directory.name, "s")
+
+    def bind(self) -> socket.socket:
+        """Bind a socket to the path."""
+        bound = socket.socket(socket.AF_UNIX)
+        self.addCleanup(bound.close)
+        bound.bind(self.path)
+        return bound
+
+    def test_abandoned(self) -> None:
+        """A socket whose process has gone is removed."""
+        self.bind().close()
+        remove_abandoned(self.path)
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_in_use(self) -> None:
+        """A socket on which somebody listens stays, also when nobody accepts at the moment."""
+        self.bind().listen(0)
+        for _ in range(3):
+            remove_abandoned(self.path)
+        self.assertTrue(os.path.exists(self.path))
+
+    def test_others(self) -> None:
+        """What is no socket stays, and where nothing is nothing happens."""
+        remove_abandoned(self.path)
+        with open(self.path, "w"):
+            pass
+        remove_abandoned(self.path)
+        self.assertTrue(os.path.isfile(self.path))
+
+    def test_endpoint(self) -> None:
+        """A named socket is cleared before it is bound; an abstract one has nothing to clear."""
+        self.bind().close()
+        reactor = MemoryReactorClock()
+        endpoint = build_endpoint(reactor, Listener("unix:s", f"unix:{self.path}:mode=660:lockfile=0"), None)
+        verifyObject(IStreamServerEndpoint, endpoint)
+        self.assertIsInstance(endpoint, UNIXSocketEndpoint)
+        self.successResultOf(endpoint.listen(Factory.forProtocol(Protocol)))
+        self.assertFalse(os.path.exists(self.path))
+        self.assertEqual(self.path, reactor.unixServers[0][0])
+        abstract = build_endpoint(reactor, Listener("unix:@s", "unix:@s:lockfile=0"), None)
+        self.assertIsInstance(abstract, UNIXServerEndpoint)

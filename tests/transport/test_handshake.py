@@ -15,8 +15,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.system.certificates import Authority, server_settings, write_ca_file
 from tests.transport.in_memory import TLS12, TLS13, client_context, meet, server_end
-from webhookrx.transport.connection_creator import ServerConnectionCreator
 from webhookrx.transport.handshake import ClientCertificateRefused, describe_failure
+from webhookrx.transport.server_context import ServerConnectionCreator
 
 
 class DescribeFailureTests(SynchronousTestCase):

@@ -19,8 +19,8 @@ from zope.interface.verify import verifyObject
 
 from tests.system.certificates import self_signed, server_settings
 from tests.transport.stepped import Producer, Recorder, World, drain
-from webhookrx.transport.connection_creator import ServerConnectionCreator
-from webhookrx.transport.immediate_write import EagerServer, EagerUNIXServer
+from webhookrx.transport.immediate_write import ImmediateWriteServer, ImmediateWriteUNIXServer
+from webhookrx.transport.server_context import ServerConnectionCreator
 
 MUCH = bytes(range(256)) * 16384
 
@@ -37,7 +37,7 @@ class EagerCase(SynchronousTestCase):
     def connect(self, **how: bool) -> tuple[Any, Recorder, socket.socket]:
         """Return a transport, its protocol and the peer's socket."""
         ours, theirs = self.world.pair(**how)
-        return *self.world.serve(EagerServer, ours), theirs
+        return *self.world.serve(ImmediateWriteServer, ours), theirs
 
     def take(self, peer: socket.socket, transport: Any) -> bytes:
         """Let all of it get to the peer."""
@@ -220,7 +220,7 @@ class UNIXTests(EagerCase):
     def test_descriptors(self) -> None:
         """A descriptor goes with the byte that is written for it, as Twisted has it."""
         ours, theirs = self.world.pair()
-        transport, recorder = self.world.serve(EagerUNIXServer, ours)
+        transport, recorder = self.world.serve(ImmediateWriteUNIXServer, ours)
         transport.sendFileDescriptor(theirs.fileno())
         transport.write(b"x")
         self.world.reactor.step()
@@ -230,7 +230,7 @@ class UNIXTests(EagerCase):
 
     def test_peer(self) -> None:
         """It knows its peer by the name that the port has for it."""
-        transport, _ = self.world.serve(EagerUNIXServer, self.world.pair()[0])
+        transport, _ = self.world.serve(ImmediateWriteUNIXServer, self.world.pair()[0])
         self.assertEqual(b"peer", transport.getPeer().name)
 
 

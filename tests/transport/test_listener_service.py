@@ -22,7 +22,7 @@ from zope.interface.verify import verifyObject
 
 from webhookrx.errors import WebhookrxError
 from webhookrx.transport.listener_service import CannotListen, ListenerService
-from webhookrx.transport.swappable_endpoint import Door
+from webhookrx.transport.swappable_endpoint import SwappableEndpoint
 
 
 @implementer(IStreamServerEndpoint)
@@ -169,16 +169,16 @@ class LifeTests(SynchronousTestCase):
 
     def test_use(self) -> None:
         """An open port gets another factory; one that is not open, when it is opened."""
-        door = Door(TCP4ServerEndpoint(self.reactor, 80, interface="127.0.0.1"))
-        service = ListenerService(door, self.factory, "tcp:80")
+        endpoint = SwappableEndpoint(TCP4ServerEndpoint(self.reactor, 80, interface="127.0.0.1"))
+        service = ListenerService(endpoint, self.factory, "tcp:80")
         first, second = Factory.forProtocol(Protocol), Factory.forProtocol(Protocol)
-        service.use(door, first)
+        service.use(endpoint, first)
         self.assertEqual([], self.reactor.tcpServers)
         service.startService()
         ((_, behind, _, _),) = self.reactor.tcpServers
         behind.doStart()
         for factory in (first, second):
-            service.use(door, factory)
+            service.use(endpoint, factory)
             self.assertIs(factory, behind.buildProtocol(None).factory)
         self.assertEqual(1, len(self.reactor.tcpServers))
 

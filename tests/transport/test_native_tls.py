@@ -26,9 +26,9 @@ from tests.transport.in_memory import TLS12, TLS13, client_context
 from tests.transport.key_updates import KeyUpdates
 from tests.transport.stepped import Producer, Recorder, TLSClient, World, drain, wait_for
 from webhookrx.transport import native_tls as socket_tls
-from webhookrx.transport.connection_creator import ServerConnectionCreator
 from webhookrx.transport.native_tls import TLSServer, TLSUNIXServer
 from webhookrx.transport.openssl_calls import RECORD
+from webhookrx.transport.server_context import ServerConnectionCreator
 
 MUCH = bytes(range(256)) * 4096
 VERSIONS = (TLS12, TLS13)

@@ -20,10 +20,9 @@ from zope.interface.verify import verifyObject
 
 from tests.transport.stepped import Recorder, World, drain
 from webhookrx.pipeline.admission import StandingQueue
-from webhookrx.transport import nested_epoll as inner_poll
-from webhookrx.transport import overload
-from webhookrx.transport.immediate_write import EagerServer
-from webhookrx.transport.nested_epoll import InnerPoll
+from webhookrx.transport import nested_epoll, overload
+from webhookrx.transport.immediate_write import ImmediateWriteServer
+from webhookrx.transport.nested_epoll import NestedEpoll
 from webhookrx.transport.overload import Overload
 from webhookrx.transport.tcp_info import TCPInfo
 
@@ -41,7 +40,7 @@ class InnerPollCase(SynchronousTestCase):
     def connect(self, *, tcp: bool = False) -> tuple[Any, Recorder, socket.socket]:
         """Return a transport, its protocol and the peer's socket."""
         ours, theirs = self.world.pair(tcp=tcp)
-        return *self.world.serve(EagerServer, ours), theirs
+        return *self.world.serve(ImmediateWriteServer, ours), theirs
 
 
 class LifeTests(InnerPollCase):
@@ -58,10 +57,10 @@ class LifeTests(InnerPollCase):
 
     def test_serves(self) -> None:
         """It needs a reactor that watches descriptors, and an operating system with epoll."""
-        self.assertTrue(InnerPoll.serves(self.reactor))
-        self.assertFalse(InnerPoll.serves(Clock()))
-        with mock.patch.object(inner_poll, "select", object()):
-            self.assertFalse(InnerPoll.serves(self.reactor))
+        self.assertTrue(NestedEpoll.serves(self.reactor))
+        self.assertFalse(NestedEpoll.serves(Clock()))
+        with mock.patch.object(nested_epoll, "select", object()):
+            self.assertFalse(NestedEpoll.serves(self.reactor))
 
     def test_opened_when_needed(self) -> None:
         """It is open from the first connection to the last, and can be again."""
@@ -200,7 +199,7 @@ class WatchingTests(InnerPollCase):
 
     def test_many(self) -> None:
         """More than fit into one turn have theirs in the next."""
-        self.patch(inner_poll, "MOST_EVENTS", 2)
+        self.patch(nested_epoll, "MOST_EVENTS", 2)
         ends = [self.connect() for _ in range(5)]
         for _, _, peer in ends:
             peer.send(b"x")
@@ -211,7 +210,7 @@ class WatchingTests(InnerPollCase):
 
     def test_long(self) -> None:
         """A turn that takes too long ends. Those it has left come first in the next, whoever has sent more since."""
-        now = itertools.count(0.0, inner_poll.LONGEST_TURN)
+        now = itertools.count(0.0, nested_epoll.LONGEST_TURN)
         self.poll._clock = lambda: next(now)
         ends = [self.connect() for _ in range(5)]
         for _, _, peer in ends:
@@ -230,7 +229,7 @@ class WatchingTests(InnerPollCase):
 
     def test_left_then_closed(self) -> None:
         """One that is closed before its turn comes is left out."""
-        now = itertools.count(0.0, inner_poll.LONGEST_TURN)
+        now = itertools.count(0.0, nested_epoll.LONGEST_TURN)
         self.poll._clock = lambda: next(now)
         ends = [self.connect() for _ in range(4)]
         for _, _, peer in ends:
@@ -350,15 +349,15 @@ class OverloadTests(SynchronousTestCase):
         self.world = World(self.overload)
         self.addCleanup(self.world.close)
         self.poll = self.world.poll
-        self.patch(inner_poll, "tcp_info", self._info)
-        self.patch(inner_poll, "MOST_EVENTS", 2)
+        self.patch(nested_epoll, "tcp_info", self._info)
+        self.patch(nested_epoll, "MOST_EVENTS", 2)
         self.patch(overload, "SERVED", 2)
         self.patch(overload, "OLD", 1.0)
         self.order: list[int] = []
         self.ends = []
         for number in range(6):
             ours, theirs = self.world.pair()
-            transport, recorder = self.world.serve(EagerServer, ours)
+            transport, recorder = self.world.serve(ImmediateWriteServer, ours)
             recorder.on_data = lambda data, number=number: self.order.append(number)
             self.ages[transport.fileno()] = 0.9 - number / 10
             self.ends.append((transport, recorder, theirs))
@@ -552,7 +551,7 @@ class OverloadTests(SynchronousTestCase):
     def test_reset(self) -> None:
         """Whose connection is reset while it waits ends at once."""
         ours, theirs = self.world.pair(tcp=True)
-        transport, recorder = self.world.serve(EagerServer, ours)
+        transport, recorder = self.world.serve(ImmediateWriteServer, ours)
         self.ages[transport.fileno()] = 0.95
         theirs.send(b"x")
         self.overload_it()
@@ -596,6 +595,6 @@ class AssumptionTests(SynchronousTestCase):
         """A transport whose connection is lost has -1 for its descriptor: this is how the poll tells."""
         world = World()
         self.addCleanup(world.close)
-        transport, _ = world.serve(EagerServer, world.pair()[0])
+        transport, _ = world.serve(ImmediateWriteServer, world.pair()[0])
         transport.connectionLost(Failure(CONNECTION_LOST))
         self.assertEqual(-1, transport.fileno())

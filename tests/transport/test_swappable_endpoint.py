@@ -24,11 +24,11 @@ from zope.interface.verify import verifyObject
 from tests.system.certificates import Authority, server_settings, write_ca_file
 from tests.transport.in_memory import client_context
 from tests.transport.stepped import Recorder, TLSClient, World, drain
-from webhookrx.transport.connection_creator import ServerConnectionCreator
-from webhookrx.transport.immediate_write import EagerServer, EagerUNIXServer
+from webhookrx.transport.immediate_write import ImmediateWriteServer, ImmediateWriteUNIXServer
 from webhookrx.transport.native_tls import TLSServer, TLSUNIXServer
 from webhookrx.transport.overload import Overload
-from webhookrx.transport.swappable_endpoint import Door
+from webhookrx.transport.server_context import ServerConnectionCreator
+from webhookrx.transport.swappable_endpoint import SwappableEndpoint
 
 
 @implementer(IListeningPort)
@@ -98,7 +98,7 @@ class DoorTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.socket = Socket()
-        self.door = Door(self.socket)
+        self.endpoint = SwappableEndpoint(self.socket)
         self.events: list[str] = []
         self.one, self.two = Named("one", self.events), Named("two", self.events)
 
@@ -108,13 +108,13 @@ class DoorTests(SynchronousTestCase):
 
     def test_interface(self) -> None:
         """It is an endpoint."""
-        self.assertTrue(verifyObject(IStreamServerEndpoint, self.door))
+        self.assertTrue(verifyObject(IStreamServerEndpoint, self.endpoint))
 
     def test_change(self) -> None:
         """To listen again is to take the place of who listened before, on the same port."""
-        port = self.successResultOf(self.door.listen(self.one))
+        port = self.successResultOf(self.endpoint.listen(self.one))
         self.assertEqual("one", self.next_connection())
-        self.assertIs(port, self.successResultOf(self.door.listen(self.two)))
+        self.assertIs(port, self.successResultOf(self.endpoint.listen(self.two)))
         self.assertEqual("two", self.next_connection())
         self.assertEqual((1, ["start one", "start two", "stop one"]), (len(self.socket.ports), self.events))
         port.stopListening()
@@ -122,25 +122,25 @@ class DoorTests(SynchronousTestCase):
 
     def test_same_factory(self) -> None:
         """A factory that takes its own place is not stopped in between."""
-        port = self.successResultOf(self.door.listen(self.one))
-        self.door.listen(self.one)
+        port = self.successResultOf(self.endpoint.listen(self.one))
+        self.endpoint.listen(self.one)
         self.assertEqual(["start one"], self.events)
         port.stopListening()
         self.assertEqual(["start one", "stop one"], self.events)
 
     def test_closed(self) -> None:
         """Once its port is closed, to listen is to open another."""
-        first = self.successResultOf(self.door.listen(self.one))
+        first = self.successResultOf(self.endpoint.listen(self.one))
         first.stopListening()
-        self.assertIsNot(first, self.successResultOf(self.door.listen(self.two)))
+        self.assertIsNot(first, self.successResultOf(self.endpoint.listen(self.two)))
         self.assertEqual((2, "two"), (len(self.socket.ports), self.next_connection()))
 
     def test_failure(self) -> None:
         """A socket that can't be opened is the endpoint's failure, and may be opened later."""
         self.socket.fails = True
-        self.failureResultOf(self.door.listen(self.one), CannotListenError)
+        self.failureResultOf(self.endpoint.listen(self.one), CannotListenError)
         self.socket.fails = False
-        self.successResultOf(self.door.listen(self.two))
+        self.successResultOf(self.endpoint.listen(self.two))
         self.assertEqual("two", self.next_connection())
 
 
@@ -201,11 +201,13 @@ class TransportTests(SynchronousTestCase):
         self.context = client_context(write_ca_file(self.directory, "ca", root))
         self.factory = Recorders()
 
-    def open(self, kind: type[tcp.Port], *, inner_poll: bool = True) -> Door:
-        """Return a door to a port of that kind."""
+    def open(self, kind: type[tcp.Port], *, nested_epoll: bool = True) -> SwappableEndpoint:
+        """Return a swappable endpoint on a port of that kind."""
         name = os.path.join(self.directory, "socket") if issubclass(kind, unix.Port) else 0
-        self.door = Door(Listening(kind, self.world.reactor, name), self.world.poll if inner_poll else None)
-        return self.door
+        self.endpoint = SwappableEndpoint(
+            Listening(kind, self.world.reactor, name), self.world.poll if nested_epoll else None
+        )
+        return self.endpoint
 
     def enter(self, endpoint: IStreamServerEndpoint) -> socket.socket:
         """Listen, and connect; return the client's socket."""
@@ -220,12 +222,12 @@ class TransportTests(SynchronousTestCase):
 
     def test_plain(self) -> None:
         """Those of Twisted's own ports are ours, watched by the poll where there is one."""
-        for kind, transport in ((tcp.Port, EagerServer), (unix.Port, EagerUNIXServer)):
-            for inner_poll in (True, False):
-                self.enter(self.open(kind, inner_poll=inner_poll))
+        for kind, transport in ((tcp.Port, ImmediateWriteServer), (unix.Port, ImmediateWriteUNIXServer)):
+            for nested_epoll in (True, False):
+                self.enter(self.open(kind, nested_epoll=nested_epoll))
                 made: Any = self.factory.made[-1].transport
                 self.assertIs(transport, type(made))
-                self.assertIs(self.world.poll if inner_poll else self.world.reactor, made.reactor)
+                self.assertIs(self.world.poll if nested_epoll else self.world.reactor, made.reactor)
                 made.abortConnection()
                 self.port.stopListening()
                 self.world.reactor.advance(0)
@@ -271,8 +273,8 @@ class TransportTests(SynchronousTestCase):
 
     def test_other_port(self) -> None:
         """So it is with a port that is not Twisted's."""
-        door = Door(Socket())
-        port: Any = self.successResultOf(door.with_tls(self.creator).listen(self.factory))
+        endpoint = SwappableEndpoint(Socket())
+        port: Any = self.successResultOf(endpoint.with_tls(self.creator).listen(self.factory))
         protocol = port.factory.buildProtocol(None)
         ours, theirs = self.world.pair()
         transport = tcp.Server(ours, protocol, ("peer", 1), None, 1, self.world.reactor)  # type: ignore[arg-type]
@@ -290,14 +292,17 @@ class TransportTests(SynchronousTestCase):
         self.assertEqual(b"", client.recv(1))
 
     def test_changed(self) -> None:
-        """What is behind the door changes between plain text and TLS; who is there stays with what it has."""
+        """What is behind the endpoint changes between plain text and TLS; who is there stays with what it has."""
         endpoint = self.open(tcp.Port)
         self.enter(endpoint)
         first: Any = self.factory.made[-1].transport
         secure = self.enter(endpoint.with_tls(self.creator))
         self.talk(TLSClient(self.context, secure))
         self.enter(endpoint)
-        self.assertEqual([EagerServer, TLSServer, EagerServer], [type(each.transport) for each in self.factory.made])
+        self.assertEqual(
+            [ImmediateWriteServer, TLSServer, ImmediateWriteServer],
+            [type(each.transport) for each in self.factory.made],
+        )
         self.assertTrue(first.connected)
 
     def test_poll_is_held(self) -> None:

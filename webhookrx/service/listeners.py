@@ -22,13 +22,13 @@ from webhookrx.http.site import Site
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.pipeline.admission import StandingQueue
 from webhookrx.settings import TLS, FileContents, Limits, Listener
-from webhookrx.transport.accept_failures import AcceptFailures
-from webhookrx.transport.connection_creator import ServerConnectionCreator
+from webhookrx.transport.accept import AcceptFailures
 from webhookrx.transport.endpoints import build_endpoint, socket_endpoint
 from webhookrx.transport.listener_service import ListenerService
-from webhookrx.transport.nested_epoll import InnerPoll
+from webhookrx.transport.nested_epoll import NestedEpoll
 from webhookrx.transport.overload import Overload
-from webhookrx.transport.swappable_endpoint import Door
+from webhookrx.transport.server_context import ServerConnectionCreator
+from webhookrx.transport.swappable_endpoint import SwappableEndpoint
 
 _log = Logger()
 
@@ -46,14 +46,14 @@ class OpenListener:
 
     @ivar listener: what the settings say of it.
     @ivar creator: gives its connections their TLS; None for plain HTTP.
-    @ivar door: its socket.
+    @ivar socket: its socket, under all that changes.
     @ivar site: its connections.
     @ivar service: opens and closes it.
     """
 
     listener: Listener
     creator: ServerConnectionCreator | None
-    door: Door
+    socket: SwappableEndpoint
     site: Site
     service: ListenerService
 
@@ -64,8 +64,7 @@ class Change:
     What other settings make of the endpoints. Nothing is open or different yet.
 
     @ivar added: those that are to be opened.
-    @ivar kept: those that stay open: each with the listener it becomes, its TLS, its site, and what goes around its
-        door.
+    @ivar kept: those that stay open: each with the listener it becomes, its TLS, its site, and its new endpoint.
     @ivar removed: those that are to be closed.
     @ivar roots: the root of each endpoint, by C{Listener.inner}.
     @ivar limits: for all of them.
@@ -124,7 +123,7 @@ class Listeners:
         self.certificates: Mapping[str, float] = {}
         self._reactor = reactor
         self.overload = Overload(StandingQueue(LONG_UNREAD, LONG_UNREAD, 0.0), traffic.dropped_unread)
-        self._poll = InnerPoll(reactor, self.overload) if InnerPoll.serves(reactor) else None
+        self._poll = NestedEpoll(reactor, self.overload) if NestedEpoll.serves(reactor) else None
         # Not callLater, which goes by the wall clock.
         self._later = reactor.callFromThread if IReactorFromThreads.providedBy(reactor) else None
         self._consumer = consumer
@@ -178,16 +177,19 @@ class Listeners:
         change = Change([], [], removed, roots, limits, certificates)
         for inner, listener in wanted.items():
             known = self._open.get(inner)
-            door = Door(self._open_socket(listener), self._poll, self._accept_failures) if known is None else known.door
+            if known is None:
+                socket = SwappableEndpoint(self._open_socket(listener), self._poll, self._accept_failures)
+            else:
+                socket = known.socket
             creator = creators.get(inner)
             if listener.tls is not None and creator is not None:
                 cert_file = listener.tls.cert_file
                 certificates[cert_file] = min(creator.ends, certificates.get(cert_file, creator.ends))
-            endpoint = build_endpoint(self._reactor, listener, creator, self._bad_proxy_header, door)
+            endpoint = build_endpoint(self._reactor, listener, creator, self._bad_proxy_header, socket)
             if known is None:
                 site = self._make_site(listener, change)
                 service = ListenerService(endpoint, site, listener.text)
-                change.added.append(OpenListener(listener, creator, door, site, service))
+                change.added.append(OpenListener(listener, creator, socket, site, service))
             else:
                 stays = _same_terms(known.listener, listener)
                 site = known.site if stays else self._make_site(listener, change)

@@ -36,9 +36,9 @@ from webhookrx.service.workers.messages import check
 from webhookrx.service.workers.pool import LAST_MOMENT, Crew, Sockets
 from webhookrx.service.workers.process import Launch, Launcher
 from webhookrx.settings import Settings
-from webhookrx.transport.bound_ports import HeldPorts
 from webhookrx.transport.endpoints import socket_endpoint
 from webhookrx.transport.listener_service import CannotListen
+from webhookrx.transport.shared_ports import BoundPorts
 
 #: Ticks, of half a second each, between two reports of lines held back, and of status.
 _TICKS_TO_REPORT = 10
@@ -64,7 +64,7 @@ class SupervisorService(Service):
         self._reactor = reactor
         self._reread = reread
         self._counters = Counters()
-        self._ports = HeldPorts(partial(socket_endpoint, reactor))
+        self._ports = BoundPorts(partial(socket_endpoint, reactor))
         self._ports.commit(self._ports.plan(listener for listener, _ in by_listener(settings.sources)))
         self._turns = -1
         self._crew = Crew(

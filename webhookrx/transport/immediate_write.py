@@ -17,7 +17,7 @@ from twisted.internet import tcp, unix
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 
 
-class EagerServer(tcp.Server):
+class ImmediateWriteServer(tcp.Server):
     """
     A TCP connection. What the socket does not take at once goes the way of Twisted.
     """
@@ -85,5 +85,5 @@ class EagerServer(tcp.Server):
         return None
 
 
-class EagerUNIXServer(EagerServer, unix.Server):
+class ImmediateWriteUNIXServer(ImmediateWriteServer, unix.Server):
     """A connection by a UNIX socket. It takes no file descriptors: the kernel closes those that come."""

@@ -1,5 +1,5 @@
 """
-A service that owns one open port.
+A service that owns one open port, from start to stop.
 """
 
 from __future__ import annotations
@@ -81,10 +81,9 @@ class ListenerService(Service):
 
     def use(self, endpoint: IStreamServerEndpoint, factory: IProtocolFactory) -> None:
         """
-        Have the connections to come made by another factory, those that are there stay.
+        Use another factory for new connections; open ones stay.
 
-        @param endpoint: goes through the same L{Door<webhookrx.transport.swappable_endpoint.Door>} as the one before,
-            which is open.
+        @param endpoint: goes through the same open C{SwappableEndpoint} as the one before.
         """
         self._endpoint = endpoint
         self._factory = factory
@@ -109,12 +108,12 @@ class ListenerService(Service):
         """The port accepts connections from now on."""
 
     def _is_to_close(self, port: IListeningPort) -> None:
-        """Take in who has connected already: to close the port would reset them, with the requests they have sent."""
+        """Accept pending connections: to close the port would reset them, with the requests that they have sent."""
         if not IReadDescriptor.providedBy(port):
             return
         readable = select.poll()
         readable.register(port.fileno(), select.POLLIN)
-        # Each takes some. Some never end, as when there is no descriptor left.
+        # Each read accepts some. A port without descriptors left stays readable.
         for _ in range(_MOST_READS):
             if not readable.poll(0):
                 break
@@ -122,8 +121,8 @@ class ListenerService(Service):
 
     def _listen(self) -> IListeningPort:
         """
-        Every endpoint of Twisted's opens its port at once, and its Deferred says how that went. One that takes its
-        time could fail after the process has reported that it is up; it is not supported.
+        Every endpoint of Twisted's opens its port at once, and its Deferred has the result. One that opens later
+        could fail after the process has reported that it is up; it is not supported.
         """
         opened: list[IListeningPort] = []
         failed: list[Failure] = []

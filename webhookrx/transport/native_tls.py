@@ -20,7 +20,7 @@ from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from webhookrx.transport.immediate_write import EagerServer
+from webhookrx.transport.immediate_write import ImmediateWriteServer
 from webhookrx.transport.openssl_calls import RECORD, receive, send
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _RECORDS = 4
 
 
 @implementer(ISSLTransport)
-class TLSServer(EagerServer):
+class TLSServer(ImmediateWriteServer):
     """
     A TCP connection with TLS.
 

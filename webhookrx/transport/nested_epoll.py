@@ -42,7 +42,7 @@ _log = Logger()
 
 
 @implementer(IReadDescriptor)
-class InnerPoll:
+class NestedEpoll:
     """
     Watches descriptors in the reactor's place: what they call to be watched is here as C{IReactorFDSet} has it.
 

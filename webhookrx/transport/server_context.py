@@ -6,13 +6,19 @@ Made by hand, not by C{CertificateOptions}: that one offers static RSA and CBC c
 
 from __future__ import annotations
 
+from socket import socket
+
 from OpenSSL import SSL
+from OpenSSL.SSL import Connection
+from twisted.protocols.tls import TLSMemoryBIOProtocol
+from zope.interface import implementer
 
 from webhookrx.config.tls_files import load_key_and_chain
 from webhookrx.errors import ConfigError
+from webhookrx.interfaces import ITLSCreator
 from webhookrx.settings import TLS, FileContents
 from webhookrx.transport.client_cert_policy import apply_client_cert_policy
-from webhookrx.transport.key_exchange_groups import limit_groups
+from webhookrx.transport.openssl_calls import limit_groups
 
 # Forward secrecy and authenticated encryption only: Mozilla's "intermediate" profile without its finite fields. The
 # order is ours, cheapest first, but a client that puts ChaCha20 first gets it: its processor has no AES.
@@ -57,3 +63,30 @@ def _use_key_and_chain(context: SSL.Context, tls: TLS, known: FileContents | Non
     except SSL.Error as error:
         # Such as an issuer's signature by SHA-1, which OpenSSL's security level refuses.
         raise ConfigError(f"The certificate in {tls.cert_file} can't be used: {error.args[0][-1][2]}.") from None
+
+
+@implementer(ITLSCreator)
+class ServerConnectionCreator:
+    """
+    Creates the server's end of TLS connections, by the files as they are when it is made. Another set of files needs
+    another creator; connections keep what they began with.
+
+    @param known: what was in the files when they were checked; those that are missing there are read.
+    @ivar ends: when the first of the certificates that it shows expires, seconds since the epoch.
+
+    @raise ConfigError: a file is missing, unreadable or wrong.
+    """
+
+    def __init__(self, tls: TLS, known: FileContents | None = None) -> None:
+        self._context = build_context(tls, known)
+        _, chain = load_key_and_chain(tls, known)
+        self.ends = min(certificate.not_valid_after_utc.timestamp() for certificate in chain)
+
+    def serverConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> Connection:
+        return Connection(self._context, None)
+
+    def connection_on(self, sock: socket) -> Connection:
+        """See L{ITLSCreator.connection_on}."""
+        connection = Connection(self._context, sock)
+        connection.set_accept_state()
+        return connection

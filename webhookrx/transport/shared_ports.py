@@ -1,35 +1,45 @@
 """
-Sockets that another process has opened, and that several processes accept from.
+Ports that the parent opens (L{BoundPorts}) and its workers accept from (L{SharedPorts}).
 
-Twisted can adopt such a socket, but takes it for its own: that of a UNIX socket would get another mode and backlog, and
-when one process ends, the name by which the others are found would go. And it accepts all that waits at once, so that
-the first to wake up has a burst of connections for itself. So this is the one module that knows how its ports begin
-and end, and its tests fail when a release of Twisted changes that.
+Twisted can adopt a listening socket, but takes it for its own: it would change the mode and backlog of a UNIX socket,
+remove its name when one worker ends, and shut TCP sockets down for all workers. And it accepts all waiting connections
+at once, so that the first worker to wake up gets a whole burst. So this is the one module that knows how Twisted's
+ports begin and end, and its tests fail when a release of Twisted changes that.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
 
 from twisted.internet import tcp, unix
+from twisted.internet.abstract import FileDescriptor
 from twisted.internet.defer import Deferred, execute
-from twisted.internet.interfaces import IListeningPort, IProtocolFactory, IStreamServerEndpoint
+from twisted.internet.interfaces import (
+    IAddress,
+    IListeningPort,
+    ILoggingContext,
+    IProtocol,
+    IProtocolFactory,
+    IStreamServerEndpoint,
+)
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from webhookrx.errors import ConfigError
+from webhookrx.errors import ConfigError, WebhookrxError
 from webhookrx.settings import Listener
+from webhookrx.transport.listener_service import ListenerService
 
-#: Connections that one process takes before it looks what else there is to do, and others have their turn. With fewer
-#: than that each new connection costs more: others wake up for it in vain, too.
+#: Connections that a worker accepts in one turn. With fewer, each new connection costs more: other workers wake up for
+#: it in vain, too.
 MOST_ACCEPTED = 16
 
 
 class _SharedPort(tcp.Port):
     """
-    A port on a socket that others listen on, too.
+    A port on a socket that other processes listen on, too.
     """
 
     @property
@@ -39,11 +49,11 @@ class _SharedPort(tcp.Port):
 
     @numberAccepts.setter
     def numberAccepts(self, wanted: int) -> None:
-        """Stay with it, where Twisted would take the more the more there are."""
+        """Keep it constant; Twisted adapts it to the number of waiting connections."""
 
     def share(self, shared: socket.socket) -> None:
         """Begin to accept from a socket that listens already."""
-        # Closed, not shut down, which would be for all who have it.
+        # To shut it down would do so for all processes.
         self._shouldShutdown = False
         self.socket = shared
         self.fileno = shared.fileno  # type: ignore[method-assign]  # as its base does
@@ -75,11 +85,11 @@ class SharedUNIXPort(_SharedPort, unix.Port):
 
 
 @implementer(IStreamServerEndpoint)
-class InheritedEndpoint:
+class SharedPortEndpoint:
     """
     An endpoint on a socket that listens already.
 
-    @param take: gives the socket, which is the port's own from then on.
+    @param take: returns the socket, which the port owns from then on.
     """
 
     def __init__(self, reactor: Any, take: Callable[[], socket.socket]) -> None:
@@ -103,9 +113,9 @@ class InheritedEndpoint:
         return port
 
 
-class InheritedSockets:
+class SharedPorts:
     """
-    The sockets that came from elsewhere, and are still to be listened on.
+    Listening sockets that a worker has got from its parent, until it listens on them.
     """
 
     def __init__(self, reactor: Any) -> None:
@@ -116,7 +126,7 @@ class InheritedSockets:
         """
         Take a socket.
 
-        @param inner: C{Listener.inner} of what it is for.
+        @param inner: C{Listener.inner} of its listener.
         @param descriptor: it is ours from now on.
         @raise OSError: it is no socket.
         """
@@ -130,9 +140,137 @@ class InheritedSockets:
         """
         if listener.inner not in self._waiting:
             raise ConfigError(f"No socket was handed over for {listener.text!r}.")
-        return InheritedEndpoint(self._reactor, lambda: self._waiting.pop(listener.inner))
+        return SharedPortEndpoint(self._reactor, lambda: self._waiting.pop(listener.inner))
 
     def close(self) -> None:
-        """Close those that nobody listens on."""
+        """Close the sockets that nothing listens on."""
         while self._waiting:
             self._waiting.popitem()[1].close()
+
+
+@implementer(IProtocolFactory, ILoggingContext)
+class _NoConnections:
+    """The factory of a port that accepts nothing."""
+
+    def buildProtocol(self, addr: IAddress) -> IProtocol | None:
+        return None
+
+    def doStart(self) -> None:
+        """The port opens."""
+
+    def doStop(self) -> None:
+        """The port is closed."""
+
+    def logPrefix(self) -> str:
+        """See L{ILoggingContext.logPrefix}."""
+        return "webhookrx"
+
+
+class BoundPort(ListenerService):
+    """
+    A port that this process opens and never accepts from.
+    """
+
+    def __init__(self, endpoint: IStreamServerEndpoint, text: str) -> None:
+        super().__init__(endpoint, _NoConnections(), text)
+
+    @property
+    def descriptor(self) -> int:
+        """Its socket, which must be open."""
+        descriptor: int = cast(FileDescriptor, self._port).fileno()
+        return descriptor
+
+    def _has_opened(self, port: IListeningPort) -> None:
+        cast(FileDescriptor, port).stopReading()
+
+    def _is_to_close(self, port: IListeningPort) -> None:
+        """Do nothing: the workers that share this socket accept the pending connections."""
+
+
+@dataclass
+class BoundPortsChange:
+    """
+    A planned change of the ports. Nothing is opened or closed yet.
+
+    @ivar ports: all ports after the change, by C{Listener.inner}.
+    @ivar added: the ports to open.
+    @ivar removed: the ports to close.
+    """
+
+    ports: Mapping[str, BoundPort]
+    added: list[BoundPort]
+    removed: list[BoundPort]
+
+    @property
+    def descriptors(self) -> dict[str, int]:
+        """The sockets of all ports after the change, by C{Listener.inner}, once they are open."""
+        return {inner: port.descriptor for inner, port in self.ports.items()}
+
+    def open(self) -> None:
+        """
+        Open the added ports.
+
+        @raise webhookrx.transport.listener_service.CannotListen: one can't be opened; then none of them is.
+        """
+        try:
+            for each in self.added:
+                each.startService()
+        except WebhookrxError:
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """Close the added ports again."""
+        for each in self.added:
+            each.stopService()
+
+
+class BoundPorts:
+    """
+    All ports of the parent, in the order of the settings.
+
+    @param open_socket: makes the endpoint of a listener's socket.
+    """
+
+    def __init__(self, open_socket: Callable[[Listener], IStreamServerEndpoint]) -> None:
+        self._open_socket = open_socket
+        self._ports: dict[str, BoundPort] = {}
+
+    def __iter__(self) -> Iterator[BoundPort]:
+        return iter(self._ports.values())
+
+    @property
+    def addresses(self) -> dict[str, IAddress | None]:
+        """The address of each port, by C{Listener.inner}; None while it is closed."""
+        return {inner: port.address for inner, port in self._ports.items()}
+
+    @property
+    def descriptors(self) -> dict[str, int]:
+        """The sockets of all ports, by C{Listener.inner}, once they are open."""
+        return {inner: port.descriptor for inner, port in self._ports.items()}
+
+    def plan(self, listeners: Iterable[Listener]) -> BoundPortsChange:
+        """
+        Plan the change to these listeners.
+
+        @raise webhookrx.errors.ConfigError: there is no such endpoint.
+        """
+        wanted = {listener.inner: listener for listener in listeners}
+        added = {
+            inner: BoundPort(self._open_socket(listener), listener.text)
+            for inner, listener in wanted.items()
+            if inner not in self._ports
+        }
+        ports = {inner: added.get(inner) or self._ports[inner] for inner in wanted}
+        removed = [port for inner, port in self._ports.items() if inner not in wanted]
+        return BoundPortsChange(ports, list(added.values()), removed)
+
+    def commit(self, change: BoundPortsChange) -> None:
+        """Apply a change. Workers must have closed the removed ports before."""
+        self._ports = dict(change.ports)
+        for each in change.removed:
+            each.stopService()
+
+    def close(self) -> list[Deferred[None]]:
+        """Close all ports. Each result fires when one is closed."""
+        return [port.stopService() for port in self]

@@ -1,5 +1,5 @@
 """
-A socket that stays open while what stands behind it changes.
+An endpoint whose socket stays open while the factory, the TLS context or the PROXY header behind it changes.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from webhookrx.interfaces import ITLSCreator
-from webhookrx.transport.accept_failures import AcceptFailures
-from webhookrx.transport.accept_gate import AcceptGate
-from webhookrx.transport.immediate_write import EagerServer, EagerUNIXServer
+from webhookrx.transport.accept import AcceptFailures, AcceptGate
+from webhookrx.transport.immediate_write import ImmediateWriteServer, ImmediateWriteUNIXServer
 from webhookrx.transport.native_tls import TLSServer, TLSUNIXServer
-from webhookrx.transport.nested_epoll import InnerPoll
+from webhookrx.transport.nested_epoll import NestedEpoll
 
 
 @implementer(IProtocol)
 class _Secured:
     """
-    A protocol that must have TLS, as the port gets it: the transport brings it, and where it does not, Twisted's TLS
-    comes in between. So nothing that a port may do has it speak plain text.
+    A protocol that must have TLS, as the port gets it. The transport provides TLS; where it does not, Twisted's TLS
+    is put in between, so that no kind of port can make it speak plain text.
     """
 
     def __init__(self, protocol: IProtocol, factory: TLSMemoryBIOFactory) -> None:
@@ -58,16 +57,16 @@ class _Secured:
 
 
 @implementer(IProtocolFactory, ILoggingContext)
-class _Behind:
+class _FactorySwitch:
     """
-    Stands at the port, and passes on to whoever is behind it now.
+    The factory of the port: passes on to the factory in use.
 
-    @ivar factory: who makes the protocols of the connections to come.
+    @ivar factory: makes the protocols of new connections.
     @ivar is_open: whether the port is.
     @ivar poll: watches the connections; None for the reactor.
     """
 
-    def __init__(self, poll: InnerPoll | None, failures: AcceptFailures | None) -> None:
+    def __init__(self, poll: NestedEpoll | None, failures: AcceptFailures | None) -> None:
         self.factory: IProtocolFactory | None = None
         self.is_open = False
         self.poll = poll
@@ -77,9 +76,9 @@ class _Behind:
 
     def use(self, factory: IProtocolFactory, creator: ITLSCreator | None) -> None:
         """
-        Have the connections to come made like this.
+        Use this factory for new connections.
 
-        @param creator: makes their TLS; None for none.
+        @param creator: makes their TLS; None for plain text.
         """
         self.factory = factory
         self._creator = creator
@@ -92,7 +91,7 @@ class _Behind:
         return protocol if self._tls_factory is None or protocol is None else _Secured(protocol, self._tls_factory)
 
     def logPrefix(self) -> str:
-        """Return who it is that Twisted says is listening."""
+        """See L{ILoggingContext.logPrefix}."""
         return "webhookrx"
 
     def doStart(self) -> None:
@@ -124,30 +123,31 @@ class _Behind:
             secure = TLSUNIXServer if by_unix else TLSServer
             tls = self._creator.connection_on(sock)
             return secure(tls, sock, protocol.protocol, client, port, number, watch)
-        return (EagerUNIXServer if by_unix else EagerServer)(sock, protocol, client, port, number, watch)
+        plain = ImmediateWriteUNIXServer if by_unix else ImmediateWriteServer
+        return plain(sock, protocol, client, port, number, watch)
 
 
 @implementer(IStreamServerEndpoint)
-class Door:
+class SwappableEndpoint:
     """
-    An endpoint that can be listened on again while it is open: the new factory then gets all connections to come, and
-    those that are there stay with the old one. No connection is refused or lost in between.
+    An endpoint that can be listened on again while it is open: the new factory then gets all new connections, and
+    open ones stay with the old factory. No connection is refused or lost in between.
 
     The endpoints that add the PROXY header and TLS go around it, so that these can change too.
 
-    Connections of ports that are Twisted's own have L{transports of ours<webhookrx.transport.immediate_write>}; those
-    of others are as they come.
+    Connections of Twisted's own ports get L{our transports<webhookrx.transport.immediate_write>}; those of other ports
+    keep theirs.
 
-    @param inner: what opens the socket.
+    @param inner: opens the socket.
     @param poll: watches the connections; None for the reactor.
-    @param failures: hears of connections that such a port can't accept; None leaves them to the log.
+    @param failures: handles connections that such a port can't accept; None leaves them to the log.
     """
 
     def __init__(
-        self, inner: IStreamServerEndpoint, poll: InnerPoll | None = None, failures: AcceptFailures | None = None
+        self, inner: IStreamServerEndpoint, poll: NestedEpoll | None = None, failures: AcceptFailures | None = None
     ) -> None:
         self._inner = inner
-        self._behind = _Behind(poll, failures)
+        self._switch = _FactorySwitch(poll, failures)
         self._failures = failures
         self._port: IListeningPort | None = None
 
@@ -156,16 +156,16 @@ class Door:
         return self._listen(protocolFactory, None)
 
     def with_tls(self, creator: ITLSCreator) -> IStreamServerEndpoint:
-        """Return an endpoint that goes through this door, and has TLS on the socket where it can."""
-        return _TLSDoor(lambda factory: self._listen(factory, creator))
+        """Return an endpoint on the same port, with TLS on the socket itself where the port allows it."""
+        return _SwappableTLSEndpoint(lambda factory: self._listen(factory, creator))
 
     def _listen(self, factory: IProtocolFactory, creator: ITLSCreator | None) -> Deferred[IListeningPort]:
-        behind = self._behind
-        before = behind.factory
-        behind.use(factory, creator)
-        if self._port is None or before is None or not behind.is_open:
-            return self._inner.listen(behind).addCallback(self._opened)
-        # In this order: whoever both lead to is not told in between that its last port is closed.
+        switch = self._switch
+        before = switch.factory
+        switch.use(factory, creator)
+        if self._port is None or before is None or not switch.is_open:
+            return self._inner.listen(switch).addCallback(self._opened)
+        # In this order: a site behind both factories must not hear in between that its last port is closed.
         factory.doStart()
         before.doStop()
         return succeed(self._port)
@@ -173,18 +173,18 @@ class Door:
     def _opened(self, port: IListeningPort) -> IListeningPort:
         self._port = port
         if isinstance(port, tcp.Port):
-            poll = self._behind.poll
+            poll = self._switch.poll
             if poll is not None and poll.overload is not None and port.addressFamily != socket.AF_UNIX:
                 port.socket = AcceptGate(port.socket, poll.overload)
-            port.transport = self._behind.transport  # type: ignore[assignment]  # documented as what makes one
+            port.transport = self._switch.transport  # type: ignore[assignment]  # documented as what makes one
             if self._failures is not None:
                 self._failures.hear(port)
         return port
 
 
 @implementer(IStreamServerEndpoint)
-class _TLSDoor:
-    """A door, and TLS behind it."""
+class _SwappableTLSEndpoint:
+    """A swappable endpoint, with TLS."""
 
     def __init__(self, listen: Callable[[IProtocolFactory], Deferred[IListeningPort]]) -> None:
         self._listen = listen

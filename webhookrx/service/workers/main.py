@@ -47,7 +47,7 @@ from webhookrx.service.workers.messages import (
 )
 from webhookrx.service.workers.process import CONTROL, adopt
 from webhookrx.settings import Group
-from webhookrx.transport.shared_ports import InheritedSockets
+from webhookrx.transport.shared_ports import SharedPorts
 
 #: Seconds that a worker has for what is under way when its parent has gone. Until it ends, it keeps others from its
 #: ports, files and spools, so from receiving: that is worth more than what a slow sender has begun.
@@ -68,7 +68,7 @@ class Worker:
         self._reactor = reactor
         self._leave = leave
         self._receiver: Receiver | None = None
-        self._sockets = InheritedSockets(reactor)
+        self._sockets = SharedPorts(reactor)
         self._speaks_for_all = False
         self._is_orphan = False
         self._status: int | None = None
