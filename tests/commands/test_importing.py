@@ -13,8 +13,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.commands.running import run_command
 from tests.config.starting import start, write_text
-from webhookrx.commands.collector_options import as_yaml
 from webhookrx.commands.collector_text import read_collector
+from webhookrx.commands.importing import as_yaml
 from webhookrx.settings import Source
 
 

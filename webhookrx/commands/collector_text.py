@@ -1,5 +1,5 @@
 """
-The sources of a collector's configuration that are webhooks, as they are written there.
+Reads the webhook sources in the configuration of a collector, as they are written there.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _DIRECTIVE: Final = re.compile(r"^[ \t]*@(\w+)(?::|[ \t]+|$)(.*)$", re.MULTILINE
 _CLOSING: Final = {"(": ")", "{": "}", "[": "]"}
 
 
-class Mistake(NamedTuple):
+class CollectorProblem(NamedTuple):
     """Something that can't be carried over, and its line, from 1."""
 
     line: int
     text: str
 
 
-class Token(NamedTuple):
+class CollectorToken(NamedTuple):
     """
     @ivar sign: it is one of C{(){}[];,} rather than a text.
     @ivar quoted: it stands in quotes, which are left out.
@@ -49,7 +49,7 @@ class Token(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Option:
+class CollectorOption:
     """
     An option of a driver.
 
@@ -60,7 +60,7 @@ class Option:
 
     name: str
     line: int
-    values: tuple[Token, ...]
+    values: tuple[CollectorToken, ...]
     nested: bool = False
 
 
@@ -75,7 +75,7 @@ class Driver:
     kind: str
     source: str
     line: int
-    options: tuple[Option, ...]
+    options: tuple[CollectorOption, ...]
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Collector:
     """
 
     drivers: list[Driver] = field(default_factory=list)
-    mistakes: list[Mistake] = field(default_factory=list)
+    mistakes: list[CollectorProblem] = field(default_factory=list)
     includes: list[str] = field(default_factory=list)
 
 
@@ -111,18 +111,18 @@ def read_collector(text: str, environ: Mapping[str, str]) -> Collector:
     return found
 
 
-def _tokens(text: str, variables: Mapping[str, str], found: Collector) -> Iterator[Token]:
+def _tokens(text: str, variables: Mapping[str, str], found: Collector) -> Iterator[CollectorToken]:
     at, line = 0, 1
     while match := _TOKEN.match(text, at):
         kind, written = match.lastgroup, match[0]
         if kind == "open":
-            found.mistakes.append(Mistake(line, "A text in quotes has no end."))
+            found.mistakes.append(CollectorProblem(line, "A text in quotes has no end."))
             return
         if kind == "sign":
-            yield Token(written, line, sign=True)
+            yield CollectorToken(written, line, sign=True)
         elif kind != "space":
             filled = _VARIABLE.sub(partial(_value_of, line, variables, found), _unquoted(written))
-            yield Token(filled, line, quoted=kind == "string")
+            yield CollectorToken(filled, line, quoted=kind == "string")
         line += written.count("\n")
         at = match.end()
 
@@ -130,7 +130,9 @@ def _tokens(text: str, variables: Mapping[str, str], found: Collector) -> Iterat
 def _value_of(line: int, variables: Mapping[str, str], found: Collector, variable: re.Match[str]) -> str:
     name = variable[1]
     if name not in variables:
-        found.mistakes.append(Mistake(line, f"`{name}` is defined neither in the file nor in the environment."))
+        found.mistakes.append(
+            CollectorProblem(line, f"`{name}` is defined neither in the file nor in the environment.")
+        )
     return variables.get(name, "")
 
 
@@ -147,7 +149,7 @@ def _character(escape: re.Match[str]) -> str:
     return chr(int(escape[1], 16)) if escape[1] else _ESCAPED.get(escape[2], escape[2])
 
 
-def _blocks(tokens: list[Token], found: Collector) -> None:
+def _blocks(tokens: list[CollectorToken], found: Collector) -> None:
     """Look for C{source NAME { … }}, at the top and in log paths, and for webhooks that stand anywhere else."""
     at = 0
     while at < len(tokens):
@@ -162,13 +164,15 @@ def _blocks(tokens: list[Token], found: Collector) -> None:
                 continue
         if _calls_webhook(tokens, at):
             found.mistakes.append(
-                Mistake(token.line, f"{token.text}() stands in no source block, such as in a block of your own.")
+                CollectorProblem(
+                    token.line, f"{token.text}() stands in no source block, such as in a block of your own."
+                )
             )
             at = _end_of(tokens, at + 1, found)
         at += 1
 
 
-def _drivers(tokens: list[Token], source: str, found: Collector) -> None:
+def _drivers(tokens: list[CollectorToken], source: str, found: Collector) -> None:
     """Take the drivers of a source block."""
     has_webhook = any(_calls_webhook(tokens, at) for at in range(len(tokens)))
     at = 0
@@ -185,30 +189,38 @@ def _drivers(tokens: list[Token], source: str, found: Collector) -> None:
             found.drivers.append(Driver(kind, source, token.line, tuple(_options(inside, token, found))))
         elif _is_word(token, "source") or any(_calls_webhook(inside, each) for each in range(len(inside))):
             if not _is_word(token, "source"):
-                found.mistakes.append(Mistake(token.line, f"What {token.text} does to messages is not carried over."))
+                found.mistakes.append(
+                    CollectorProblem(token.line, f"What {token.text} does to messages is not carried over.")
+                )
             _drivers(inside, source, found)
         else:
-            found.mistakes.append(Mistake(token.line, f"{token.text} is no webhook: it stays with the collector."))
+            found.mistakes.append(
+                CollectorProblem(token.line, f"{token.text} is no webhook: it stays with the collector.")
+            )
         at = end + 1
 
 
-def _options(tokens: list[Token], driver: Token, found: Collector) -> Iterator[Option]:
+def _options(tokens: list[CollectorToken], driver: CollectorToken, found: Collector) -> Iterator[CollectorOption]:
     at = 0
     while at < len(tokens):
         token = tokens[at]
-        if at + 1 < len(tokens) and not token.sign and tokens[at + 1] == Token("(", tokens[at + 1].line, sign=True):
+        if (
+            at + 1 < len(tokens)
+            and not token.sign
+            and tokens[at + 1] == CollectorToken("(", tokens[at + 1].line, sign=True)
+        ):
             end = _end_of(tokens, at + 1, found)
             inside = tokens[at + 2 : end]
             nested = any(each.sign and each.text in "({" for each in inside)
             values = tuple(each for each in inside if not each.sign)
-            yield Option(token.text.replace("-", "_"), token.line, values, nested)
+            yield CollectorOption(token.text.replace("-", "_"), token.line, values, nested)
             at = end
         elif not (token.sign and token.text in ",;"):
-            found.mistakes.append(Mistake(token.line, f"{driver.text}() takes options such as port(8181)."))
+            found.mistakes.append(CollectorProblem(token.line, f"{driver.text}() takes options such as port(8181)."))
         at += 1
 
 
-def _end_of(tokens: list[Token], start: int, found: Collector) -> int:
+def _end_of(tokens: list[CollectorToken], start: int, found: Collector) -> int:
     """Return where the bracket at C{start} is closed; the end of all when it is not, which is noted."""
     open_ones: list[str] = []
     for at in range(start, len(tokens)):
@@ -219,15 +231,15 @@ def _end_of(tokens: list[Token], start: int, found: Collector) -> int:
             open_ones.pop()
             if not open_ones:
                 return at
-    found.mistakes.append(Mistake(tokens[start].line, f"The {tokens[start].text} is not closed."))
+    found.mistakes.append(CollectorProblem(tokens[start].line, f"The {tokens[start].text} is not closed."))
     return len(tokens)
 
 
-def _is_word(token: Token, word: str) -> bool:
+def _is_word(token: CollectorToken, word: str) -> bool:
     return not (token.sign or token.quoted) and token.text == word
 
 
-def _calls_webhook(tokens: list[Token], at: int) -> bool:
+def _calls_webhook(tokens: list[CollectorToken], at: int) -> bool:
     token = tokens[at]
     is_name = not (token.sign or token.quoted) and token.text.replace("_", "-") in WEBHOOKS
     return is_name and at + 1 < len(tokens) and tokens[at + 1].sign and tokens[at + 1].text == "("

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 
-from webhookrx.commands.verbs import Verbs
+from webhookrx.commands.terminal import Verbs
 
 
 def add_to(subject: argparse.ArgumentParser) -> None:

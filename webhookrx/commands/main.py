@@ -21,8 +21,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
-from webhookrx.commands.output import DONE, FAILED, safe
-from webhookrx.commands.verbs import Run
+from webhookrx.commands.terminal import DONE, FAILED, Run, safe
 from webhookrx.errors import WebhookrxError
 from webhookrx.version import installed_version
 

@@ -7,9 +7,18 @@ from __future__ import annotations
 import argparse
 from typing import Any, TextIO
 
-from webhookrx.commands.input import STANDARD_INPUT, encodable, read_text
-from webhookrx.commands.output import DONE, FAILED, pointed_at, print_json, print_table, safe
-from webhookrx.commands.verbs import Verbs
+from webhookrx.commands.terminal import (
+    DONE,
+    FAILED,
+    STANDARD_INPUT,
+    Verbs,
+    encodable,
+    pointed_at,
+    print_json,
+    print_table,
+    read_text,
+    safe,
+)
 from webhookrx.query import Query, QueryError, format_tree, line_and_column, parse, plain_tree
 
 

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, TextIO
 
-from webhookrx.commands.input import encodable
-from webhookrx.commands.output import DONE, FAILED, print_json, print_table, safe
 from webhookrx.commands.query import problem_facts, problem_lines
 from webhookrx.commands.rules_reading import read_rules_file, tell_errors, terms_facts, terms_text
+from webhookrx.commands.terminal import DONE, FAILED, encodable, print_json, print_table, safe
 from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import WebhookrxError
 from webhookrx.query import Deciding, Fleet, Query, QueryError, explain, parse

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, TextIO
 
 import msgspec
 
-from webhookrx.commands.input import read_input, shown_name
-from webhookrx.commands.output import print_findings
+from webhookrx.commands.terminal import print_findings, read_input, shown_name
 from webhookrx.config.this_host import HostFacts, this_host
 from webhookrx.diagnostics import ERROR
 from webhookrx.errors import ConfigError

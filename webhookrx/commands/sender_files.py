@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from webhookrx.commands.input import encodable
+from webhookrx.commands.terminal import encodable
 from webhookrx.config.file_signatures import DATA_FILES
 from webhookrx.config.files import list_directory, read_file
 from webhookrx.diagnostics import ERROR, WARNING, Finding, quoted

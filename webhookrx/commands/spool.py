@@ -12,8 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, TextIO
 
-from webhookrx.commands.output import DONE, FAILED, print_json, safe
-from webhookrx.commands.verbs import Verbs
+from webhookrx.commands.terminal import DONE, FAILED, Verbs, print_json, safe
 from webhookrx.errors import WebhookrxError
 from webhookrx.message.encoders import NotAMessage, decode_stored
 from webhookrx.message.macros import isodate

@@ -1,10 +1,11 @@
 """
-The subject C{try}: a recorded request through a connector rule, step by step. No socket is opened, no file written.
+The subject C{try}: what a connector makes of a recorded request, and the differences after each step.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -12,9 +13,6 @@ from typing import Any, Final, NamedTuple, TextIO
 
 import msgspec
 
-from webhookrx.commands.differences import differences
-from webhookrx.commands.input import read_input, shown_name
-from webhookrx.commands.output import DONE, FAILED, print_findings, print_json, safe
 from webhookrx.commands.rules_reading import (
     NamedRouter,
     add_router_arguments,
@@ -23,7 +21,17 @@ from webhookrx.commands.rules_reading import (
     tell_errors,
 )
 from webhookrx.commands.sender_files import known_senders
-from webhookrx.commands.verbs import describe
+from webhookrx.commands.terminal import (
+    DONE,
+    FAILED,
+    describe,
+    print_findings,
+    print_json,
+    read_input,
+    safe,
+    shortened,
+    shown_name,
+)
 from webhookrx.config.rule_files import read_json_files
 from webhookrx.diagnostics import has_errors, quoted, suggestion
 from webhookrx.errors import NO_MATCHING_PATH, WebhookrxError
@@ -39,6 +47,54 @@ from webhookrx.router.steps.traced import Done, TracedProcessing
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.http_file import HttpFileError, read_http_file
 from webhookrx.settings import Limits
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_@-]+")
+_LONGEST: Final = 200
+"""Characters of a value that are shown."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Difference(NamedTuple):
+    """
+    One field that is not as it was.
+
+    @ivar field: its path, as expressions write it, such as C{log.attributes["webhook.headers"]}.
+    @ivar before: its value before; L{MISSING} when it was not there.
+    @ivar after: its value now; L{MISSING} when it is not there any more.
+    """
+
+    field: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        if self.before is MISSING:
+            return f"+ {self.field} = {_shown(self.after)}"
+        if self.after is MISSING:
+            return f"- {self.field} (was {_shown(self.before)})"
+        return f"~ {self.field} = {_shown(self.after)} (was {_shown(self.before)})"
+
+
+def differences(before: Any, after: Any, field: str = "") -> Iterator[Difference]:
+    """Yield what has changed, in the order of the fields; an object that is new, or an array, is told as a whole."""
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        if before is MISSING or after is MISSING or _encode(before) != _encode(after):
+            yield Difference(field, before, after)
+        return
+    for name in dict.fromkeys((*before, *after)):
+        yield from differences(before.get(name, MISSING), after.get(name, MISSING), _joined(field, name))
+
+
+def _joined(field: str, name: str) -> str:
+    if _PLAIN.fullmatch(name):
+        return f"{field}.{name}" if field else name
+    return f"{field}[{_encode(name).decode()}]"
+
+
+def _shown(value: Any) -> str:
+    return shortened(_encode(value).decode(), _LONGEST)
+
 
 CANT_BE_JUDGED: Final = 2
 """The exit status when no connector, or no single one, is there to judge the request."""

@@ -7,7 +7,7 @@ import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.commands.output import counted, pointed_at, print_json, safe, shortened, table, width
+from webhookrx.commands.terminal import counted, pointed_at, print_json, safe, shortened, table, width
 
 
 class TextTests(SynchronousTestCase):

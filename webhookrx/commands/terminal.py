@@ -1,18 +1,94 @@
 """
-What the command prints: text that a terminal shows and does not obey, aligned tables, JSON.
+The command line of all subjects: verbs, input from files, and output that a terminal shows but does not obey.
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Final, TextIO
 
 import msgspec
 
+from webhookrx.config.files import LARGEST_FILE, read_file
 from webhookrx.diagnostics import ERROR, Finding
+from webhookrx.errors import ConfigError
 from webhookrx.message.escapes import escape, without_misleading
+
+Run = Callable[[argparse.Namespace, TextIO, TextIO], int]
+"""What does the work: arguments, output and errors to an exit status."""
+
+
+class Verbs:
+    """The verbs of a subject."""
+
+    def __init__(self, subject: argparse.ArgumentParser) -> None:
+        self._verbs = subject.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def add(self, name: str, run: Run, text: str, example: str = "") -> argparse.ArgumentParser:
+        """
+        Add a verb.
+
+        @param text: what it does, without a capital and a full stop.
+        @param example: a command line, for C{--help}.
+        @return: the verb's own parser.
+        """
+        parser: argparse.ArgumentParser = self._verbs.add_parser(name, help=text)
+        describe(parser, run, f"{text[0].upper()}{text[1:]}.", example)
+        return parser
+
+
+def describe(parser: argparse.ArgumentParser, run: Run, description: str, example: str) -> None:
+    """Say what a verb does, for C{--help}, and what does it."""
+    parser.description = description
+    if example:
+        # A command line that is broken in two can't be copied.
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.epilog = f"example:\n  {example}"
+    parser.set_defaults(run=run, parser=parser)
+
+
+STANDARD_INPUT: Final = "-"
+
+
+def read_input(path: str) -> bytes:
+    """
+    Return what is in a file, or for C{-} what comes on standard input.
+
+    @raise ConfigError: it can't be read, or is absurdly large; the text names it.
+    """
+    if path != STANDARD_INPUT:
+        return read_file(path)[0]
+    content = sys.stdin.buffer.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise ConfigError("Standard input is larger than 16 MiB; that is not the file that was meant.")
+    return content
+
+
+def read_text(path: str) -> str:
+    """
+    Return the same as text.
+
+    @raise ConfigError: as there, or it is not UTF-8.
+    """
+    try:
+        return read_input(path).decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{shown_name(path)} is not UTF-8.") from None
+
+
+def shown_name(path: str) -> str:
+    """Return what a file is called: its path, with escapes for what is no text in it."""
+    return "standard input" if path == STANDARD_INPUT else encodable(path)
+
+
+def encodable(text: str) -> str:
+    """Return a word of the command line with escapes for the bytes in it that are no UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
 
 DONE: Final = 0
 FAILED: Final = 1
