@@ -23,7 +23,8 @@ from webhookrx.config.written import Text, Written
 from webhookrx.http import protocol
 from webhookrx.http.answers import RECEIVED, refusal
 from webhookrx.intake import json_body as payload
-from webhookrx.intake import pairs, query
+from webhookrx.intake import pairs
+from webhookrx.intake import urlencoded as query
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Accepted, Admission, Receipt, admit, judge
 from webhookrx.intake.path_patterns import PathPatterns

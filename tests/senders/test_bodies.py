@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import RequestRefused
 from webhookrx.intake.json_body import MAX_DEPTH, MAX_ELEMENTS, body_text
-from webhookrx.intake.query import parse_query
+from webhookrx.intake.urlencoded import parse_query
 from webhookrx.senders import bodies
 from webhookrx.senders.bodies import (
     FORM,

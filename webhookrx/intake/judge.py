@@ -15,14 +15,13 @@ import msgspec
 from webhookrx.errors import BAD_PAYLOAD, BAD_TOKEN, METHOD_NOT_ALLOWED, Reason, RequestRefused
 from webhookrx.intake.client_address import from_proxy_header
 from webhookrx.intake.encodings import check_encoding, unpack
-from webhookrx.intake.form import form_members, says_form
 from webhookrx.intake.head import Head
 from webhookrx.intake.header_masking import recorded_headers
 from webhookrx.intake.json_body import PayloadError, body_text
 from webhookrx.intake.pairs import NOTHING, LeftOut, flatten, name_budget, set_pairs
 from webhookrx.intake.path_patterns import decode_groups
-from webhookrx.intake.query import parse_query
 from webhookrx.intake.tokens import TokenCheck
+from webhookrx.intake.urlencoded import form_members, parse_query, says_form
 from webhookrx.message.macros import isodate
 from webhookrx.message.message import Message, Value
 from webhookrx.yield_point import PIECE, yield_point

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from webhookrx.errors import RequestRefused
 from webhookrx.intake.json_body import PayloadError, body_text, has_too_many_values, parse_strict_json
-from webhookrx.intake.query import parse_query
+from webhookrx.intake.urlencoded import parse_query
 from webhookrx.message.message import Value
 from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
 from webhookrx.senders.msgpack import read_msgpack

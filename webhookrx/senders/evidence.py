@@ -25,7 +25,7 @@ class Evidence:
     """
     A request, as the classifier and the data files of senders look at it.
 
-    @ivar query: as L{webhookrx.intake.query.parse_query} returns it.
+    @ivar query: as L{webhookrx.intake.urlencoded.parse_query} returns it.
     @ivar body: unpacked.
     @ivar text: the body as text.
     @ivar decoded: what the body is as strict JSON; L{webhookrx.message.fields.MISSING} when it is none. Single values

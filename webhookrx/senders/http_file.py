@@ -11,7 +11,7 @@ from urllib.parse import unquote_plus
 from webhookrx.errors import RequestRefused, WebhookrxError
 from webhookrx.intake.head import Head
 from webhookrx.intake.header_masking import MASK, is_credential
-from webhookrx.intake.query import parse_query
+from webhookrx.intake.urlencoded import parse_query
 
 _REQUEST_LINE: Final = re.compile(rb"([A-Z]+) ([\x21-\x7e]+)(?: HTTP/[0-9.]+)?")
 _HEADER_LINE: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)")
