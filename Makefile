@@ -2,7 +2,7 @@
 
 PYTHON = .venv/bin/python
 
-.PHONY: all setup test coverage mutants lint docs ci run clean
+.PHONY: all setup test coverage mutants lint docs site ci run clean
 
 all: lint test
 
@@ -34,6 +34,11 @@ lint: .venv
 # What in the docs is made from the code.
 docs: .venv
 	$(PYTHON) -m tests.documents
+
+# The documents as a site, in build/site.
+site: .venv
+	.venv/bin/pip install -q -e '.[docs]'
+	$(PYTHON) -m tests.site
 
 ci:
 	.ci/run

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.api_page import observer_api
 from webhookrx.config.option_table import limit_table, option_table
 from webhookrx.errors import REASONS
 from webhookrx.operations.metrics import METRICS
@@ -79,6 +80,7 @@ def _map_line(indent: int, name: str, source: Path) -> str:
 
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "modules": ("ARCHITECTURE.md", module_map),
+    "observer-api": ("docs/reference/observer-api.md", observer_api),
     "options": ("docs/reference/options.md", option_table),
     "limits": ("docs/reference/limits.md", limit_table),
     "statuses": ("docs/reference/statuses.md", status_table),
@@ -93,12 +95,12 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "sender-format": ("docs/reference/classification.md", entry_table),
     "entry-codes": ("docs/reference/classification.md", entry_code_table),
 }
-"""Name of a table to the page that has it, and what makes it."""
+"""Name of a generated block to its page and the function that makes it."""
 
 
 def pages() -> list[Path]:
     """Return all documents."""
-    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "tests").rglob("*.md"))]
 
 
 def read(name: str) -> str:

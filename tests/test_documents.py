@@ -72,10 +72,15 @@ class LinkTests(SynchronousTestCase):
                     self.assertIn(anchor, documents.anchors(target.read_text()), f"{page.name}: {path}#{anchor}")
 
     def test_all_pages(self) -> None:
-        """README leads to every page of docs."""
-        known = {path for path, _ in documents.links(documents.read("README.md"))}
+        """README leads to each of the four parts, whose own README leads to every page of it; so does the menu."""
         pages = {page.relative_to(documents.ROOT).as_posix() for page in documents.pages()}
-        self.assertEqual(set(), {page for page in pages if page.startswith("docs/")} - known)
+        reached = {path for path, _ in documents.links(documents.read("README.md"))}
+        for part in ("how-to", "reference", "explanation"):
+            self.assertIn(f"docs/{part}/README.md", reached)
+            text = documents.read(f"docs/{part}/README.md")
+            reached |= {os.path.normpath(f"docs/{part}/{path}") for path, _ in documents.links(text)}
+        self.assertEqual(set(), {page for page in pages if page.startswith("docs/")} - reached)
+        self.assertEqual([], [page for page in pages if f'"{page}"' not in documents.read("zensical.toml")])
 
     def test_fences(self) -> None:
         """Every fenced block says what it holds, and is closed."""
@@ -250,11 +255,11 @@ class YamlExampleTests(SynchronousTestCase):
 
 
 class ObserverExampleTests(ObserverContract, SynchronousTestCase):
-    """The plugin in docs/reference/observers.md, as third parties would install it."""
+    """The plugin in docs/how-to/write-an-observer.md, as third parties would install it."""
 
     def setUp(self) -> None:
         """Put it into a directory of plugins."""
-        text = documents.read("docs/reference/observers.md")
+        text = documents.read("docs/how-to/write-an-observer.md")
         plugins, self.directory = os.path.abspath(self.mktemp()), os.path.abspath(self.mktemp())
         os.mkdir(plugins)
         os.mkdir(self.directory)
