@@ -16,9 +16,9 @@ from tests.commands.running import run_command
 from tests.spool.faulty_spool import make_queue, stored, texts
 from webhookrx.commands.main import main
 from webhookrx.message.encoders import encode_stored
+from webhookrx.spool.directory import SpoolDirectory
+from webhookrx.spool.queue import SpoolQueue
 from webhookrx.spool.rows import DeadLetter, Row
-from webhookrx.spool.spool_directory import SpoolDirectory
-from webhookrx.spool.waiting_queue import WaitingQueue
 from webhookrx.testing import RECEIVED, make_message
 
 
@@ -37,9 +37,9 @@ class SpoolCase(SynchronousTestCase):
         self.queue = self.open()
         self.queue.append(stored("one", "two", "three", "four", "five"))
         one, two, *_ = self.queue.next_batch()
-        self.queue.settle([], [dead(one), dead(two, "bad\x1b[2J\u202e\nword", "evil\x07")])
+        self.queue.ack([], [dead(one), dead(two, "bad\x1b[2J\u202e\nword", "evil\x07")])
 
-    def open(self) -> WaitingQueue:
+    def open(self) -> SpoolQueue:
         """Open the queue as a receiver does."""
         queue = make_queue(self.path)
         queue.open()
@@ -61,7 +61,7 @@ class SpoolCase(SynchronousTestCase):
         found: list[object] = []
         while rows := self.queue.next_batch():
             found += texts(rows)
-            self.queue.settle([row.id for row in rows])
+            self.queue.ack([row.id for row in rows])
         return found
 
 
@@ -151,7 +151,7 @@ class WorkerTests(SpoolCase):
         self.queue = self.open()
         self.queue.append(stored("six", "seven", "eight"))
         row = self.queue.next_batch()[0]
-        self.queue.settle([], [dead(row, "HTTP 400")])
+        self.queue.ack([], [dead(row, "HTTP 400")])
         self.inside, self.path = self.path, first
 
     def test_list(self) -> None:
@@ -277,7 +277,7 @@ class ReplayTests(SpoolCase):
         """A dead letter goes back to the end of the queue."""
         self.assertEqual((0, "put back 2 as 6\nput back: 1 messages\n", ""), self.spool("replay", "2"))
         self.queue.refresh()
-        self.assertEqual((4, 1), (self.queue.standing().messages, self.queue.standing().dead))
+        self.assertEqual((4, 1), (self.queue.status().messages, self.queue.status().dead))
 
         self.assertEqual(["three", "four", "five", "two"], self.waiting())
 
@@ -293,14 +293,14 @@ class ReplayTests(SpoolCase):
     def test_not_dead(self) -> None:
         """What is no dead letter, or is damaged, stays as it is."""
         (three, *_) = self.queue.next_batch()
-        self.queue.settle([], [dead(three._replace(crc=three.crc ^ 1))])
+        self.queue.ack([], [dead(three._replace(crc=three.crc ^ 1))])
         status, out, err = self.spool("replay", "3", "4", "99")
 
         self.assertEqual((1, "put back: 0 messages\n"), (status, out))
         self.assertIn("3: it is damaged", err)
         self.assertIn("4: there is no dead letter of that number", err)
         self.queue.refresh()
-        self.assertEqual(3, self.queue.standing().dead)
+        self.assertEqual(3, self.queue.status().dead)
 
 
 class DropTests(SpoolCase):
@@ -313,7 +313,7 @@ class DropTests(SpoolCase):
         self.assertEqual((0, '{"id":2}\n', ""), self.spool("drop", "--all", "--json"))
 
         self.assertEqual(["three", "four", "five"], self.waiting())
-        self.assertEqual(0, self.queue.standing().dead)
+        self.assertEqual(0, self.queue.status().dead)
 
     def test_waiting(self) -> None:
         """Those that wait are dropped only when that is asked for."""
@@ -354,7 +354,7 @@ class MistakeTests(SpoolCase):
             self.assertEqual(2, status, arguments)
             self.assertIn("usage:", err)
 
-        self.assertEqual(2, self.queue.standing().dead)
+        self.assertEqual(2, self.queue.status().dead)
 
     def test_no_spool(self) -> None:
         """Where there is no spool none is made; it is one line."""

@@ -17,7 +17,7 @@ from webhookrx.observers import registry
 from webhookrx.observers.file import FileObserver
 from webhookrx.service import known_observers
 from webhookrx.settings import ALONE, Group
-from webhookrx.spool.group_spool import GroupSpool
+from webhookrx.spool.workers import WorkerSpool
 
 #: Modules that cost memory, and the spec string that needs them.
 COSTLY = {
@@ -26,7 +26,7 @@ COSTLY = {
     "webhookrx.observers.client_tls": "syslog:tls:127.0.0.1",
     "webhookrx.observers.syslog": "syslog:udp:127.0.0.1",
     "sqlite3": "spool:SPOOL:observer=file:SPOOL.jsonl",
-    "webhookrx.spool.spool_observer": "spool:SPOOL:observer=file:SPOOL.jsonl",
+    "webhookrx.spool.observer": "spool:SPOOL:observer=file:SPOOL.jsonl",
     "webhookrx.observers.log_observer": "observer:logging.getLogger",
     "webhookrx.observers.stdout": "stdout",
 }
@@ -67,7 +67,7 @@ class BuildTests(SynchronousTestCase):
         )
         spool = known_observers.build(parse_observer(f"spool:{path}:observer=file:{path}.jsonl"), "queued")
 
-        self.assertIsInstance(spool, GroupSpool)
+        self.assertIsInstance(spool, WorkerSpool)
         self.assertEqual([("file", "durable", ALONE)], built)
 
     def test_group(self) -> None:
@@ -85,7 +85,7 @@ class BuildTests(SynchronousTestCase):
             for group in groups
         ]
 
-        self.assertEqual([GroupSpool] * 2, list(map(type, spools)))
+        self.assertEqual([WorkerSpool] * 2, list(map(type, spools)))
 
     def test_unknown_options(self) -> None:
         """What is known is told, though nothing but the named observer is imported."""

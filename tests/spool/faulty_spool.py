@@ -9,13 +9,13 @@ from typing import Any, cast
 
 from webhookrx.filesystem import DiskSpace
 from webhookrx.message.encoders import decode_stored, encode_stored
-from webhookrx.spool.room import Room
+from webhookrx.spool.directory import SpoolDirectory, SpoolFileSystem
+from webhookrx.spool.queue import SpoolQueue
+from webhookrx.spool.quota import Quota
 from webhookrx.spool.rows import Row
-from webhookrx.spool.spool_directory import SpoolDirectory, SpoolFileSystem
-from webhookrx.spool.waiting_queue import WaitingQueue
 from webhookrx.testing import make_message
 
-ROOMY = Room(1 << 30)
+ROOMY = Quota(1 << 30)
 
 
 def sqlite_error(name: str) -> sqlite3.Error:
@@ -177,15 +177,15 @@ class SmallDisk:
 def make_queue(
     path: str,
     faults: SpoolFileSystem | None = None,
-    room: Room = ROOMY,
+    room: Quota = ROOMY,
     clocks: Clocks | None = None,
     disk: Disk | SmallDisk | None = None,
     floor: int = 1000,
-) -> WaitingQueue:
+) -> SpoolQueue:
     """Make a queue that is not open yet."""
     clocks = Clocks() if clocks is None else clocks
     space = DiskSpace(path, floor, (Disk() if disk is None else disk).statvfs)
-    return WaitingQueue(SpoolDirectory(path, faults), room, space, clocks.monotonic, clocks.time_ns)
+    return SpoolQueue(SpoolDirectory(path, faults), room, space, clocks.monotonic, clocks.time_ns)
 
 
 def stored(*texts: str, received: int | None = None) -> list[bytes]:
@@ -199,10 +199,10 @@ def texts(rows: Sequence[Row]) -> list[object]:
     return [decode_stored(row.data).values["MESSAGE"] for row in rows]
 
 
-def drain(queue: WaitingQueue) -> list[object]:
+def drain(queue: SpoolQueue) -> list[object]:
     """Take all that waits, and return the texts."""
     taken: list[object] = []
     while rows := queue.next_batch():
         taken += texts(rows)
-        queue.settle([row.id for row in rows])
+        queue.ack([row.id for row in rows])
     return taken

@@ -6,19 +6,19 @@ import os
 import sqlite3
 
 from tests.spool.faulty_spool import drain, stored
-from tests.spool.test_waiting_queue import QueueCase, letter
+from tests.spool.test_queue import QueueCase, letter
 from webhookrx.errors import NotStored
 from webhookrx.spool import old_file
+from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.directory import SpoolDirectory
+from webhookrx.spool.queue import SpoolQueue
 from webhookrx.spool.rows import ROW_OVERHEAD
-from webhookrx.spool.spool_directory import SpoolDirectory
-from webhookrx.spool.spool_file import SpoolFile
-from webhookrx.spool.waiting_queue import WaitingQueue
 
 
 class DeadLetterTests(QueueCase):
     """What becomes of them."""
 
-    def give_up(self, queue: WaitingQueue) -> None:
+    def give_up(self, queue: SpoolQueue) -> None:
         """Let the newest file fail, so that it is only read any more."""
         self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
         self.assertRaises(NotStored, queue.append, stored("lost"))
@@ -48,10 +48,10 @@ class DeadLetterTests(QueueCase):
         queue.append(stored(*"abcde"))
         a, b, c, d, e = queue.next_batch()
         self.faults.statements.clear()
-        queue.settle([b.id, d.id], [letter(a, "1"), letter(c, "3"), letter(e, "5")])
+        queue.ack([b.id, d.id], [letter(a, "1"), letter(c, "3"), letter(e, "5")])
 
         self.assertEqual({"FULL"}, self.how_safe())
-        self.assertEqual((0, 3), (queue.standing().messages, queue.standing().dead))
+        self.assertEqual((0, 3), (queue.status().messages, queue.status().dead))
         self.assertEqual([(1, "1"), (3, "3"), (5, "5")], self.kept(1))
 
     def test_without(self) -> None:
@@ -60,7 +60,7 @@ class DeadLetterTests(QueueCase):
         queue.append(stored("one"))
         rows = queue.next_batch()
         self.faults.statements.clear()
-        queue.settle([rows[0].id])
+        queue.ack([rows[0].id])
 
         modes = [sql for _, sql in self.faults.statements if sql.startswith("PRAGMA synchronous")]
         self.assertEqual(["PRAGMA synchronous=NORMAL"], modes)
@@ -72,19 +72,19 @@ class DeadLetterTests(QueueCase):
         self.give_up(queue)
         a, b, c, _ = queue.next_batch()
         self.faults.statements.clear()
-        queue.settle([], [letter(a, "1"), letter(b, "2"), letter(c, "3")])
+        queue.ack([], [letter(a, "1"), letter(b, "2"), letter(c, "3")])
 
         self.assertEqual({"FULL"}, self.how_safe())
-        self.assertEqual(3, queue.standing().dead)
+        self.assertEqual(3, queue.status().dead)
         self.assertEqual([(1, "1"), (2, "2"), (3, "3")], self.kept(2))
         self.assertEqual(["d"], drain(queue))
 
-    def refused(self, count: int, size: int) -> WaitingQueue:
+    def refused(self, count: int, size: int) -> SpoolQueue:
         """Return a queue with so many dead letters of so many bytes in a file that is only read any more."""
         queue = self.open()
         queue.append(stored(*["x" * size] * count))
         while rows := queue.next_batch():
-            queue.settle([], [letter(row, str(row.id)) for row in rows])
+            queue.ack([], [letter(row, str(row.id)) for row in rows])
         self.give_up(queue)
         return queue
 
@@ -99,16 +99,16 @@ class DeadLetterTests(QueueCase):
 
             self.assertEqual({"FULL"}, self.how_safe())
             self.assertEqual(["00000002.sqlite"], self.names())
-            self.assertEqual(count, queue.standing().dead)
+            self.assertEqual(count, queue.status().dead)
             # Besides those of carrying: one that notes how far the old file is done, and one that forgets it.
             self.assertEqual(transactions, begun - 2)
             queue = self.again(queue)
-            self.assertEqual(count, queue.standing().dead)
+            self.assertEqual(count, queue.status().dead)
             file = SpoolFile(SpoolDirectory(self.path), 2, writable=False)
             self.addCleanup(file.close)
             found = [each.id for each in file.read_dead(0, 10_000, 1 << 40)]
             self.assertEqual(list(range(1, count + 1)), found)
-            self.assertGreaterEqual(file.read_state().dead_bytes, count * (size + ROW_OVERHEAD))
+            self.assertGreaterEqual(file.read_totals().dead_bytes, count * (size + ROW_OVERHEAD))
             queue.close()
 
     def test_log_while_carried(self) -> None:
@@ -129,14 +129,14 @@ class DeadLetterTests(QueueCase):
                 self.patch(self.faults, "check", check)
                 command = SpoolFile(SpoolDirectory(self.path), 1, writable=True)
                 with command.transaction(durable=True) as transaction:
-                    found = transaction.unbury(2)
+                    found = transaction.take_dead_letter(2)
                     assert found is not None
                     transaction.append([found.data])
                 command.close()
 
         self.patch(self.faults, "check", put_back)
         self.assertEqual(1, len(queue.next_batch()))
-        self.assertEqual(2, queue.standing().dead)
+        self.assertEqual(2, queue.status().dead)
         self.assertEqual(["x" * 10], drain(queue))
 
         self.assertEqual([(1, "1"), (3, "3")], self.kept(2))
@@ -149,10 +149,10 @@ class DeadLetterTests(QueueCase):
             queue = self.refused(3, 10)
             self.faults.fail("SELECT id, received, crc", name, read_only=True)
             self.assertRaises(sqlite3.Error, queue.next_batch)
-            self.assertEqual(3, queue.standing().dead)
+            self.assertEqual(3, queue.status().dead)
             self.assertEqual([], queue.next_batch())
 
-            self.assertEqual((3, 0), (queue.standing().dead, queue.standing().damaged), name)
+            self.assertEqual((3, 0), (queue.status().dead, queue.status().damaged), name)
             self.assertEqual([(1, "1"), (2, "2"), (3, "3")], self.kept(2))
             queue.close()
 
@@ -167,5 +167,5 @@ class DeadLetterTests(QueueCase):
             self.assertEqual([], queue.next_batch())
 
             self.assertIn("00000001.sqlite.damaged", self.names())
-            self.assertEqual(1, queue.standing().damaged)
+            self.assertEqual(1, queue.status().damaged)
             queue.close()

@@ -24,10 +24,8 @@ class DrainLogCase(SynchronousTestCase):
     def setUp(self) -> None:
         """Make it."""
         self.clocks = Clocks()
-        self.standing = Backlog(0, 0, None, 0, 0, None, False)
-        self.log = DrainLog(
-            "/srv/my spool", "http:x", lambda: self.standing, self.clocks.monotonic, self.clocks.time_ns
-        )
+        self.status = Backlog(0, 0, None, 0, 0, None, False)
+        self.log = DrainLog("/srv/my spool", "http:x", lambda: self.status, self.clocks.monotonic, self.clocks.time_ns)
         self.lines: list[str] = []
         globalLogPublisher.addObserver(self.note)
         self.addCleanup(globalLogPublisher.removeObserver, self.note)
@@ -56,7 +54,7 @@ class AwayTests(DrainLogCase):
 
     def test_once(self) -> None:
         """It is said once that it is away, and once that it is back, with what waits."""
-        self.standing = self.standing._replace(messages=3, oldest=self.clocks.wall - 90 * SECOND)
+        self.status = self.status._replace(messages=3, oldest=self.clocks.wall - 90 * SECOND)
         self.log.is_away("no answer")
         self.wait(100, "no answer")
         self.assertEqual(
@@ -69,7 +67,7 @@ class AwayTests(DrainLogCase):
     def test_ages(self) -> None:
         """The age is rough, and never negative, wherever the clock was set."""
         for seconds, text in ((-5, "0s"), (7200, "2h"), (86399, "23h"), (180_000, "2d"), (119, "119s"), (7199, "119m")):
-            self.standing = self.standing._replace(messages=1, oldest=self.clocks.wall - seconds * SECOND)
+            self.status = self.status._replace(messages=1, oldest=self.clocks.wall - seconds * SECOND)
             self.clocks.now += 1000
             self.log.is_away("no answer")
             self.log.is_back()
@@ -110,7 +108,7 @@ class AwayTests(DrainLogCase):
         """Every five minutes it is said again, until it is back; the next reason is said soon then."""
         self.log.is_away("no answer")
         self.said()
-        self.standing = self.standing._replace(messages=7, oldest=self.clocks.wall - 3600 * SECOND)
+        self.status = self.status._replace(messages=7, oldest=self.clocks.wall - 3600 * SECOND)
         self.wait(3 * REMINDER + 10)
         lines = self.said()
         self.assertEqual(3, len(lines))
@@ -188,14 +186,14 @@ class DropTests(DrainLogCase):
 
     def test_total(self) -> None:
         """A minute after the first drop, and at the end, it is said how many there were."""
-        self.standing = self.standing._replace(dropped=24)
+        self.status = self.status._replace(dropped=24)
         self.wait(COUNT_PAUSE)
         self.assertEqual([], self.said())
         self.wait(1)
         self.assertEqual(["Spool /srv/my spool: 24 oldest messages dropped since the start"], self.said())
         self.wait(2 * COUNT_PAUSE)
         self.assertEqual([], self.said())
-        self.standing = self.standing._replace(dropped=25)
+        self.status = self.status._replace(dropped=25)
         self.log.end()
         self.assertEqual(["Spool /srv/my spool: 25 oldest messages dropped since the start"], self.said())
         self.log.end()

@@ -16,11 +16,11 @@ from tests.spool.faulty_spool import Clocks, FaultySpool, make_queue, stored
 from webhookrx.errors import NotStored, Rejected, Unavailable
 from webhookrx.interfaces import Prepared
 from webhookrx.message.message import Message
+from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.directory import SpoolDirectory
 from webhookrx.spool.drainer import DISK_PAUSE, POLL, Drainer, DrainThread
-from webhookrx.spool.room import Room
+from webhookrx.spool.quota import Quota
 from webhookrx.spool.rows import ROW_OVERHEAD
-from webhookrx.spool.spool_directory import SpoolDirectory
-from webhookrx.spool.spool_file import SpoolFile
 from webhookrx.testing import MemoryObserver
 
 
@@ -126,7 +126,7 @@ class DrainTests(DrainerCase):
         self.assertEqual(POLL, self.step())
         self.assertTrue(self.drainer.is_idle)
         self.assertEqual(["one", "two", "three"], self.delivered())
-        self.assertEqual(0, self.queue.standing().messages)
+        self.assertEqual(0, self.queue.status().messages)
 
     def test_away(self) -> None:
         """While the observer is away the same batch is offered after longer and longer pauses."""
@@ -165,7 +165,7 @@ class DrainTests(DrainerCase):
         for error in (ValueError("broken"), OSError(28, "No space left on device"), SystemExit(1), NotStored("no")):
             self.inner.store_error = error
             self.assertGreater(self.step(), 0.0)
-        self.assertEqual(1, self.queue.standing().messages)
+        self.assertEqual(1, self.queue.status().messages)
 
     def test_some_fail(self) -> None:
         """Those that are stored are removed; the others stay at the head, and the pauses begin anew."""
@@ -194,7 +194,7 @@ class DrainTests(DrainerCase):
         self.assertEqual(["one", "three"], self.delivered())
         ((_, reason),) = self.dead()
         self.assertEqual("HTTP 422", reason)
-        self.assertEqual((0, 1), (self.queue.standing().messages, self.queue.standing().dead))
+        self.assertEqual((0, 1), (self.queue.status().messages, self.queue.status().dead))
 
     def test_all_rejected(self) -> None:
         """The same holds for a whole batch; a refusal without words gets the name of its kind."""
@@ -245,7 +245,7 @@ class DrainTests(DrainerCase):
         self.inner.store = too_few  # type: ignore[method-assign, assignment]
         self.assertGreater(self.step(), 0.0)
 
-        self.assertEqual(2, self.queue.standing().messages)
+        self.assertEqual(2, self.queue.status().messages)
         self.assertIn("1 entries for 2", str(self.drainer.away))
 
     def test_broken_word(self) -> None:
@@ -262,12 +262,12 @@ class DrainTests(DrainerCase):
             self.inner.store = lambda batch, returned=returned: returned  # type: ignore[assignment, method-assign, misc]
             self.assertGreater(self.step(), 0.0)
             self.assertIn(text, str(self.drainer.away))
-        self.assertEqual(2, self.queue.standing().messages)
+        self.assertEqual(2, self.queue.status().messages)
         self.inner.store = lambda batch: iter([None, None])  # type: ignore[assignment, method-assign]
         self.assertEqual(0.0, self.step())
 
         self.assertIsNone(self.drainer.away)
-        self.assertEqual(0, self.queue.standing().messages)
+        self.assertEqual(0, self.queue.status().messages)
         self.assertEqual([], [line for line in self.lines if "failed" in line])
 
     def test_odd_errors(self) -> None:
@@ -315,21 +315,21 @@ class DrainTests(DrainerCase):
         self.drainer.step()
         self.assertRaises(NotStored, self.queue.append, stored("two"))
         self.drainer.step()
-        self.assertTrue(self.queue.standing().full)
+        self.assertTrue(self.queue.status().full)
         other = SpoolFile(SpoolDirectory(self.path), 1, writable=True)
         with other.transaction(durable=True) as transaction:
             transaction.remove([1])
         other.close()
         self.drainer.step()
 
-        self.assertFalse(self.queue.standing().full)
+        self.assertFalse(self.queue.status().full)
         self.assertEqual([1], self.inner.batch_sizes)
 
     def fill(self) -> None:
         """Let a message wait in a queue that has room for no other."""
         self.queue.close()
         (one,) = stored("one")
-        self.queue = make_queue(self.path, self.faults, Room(len(one) + ROW_OVERHEAD))
+        self.queue = make_queue(self.path, self.faults, Quota(len(one) + ROW_OVERHEAD))
         self.queue.open()
         self.addCleanup(self.queue.close)
         self.queue.append([one])

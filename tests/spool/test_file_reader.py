@@ -9,11 +9,11 @@ from typing import Any
 from unittest import mock
 
 from tests.spool.faulty_spool import _Connection, sqlite_error, stored
-from tests.spool.test_waiting_queue import QueueCase, letter
+from tests.spool.test_queue import QueueCase, letter
+from webhookrx.spool.directory import SpoolDirectory
 from webhookrx.spool.faults import Fault, fault_of
 from webhookrx.spool.file_reader import FileReader, batch_for
 from webhookrx.spool.rows import ROW_OVERHEAD
-from webhookrx.spool.spool_directory import SpoolDirectory
 
 
 class _TornCursor:
@@ -39,7 +39,7 @@ class FileReaderTests(QueueCase):
         queue = self.open()
         self.batch = stored("one", "two", "six", "ten", "bad", "worse", "worst")
         queue.append(self.batch)
-        queue.settle([], [letter(row) for row in queue.next_batch()[4:]])
+        queue.ack([], [letter(row) for row in queue.next_batch()[4:]])
         queue.close()
         self.reader = FileReader(SpoolDirectory(self.path, self.faults), 1)
         self.addCleanup(self.reader._reader.close)
@@ -99,7 +99,7 @@ class FileReaderTests(QueueCase):
         self.assertFalse(row.is_whole)
         self.assertEqual([False, True, True, True], [row.is_whole for row in self.reader.read(0)])
         self.assertEqual(["no\ufffd", "no", "no"], [found.reason for found in self.reader.read_dead(0)])
-        for read in (self.reader.oldest, self.reader.read_passed, self.reader.read_state):
+        for read in (self.reader.oldest, self.reader.read_cursors, self.reader.read_totals):
             self.assertEqual(Fault.DAMAGED, fault_of(self.assertRaises(sqlite3.Error, read)))
 
     def test_one(self) -> None:

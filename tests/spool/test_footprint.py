@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import stored
-from webhookrx.spool.footprint import NO_FOOTPRINT, Footprint, Incoming
+from webhookrx.spool.footprint import NO_FOOTPRINT, BatchSize, Footprint
 
 KIB, MIB = 1024, 1024**2
 
@@ -21,13 +21,13 @@ class IncomingTests(SynchronousTestCase):
             ((2100,) * 100, 216_400, 409_600, 500_000),
             ((10_000_000,), 10_000_064, 10_000_064 + 40 * KIB, 10_000_064 + 40 * KIB),
         ):
-            incoming = Incoming.of([bytes(length) for length in sizes], 64)
+            incoming = BatchSize.of([bytes(length) for length in sizes], 64)
             self.assertEqual(size, incoming.size)
             self.assertTrue(least <= incoming.pages <= most, incoming)
 
     def test_real(self) -> None:
         """It is never less than what a message of any length really takes; see the queue for that."""
-        self.assertGreater(Incoming.of(stored("x"), 64).pages, 4096 * 5)
+        self.assertGreater(BatchSize.of(stored("x"), 64).pages, 4096 * 5)
 
 
 class FootprintTests(SynchronousTestCase):

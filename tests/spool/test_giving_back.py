@@ -6,11 +6,11 @@ import os
 import sqlite3
 
 from tests.spool.faulty_spool import SmallDisk, drain, stored
-from tests.spool.test_waiting_queue import QueueCase
+from tests.spool.test_queue import QueueCase
 from webhookrx.spool import giving_back
 from webhookrx.spool.fair_lock import FairLock
 from webhookrx.spool.footprint import PAGE
-from webhookrx.spool.waiting_queue import WaitingQueue
+from webhookrx.spool.queue import SpoolQueue
 
 MIB = 1024**2
 
@@ -36,7 +36,7 @@ class Holds(FairLock):
 class TurnTests(QueueCase):
     """What one turn takes, and what is left."""
 
-    def large(self, mib: int = 24) -> WaitingQueue:
+    def large(self, mib: int = 24) -> SpoolQueue:
         """Return a queue that was so large, and in which nothing waits."""
         queue = self.open()
         for _ in range(mib):
@@ -126,7 +126,7 @@ class TurnTests(QueueCase):
 
         self.assertEqual(["00000002.sqlite"], self.names())
 
-    def problem(self, queue: WaitingQueue) -> str:
+    def problem(self, queue: SpoolQueue) -> str:
         """Let it fail, and return the name of the error."""
         return str(self.assertRaises(sqlite3.Error, queue.tidy).sqlite_errorname)
 

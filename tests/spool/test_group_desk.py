@@ -7,8 +7,8 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.spool.group_desk import GroupDesk
-from webhookrx.spool.spool_desk import DeskError, NoSpool, Totals
+from webhookrx.spool.admin import AdminError, NoSpool, SpoolTotals
+from webhookrx.spool.group_desk import SpoolAdmin
 
 
 class _Desk:
@@ -19,8 +19,8 @@ class _Desk:
         self.caution = "is open to all" if self.name == "worker-2" else None
         self.is_closed = False
 
-    def totals(self) -> Totals:
-        return Totals(len(self.name), 10, 1000 - len(self.name), 1, 5)
+    def totals(self) -> SpoolTotals:
+        return SpoolTotals(len(self.name), 10, 1000 - len(self.name), 1, 5)
 
     def close(self) -> None:
         self.is_closed = True
@@ -44,28 +44,28 @@ class GroupDeskTests(SynchronousTestCase):
         if desk.name in self.missing:
             raise NoSpool(path)
         if desk.name == self.broken:
-            raise DeskError("broken")
+            raise AdminError("broken")
         self.desks.append(desk)
         return desk
 
     def test_together(self) -> None:
         """Who has a spool is named, what is in all of them is summed, and what is to be said of one is said."""
-        desk = GroupDesk(self.path, self.make)
+        desk = SpoolAdmin(self.path, self.make)
         self.assertEqual([0, 2], list(desk.workers))
         self.assertEqual({os.path.join(self.path, "worker-2"): "is open to all"}, desk.cautions)
-        self.assertEqual(Totals(13, 20, 992, 2, 10), desk.totals())
-        self.assertEqual(Totals(8, 10, 992, 1, 5), desk.totals(2))
+        self.assertEqual(SpoolTotals(13, 20, 992, 2, 10), desk.totals())
+        self.assertEqual(SpoolTotals(8, 10, 992, 1, 5), desk.totals(2))
         self.assertEqual(0, desk.totals(1).messages)
 
     def test_close(self) -> None:
         """All of them are closed, also when one of those that follow can't be looked at."""
-        GroupDesk(self.path, self.make).close()
+        SpoolAdmin(self.path, self.make).close()
         self.broken = "worker-2"
-        self.assertRaises(DeskError, GroupDesk, self.path, self.make)
+        self.assertRaises(AdminError, SpoolAdmin, self.path, self.make)
         self.assertEqual(["spool", "worker-2", "spool"], [desk.name for desk in self.desks])
         self.assertEqual([True] * 3, [desk.is_closed for desk in self.desks])
 
     def test_none(self) -> None:
         """Where nobody has a spool there is none."""
         self.missing = {"spool", "worker-1", "worker-2"}
-        self.assertRaises(NoSpool, GroupDesk, self.path, self.make)
+        self.assertRaises(NoSpool, SpoolAdmin, self.path, self.make)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 
 from tests.spool.faulty_spool import stored
-from tests.spool.test_waiting_queue import QueueCase, letter
+from tests.spool.test_queue import QueueCase, letter
 from webhookrx.spool import listing
-from webhookrx.spool.listing import Entry, Listing
+from webhookrx.spool.directory import SpoolDirectory
+from webhookrx.spool.listing import ListedMessage, Listing
 from webhookrx.spool.rows import Row, checksum
-from webhookrx.spool.spool_directory import SpoolDirectory
 
 
 class ListingTests(QueueCase):
@@ -21,7 +21,7 @@ class ListingTests(QueueCase):
         queue = self.open()
         self.batch = stored("one", "two", "three", "bad", received=1000)
         queue.append(self.batch)
-        queue.settle([], [letter(queue.next_batch()[3])])
+        queue.ack([], [letter(queue.next_batch()[3])])
         queue.close()
         self.listing = Listing(SpoolDirectory(self.path, self.faults), 1)
         self.addCleanup(self.listing.close)
@@ -31,9 +31,9 @@ class ListingTests(QueueCase):
         entries = self.listing.waiting(0, 100)
         self.assertEqual([(1, 1000), (2, 1000), (3, 1000)], [entry[:2] for entry in entries])
         rows = [Row(number, checksum(number, data), data) for number, data in enumerate(self.batch, 1)]
-        self.assertEqual([Entry.of(row) for row in rows[:3]], entries)
+        self.assertEqual([ListedMessage.of(row) for row in rows[:3]], entries)
         self.assertEqual((None, "", 0), entries[0][3:])
-        self.assertEqual([Entry.of(letter(rows[3]))], self.listing.dead(0, 100))
+        self.assertEqual([ListedMessage.of(letter(rows[3]))], self.listing.dead(0, 100))
 
     def test_between(self) -> None:
         """Those between two numbers come, a hundred at most in one go."""
@@ -49,8 +49,8 @@ class ListingTests(QueueCase):
         db.execute("UPDATE dead SET received = -1, reason = CAST(x'6eff' AS TEXT), spec = 7, died = 'x'")
         db.commit()
         db.close()
-        self.assertEqual(Entry(1, None, 1), self.listing.waiting(0, 100)[0])
-        self.assertEqual(Entry(4, None, len(self.batch[3]), "n\ufffd", "7", 0), self.listing.dead(0, 100)[0])
+        self.assertEqual(ListedMessage(1, None, 1), self.listing.waiting(0, 100)[0])
+        self.assertEqual(ListedMessage(4, None, len(self.batch[3]), "n\ufffd", "7", 0), self.listing.dead(0, 100)[0])
 
     def test_close(self) -> None:
         """It lets go of its file."""

@@ -9,11 +9,11 @@ import shutil
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
 from tests.spool.faulty_spool import drain, make_queue, stored
-from tests.spool.test_waiting_queue import QueueCase
+from tests.spool.test_queue import QueueCase
 from webhookrx.errors import NotStored
 from webhookrx.filesystem import InUse
-from webhookrx.spool.spool_directory import SpoolDirectory
-from webhookrx.spool.waiting_queue import WaitingQueue
+from webhookrx.spool.directory import SpoolDirectory
+from webhookrx.spool.queue import SpoolQueue
 
 NAME = "00000001.sqlite"
 
@@ -26,7 +26,7 @@ class MovedTests(QueueCase):
         for ending in endings:
             os.unlink(os.path.join(self.path, NAME + ending))
 
-    def found(self, queue: WaitingQueue) -> list[object]:
+    def found(self, queue: SpoolQueue) -> list[object]:
         """End without closing, as a kill does, and return what the next process finds."""
         copy = self.path + "-copy"
         shutil.copytree(self.path, copy)
@@ -53,13 +53,13 @@ class MovedTests(QueueCase):
             change()
             queue.append(stored("two"))
             self.assertIn("two", self.found(queue), name)
-            self.assertEqual(2, queue.standing().messages)
+            self.assertEqual(2, queue.status().messages)
             self.assertEqual(["one", "two"], drain(queue), name)
             queue.append(stored("three"))
             self.assertEqual(["three"], self.found_again(queue), name)
             queue.close()
 
-    def found_again(self, queue: WaitingQueue) -> list[object]:
+    def found_again(self, queue: SpoolQueue) -> list[object]:
         """As L{found}, once more."""
         shutil.rmtree(self.path + "-copy")
         return self.found(queue)
@@ -81,10 +81,10 @@ class MovedTests(QueueCase):
         queue.append(stored("one"))
         (one,) = queue.next_batch()
         self.remove("", "-wal")
-        queue.settle([one.id])
+        queue.ack([one.id])
 
         self.assertEqual([], queue.next_batch())
-        self.assertEqual(0, queue.standing().messages)
+        self.assertEqual(0, queue.status().messages)
 
     def test_meanwhile(self) -> None:
         """What is removed between the write and the answer is not acknowledged."""
@@ -129,8 +129,8 @@ class MovedTests(QueueCase):
         self.assertRaises(NotStored, queue.append, stored("three"))
         queue.refresh()
         rows = queue.next_batch()
-        queue.settle([rows[0].id])
-        self.assertEqual(1, queue.standing().messages)
+        queue.ack([rows[0].id])
+        self.assertEqual(1, queue.status().messages)
         os.mkdir(around)
         self.clocks.now += 1.0
         queue.append(stored("three"))

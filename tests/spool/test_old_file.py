@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 
 from tests.spool.faulty_spool import stored, texts
-from tests.spool.test_waiting_queue import QueueCase, letter
+from tests.spool.test_queue import QueueCase, letter
 from webhookrx.spool import old_file
+from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.directory import SpoolDirectory
 from webhookrx.spool.old_file import OldFile
-from webhookrx.spool.rows import ROW_OVERHEAD, Passed, State
-from webhookrx.spool.spool_directory import SpoolDirectory
-from webhookrx.spool.spool_file import SpoolFile
+from webhookrx.spool.rows import ROW_OVERHEAD, ReadCursor, Totals
 
 READ, READ_DEAD = "SELECT id, crc", "SELECT id, received, crc"
 
@@ -24,18 +24,18 @@ class OldFileTests(QueueCase):
         self.patch(old_file, "_PATIENCE", 3)
         queue = self.open()
         queue.append([*stored("one", received=100), *stored("two", received=200), *stored("bad", "worse")])
-        queue.settle([], [letter(row) for row in queue.next_batch()[2:]])
+        queue.ack([], [letter(row) for row in queue.next_batch()[2:]])
         queue.append([*stored("six", received=300), *stored("ten", received=400)])
         queue.close()
         self.file = SpoolFile(SpoolDirectory(self.path, self.faults), 1, writable=False)
         self.addCleanup(self.file.close)
-        self.state = self.file.read_state()
+        self.totals = self.file.read_totals()
         self.faults.statements.clear()
         self.old = self.of()
 
-    def of(self, state: State | None = None, passed: Passed | None = None) -> OldFile:
+    def of(self, state: Totals | None = None, passed: ReadCursor | None = None) -> OldFile:
         """Begin with it."""
-        return OldFile(self.file, self.state if state is None else state, self.file.oldest(), passed)
+        return OldFile(self.file, self.totals if state is None else state, self.file.oldest(), passed)
 
     def break_reads(self, times: int, statement: str = READ, error: str = "SQLITE_IOERR_READ") -> None:
         """Let reads fail."""
@@ -46,40 +46,40 @@ class OldFileTests(QueueCase):
         taken: list[object] = []
         while rows := self.old.read():
             taken += texts(rows)
-            self.old.settle([row.id for row in rows])
+            self.old.ack([row.id for row in rows])
         return taken
 
     def test_offered(self) -> None:
         """The batch that was offered last comes alone, and again until it is settled; then the others."""
         for _ in range(2):
             self.assertEqual(["one", "two"], texts(self.old.read()))
-        self.old.settle([self.old.read()[0].id])
+        self.old.ack([self.old.read()[0].id])
         self.assertEqual(["two"], texts(self.old.read()))
-        self.old.settle([self.old.read()[0].id])
+        self.old.ack([self.old.read()[0].id])
         self.assertEqual(["six", "ten"], texts(self.old.read()))
 
     def test_passed(self) -> None:
         """How far it is done: up to the first that is not, and what waits counts less by each that is."""
         size = len(stored("one")[0]) + ROW_OVERHEAD
         one, two = self.old.read()
-        self.assertEqual(Passed(0, 4, 4 * size), self.old.passed)
-        self.old.settle([one.id])
-        self.assertEqual(Passed(one.id, 3, 3 * size), self.old.passed)
-        self.old.settle([two.id])
-        self.assertEqual(Passed(two.id, 2, 2 * size), self.old.passed)
-        again = self.of(passed=self.old.passed)
+        self.assertEqual(ReadCursor(0, 4, 4 * size), self.old.cursor)
+        self.old.ack([one.id])
+        self.assertEqual(ReadCursor(one.id, 3, 3 * size), self.old.cursor)
+        self.old.ack([two.id])
+        self.assertEqual(ReadCursor(two.id, 2, 2 * size), self.old.cursor)
+        again = self.of(passed=self.old.cursor)
         self.assertEqual(["six", "ten"], texts(again.read()))
         self.settle_all()
-        self.assertEqual(Passed(self.state.next_id - 1, 0, 0), self.old.passed)
+        self.assertEqual(ReadCursor(self.totals.next_id - 1, 0, 0), self.old.cursor)
 
     def test_out_of_order(self) -> None:
         """A message that is done before the one in front of it does not come again."""
         one, two = self.old.read()
-        self.old.settle([two.id])
-        self.assertEqual((0, 3), self.old.passed[:2])
+        self.old.ack([two.id])
+        self.assertEqual((0, 3), self.old.cursor[:2])
         self.assertEqual(["one"], texts(self.old.read()))
-        self.old.settle([one.id])
-        self.assertEqual((two.id, 2), self.old.passed[:2])
+        self.old.ack([one.id])
+        self.assertEqual((two.id, 2), self.old.cursor[:2])
         self.assertEqual(["six", "ten"], texts(self.old.read()))
 
     def test_oldest(self) -> None:
@@ -87,15 +87,15 @@ class OldFileTests(QueueCase):
         for received in (100, 300):
             rows = self.old.read()
             self.assertEqual(received, self.old.oldest)
-            self.old.settle([row.id for row in rows])
+            self.old.ack([row.id for row in rows])
         self.assertEqual([], self.old.read())
         self.assertEqual(300, self.old.oldest)
 
     def test_nothing_known(self) -> None:
         """Without totals all comes, and what waits never counts less than nothing."""
-        self.old = self.of(State(0, 0, 0, 0, 0, 0))
+        self.old = self.of(Totals(0, 0, 0, 0, 0, 0))
         self.assertEqual(["one", "two", "six", "ten"], self.settle_all())
-        self.assertEqual((0, 0), (self.old.passed.messages, self.old.passed.bytes))
+        self.assertEqual((0, 0), (self.old.cursor.messages, self.old.cursor.bytes))
 
     def test_patience(self) -> None:
         """A disk may fail for a while before what it has counts as damaged, each time anew after it was read."""
@@ -106,7 +106,7 @@ class OldFileTests(QueueCase):
             rows = self.old.read()
             self.assertEqual(text, texts(rows)[0])
             self.assertFalse(self.old.damaged)
-            self.old.settle([row.id for row in rows])
+            self.old.ack([row.id for row in rows])
 
     def test_no_patience_left(self) -> None:
         """After so many failures in a row it is damaged, and what can be read is looked for, one by one."""
@@ -121,10 +121,10 @@ class OldFileTests(QueueCase):
         self.break_reads(3, error="SQLITE_CORRUPT")
         for _ in range(2):
             self.assertRaises(sqlite3.Error, self.old.read)
-        self.old.settle([self.old.read()[0].id])
+        self.old.ack([self.old.read()[0].id])
         self.break_reads(1, error="SQLITE_CORRUPT")
         self.assertEqual(["two"], texts(self.old.read()))
-        self.old.settle([self.old.read()[0].id])
+        self.old.ack([self.old.read()[0].id])
         self.break_reads(2)
         for _ in range(2):
             self.assertRaises(sqlite3.Error, self.old.read)
@@ -135,7 +135,7 @@ class OldFileTests(QueueCase):
         self.break_reads(3)
         for _ in range(2):
             self.assertRaises(sqlite3.Error, self.old.read)
-        self.old.settle([self.old.read()[0].id])
+        self.old.ack([self.old.read()[0].id])
         self.break_reads(3)
         for _ in range(2):
             self.assertRaises(sqlite3.Error, self.old.read)
@@ -152,7 +152,7 @@ class OldFileTests(QueueCase):
     def test_unreadable(self) -> None:
         """It is looked for as far as its numbers go, and no further than takes seconds."""
         self.patch(old_file, "_LOOKED_FOR", 50)
-        for state, looks in ((self.state, self.state.next_id), (State(0, 0, 0, 0, 0, 0), 50)):
+        for state, looks in ((self.totals, self.totals.next_id), (Totals(0, 0, 0, 0, 0, 0), 50)):
             self.old = self.of(state)
             self.faults.mend()
             self.break_reads(1000)

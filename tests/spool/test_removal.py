@@ -8,10 +8,10 @@ import sqlite3
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import FaultySpool, make_queue, stored
+from webhookrx.spool.directory import SpoolDirectory
+from webhookrx.spool.queue import SpoolQueue
 from webhookrx.spool.removal import remove_if_empty
 from webhookrx.spool.rows import DeadLetter
-from webhookrx.spool.spool_directory import SpoolDirectory
-from webhookrx.spool.waiting_queue import WaitingQueue
 from webhookrx.testing import RECEIVED
 
 
@@ -24,9 +24,9 @@ class RemovalTests(SynchronousTestCase):
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         self.queue = self.open()
         self.queue.append(stored("one"))
-        self.queue.settle([row.id for row in self.queue.next_batch()])
+        self.queue.ack([row.id for row in self.queue.next_batch()])
 
-    def open(self) -> WaitingQueue:
+    def open(self) -> SpoolQueue:
         """Open it."""
         queue = make_queue(self.path, FaultySpool())
         queue.open()
@@ -53,7 +53,7 @@ class RemovalTests(SynchronousTestCase):
         """One that somebody has stays."""
         self.assertFalse(remove_if_empty(self.path))
         self.queue.append(stored("two"))
-        self.assertEqual(1, self.queue.standing().messages)
+        self.assertEqual(1, self.queue.status().messages)
 
     def test_waiting(self) -> None:
         """One with messages stays, and they do."""
@@ -61,17 +61,17 @@ class RemovalTests(SynchronousTestCase):
         self.queue.close()
         self.assertFalse(remove_if_empty(self.path))
 
-        self.assertEqual(1, self.open().standing().messages)
+        self.assertEqual(1, self.open().status().messages)
 
     def test_dead(self) -> None:
         """One with dead letters stays."""
         self.queue.append(stored("two"))
         (row,) = self.queue.next_batch()
-        self.queue.settle([], [DeadLetter(row.id, RECEIVED, row.crc, row.data, "HTTP 422", "http:x", RECEIVED)])
+        self.queue.ack([], [DeadLetter(row.id, RECEIVED, row.crc, row.data, "HTTP 422", "http:x", RECEIVED)])
         self.queue.close()
         self.assertFalse(remove_if_empty(self.path))
 
-        self.assertEqual(1, self.open().standing().dead)
+        self.assertEqual(1, self.open().status().dead)
 
     def test_something_else(self) -> None:
         """One in which there is anything else stays: a file that failed or was put aside, or that is a person's."""

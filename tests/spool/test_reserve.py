@@ -8,15 +8,15 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import Disk
 from webhookrx.filesystem import DiskSpace
-from webhookrx.spool.footprint import NO_FOOTPRINT, PAGE, Footprint, Incoming
-from webhookrx.spool.reserve import Reserve
-from webhookrx.spool.room import SpoolFull
+from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.footprint import NO_FOOTPRINT, PAGE, BatchSize, Footprint
+from webhookrx.spool.quota import SpoolFull
+from webhookrx.spool.reserve import DiskReserve
 from webhookrx.spool.schema import LOG_BYTES, SMALL_LOG_BYTES
-from webhookrx.spool.spool_file import SpoolFile
 
 FLOOR = 1000
 MIB = 1024**2
-BATCH = Incoming(100_000, 150_000)
+BATCH = BatchSize(100_000, 150_000)
 LEFT = Footprint(4 * MIB, MIB, 5 * MIB, 50_000)
 """That of a file with something of everything: 100,000 bytes of the batch need new pages."""
 
@@ -43,7 +43,7 @@ class ReserveTests(SynchronousTestCase):
         file = _File(footprint)
         space = DiskSpace("/nowhere", FLOOR, Disk(above_floor + FLOOR).statvfs)
         try:
-            found: int | str = Reserve(space, drop_oldest=drop_oldest).shortage(cast("SpoolFile", file), BATCH)
+            found: int | str = DiskReserve(space, drop_oldest=drop_oldest).shortage(cast("SpoolFile", file), BATCH)
         except SpoolFull as error:
             found = str(error)
         return found, file.limits
@@ -82,7 +82,7 @@ class ReserveTests(SynchronousTestCase):
         """Before there is a file there is room for as much as for one that takes nothing yet."""
         need = NO_FOOTPRINT.fixed_growth(BATCH.pages, SMALL_LOG_BYTES) + BATCH.pages
         for above_floor, has_room in ((need, True), (need - 1, False)):
-            reserve = Reserve(DiskSpace("/nowhere", FLOOR, Disk(above_floor + FLOOR).statvfs), drop_oldest=False)
+            reserve = DiskReserve(DiskSpace("/nowhere", FLOOR, Disk(above_floor + FLOOR).statvfs), drop_oldest=False)
             if has_room:
                 self.assertEqual(0, reserve.shortage(None, BATCH))
             else:

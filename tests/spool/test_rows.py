@@ -7,21 +7,21 @@ import sqlite3
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import stored
+from webhookrx.spool.directory import LAST_NUMBER
 from webhookrx.spool.faults import Fault, fault_of
 from webhookrx.spool.rows import (
     DeadLetter,
     Row,
+    bad_text_is_damage,
     checksum,
     damage,
-    damage_told,
     dead_letter_of,
     first_number,
     oldest_of,
     size_of,
-    state_of,
+    totals_of,
     whole_numbers,
 )
-from webhookrx.spool.spool_directory import LAST_NUMBER
 
 
 class RowTests(SynchronousTestCase):
@@ -75,7 +75,7 @@ class DamageTests(SynchronousTestCase):
         """Text that is none is damage; another error stays what it is."""
 
         def read(error: Exception) -> None:
-            with damage_told():
+            with bad_text_is_damage():
                 raise error
 
         error = self.assertRaises(sqlite3.Error, read, UnicodeDecodeError("utf-8", b"\xff", 0, 1, "wrong"))
@@ -103,9 +103,9 @@ class DamageTests(SynchronousTestCase):
         self.addCleanup(db.close)
         db.execute("CREATE TABLE state(messages, bytes, dead, dead_bytes, next_id, offered)")
         db.execute("CREATE TABLE waiting(id INTEGER PRIMARY KEY, received)")
-        self.assertEqual(Fault.DAMAGED, fault_of(self.assertRaises(sqlite3.Error, state_of, db)))
+        self.assertEqual(Fault.DAMAGED, fault_of(self.assertRaises(sqlite3.Error, totals_of, db)))
         db.execute("INSERT INTO state VALUES (1, 2, 3, 4, 5, 6)")
-        self.assertEqual((1, 2, 3, 4, 5, 6), tuple(state_of(db)))
+        self.assertEqual((1, 2, 3, 4, 5, 6), tuple(totals_of(db)))
 
         self.assertIsNone(oldest_of(db))
         db.execute("INSERT INTO waiting VALUES (7, 30), (8, 20)")

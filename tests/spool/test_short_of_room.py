@@ -9,11 +9,11 @@ from itertools import count
 from twisted.logger import formatEvent, globalLogPublisher
 
 from tests.spool.faulty_spool import Disk, SmallDisk, drain, make_queue, stored, texts
-from tests.spool.test_waiting_queue import QueueCase, letter
+from tests.spool.test_queue import QueueCase, letter
 from webhookrx.errors import NotStored
 from webhookrx.spool import giving_back, reserve
-from webhookrx.spool.room import Room, SpoolFull
-from webhookrx.spool.waiting_queue import WaitingQueue
+from webhookrx.spool.queue import SpoolQueue
+from webhookrx.spool.quota import Quota, SpoolFull
 
 MIB = 1024**2
 FLOOR = 1000
@@ -23,7 +23,7 @@ FLOOR = 1000
 class SmallDiskTests(QueueCase):
     """A file system that only the spool fills."""
 
-    def fill(self, queue: WaitingQueue, disk: SmallDisk, length: int, together: int = 5) -> list[str]:
+    def fill(self, queue: SpoolQueue, disk: SmallDisk, length: int, together: int = 5) -> list[str]:
         """Append until there is no room, and return what was stored."""
         taken: list[str] = []
         numbers = count()
@@ -48,15 +48,15 @@ class SmallDiskTests(QueueCase):
             for _ in range(2):
                 taken = self.fill(queue, disk, length, 100_000 // length)
                 self.assertGreater(len(taken) * length, size // 4, length)
-                self.assertTrue(queue.standing().full)
+                self.assertTrue(queue.status().full)
                 left: list[object] = []
                 while rows := queue.next_batch():
                     left += texts(rows)
-                    queue.settle([row.id for row in rows])
+                    queue.ack([row.id for row in rows])
                     self.assertGreaterEqual(disk.free, FLOOR)
                 self.assertEqual(taken, left)
                 queue.refresh()
-                self.assertFalse(queue.standing().full)
+                self.assertFalse(queue.status().full)
             self.assertEqual(["00000001.sqlite"], self.names())
             queue.close()
 
@@ -66,7 +66,7 @@ class SmallDiskTests(QueueCase):
         queue = self.open(disk=disk)
         self.fill(queue, disk, 5000)
         for _ in range(3):
-            queue.settle([row.id for row in queue.next_batch()])
+            queue.ack([row.id for row in queue.next_batch()])
         queue.append(stored("one"))
 
     def test_gives_back(self) -> None:
@@ -87,42 +87,42 @@ class SmallDiskTests(QueueCase):
         disk = SmallDisk(self.path, 8 * MIB)
         queue = self.open(disk=disk)
         self.fill(queue, disk, 5000)
-        while queue.standing().bytes > MIB:
-            queue.settle([row.id for row in queue.next_batch()])
+        while queue.status().bytes > MIB:
+            queue.ack([row.id for row in queue.next_batch()])
         disk.taken = disk.free - FLOOR - 500_000
         self.assertRaises(SpoolFull, queue.append, stored("x" * 10_000))
         for _ in range(4):
             queue.refresh()
-        self.assertFalse(queue.standing().full)
+        self.assertFalse(queue.status().full)
         queue.append(stored("x" * 10_000))
 
     def test_drop_oldest(self) -> None:
         """Only as much is dropped as is needed, and it goes on for ever."""
         disk = SmallDisk(self.path, 8 * MIB)
-        queue = self.open(Room(1 << 30, drop_oldest=True), disk)
+        queue = self.open(Quota(1 << 30, drop_oldest=True), disk)
         for number in range(3000):
             queue.append(stored(f"{number:08d}" + "x" * 8000))
             self.assertGreaterEqual(disk.free, FLOOR)
-        waiting = queue.standing().messages
+        waiting = queue.status().messages
 
         self.assertGreater(waiting, 450)
-        self.assertEqual(3000, waiting + queue.standing().dropped)
+        self.assertEqual(3000, waiting + queue.status().dropped)
         self.assertEqual(3000 - waiting, int(str(drain(queue)[0])[:8]))
 
     def test_large_for_small(self) -> None:
         """A large message takes the place of however many small ones."""
-        queue = self.open(Room(4 * MIB, drop_oldest=True))
+        queue = self.open(Quota(4 * MIB, drop_oldest=True))
         small = stored(*["x"] * 25_000)
-        while not queue.standing().dropped:
+        while not queue.status().dropped:
             queue.append(small)
         queue.append(stored("y" * 3 * MIB))
 
-        self.assertGreater(queue.standing().dropped, 12_000)
+        self.assertGreater(queue.status().dropped, 12_000)
 
     def test_drop_oldest_at_floor(self) -> None:
         """Where others have taken all above the floor, each batch has the place of what is dropped for it."""
         disk = SmallDisk(self.path, 80 * MIB)
-        queue = make_queue(self.path, self.faults, Room(1 << 30, drop_oldest=True), self.clocks, disk, 4 * MIB)
+        queue = make_queue(self.path, self.faults, Quota(1 << 30, drop_oldest=True), self.clocks, disk, 4 * MIB)
         queue.open()
         self.addCleanup(queue.close)
         for _ in range(20):
@@ -130,7 +130,7 @@ class SmallDiskTests(QueueCase):
         disk.taken += disk.free - 3 * MIB
         for _ in range(10):
             queue.append(stored(*["y" * 10_000] * 50))
-        self.assertGreater(queue.standing().messages, 850)
+        self.assertGreater(queue.status().messages, 850)
         drain(queue)
         queue.append(stored("z" * 300_000))
         disk.taken += disk.free
@@ -145,14 +145,14 @@ class SmallDiskTests(QueueCase):
 
         globalLogPublisher.addObserver(note)  # type: ignore[arg-type]
         self.addCleanup(globalLogPublisher.removeObserver, note)
-        queue = self.open(Room(300, drop_oldest=True))
+        queue = self.open(Quota(300, drop_oldest=True))
         for number in range(20):
             queue.append(stored(str(number)))
             self.clocks.now += 1.0
 
         found = [line for line in lines if "dropped" in line]
         self.assertEqual([f"Spool {self.path} is full: {count} oldest messages dropped" for count in (1, 10)], found)
-        unsaid = queue.standing().dropped - 11
+        unsaid = queue.status().dropped - 11
         self.clocks.now += 10.0
         queue.append(stored("20"))
         self.assertIn(f"is full: {unsaid + 1} oldest", lines[-1])
@@ -215,9 +215,9 @@ class FullDiskTests(QueueCase):
         self.faults.allow("open", "failed")
         self.faults.allow("open", self.path)
         self.assertRaises(NotStored, queue.append, stored("lost"))
-        self.assertTrue(queue.standing().full)
+        self.assertTrue(queue.status().full)
         self.assertEqual(list(map(str, range(200))), drain(queue))
-        self.assertEqual((0, 0), queue.standing()[:2])
+        self.assertEqual((0, 0), queue.status()[:2])
         self.assertEqual(["00000001.failed"], self.names())
         self.assertFalse(queue.tidy())
         queue.refresh()
@@ -255,7 +255,7 @@ class FullDiskTests(QueueCase):
         self.faults.fail("rename", OSError(28, "No space left on device"))
         queue = self.open()
         (one,) = queue.next_batch()
-        queue.settle([one.id])
+        queue.ack([one.id])
         self.faults.mend()
 
         queue.append(stored("two"))
@@ -268,7 +268,7 @@ class FullDiskTests(QueueCase):
         queue.append(stored("one"))
         self.full()
         (one,) = queue.next_batch()
-        queue.settle([one.id])
+        queue.ack([one.id])
         self.assertRaises(OSError, queue.next_batch)
         self.assertEqual(["00000001.sqlite"], self.names())
         self.faults.mend()
@@ -282,18 +282,18 @@ class FullDiskTests(QueueCase):
         queue = self.open()
         queue.append(stored("one", "two"))
         one, two = queue.next_batch()
-        queue.settle([], [letter(one)])
+        queue.ack([], [letter(one)])
         self.full()
         self.faults.allow("open", "failed")
         self.faults.allow("open", self.path)
-        queue.settle([two.id])
+        queue.ack([two.id])
         self.assertRaises(OSError, queue.next_batch)
         self.assertIn("00000001.sqlite", self.names())
         self.faults.mend()
         self.clocks.now += 1.0
 
         self.assertEqual([], queue.next_batch())
-        self.assertEqual(1, queue.standing().dead)
+        self.assertEqual(1, queue.status().dead)
         self.assertEqual(["00000002.sqlite"], self.names())
 
     def test_for_a_moment(self) -> None:
@@ -303,8 +303,8 @@ class FullDiskTests(QueueCase):
         one, two = queue.next_batch()
         for statement in ("DELETE", "COMMIT"):
             self.faults.fail(statement, "SQLITE_FULL")
-            queue.settle([one.id])
-            queue.settle([two.id])
+            queue.ack([one.id])
+            queue.ack([two.id])
             self.assertIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
             self.assertEqual([], queue.next_batch())
             queue.append(stored("one", "two"))
@@ -326,7 +326,7 @@ class FullDiskTests(QueueCase):
         (one,) = queue.next_batch()
         self.assertIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
         self.faults.fail("DELETE", "SQLITE_FULL")
-        queue.settle([one.id])
+        queue.ack([one.id])
         self.assertIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
         queue.append(stored("two"))
         self.assertNotIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
@@ -341,7 +341,7 @@ class FullDiskTests(QueueCase):
         queue.refresh()
         self.assertEqual(["one", "two"], texts(queue.next_batch()))
         self.faults.fail("DELETE", "SQLITE_FULL", times=2)
-        queue.settle([queue.next_batch()[0].id])
+        queue.ack([queue.next_batch()[0].id])
         self.assertEqual(["two"], texts(queue.next_batch()))
 
         self.assertEqual(["two", "three"], drain(queue))
@@ -352,8 +352,8 @@ class FullDiskTests(QueueCase):
         queue.append(stored("one"))
         (one,) = queue.next_batch()
         self.faults.fail("BEGIN", "SQLITE_BUSY")
-        self.assertRaises(sqlite3.Error, queue.settle, [one.id])
-        queue.settle([one.id])
+        self.assertRaises(sqlite3.Error, queue.ack, [one.id])
+        queue.ack([one.id])
 
         self.assertEqual(["00000001.sqlite"], self.names())
 

@@ -17,15 +17,15 @@ from webhookrx.errors import WebhookrxError
 from webhookrx.message.encoders import NotAMessage, decode_stored
 from webhookrx.message.macros import isodate
 from webhookrx.quantities import format_size
-from webhookrx.spool.faults import text_of
-from webhookrx.spool.group_desk import GroupDesk, Place
-from webhookrx.spool.listing import Entry
-from webhookrx.spool.spool_desk import HIGHEST, Outcome
+from webhookrx.spool.admin import HIGHEST, ChangeResult
+from webhookrx.spool.faults import error_text
+from webhookrx.spool.group_desk import MessageRef, SpoolAdmin
+from webhookrx.spool.listing import ListedMessage
 
 _LISTED: Final = 100
 """Messages that C{spool list} shows unless told otherwise."""
 
-_Command = Callable[[GroupDesk, argparse.Namespace, TextIO, TextIO], int]
+_Command = Callable[[SpoolAdmin, argparse.Namespace, TextIO, TextIO], int]
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -72,12 +72,12 @@ def _take_more(asked: argparse.Namespace, more: list[str]) -> None:
 
 def _with_desk(command: _Command, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     try:
-        with closing(GroupDesk(asked.directory)) as desk:
+        with closing(SpoolAdmin(asked.directory)) as desk:
             for directory, caution in desk.cautions.items():
                 print(f"webhookrx: {safe(directory)} {caution}", file=err)
             return command(desk, asked, out, err)
     except sqlite3.Error as error:
-        raise WebhookrxError(text_of(error)) from None
+        raise WebhookrxError(error_text(error)) from None
 
 
 def _count(text: str) -> int:
@@ -88,20 +88,20 @@ def _count(text: str) -> int:
     return number
 
 
-def _place(text: str) -> Place:
+def _place(text: str) -> MessageRef:
     """Read C{42}, or C{worker-1/42} for a message of another worker than the first."""
     worker, slash, number = text.rpartition("/")
     if not slash:
-        return Place(0, _count(text))
+        return MessageRef(0, _count(text))
     if not worker.startswith("worker-"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor worker-N/NUMBER")
-    return Place(_count(worker.removeprefix("worker-")), _count(number))
+    return MessageRef(_count(worker.removeprefix("worker-")), _count(number))
 
 
 # -- commands --------------------------------------------------------------------------------------------------------
 
 
-def _list(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
+def _list(desk: SpoolAdmin, asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
     totals = desk.totals()
     oldest = None if totals.oldest is None else isodate(totals.oldest)
     if asked.json:
@@ -125,7 +125,7 @@ def _list(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, _: TextIO) ->
     return DONE
 
 
-def _show(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+def _show(desk: SpoolAdmin, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     status = DONE
     for place in asked.ids:
         item = desk.find(place)
@@ -133,7 +133,7 @@ def _show(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) 
             print(f"webhookrx: {place}: there is no message of that number", file=err)
             status = FAILED
             continue
-        facts = _facts(place, Entry.of(item))
+        facts = _facts(place, ListedMessage.of(item))
         try:
             facts["values"] = decode_stored(item.data).values
         except NotAMessage as error:
@@ -143,22 +143,24 @@ def _show(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) 
     return status
 
 
-def _replay(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+def _replay(desk: SpoolAdmin, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     return _report(desk.replay(_chosen(asked)), "put back", asked.json, out, err)
 
 
-def _drop(desk: GroupDesk, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+def _drop(desk: SpoolAdmin, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     return _report(desk.drop(_chosen(asked), waiting=asked.waiting), "dropped", asked.json, out, err)
 
 
-def _chosen(asked: argparse.Namespace) -> list[Place] | None:
+def _chosen(asked: argparse.Namespace) -> list[MessageRef] | None:
     """Return the messages that were given; None for all."""
     if bool(asked.ids) == asked.all:
         asked.parser.error("give either numbers or --all")
     return None if asked.all else asked.ids
 
 
-def _report(outcomes: Iterator[tuple[Place, Outcome]], done: str, as_json: bool, out: TextIO, err: TextIO) -> int:
+def _report(
+    outcomes: Iterator[tuple[MessageRef, ChangeResult]], done: str, as_json: bool, out: TextIO, err: TextIO
+) -> int:
     status = DONE
     count = 0
     for place, outcome in outcomes:
@@ -180,11 +182,11 @@ def _report(outcomes: Iterator[tuple[Place, Outcome]], done: str, as_json: bool,
 # -- text ------------------------------------------------------------------------------------------------------------
 
 
-def _of_place(place: Place) -> dict[str, Any]:
+def _of_place(place: MessageRef) -> dict[str, Any]:
     return {"id": place.id, **({"worker": place.worker} if place.worker else {})}
 
 
-def _facts(place: Place, entry: Entry) -> dict[str, Any]:
+def _facts(place: MessageRef, entry: ListedMessage) -> dict[str, Any]:
     """Return what is known of a message besides its pairs."""
     received = isodate(entry.received) if entry.received else None
     facts: dict[str, Any] = {**_of_place(place), "received": received, "size": entry.size}
@@ -193,7 +195,7 @@ def _facts(place: Place, entry: Entry) -> dict[str, Any]:
     return facts
 
 
-def _line(place: Place, entry: Entry) -> str:
+def _line(place: MessageRef, entry: ListedMessage) -> str:
     facts = _facts(place, entry)
     line = f"{place!s:>12}  {facts['received'] or 'damaged'}  {entry.size:>9} B"
     if entry.reason is not None:

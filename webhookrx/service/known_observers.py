@@ -30,7 +30,7 @@ def build(observer: Observer, ack: str, group: Group = ALONE) -> IMessageObserve
     if observer.name != SPOOL:
         return registry.build(observer, ack, group)
     # SQLite is for those alone who have a spool.
-    from webhookrx.spool.group_spool import build_spool
+    from webhookrx.spool.workers import build_spool
 
     assert observer.inner is not None  # the parser has seen to it
     return build_spool(observer, partial(registry.build, observer.inner, "durable", group), group)

@@ -40,7 +40,7 @@ class DrainLog:
 
     @param path: directory of the spool.
     @param spec: the observer behind, as its C{spec} is.
-    @param standing: tells what waits.
+    @param status: tells what waits.
     @param clock: seconds on the monotonic clock.
     @param wall_clock: nanoseconds since the epoch.
     """
@@ -49,13 +49,13 @@ class DrainLog:
         self,
         path: str,
         spec: str,
-        standing: Callable[[], Backlog],
+        status: Callable[[], Backlog],
         clock: Callable[[], float],
         wall_clock: Callable[[], int],
     ) -> None:
         self._path = path
         self._spec = spec
-        self._standing = standing
+        self._status = status
         self._clock = clock
         self._wall_clock = wall_clock
         self._away: str | None = None
@@ -67,7 +67,7 @@ class DrainLog:
         self._reason = ""
         self._other_reasons = False
         self._next_refused = 0.0
-        self._dropped = standing().dropped
+        self._dropped = status().dropped
         self._next_dropped: float | None = None
 
     # -- what happens --------------------------------------------------------------------------------------------
@@ -132,11 +132,11 @@ class DrainLog:
         _log.warn(sentence, spec=self._spec, problem=shown(self._away or ""), waiting=self._waiting())
 
     def _waiting(self) -> str:
-        standing = self._standing()
-        text = f"{standing.messages} wait in the spool"
-        if standing.oldest is None:
+        status = self._status()
+        text = f"{status.messages} wait in the spool"
+        if status.oldest is None:
             return text
-        return f"{text}, the oldest for {_roughly(max(0, self._wall_clock() - standing.oldest) // 10**9)}"
+        return f"{text}, the oldest for {_roughly(max(0, self._wall_clock() - status.oldest) // 10**9)}"
 
     def _say_refused_if_due(self) -> None:
         now = self._clock()
@@ -160,7 +160,7 @@ class DrainLog:
         Sum up: the first is told when it is dropped, wherever the observer may be, but most of those that follow it in
         short order are not.
         """
-        dropped = self._standing().dropped
+        dropped = self._status().dropped
         if dropped == self._dropped:
             self._next_dropped = None
             return

@@ -21,12 +21,12 @@ from webhookrx.backoff import Backoff
 from webhookrx.errors import Rejected, Unavailable
 from webhookrx.message.encoders import NotAMessage, decode_stored
 from webhookrx.spool.drain_log import NOT_ENCODED, DrainLog, shown
-from webhookrx.spool.faults import text_of
+from webhookrx.spool.faults import error_text
 from webhookrx.spool.rows import DeadLetter, Row
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import IMessageObserver, Prepared
-    from webhookrx.spool.waiting_queue import WaitingQueue
+    from webhookrx.spool.queue import SpoolQueue
 
 FIRST_PAUSE: Final = 0.1
 """The bound of the first pause after a failure of the observer, in seconds."""
@@ -61,7 +61,7 @@ class Drainer:
 
     def __init__(
         self,
-        queue: WaitingQueue,
+        queue: SpoolQueue,
         inner: IMessageObserver,
         path: str,
         jitter: Callable[[], float] = random.random,
@@ -74,7 +74,7 @@ class Drainer:
         self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, jitter)
         self._clock = clock
         self._wall_clock = wall_clock
-        self._said = DrainLog(path, inner.spec, queue.standing, clock, wall_clock)
+        self._said = DrainLog(path, inner.spec, queue.status, clock, wall_clock)
         self._not_before = 0.0
         self._next_tidy = 0.0
         self._unsettled: tuple[list[int], list[DeadLetter]] = ([], [])
@@ -132,7 +132,7 @@ class Drainer:
 
     def _do_batch(self) -> float:
         # What could not be noted last time goes before all else, or the observer would get it again and again.
-        self._settle()
+        self._ack()
         # Before it looks, so that what is appended meanwhile wakes it.
         self.is_idle = True
         rows = self._queue.next_batch()
@@ -141,7 +141,7 @@ class Drainer:
         self.is_idle = False
         done, dead, failure = self._offer(rows)
         self._unsettled = (done, dead)
-        self._settle()
+        self._ack()
         if failure is None:
             self._is_back()
             return 0.0
@@ -163,10 +163,10 @@ class Drainer:
         self._next_tidy = began + 2 * took
         return took if more else POLL
 
-    def _settle(self) -> None:
+    def _ack(self) -> None:
         done, dead = self._unsettled
         if done or dead:
-            self._queue.settle(done, dead)
+            self._queue.ack(done, dead)
             self._unsettled = ([], [])
             self._said.refused(dead)
 
@@ -176,14 +176,14 @@ class Drainer:
 
     def _has_failed(self, error: BaseException) -> float:
         """Note that the spool itself has failed, or that something in it is wrong."""
-        self._problem = f"the spool can't be drained: {text_of(error)}"
+        self._problem = f"the spool can't be drained: {error_text(error)}"
         now = self._clock()
         # A pause that the observer asked for is not cut short.
         self._not_before = max(self._not_before, now + DISK_PAUSE)
         if now >= self._next_problem_line:
             self._next_problem_line = now + PROBLEM_PAUSE
             if isinstance(error, (sqlite3.Error, OSError)):
-                _log.error("Spool of {spec}: {problem}", spec=self._inner.spec, problem=text_of(error))
+                _log.error("Spool of {spec}: {problem}", spec=self._inner.spec, problem=error_text(error))
             else:
                 _log.failure("Spool of {spec} failed", spec=self._inner.spec)
         return DISK_PAUSE
@@ -208,7 +208,7 @@ class Drainer:
             if outcome is None:
                 done.append(row.id)
             elif isinstance(outcome, Rejected):
-                dead.append(self._letter(row, text_of(outcome)))
+                dead.append(self._letter(row, error_text(outcome)))
             elif failure is None:
                 failure = outcome
         return done, dead, failure
@@ -224,7 +224,7 @@ class Drainer:
             raise
         except BaseException as error:
             # It depends on the message alone, so it would fail the same way every time.
-            return self._letter(row, f"{NOT_ENCODED}: {text_of(error)}")
+            return self._letter(row, f"{NOT_ENCODED}: {error_text(error)}")
 
     def _store(self, prepared: list[Prepared]) -> _Outcomes:
         if not prepared:
@@ -246,11 +246,11 @@ class Drainer:
             self._could_not("reopen", error)
 
     def _could_not(self, verb: str, error: BaseException) -> None:
-        problem = shown(text_of(error))
+        problem = shown(error_text(error))
         _log.error("Observer {spec} could not {verb}: {problem}", spec=self._inner.spec, verb=verb, problem=problem)
 
     def _is_away(self, failure: BaseException) -> None:
-        self._away = text_of(failure)
+        self._away = error_text(failure)
         self._said.is_away(self._away)
 
     def _is_back(self) -> None:
@@ -273,7 +273,7 @@ def _outcome_of_each(count: int, returned: object) -> _Outcomes:
         entries = f"{len(outcomes)} entries" if len(outcomes) < count else "more entries than messages,"
         return [RuntimeError(f"store() returned {entries} for {count} messages")] * count
     return [
-        outcome if outcome is None or isinstance(outcome, BaseException) else RuntimeError(text_of(outcome))
+        outcome if outcome is None or isinstance(outcome, BaseException) else RuntimeError(error_text(outcome))
         for outcome in outcomes
     ]
 

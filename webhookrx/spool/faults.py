@@ -72,7 +72,7 @@ def is_full(error: BaseException) -> bool:
     return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
 
-def text_of(error: object) -> str:
+def error_text(error: object) -> str:
     """Say what an error says, whatever it is made of, for a log line: SQLite's own name of it as well."""
     name = getattr(error, "sqlite_errorname", None) if isinstance(error, sqlite3.Error) else None
     try:

@@ -8,24 +8,24 @@ import errno
 import sqlite3
 from typing import Final
 
+from webhookrx.spool.directory import SpoolDirectory
 from webhookrx.spool.footprint import PAGE
 from webhookrx.spool.rows import (
     NUMBERS_PER_FILE,
     ROW_OVERHEAD,
     DeadLetter,
-    Passed,
+    ReadCursor,
     Row,
-    State,
+    Totals,
+    bad_text_is_damage,
     damage,
-    damage_told,
     dead_letter_of,
     first_number,
     oldest_of,
-    state_of,
+    totals_of,
     whole_numbers,
 )
 from webhookrx.spool.schema import LAST_VERSION, VERSION
-from webhookrx.spool.spool_directory import SpoolDirectory
 
 SMALL_BATCH: Final = 32
 BATCH_MESSAGES: Final = 1000
@@ -51,7 +51,7 @@ class FileReader:
     @raise OSError: a later version of this program has made it.
     """
 
-    @damage_told()
+    @bad_text_is_damage()
     def __init__(self, directory: SpoolDirectory, number: int) -> None:
         self.number = number
         self.first_number = first_number(number)
@@ -96,26 +96,26 @@ class FileReader:
             raise OSError(errno.ENOTSUP, f"{self._path} was made by a later version of webhookrx (version {version})")
         return version
 
-    @damage_told()
-    def read_state(self) -> State:
+    @bad_text_is_damage()
+    def read_totals(self) -> Totals:
         """
         Return the totals.
 
         @raise sqlite3.Error: they can't be read, or can't be right.
         """
-        state = state_of(self._reader)
+        state = totals_of(self._reader)
         if not 0 <= state.next_id - self.first_number <= NUMBERS_PER_FILE:
             raise damage("its next number is not one of its own")
         return state
 
-    @damage_told()
+    @bad_text_is_damage()
     def check_totals(self) -> None:
         """
         See whether the totals can be right.
 
         @raise sqlite3.Error: they can't, or can't be read.
         """
-        state = self.read_state()
+        state = self.read_totals()
         (pages,) = self._reader.execute("PRAGMA page_count").fetchone()
         (highest,) = self._reader.execute("SELECT max(id) FROM waiting").fetchone()
         if highest is not None and state.next_id <= whole_numbers([highest])[0]:
@@ -126,7 +126,7 @@ class FileReader:
         if bool(state.messages) != (highest is not None):
             raise damage("its totals can't be right")
 
-    @damage_told()
+    @bad_text_is_damage()
     def read(self, after: int, count: int = BATCH_MESSAGES, size: int = BATCH_BYTES) -> list[Row]:
         """
         Return the messages that wait behind a number, in order: so many, or of so many bytes, at most, but one at
@@ -154,7 +154,7 @@ class FileReader:
             cursor.close()
         return rows
 
-    @damage_told()
+    @bad_text_is_damage()
     def read_one(self, number: int) -> Row | None:
         """
         Return one message that waits; None when it does not.
@@ -164,7 +164,7 @@ class FileReader:
         found = self._reader.execute("SELECT id, crc, data FROM waiting WHERE id = ?", (number,)).fetchone()
         return None if found is None else Row.of(*found)
 
-    @damage_told()
+    @bad_text_is_damage()
     def oldest(self) -> int | None:
         """
         Return when the first message that waits was received.
@@ -173,7 +173,7 @@ class FileReader:
         """
         return oldest_of(self._reader)
 
-    @damage_told()
+    @bad_text_is_damage()
     def read_dead(self, after: int, count: int = BATCH_MESSAGES, size: int = BATCH_BYTES) -> list[DeadLetter]:
         """
         Return the dead letters behind a number, in order: as L{read}.
@@ -198,12 +198,12 @@ class FileReader:
             cursor.close()
         return letters
 
-    @damage_told()
-    def read_passed(self) -> dict[int, Passed]:
+    @bad_text_is_damage()
+    def read_cursors(self) -> dict[int, ReadCursor]:
         """
         Return how far the files before this one are done, by their numbers.
 
         @raise sqlite3.Error: it can't be read.
         """
         found = self._reader.execute("SELECT file, id, messages, bytes FROM passed").fetchall()
-        return {file: Passed._make(whole_numbers(rest)) for file, *rest in found}
+        return {file: ReadCursor._make(whole_numbers(rest)) for file, *rest in found}

@@ -22,7 +22,7 @@ _REMOVAL: Final = 512 * 1024
 _SLACK: Final = 64 * 1024
 
 
-class Incoming(NamedTuple):
+class BatchSize(NamedTuple):
     """
     A batch that wants to be kept.
 
@@ -34,7 +34,7 @@ class Incoming(NamedTuple):
     pages: int
 
     @classmethod
-    def of(cls, stored: Sequence[bytes], overhead: int) -> Incoming:
+    def of(cls, stored: Sequence[bytes], overhead: int) -> BatchSize:
         """
         Return what messages take.
 

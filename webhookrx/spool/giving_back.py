@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from webhookrx.spool.spool_file import SpoolFile
+    from webhookrx.spool.database import SpoolFile
 
 IDLE_PAGES: Final = 4096
 """So many pages that hold nothing are kept; what comes next needs no new ones."""

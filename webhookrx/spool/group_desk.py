@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from webhookrx.spool.spool_desk import NoSpool, Outcome, SpoolDesk, Totals
+from webhookrx.spool.admin import ChangeResult, DirectoryAdmin, NoSpool, SpoolTotals
 from webhookrx.spool.worker_directories import directory_of, inside
 
 if TYPE_CHECKING:
-    from webhookrx.spool.listing import Entry
+    from webhookrx.spool.listing import ListedMessage
     from webhookrx.spool.rows import DeadLetter, Row
 
 
-class Place(NamedTuple):
+class MessageRef(NamedTuple):
     """
     Where a message is.
 
@@ -31,17 +31,17 @@ class Place(NamedTuple):
         return directory_of("", self.worker) + f"/{self.id}" if self.worker else str(self.id)
 
 
-class GroupDesk:
+class SpoolAdmin:
     """
     One directory, and those of further workers inside it.
 
     @param path: of a spool that is there.
     @param make: makes the desk of one directory.
-    @raise Exception: as L{SpoolDesk} says, here and from any method.
+    @raise Exception: as L{DirectoryAdmin} says, here and from any method.
     """
 
-    def __init__(self, path: str, make: Callable[[str], SpoolDesk] = SpoolDesk) -> None:
-        self._desks: dict[int, SpoolDesk] = {}
+    def __init__(self, path: str, make: Callable[[str], DirectoryAdmin] = DirectoryAdmin) -> None:
+        self._desks: dict[int, DirectoryAdmin] = {}
         self.cautions: dict[str, str] = {}
         try:
             for worker, directory in {0: path, **inside(path, follow_links=False)}.items():
@@ -65,10 +65,10 @@ class GroupDesk:
         for desk in self._desks.values():
             desk.close()
 
-    def totals(self, worker: int | None = None) -> Totals:
+    def totals(self, worker: int | None = None) -> SpoolTotals:
         """Tell what the spool of a worker holds; None for all of them together."""
         found = [desk.totals() for number, desk in self._desks.items() if worker in (None, number)]
-        return Totals(
+        return SpoolTotals(
             messages=sum(each.messages for each in found),
             bytes=sum(each.bytes for each in found),
             oldest=min((each.oldest for each in found if each.oldest is not None), default=None),
@@ -76,22 +76,22 @@ class GroupDesk:
             dead_bytes=sum(each.dead_bytes for each in found),
         )
 
-    def waiting(self) -> Iterator[tuple[Place, Entry]]:
+    def waiting(self) -> Iterator[tuple[MessageRef, ListedMessage]]:
         """Return the messages that wait."""
         for worker, desk in self._desks.items():
-            yield from ((Place(worker, entry.id), entry) for entry in desk.waiting())
+            yield from ((MessageRef(worker, entry.id), entry) for entry in desk.waiting())
 
-    def dead(self) -> Iterator[tuple[Place, Entry]]:
+    def dead(self) -> Iterator[tuple[MessageRef, ListedMessage]]:
         """Return the dead letters."""
         for worker, desk in self._desks.items():
-            yield from ((Place(worker, entry.id), entry) for entry in desk.dead())
+            yield from ((MessageRef(worker, entry.id), entry) for entry in desk.dead())
 
-    def find(self, place: Place) -> Row | DeadLetter | None:
+    def find(self, place: MessageRef) -> Row | DeadLetter | None:
         """Return a dead letter or a message that waits; None when there is none at that place."""
         desk = self._desks.get(place.worker)
         return None if desk is None else desk.find(place.id)
 
-    def replay(self, places: Sequence[Place] | None) -> Iterator[tuple[Place, Outcome]]:
+    def replay(self, places: Sequence[MessageRef] | None) -> Iterator[tuple[MessageRef, ChangeResult]]:
         """
         Put dead letters back, each at the end of the queue that it is of.
 
@@ -99,7 +99,7 @@ class GroupDesk:
         """
         return self._change(places, lambda desk, numbers: desk.replay(numbers))
 
-    def drop(self, places: Sequence[Place] | None, *, waiting: bool) -> Iterator[tuple[Place, Outcome]]:
+    def drop(self, places: Sequence[MessageRef] | None, *, waiting: bool) -> Iterator[tuple[MessageRef, ChangeResult]]:
         """
         Drop dead letters, or messages that wait.
 
@@ -109,13 +109,13 @@ class GroupDesk:
 
     def _change(
         self,
-        places: Sequence[Place] | None,
-        change: Callable[[SpoolDesk, list[int] | None], Iterator[Outcome]],
-    ) -> Iterator[tuple[Place, Outcome]]:
+        places: Sequence[MessageRef] | None,
+        change: Callable[[DirectoryAdmin, list[int] | None], Iterator[ChangeResult]],
+    ) -> Iterator[tuple[MessageRef, ChangeResult]]:
         for place in places or ():
             if place.worker not in self._desks:
-                yield place, Outcome(place.id, problem="there is no such worker")
+                yield place, ChangeResult(place.id, problem="there is no such worker")
         for worker, desk in self._desks.items():
             numbers = None if places is None else [place.id for place in places if place.worker == worker]
             if numbers is None or numbers:
-                yield from ((Place(worker, outcome.id), outcome) for outcome in change(desk, numbers))
+                yield from ((MessageRef(worker, outcome.id), outcome) for outcome in change(desk, numbers))

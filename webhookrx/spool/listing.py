@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhookrx.spool.rows import DeadLetter, Row, damage, damage_told
+from webhookrx.spool.rows import DeadLetter, Row, bad_text_is_damage, damage
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from webhookrx.spool.spool_directory import SpoolDirectory
+    from webhookrx.spool.directory import SpoolDirectory
 
 TOGETHER: Final = 100
 """Entries that are read in one go."""
@@ -25,7 +25,7 @@ _DEAD: Final = """
 """
 
 
-class Entry(NamedTuple):
+class ListedMessage(NamedTuple):
     """
     A message that waits, or a dead letter.
 
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
     died: int = 0
 
     @classmethod
-    def of(cls, item: Row | DeadLetter) -> Entry:
+    def of(cls, item: Row | DeadLetter) -> ListedMessage:
         """Return what is known of a message that was read."""
         if isinstance(item, Row):
             return cls(item.id, item.received, len(item.data))
@@ -65,27 +65,27 @@ class Listing:
         """Let go of it."""
         self._db.close()
 
-    @damage_told()
-    def waiting(self, after: int, before: int) -> list[Entry]:
+    @bad_text_is_damage()
+    def waiting(self, after: int, before: int) -> list[ListedMessage]:
         """
         Return the next messages that wait between two numbers, L{TOGETHER} at most.
 
         @raise sqlite3.Error: they can't be read.
         """
         return [
-            Entry(number, _moment(received), _number(size))
+            ListedMessage(number, _moment(received), _number(size))
             for number, received, size in self._read(_WAITING, after, before)
         ]
 
-    @damage_told()
-    def dead(self, after: int, before: int) -> list[Entry]:
+    @bad_text_is_damage()
+    def dead(self, after: int, before: int) -> list[ListedMessage]:
         """
         Return the next dead letters between two numbers, L{TOGETHER} at most.
 
         @raise sqlite3.Error: they can't be read.
         """
         return [
-            Entry(number, _moment(received), _number(size), _text(reason), _text(spec), _number(died))
+            ListedMessage(number, _moment(received), _number(size), _text(reason), _text(spec), _number(died))
             for number, received, size, reason, spec, died in self._read(_DEAD, after, before)
         ]
 

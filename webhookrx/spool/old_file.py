@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from webhookrx.spool.faults import Fault, fault_of
-from webhookrx.spool.rows import Passed
+from webhookrx.spool.rows import ReadCursor
 
 if TYPE_CHECKING:
-    from webhookrx.spool.rows import DeadLetter, Row, State
-    from webhookrx.spool.spool_file import SpoolFile
+    from webhookrx.spool.database import SpoolFile
+    from webhookrx.spool.rows import DeadLetter, Row, Totals
 
 _PATIENCE: Final = 60
 """
@@ -44,9 +44,9 @@ class OldFile:
     def __init__(
         self,
         file: SpoolFile,
-        state: State,
+        state: Totals,
         oldest: int | None,
-        passed: Passed | None = None,
+        passed: ReadCursor | None = None,
         *,
         damaged: bool = False,
         is_locked: bool = False,
@@ -66,9 +66,9 @@ class OldFile:
         self._is_damage_known = False
 
     @property
-    def passed(self) -> Passed:
+    def cursor(self) -> ReadCursor:
         """How far it is done."""
-        return Passed(self._position, self._messages, self._bytes)
+        return ReadCursor(self._position, self._messages, self._bytes)
 
     def read(self) -> list[Row]:
         """
@@ -140,7 +140,7 @@ class OldFile:
             self.file.reopen()
             self._is_locked = False
 
-    def settle(self, done: Sequence[int]) -> None:
+    def ack(self, done: Sequence[int]) -> None:
         """
         Note that these messages of the batch at its head are done.
 

@@ -9,8 +9,8 @@ import re
 from typing import Final
 
 from webhookrx.filesystem import InUse
-from webhookrx.spool.spool_directory import LOCK, SpoolDirectory
-from webhookrx.spool.spool_file import SpoolFile
+from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.directory import LOCK, SpoolDirectory
 
 _OURS: Final = re.compile(rf"{LOCK}|[0-9]+\.sqlite(-wal|-shm|-journal)?")
 
@@ -49,7 +49,7 @@ def _is_empty(directory: SpoolDirectory, number: int) -> bool:
     file = SpoolFile(directory, number, writable=False)
     try:
         file.check_totals()
-        state = file.read_state()
+        state = file.read_totals()
     finally:
         file.close()
     return not state.messages and not state.dead

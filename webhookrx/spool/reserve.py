@@ -6,19 +6,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhookrx.spool.footprint import NO_FOOTPRINT, PAGE, Incoming
-from webhookrx.spool.room import SpoolFull
+from webhookrx.spool.footprint import NO_FOOTPRINT, PAGE, BatchSize
+from webhookrx.spool.quota import SpoolFull
 from webhookrx.spool.schema import LOG_BYTES, SMALL_LOG_BYTES
 
 if TYPE_CHECKING:
     from webhookrx.filesystem import DiskSpace
-    from webhookrx.spool.spool_file import SpoolFile
+    from webhookrx.spool.database import SpoolFile
 
 _NEAR_FLOOR: Final = 16 * 1024**2
 """Bytes above the floor below which room counts as short."""
 
 
-class Reserve:
+class DiskReserve:
     """
     Tells whether there is room for a batch.
 
@@ -30,7 +30,7 @@ class Reserve:
         self._space = space
         self._drop_oldest = drop_oldest
 
-    def shortage(self, file: SpoolFile | None, incoming: Incoming) -> int:
+    def shortage(self, file: SpoolFile | None, incoming: BatchSize) -> int:
         """
         Return how many bytes must be dropped for the file system to keep its floor: those of the new pages that there
         is no room for. Dropping makes no other room; what the log needs may come from below the floor then.

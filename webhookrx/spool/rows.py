@@ -52,7 +52,7 @@ class Row(NamedTuple):
         return len(self.data) + ROW_OVERHEAD
 
 
-class Passed(NamedTuple):
+class ReadCursor(NamedTuple):
     """
     How far a file that is only read is done.
 
@@ -87,7 +87,7 @@ class DeadLetter(NamedTuple):
         return checksum(self.id, self.data) == self.crc
 
 
-class State(NamedTuple):
+class Totals(NamedTuple):
     """
     Totals of a file, kept up to date in each transaction, so that nothing is ever counted.
 
@@ -118,14 +118,14 @@ def size_of(stored: Sequence[bytes]) -> int:
     return sum(map(len, stored)) + ROW_OVERHEAD * len(stored)
 
 
-def state_of(db: sqlite3.Connection) -> State:
+def totals_of(db: sqlite3.Connection) -> Totals:
     """
     Read the totals of a file.
 
     @raise sqlite3.Error: they can't be read.
     """
     found = db.execute("SELECT messages, bytes, dead, dead_bytes, next_id, offered FROM state").fetchone()
-    return State._make(whole_numbers(found or ()))
+    return Totals._make(whole_numbers(found or ()))
 
 
 def oldest_of(db: sqlite3.Connection) -> int | None:
@@ -171,7 +171,7 @@ def damage(problem: str) -> sqlite3.Error:
 
 
 @contextmanager
-def damage_told() -> Iterator[None]:
+def bad_text_is_damage() -> Iterator[None]:
     """SQLite quotes damaged text in its errors, which Python then can't decode."""
     try:
         yield

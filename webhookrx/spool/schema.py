@@ -11,7 +11,7 @@ from webhookrx.spool.footprint import PAGE
 from webhookrx.spool.rows import first_number
 
 if TYPE_CHECKING:
-    from webhookrx.spool.spool_directory import SpoolDirectory
+    from webhookrx.spool.directory import SpoolDirectory
 
 LOG_BYTES: Final = 4 * 1024**2
 SMALL_LOG_BYTES: Final = 512 * 1024

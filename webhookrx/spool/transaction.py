@@ -12,13 +12,13 @@ from webhookrx.spool.footprint import PAGE
 from webhookrx.spool.rows import (
     ROW_OVERHEAD,
     DeadLetter,
-    Passed,
-    State,
+    ReadCursor,
+    Totals,
     checksum,
     dead_letter_of,
     oldest_of,
     size_of,
-    state_of,
+    totals_of,
 )
 
 
@@ -33,9 +33,9 @@ class Transaction:
         self._db = db
         self.written = 0
 
-    def state(self) -> State:
+    def totals(self) -> Totals:
         """Return the totals as they are now, within the transaction."""
-        return state_of(self._db)
+        return totals_of(self._db)
 
     def oldest(self) -> int | None:
         """Return when the first message that waits was received."""
@@ -43,7 +43,7 @@ class Transaction:
 
     def append(self, stored: Sequence[bytes]) -> range:
         """Add messages at the end, and return their numbers."""
-        first = self.state().next_id
+        first = self.totals().next_id
         numbers = range(first, first + len(stored))
         self._db.executemany(
             "INSERT INTO waiting VALUES (?, ?, ?, ?)",
@@ -96,14 +96,14 @@ class Transaction:
         """Note the last message of the batch that is offered, for it to be the same after a restart."""
         self._db.execute("UPDATE state SET offered = ?", (last,))
 
-    def bury(self, letters: Iterable[DeadLetter]) -> None:
+    def add_dead_letters(self, letters: Iterable[DeadLetter]) -> None:
         """Add dead letters; one that is there already stays."""
         for letter in letters:
             cursor = self._db.execute("INSERT OR IGNORE INTO dead VALUES (?, ?, ?, ?, ?, ?, ?)", letter)
             if cursor.rowcount > 0:
                 self._count(dead=1, dead_size=len(letter.data) + ROW_OVERHEAD)
 
-    def unbury(self, number: int) -> DeadLetter | None:
+    def take_dead_letter(self, number: int) -> DeadLetter | None:
         """Take a dead letter away and return it; None when there is none of that number."""
         found = self._db.execute(
             "SELECT id, received, crc, data, reason, spec, died FROM dead WHERE id = ?", (number,)
@@ -120,7 +120,7 @@ class Transaction:
         dropped = freed = 0
         while freed < size:
             found = self._db.execute("SELECT id FROM dead ORDER BY id LIMIT 1").fetchone()
-            letter = None if found is None else self.unbury(found[0])
+            letter = None if found is None else self.take_dead_letter(found[0])
             if letter is None:
                 break
             dropped += 1
@@ -133,7 +133,7 @@ class Transaction:
         self._db.execute("PRAGMA incremental_vacuum(1)").close()
         self.written += 2 * PAGE
 
-    def pass_over(self, file: int, passed: Passed) -> None:
+    def save_cursor(self, file: int, passed: ReadCursor) -> None:
         """Note how far a file before this one is done."""
         self._db.execute("INSERT OR REPLACE INTO passed VALUES (?, ?, ?, ?)", (file, *passed))
 

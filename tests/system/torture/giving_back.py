@@ -22,9 +22,9 @@ from tests.system.torture.subject import Subject
 from webhookrx.filesystem import DiskSpace
 from webhookrx.message.encoders import encode_stored
 from webhookrx.message.message import Message
-from webhookrx.spool.room import Room
-from webhookrx.spool.spool_directory import SpoolDirectory
-from webhookrx.spool.waiting_queue import WaitingQueue
+from webhookrx.spool.directory import SpoolDirectory
+from webhookrx.spool.queue import SpoolQueue
+from webhookrx.spool.quota import Quota
 
 #: Requests a second, so few on a slow disk that nothing waits now and then.
 RATE, SLOW_RATE = 200, 20
@@ -97,7 +97,7 @@ def _wait(condition: Callable[[], bool]) -> None:
 def _fill(path: str, count: int) -> list[str]:
     """Let so many messages wait in a spool, and return their tokens."""
     tokens = [f"~0.0.{number}~" for number in range(count)]
-    queue = WaitingQueue(SpoolDirectory(path), Room(1 << 40), DiskSpace(path, 0))
+    queue = SpoolQueue(SpoolDirectory(path), Quota(1 << 40), DiskSpace(path, 0))
     queue.open()
     try:
         for first in range(0, count, _TOGETHER):

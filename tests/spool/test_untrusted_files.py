@@ -8,7 +8,7 @@ import sqlite3
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import Clocks
-from webhookrx.spool.cautious_files import PATIENCE, CautiousFileSystem, NoSpoolFile
+from webhookrx.spool.untrusted_files import PATIENCE, NoSpoolFile, UntrustedFileSystem
 
 LONG = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT count(*) FROM n"
 
@@ -22,7 +22,7 @@ class PatienceTests(SynchronousTestCase):
         with open(path, "w"):
             pass
         self.clocks = Clocks()
-        self.files = CautiousFileSystem(self.clocks.monotonic)
+        self.files = UntrustedFileSystem(self.clocks.monotonic)
         self.db = self.files.connect(path, read_only=True)
         self.addCleanup(self.db.close)
 

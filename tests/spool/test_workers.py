@@ -12,15 +12,15 @@ from zope.interface.verify import verifyObject
 
 from tests.contracts.observer_contract import ObserverContract
 from tests.spool.faulty_spool import Clocks, Disk, FaultySpool
-from tests.spool.test_spool_observer import HandThread, WaitingObserver
+from tests.spool.test_observer import HandThread, WaitingObserver
 from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import IBufferingObserver
 from webhookrx.settings import ALONE, Group, Observer
 from webhookrx.spool.drainer import Drainer
-from webhookrx.spool.group_spool import GroupSpool, build_spool
-from webhookrx.spool.spool_observer import LAST_BATCH, SpoolObserver
+from webhookrx.spool.observer import LAST_BATCH, SpoolObserver
 from webhookrx.spool.worker_directories import directory_of, left_to
+from webhookrx.spool.workers import WorkerSpool, build_spool
 from webhookrx.testing import MemoryObserver, make_message
 
 
@@ -66,13 +66,13 @@ class GroupCase(SynchronousTestCase):
             jitter=lambda: 1.0,
         )
 
-    def make_group_spool(self, group: Group = ALONE) -> GroupSpool:
+    def make_group_spool(self, group: Group = ALONE) -> WorkerSpool:
         """Make that of a worker."""
         own = self.make_spool(directory_of(self.path, group.number), self.path if group.number else None)
         left = partial(left_to, self.path, group)
-        return GroupSpool(own, left, partial(self.make_spool, within=self.path), self.clocks.monotonic)
+        return WorkerSpool(own, left, partial(self.make_spool, within=self.path), self.clocks.monotonic)
 
-    def opened(self, number: int = 0, size: int = 1) -> GroupSpool:
+    def opened(self, number: int = 0, size: int = 1) -> WorkerSpool:
         """Open that of a worker."""
         self.inners.clear()
         self.threads.clear()
@@ -81,7 +81,7 @@ class GroupCase(SynchronousTestCase):
         self.addCleanup(spool.close)
         return spool
 
-    def store(self, spool: GroupSpool, *texts: str) -> None:
+    def store(self, spool: WorkerSpool, *texts: str) -> None:
         """Store a batch."""
         spool.store([spool.prepare(make_message(text)) for text in texts])
 
@@ -99,7 +99,7 @@ class GroupCase(SynchronousTestCase):
 class GroupSpoolContractTests(GroupCase, ObserverContract):
     """It is an observer."""
 
-    def make_observer(self) -> GroupSpool:
+    def make_observer(self) -> WorkerSpool:
         """Make that of the second of two workers."""
         return self.make_group_spool(Group(1, 2))
 
@@ -298,7 +298,7 @@ class GroupSpoolTests(GroupCase):
 class BuildTests(SynchronousTestCase):
     """From a spec string."""
 
-    def build(self, *options: tuple[str, str], args: tuple[str, ...] = ("/nowhere/spool",)) -> GroupSpool:
+    def build(self, *options: tuple[str, str], args: tuple[str, ...] = ("/nowhere/spool",)) -> WorkerSpool:
         """Build it."""
         return build_spool(Observer("spool:spec", "spool", args, options), MemoryObserver)
 

@@ -20,18 +20,18 @@ from twisted.logger import Logger
 from webhookrx.errors import NotStored
 from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import Backlog
+from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.directory import SpoolDirectory
 from webhookrx.spool.fair_lock import FairLock
-from webhookrx.spool.faults import is_full, text_of
+from webhookrx.spool.faults import error_text, is_full
 from webhookrx.spool.file_reader import batch_for
-from webhookrx.spool.footprint import Incoming
+from webhookrx.spool.files import SpoolFiles
+from webhookrx.spool.footprint import BatchSize
 from webhookrx.spool.giving_back import give_back
 from webhookrx.spool.old_file import OldFile
-from webhookrx.spool.reserve import Reserve
-from webhookrx.spool.room import Room, SpoolFull
+from webhookrx.spool.quota import Quota, SpoolFull
+from webhookrx.spool.reserve import DiskReserve
 from webhookrx.spool.rows import ROW_OVERHEAD, DeadLetter, Row, damage
-from webhookrx.spool.spool_directory import SpoolDirectory
-from webhookrx.spool.spool_file import SpoolFile
-from webhookrx.spool.spool_files import SpoolFiles
 
 _DROP_LINES: Final = 10.0
 """Seconds between two log lines about messages that were dropped."""
@@ -42,11 +42,11 @@ FULL_LAPSES: Final = 10.0
 _log = Logger()
 
 
-class WaitingQueue:
+class SpoolQueue:
     """
     The messages of one directory.
 
-    C{append} belongs to one thread; C{next_batch}, C{settle}, C{refresh} and C{tidy} to another one; L{standing} to
+    C{append} belongs to one thread; C{next_batch}, C{ack}, C{refresh} and C{tidy} to another one; L{status} to
     all. All of them but that may wait for the disk. C{open} comes before all of them and C{close} after, in whichever
     thread.
 
@@ -58,20 +58,20 @@ class WaitingQueue:
     def __init__(
         self,
         directory: SpoolDirectory,
-        room: Room,
+        room: Quota,
         space: DiskSpace,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._room = room
         self._path = directory.path
-        self._reserve = Reserve(space, drop_oldest=room.drop_oldest)
+        self._reserve = DiskReserve(space, drop_oldest=room.drop_oldest)
         self._clock = clock
         self._wall_clock = wall_clock
         self._lock = FairLock()
         self._files = SpoolFiles(directory, clock)
-        self._settled: frozenset[int] = frozenset()
-        self._refused: Incoming | None = None  # the last batch for which there was no room; None once there is
+        self._acked: frozenset[int] = frozenset()
+        self._refused: BatchSize | None = None  # the last batch for which there was no room; None once there is
         self._refused_until = 0.0
         self._dropped = 0
         self._next_drop_line = 0.0
@@ -88,7 +88,7 @@ class WaitingQueue:
         @raise OSError: it can't be made or read.
         @raise sqlite3.Error: no file can be made in it.
         """
-        self._settled = frozenset()
+        self._acked = frozenset()
         self._files.open()
 
     def close(self) -> None:
@@ -96,14 +96,14 @@ class WaitingQueue:
         with self._lock:
             self._files.close()
 
-    def standing(self) -> Backlog:
+    def status(self) -> Backlog:
         """Tell what waits, from memory; it does not know whether the observer is away."""
-        state, oldest, old = self._files.state, self._files.oldest, list(self._files.old)
-        moments = [file.oldest for file in old if file.passed.messages and file.oldest is not None]
+        state, oldest, old = self._files.totals, self._files.oldest, list(self._files.old)
+        moments = [file.oldest for file in old if file.cursor.messages and file.oldest is not None]
         moments += [] if oldest is None else [oldest]
         return Backlog(
-            messages=state.messages + sum(file.passed.messages for file in old),
-            bytes=state.bytes + sum(file.passed.bytes for file in old),
+            messages=state.messages + sum(file.cursor.messages for file in old),
+            bytes=state.bytes + sum(file.cursor.bytes for file in old),
             oldest=min(moments, default=None),
             dead=state.dead + sum(file.dead for file in old),
             dropped=self._dropped,
@@ -121,10 +121,10 @@ class WaitingQueue:
         @param stored: as L{webhookrx.message.encoders.encode_stored} makes them.
         @raise webhookrx.errors.NotStored: none of it is; the text says why.
         """
-        incoming = Incoming.of(stored, ROW_OVERHEAD)
+        incoming = BatchSize.of(stored, ROW_OVERHEAD)
         with self._lock:
             try:
-                self._files.leave_what_is_gone()
+                self._files.detach_missing_files()
                 file = self._files.begin_if_needed()
                 numbers, dropped = self._append(file, stored, incoming)
             except SpoolFull:
@@ -136,13 +136,13 @@ class WaitingQueue:
                 if is_full(error):
                     self._note_refused(incoming)
                     self._begin_log_anew()
-                raise NotStored(text_of(error)) from error
+                raise NotStored(error_text(error)) from error
             self._refused = None
             self._note_dropped(dropped)
             self._files.checkpoint(file)
             return numbers
 
-    def _append(self, file: SpoolFile, stored: Sequence[bytes], incoming: Incoming) -> tuple[range, int]:
+    def _append(self, file: SpoolFile, stored: Sequence[bytes], incoming: BatchSize) -> tuple[range, int]:
         """Add a batch, and return its numbers, and how many messages were dropped for it."""
         with self._files.judging(file):
             short = self._reserve.shortage(file, incoming)
@@ -151,10 +151,10 @@ class WaitingQueue:
                 transaction, self._files.old_bytes, incoming.size, self._wall_clock(), short=short
             )
             numbers = transaction.append(stored)
-            state, oldest = transaction.state(), transaction.oldest()
-        self._files.state, self._files.oldest = state, oldest
+            state, oldest = transaction.totals(), transaction.oldest()
+        self._files.totals, self._files.oldest = state, oldest
         # Once more: only now what is written is safe, if it is where it can be found again.
-        self._files.leave_what_is_gone()
+        self._files.detach_missing_files()
         if self._files.newest is not file:
             raise NotStored("the file of the spool was removed meanwhile")
         return numbers, dropped
@@ -164,10 +164,10 @@ class WaitingQueue:
         if self._files.newest is not None:
             self._files.checkpoint(self._files.newest, at_once=True)
 
-    def _note_refused(self, incoming: Incoming) -> None:
+    def _note_refused(self, incoming: BatchSize) -> None:
         self._refused, self._refused_until = incoming, self._clock() + FULL_LAPSES
 
-    def _would_be_taken(self, incoming: Incoming) -> bool:
+    def _would_be_taken(self, incoming: BatchSize) -> bool:
         """Tell whether such a batch would be taken now."""
         files = self._files
         try:
@@ -175,7 +175,7 @@ class WaitingQueue:
         except SpoolFull:
             return False
         return self._room.would_make(
-            files.state, files.oldest, files.old_bytes, incoming.size, self._wall_clock(), short=short
+            files.totals, files.oldest, files.old_bytes, incoming.size, self._wall_clock(), short=short
         )
 
     def _note_dropped(self, count: int) -> None:
@@ -210,7 +210,7 @@ class WaitingQueue:
             began = self._clock()
             try:
                 rows = newest.read(0)
-                if rows and rows[0].id in self._settled:
+                if rows and rows[0].id in self._acked:
                     # It would be delivered again and again.
                     raise damage("what was removed is still there")
                 return self._offered_of(newest, rows)
@@ -226,12 +226,12 @@ class WaitingQueue:
             return rows
         if rows[0].id <= self._files.offered:
             return [row for row in rows if row.id <= self._files.offered]
-        rows = rows[: batch_for(self._files.state.messages)]
+        rows = rows[: batch_for(self._files.totals.messages)]
         with self._lock:
             try:
                 with self._files.writing(file, durable=False) as transaction:
                     transaction.offer(rows[-1].id)
-                    self._files.state = transaction.state()
+                    self._files.totals = transaction.totals()
             except sqlite3.Error as error:
                 # It is not worth a pause: only after a restart may the batch be another one.
                 if not is_full(error):
@@ -241,7 +241,7 @@ class WaitingQueue:
                 self._files.offered = rows[-1].id
         return rows
 
-    def settle(self, done: Sequence[int], dead: Sequence[DeadLetter] = ()) -> None:
+    def ack(self, done: Sequence[int], dead: Sequence[DeadLetter] = ()) -> None:
         """
         Take messages of the batch at the head away: those that the observer has, and those that it has refused.
 
@@ -256,13 +256,13 @@ class WaitingQueue:
                 # Before the lock is taken: it may look long for what can be read behind damage.
                 old.read()
             with self._lock:
-                self._leave_what_is_gone()
+                self._detach_missing_files()
                 if self._files.first_old is not old:
                     continue
                 tries += 1
                 newest = self._files.newest
                 try:
-                    self._settle(old, numbers, dead)
+                    self._ack(old, numbers, dead)
                     break
                 except sqlite3.Error as error:
                     # A newest file that fails here becomes an old one, and is settled as such.
@@ -282,23 +282,23 @@ class WaitingQueue:
         if tries == 1:
             self._begin_log_anew()
         else:
-            self._files.give_up(newest, text_of(error))
+            self._files.give_up(newest, error_text(error))
 
-    def _settle(self, old: OldFile | None, numbers: Sequence[int], dead: Sequence[DeadLetter]) -> None:
+    def _ack(self, old: OldFile | None, numbers: Sequence[int], dead: Sequence[DeadLetter]) -> None:
         if old is None:
             file = self._files.begin_if_needed()
             with self._files.writing(file, durable=bool(dead)) as transaction:
-                transaction.bury(dead)
+                transaction.add_dead_letters(dead)
                 transaction.remove(numbers)
-                state, oldest = transaction.state(), transaction.oldest()
-            self._files.state, self._files.oldest, self._settled = state, oldest, frozenset(numbers)
+                state, oldest = transaction.totals(), transaction.oldest()
+            self._files.totals, self._files.oldest, self._acked = state, oldest, frozenset(numbers)
         else:
             if dead:
                 with self._files.writing(self._files.begin_if_needed(), durable=True) as transaction:
-                    transaction.bury(dead)
-                    self._files.state = transaction.state()
-            old.settle(numbers)
-            self._files.note_passed(old)
+                    transaction.add_dead_letters(dead)
+                    self._files.totals = transaction.totals()
+            old.ack(numbers)
+            self._files.save_cursor(old)
 
     def _copy_log(self) -> None:
         """Copy the log once that is due, as a turn of its own: who appends does not wait for what came before, too."""
@@ -314,7 +314,7 @@ class WaitingQueue:
         @raise sqlite3.Error: they can't be read.
         """
         with self._lock:
-            self._leave_what_is_gone()
+            self._detach_missing_files()
             file = self._files.newest
             began = self._clock()
             try:
@@ -325,7 +325,7 @@ class WaitingQueue:
                 if file is None or not self._files.has_failed(file, error, began):
                     raise
 
-    def _look_for_room(self, refused: Incoming) -> None:
+    def _look_for_room(self, refused: BatchSize) -> None:
         """Look whether what was refused would be taken now, and else give back what only others have a use for."""
         if self._would_be_taken(refused):
             self._refused = None
@@ -341,10 +341,10 @@ class WaitingQueue:
                     raise
             self._files.checkpoint(file)
 
-    def _leave_what_is_gone(self) -> None:
+    def _detach_missing_files(self) -> None:
         """Leave it, and go on with what can be read: C{append} says what is wrong with the directory."""
         with suppress(OSError):
-            self._files.leave_what_is_gone()
+            self._files.detach_missing_files()
 
     def tidy(self) -> bool:
         """
@@ -354,7 +354,7 @@ class WaitingQueue:
         """
         with self._lock:
             file = self._files.newest
-            if file is None or self._files.state.messages:
+            if file is None or self._files.totals.messages:
                 return False
             with self._files.judging(file):
                 more = give_back(file, self._clock)
@@ -398,6 +398,6 @@ class WaitingQueue:
                 return
             after = letters[-1].id
             with self._lock, self._files.writing(self._files.begin_if_needed(), durable=True) as transaction:
-                transaction.bury(letters)
-                self._files.state = transaction.state()
+                transaction.add_dead_letters(letters)
+                self._files.totals = transaction.totals()
             self._copy_log()

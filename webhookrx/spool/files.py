@@ -15,12 +15,12 @@ from typing import Final
 
 from twisted.logger import Logger
 
-from webhookrx.spool.faults import Fault, fault_of, is_full, text_of
+from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.directory import SpoolDirectory
+from webhookrx.spool.faults import Fault, error_text, fault_of, is_full
 from webhookrx.spool.old_file import OldFile
-from webhookrx.spool.rows import Passed, State
+from webhookrx.spool.rows import ReadCursor, Totals
 from webhookrx.spool.schema import create
-from webhookrx.spool.spool_directory import SpoolDirectory
-from webhookrx.spool.spool_file import SpoolFile
 from webhookrx.spool.transaction import Transaction
 
 _ROLL_PAUSE: Final = 0.5
@@ -29,7 +29,7 @@ _ROLL_PAUSE: Final = 0.5
 LOCKED_TIME: Final = 5.0
 """Seconds that locks may be in the way of the newest file. A person's command has them for a fraction of one."""
 
-_NOTHING: Final = State(0, 0, 0, 0, 0, 0)
+_NO_TOTALS: Final = Totals(0, 0, 0, 0, 0, 0)
 
 _log = Logger()
 
@@ -50,7 +50,7 @@ class SpoolFiles:
     def __init__(self, directory: SpoolDirectory, clock: Callable[[], float]) -> None:
         self.newest: SpoolFile | None = None
         self.old: list[OldFile] = []
-        self.state = _NOTHING
+        self.totals = _NO_TOTALS
         self.offered = 0
         self.oldest: int | None = None
         self.damaged = 0
@@ -93,7 +93,7 @@ class SpoolFiles:
 
     def _open_files(self, numbers: Sequence[int]) -> None:
         """Open the newest file for writing, unless it may not be written any more, and the others for reading."""
-        passed: dict[int, Passed] | None = None
+        passed: dict[int, ReadCursor] | None = None
         for number in reversed(numbers):
             writable = number == numbers[-1] and not self._directory.is_failed(number)
             file = self._open_file(number, writable)
@@ -105,7 +105,7 @@ class SpoolFiles:
                 self.old.insert(0, _old_file(file, (passed or {}).get(number)))
             if passed is None:
                 with suppress(sqlite3.Error):
-                    passed = file.read_passed()
+                    passed = file.read_cursors()
 
     def _open_file(self, number: int, writable: bool) -> SpoolFile | None:
         """Open a file, for reading only if that is how it opens; None when it does not."""
@@ -118,7 +118,9 @@ class SpoolFiles:
                 raise problem
             self._directory.mark_failed(number)
         _log.error(
-            "Spool file {path} can't be read: {problem}", path=self._directory.path_of(number), problem=text_of(problem)
+            "Spool file {path} can't be read: {problem}",
+            path=self._directory.path_of(number),
+            problem=error_text(problem),
         )
         if fault_of(problem) is Fault.DAMAGED:
             self._set_aside(number)
@@ -133,10 +135,10 @@ class SpoolFiles:
         @raise sqlite3.Error: they can't be read.
         """
         if self.newest is not None:
-            self.state, self.oldest = self.newest.read_state(), self.newest.oldest()
-            self.offered = max(self.offered, self.state.offered)
+            self.totals, self.oldest = self.newest.read_totals(), self.newest.oldest()
+            self.offered = max(self.offered, self.totals.offered)
 
-    def leave_what_is_gone(self) -> None:
+    def detach_missing_files(self) -> None:
         """
         Go on elsewhere if the directory or the newest file was removed or renamed: what is written there would be gone
         with this process. What is in it can be read as long as that runs.
@@ -166,7 +168,7 @@ class SpoolFiles:
             return self._begin()
         except (sqlite3.Error, OSError) as error:
             self._next_roll = now + _ROLL_PAUSE
-            self._roll_problem = text_of(error)
+            self._roll_problem = error_text(error)
             raise
 
     def _begin_unless_full(self) -> None:
@@ -176,7 +178,7 @@ class SpoolFiles:
             if not self.old or not is_full(error):
                 raise
             _log.error(
-                "Spool {path} takes no messages yet: {problem}", path=self._directory.path, problem=text_of(error)
+                "Spool {path} takes no messages yet: {problem}", path=self._directory.path, problem=error_text(error)
             )
 
     def _begin(self) -> SpoolFile:
@@ -188,8 +190,8 @@ class SpoolFiles:
             try:
                 with file.transaction(durable=False) as transaction:
                     for old in self.old:
-                        transaction.pass_over(old.file.number, old.passed)
-                state, oldest = file.read_state(), file.oldest()
+                        transaction.save_cursor(old.file.number, old.cursor)
+                state, oldest = file.read_totals(), file.oldest()
             except BaseException:
                 file.stop_writing()
                 file.close()
@@ -197,7 +199,7 @@ class SpoolFiles:
         except BaseException:
             self._directory.remove(number)
             raise
-        self.newest, self.state, self.oldest, self.offered = file, state, oldest, state.offered
+        self.newest, self.totals, self.oldest, self.offered = file, state, oldest, state.offered
         self._locked_since = None
         self._directory.remove_marks()
         return file
@@ -252,7 +254,7 @@ class SpoolFiles:
         else:
             ends = file.is_stuck or fault is not Fault.PASSING
         if ends:
-            self.give_up(file, text_of(error), fault)
+            self.give_up(file, error_text(error), fault)
         return ends
 
     def give_up(self, file: SpoolFile, problem: str, fault: Fault = Fault.FAILED) -> None:
@@ -263,11 +265,11 @@ class SpoolFiles:
         self.newest = None
         with suppress(sqlite3.Error):
             file.stop_writing()
-        state = self.state._replace(offered=max(self.state.offered, self.offered))
+        state = self.totals._replace(offered=max(self.totals.offered, self.offered))
         self.old.append(
             OldFile(file, state, self.oldest, damaged=fault is Fault.DAMAGED, is_locked=fault is Fault.LOCKED)
         )
-        self.state, self.oldest, self.offered = _NOTHING, None, 0
+        self.totals, self.oldest, self.offered = _NO_TOTALS, None, 0
         _log.error(
             "Spool file {path} failed: {problem}; it is only read any more, and a new one is begun",
             path=self._directory.path_of(file.number),
@@ -284,13 +286,13 @@ class SpoolFiles:
     @property
     def old_bytes(self) -> int:
         """Bytes of messages that wait in them."""
-        return sum(old.passed.bytes for old in self.old)
+        return sum(old.cursor.bytes for old in self.old)
 
-    def note_passed(self, old: OldFile) -> None:
+    def save_cursor(self, old: OldFile) -> None:
         """Note how far an old file is done. If it can't be noted, some of it may be delivered twice after a restart."""
         if self.newest is not None:
             with suppress(sqlite3.Error), self.writing(self.newest, durable=False) as transaction:
-                transaction.pass_over(old.file.number, old.passed)
+                transaction.save_cursor(old.file.number, old.cursor)
 
     def remove_early(self, old: OldFile) -> None:
         """
@@ -314,7 +316,7 @@ class SpoolFiles:
             # Whoever put another one there means to keep it.
             _log.error("Another file is in the place of {path}; it is left alone", path=self._directory.path_of(number))
         elif old.damaged:
-            left = old.passed.messages
+            left = old.cursor.messages
             self._set_aside(number, f"up to {left} messages of it could not be read" if left else "all was read")
         else:
             self._directory.remove(number)
@@ -328,11 +330,11 @@ class SpoolFiles:
         _log.error("A damaged spool file was put aside: {path}; {remark}", path=path, remark=remark)
 
 
-def _old_file(file: SpoolFile, passed: Passed | None) -> OldFile:
+def _old_file(file: SpoolFile, passed: ReadCursor | None) -> OldFile:
     """Go on with a file that an earlier process has left."""
     try:
         file.check_totals()
-        return OldFile(file, file.read_state(), file.oldest(), passed)
+        return OldFile(file, file.read_totals(), file.oldest(), passed)
     except sqlite3.Error:
         # What can be read is found out by reading.
-        return OldFile(file, _NOTHING, None, passed, damaged=True)
+        return OldFile(file, _NO_TOTALS, None, passed, damaged=True)

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from webhookrx.spool.directory import BUSY_TIME, SpoolDirectory
 from webhookrx.spool.file_reader import FileReader
 from webhookrx.spool.footprint import PAGE, Footprint
-from webhookrx.spool.rows import damage, damage_told, oldest_of, state_of
+from webhookrx.spool.rows import bad_text_is_damage, damage, oldest_of, totals_of
 from webhookrx.spool.schema import SMALL_LOG_BYTES, VERSION
-from webhookrx.spool.spool_directory import BUSY_TIME, SpoolDirectory
 from webhookrx.spool.transaction import Transaction
 
 _TRUNCATE_TIME: Final = 50
@@ -46,7 +46,7 @@ class SpoolFile(FileReader):
     @raise OSError: the name of its log can't be made safe; or a later version of this program has made the file.
     """
 
-    @damage_told()
+    @bad_text_is_damage()
     def __init__(self, directory: SpoolDirectory, number: int, *, writable: bool) -> None:
         super().__init__(directory, number)
         self._writer: sqlite3.Connection | None = None
@@ -71,7 +71,7 @@ class SpoolFile(FileReader):
         writer.execute(f"PRAGMA journal_size_limit={2 * self.log_limit}").fetchall()
         # Some builds write zeros over what is removed, through the log: removing would need as much room as it gives.
         writer.execute("PRAGMA secure_delete=FAST").fetchall()
-        state_of(writer)
+        totals_of(writer)
         oldest_of(writer)
         self.check_totals()
         # Whoever had it before may have left so much to copy.
@@ -117,7 +117,7 @@ class SpoolFile(FileReader):
         db.execute("BEGIN IMMEDIATE")
         transaction = Transaction(db)
         try:
-            with damage_told():
+            with bad_text_is_damage():
                 yield transaction
                 db.execute("COMMIT")
         except BaseException:

@@ -10,7 +10,7 @@ from webhookrx.errors import NotStored
 from webhookrx.quantities import format_duration, format_size
 
 if TYPE_CHECKING:
-    from webhookrx.spool.rows import State
+    from webhookrx.spool.rows import Totals
     from webhookrx.spool.transaction import Transaction
 
 _NANOSECONDS = 1_000_000_000
@@ -20,7 +20,7 @@ class SpoolFull(NotStored):
     """There is no room for a batch, and nothing may be dropped for it."""
 
 
-class Room(NamedTuple):
+class Quota(NamedTuple):
     """
     The limits.
 
@@ -44,7 +44,7 @@ class Room(NamedTuple):
         @return: how many messages were dropped.
         @raise SpoolFull: there is no room.
         """
-        state = transaction.state()
+        state = transaction.totals()
         missing = self._missing(state, elsewhere, incoming, short)
         before = self._before(now)
         if not self.drop_oldest:
@@ -78,7 +78,9 @@ class Room(NamedTuple):
     def _no_room(incoming: int) -> str:
         return f"the spool has no room for {format_size(incoming)} more, whatever is dropped (size, min_free)"
 
-    def would_make(self, state: State, oldest: int | None, elsewhere: int, incoming: int, now: int, short: int) -> bool:
+    def would_make(
+        self, state: Totals, oldest: int | None, elsewhere: int, incoming: int, now: int, short: int
+    ) -> bool:
         """
         Tell whether L{make} would find room, as far as totals tell. Parameters are as there.
 
@@ -89,7 +91,7 @@ class Room(NamedTuple):
             return missing <= state.bytes + state.dead_bytes
         return missing <= 0 and (oldest is None or oldest >= self._before(now))
 
-    def _missing(self, state: State, elsewhere: int, incoming: int, short: int) -> int:
+    def _missing(self, state: Totals, elsewhere: int, incoming: int, short: int) -> int:
         return max(state.bytes + state.dead_bytes + elsewhere + incoming - self.size, short)
 
     def _before(self, now: int) -> int:

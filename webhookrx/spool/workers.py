@@ -17,9 +17,9 @@ from webhookrx.errors import ConfigError
 from webhookrx.interfaces import Backlog, IBufferingObserver
 from webhookrx.settings import ALONE, Group
 from webhookrx.spool.drain_log import shown
-from webhookrx.spool.faults import text_of
+from webhookrx.spool.faults import error_text
+from webhookrx.spool.observer import DEFAULT_SIZE, DROP_OLDEST, LAST_BATCH, REFUSE, SpoolObserver
 from webhookrx.spool.removal import remove_if_empty
-from webhookrx.spool.spool_observer import DEFAULT_SIZE, DROP_OLDEST, LAST_BATCH, REFUSE, SpoolObserver
 from webhookrx.spool.worker_directories import directory_of, left_to
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _log = Logger()
 
 
 @implementer(IBufferingObserver)
-class GroupSpool:
+class WorkerSpool:
     """
     Stores in its own spool. The others are drained, and removed once nothing is in them any more.
 
@@ -139,11 +139,11 @@ def _say_not(path: str, done: str, error: Exception) -> None:
         "Spool {path}, which a worker has left, is not {done}: {problem}",
         path=path,
         done=done,
-        problem=shown(text_of(error)),
+        problem=shown(error_text(error)),
     )
 
 
-def build_spool(observer: Observer, make_inner: Callable[[], IMessageObserver], group: Group = ALONE) -> GroupSpool:
+def build_spool(observer: Observer, make_inner: Callable[[], IMessageObserver], group: Group = ALONE) -> WorkerSpool:
     """
     Make the observer of C{spool:DIR[:size=SIZE:age=TIME:full=refuse|drop-oldest:min_free=SIZE]:observer=SPEC}.
 
@@ -171,4 +171,4 @@ def build_spool(observer: Observer, make_inner: Callable[[], IMessageObserver], 
         min_free=reader.size("min_free", None),
     )
     own = make(directory_of(path, group.number), make_inner(), within=path if group.number else None)
-    return GroupSpool(own, partial(left_to, path, group), lambda directory: make(directory, make_inner(), within=path))
+    return WorkerSpool(own, partial(left_to, path, group), lambda directory: make(directory, make_inner(), within=path))

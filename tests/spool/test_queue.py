@@ -25,11 +25,11 @@ from tests.spool.faulty_spool import (
 from webhookrx.errors import NotStored
 from webhookrx.filesystem import InUse
 from webhookrx.spool import giving_back, old_file
-from webhookrx.spool.room import Room, SpoolFull
+from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.directory import LAST_NUMBER, SpoolDirectory
+from webhookrx.spool.queue import FULL_LAPSES, SpoolQueue
+from webhookrx.spool.quota import Quota, SpoolFull
 from webhookrx.spool.rows import ROW_OVERHEAD, DeadLetter, Row, checksum, first_number
-from webhookrx.spool.spool_directory import LAST_NUMBER, SpoolDirectory
-from webhookrx.spool.spool_file import SpoolFile
-from webhookrx.spool.waiting_queue import FULL_LAPSES, WaitingQueue
 
 
 def letter(row: Row, reason: str = "no") -> DeadLetter:
@@ -48,15 +48,15 @@ class QueueCase(SynchronousTestCase):
         self.faults = FaultySpool()
         self.clocks = Clocks()
 
-    def open(self, room: Room | None = None, disk: Disk | SmallDisk | None = None) -> WaitingQueue:
+    def open(self, room: Quota | None = None, disk: Disk | SmallDisk | None = None) -> SpoolQueue:
         """Open a queue."""
-        room = Room(1 << 30) if room is None else room
+        room = Quota(1 << 30) if room is None else room
         queue = make_queue(self.path, self.faults, room, self.clocks, disk)
         queue.open()
         self.addCleanup(queue.close)
         return queue
 
-    def again(self, queue: WaitingQueue) -> WaitingQueue:
+    def again(self, queue: SpoolQueue) -> SpoolQueue:
         """Close a queue, and open it anew."""
         queue.close()
         return self.open()
@@ -84,17 +84,17 @@ class OrderTests(QueueCase):
 
         self.assertEqual(["one", "two", "three"], drain(queue))
         self.assertEqual([], queue.next_batch())
-        self.assertEqual((0, 0, None), queue.standing()[:3])
+        self.assertEqual((0, 0, None), queue.status()[:3])
 
     def test_restart(self) -> None:
         """What waits is there after a restart; numbers never come again."""
         queue = self.open()
         queue.append(stored("one", "two"))
         rows = queue.next_batch()
-        queue.settle([rows[0].id])
+        queue.ack([rows[0].id])
         queue = self.again(queue)
 
-        self.assertEqual(1, queue.standing().messages)
+        self.assertEqual(1, queue.status().messages)
         self.assertEqual(["two"], drain(queue))
         queue = self.again(queue)
         self.assertEqual(range(3, 4), queue.append(stored("three")))
@@ -109,12 +109,12 @@ class OrderTests(QueueCase):
         queue.append(stored(*["x" * 400_000] * 4, "x" * 3_000_000))
         self.assertEqual([3, 2], self.batches(queue))
 
-    def batches(self, queue: WaitingQueue) -> list[int]:
+    def batches(self, queue: SpoolQueue) -> list[int]:
         """Take all, and return how many came together."""
         sizes = []
         while rows := queue.next_batch():
             sizes.append(len(rows))
-            queue.settle([row.id for row in rows])
+            queue.ack([row.id for row in rows])
         return sizes
 
     def test_same_batch(self) -> None:
@@ -127,9 +127,9 @@ class OrderTests(QueueCase):
         queue = self.again(queue)
         rows = queue.next_batch()
         self.assertEqual(["one", "two"], texts(rows))
-        queue.settle([rows[1].id])
+        queue.ack([rows[1].id])
         self.assertEqual(["one"], texts(queue.next_batch()))
-        queue.settle([rows[0].id])
+        queue.ack([rows[0].id])
         self.assertEqual(["three"], texts(queue.next_batch()))
 
     def test_end_of_batch(self) -> None:
@@ -142,9 +142,9 @@ class OrderTests(QueueCase):
             queue.append(stored("three"))
             if fails:
                 self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
-            queue.settle([one.id])
+            queue.ack([one.id])
             self.assertEqual(["two"], texts(queue.next_batch()), fails)
-            queue.settle([row.id for row in queue.next_batch()])
+            queue.ack([row.id for row in queue.next_batch()])
             self.assertEqual(["three"], texts(queue.next_batch()), fails)
 
     def test_end_of_batch_after_restart(self) -> None:
@@ -156,7 +156,7 @@ class OrderTests(QueueCase):
         self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
         self.assertRaises(NotStored, queue.append, stored("lost"))
         queue.append(stored("four"))
-        queue.settle([one.id])
+        queue.ack([one.id])
         queue = self.again(queue)
 
         self.assertEqual(["two"], texts(queue.next_batch()))
@@ -167,7 +167,7 @@ class OrderTests(QueueCase):
         queue = self.open()
         queue.append(stored("one", "two"))
         rows = queue.next_batch()
-        queue.settle([row.id for row in rows])
+        queue.ack([row.id for row in rows])
         other = sqlite3.connect(os.path.join(self.path, "00000001.sqlite"))
         for row in rows:
             other.execute("INSERT INTO waiting VALUES (?, 1, ?, ?)", row)
@@ -176,7 +176,7 @@ class OrderTests(QueueCase):
         self.assertEqual(["one", "two"], drain(queue))
 
         self.assertEqual([], queue.next_batch())
-        self.assertEqual(1, queue.standing().damaged)
+        self.assertEqual(1, queue.status().damaged)
 
     def test_opened_anew(self) -> None:
         """What was removed before it was closed says nothing about a directory that has begun anew since."""
@@ -191,26 +191,26 @@ class OrderTests(QueueCase):
 
         self.assertEqual(["00000001.sqlite"], self.names())
 
-    def test_standing(self) -> None:
+    def test_status(self) -> None:
         """What waits is known in number, bytes and age."""
         queue = self.open()
         first, second = stored("one", received=5), stored("two", received=7)
         queue.append(first)
         queue.append(second)
         size = len(first[0]) + len(second[0]) + 2 * ROW_OVERHEAD
-        self.assertEqual((2, size, 5, 0, 0, None, False, 0), tuple(queue.standing()))
+        self.assertEqual((2, size, 5, 0, 0, None, False, 0), tuple(queue.status()))
         (one, _) = queue.next_batch()
-        queue.settle([one.id])
-        self.assertEqual((1, len(second[0]) + ROW_OVERHEAD, 7), queue.standing()[:3])
+        queue.ack([one.id])
+        self.assertEqual((1, len(second[0]) + ROW_OVERHEAD, 7), queue.status()[:3])
 
     def test_dead(self) -> None:
         """A dead letter waits no more, and is kept."""
         queue = self.open()
         queue.append(stored("one", "two"))
         one, two = queue.next_batch()
-        queue.settle([two.id], [letter(one, "too odd")])
+        queue.ack([two.id], [letter(one, "too odd")])
 
-        self.assertEqual((0, 0, None, 1), queue.standing()[:4])
+        self.assertEqual((0, 0, None, 1), queue.status()[:4])
         file = SpoolFile(SpoolDirectory(self.path), 1, writable=False)
         self.addCleanup(file.close)
         self.assertEqual([letter(one, "too odd")], file.read_dead(0, 10))
@@ -316,7 +316,7 @@ class OrderTests(QueueCase):
             transaction.append(stored("put back"))
         queue.refresh()
 
-        self.assertEqual(1, queue.standing().messages)
+        self.assertEqual(1, queue.status().messages)
         self.assertEqual(["put back"], drain(queue))
 
 
@@ -326,30 +326,30 @@ class RoomTests(QueueCase):
     def test_refuse(self) -> None:
         """At its size it takes no more, and says so, until something is taken."""
         size = len(stored("one")[0]) + ROW_OVERHEAD
-        queue = self.open(Room(2 * size))
+        queue = self.open(Quota(2 * size))
         queue.append(stored("one", "two"))
         error = self.assertRaises(SpoolFull, queue.append, stored("six"))
         self.assertIn("the spool is full", str(error))
-        self.assertTrue(queue.standing().full)
+        self.assertTrue(queue.status().full)
         (one, _) = queue.next_batch()
-        queue.settle([one.id])
-        self.assertTrue(queue.standing().full)
+        queue.ack([one.id])
+        self.assertTrue(queue.status().full)
         queue.refresh()
-        self.assertFalse(queue.standing().full)
+        self.assertFalse(queue.status().full)
         queue.append(stored("six"))
 
         self.assertEqual(["two", "six"], drain(queue))
-        self.assertEqual(0, queue.standing().dropped)
+        self.assertEqual(0, queue.status().dropped)
 
     def test_full_until_there_is_room(self) -> None:
         """It is full until what was refused would be taken, at each limit."""
         size = len(stored("one")[0]) + ROW_OVERHEAD
         long_ago = self.clocks.wall - 11 * 10**9
         for room, free, received in (
-            (Room(2 * size), 1 << 40, None),
-            (Room(1 << 30, 10.0), 1 << 40, long_ago),
-            (Room(1 << 30), 1000, None),
-            (Room(2 * size, drop_oldest=True), 1000, None),
+            (Quota(2 * size), 1 << 40, None),
+            (Quota(1 << 30, 10.0), 1 << 40, long_ago),
+            (Quota(1 << 30), 1000, None),
+            (Quota(2 * size, drop_oldest=True), 1000, None),
         ):
             self.path += "x"
             disk = Disk()
@@ -360,87 +360,87 @@ class RoomTests(QueueCase):
             disk.free = free
             self.assertRaises(SpoolFull, queue.append, stored("six"))
             queue.refresh()
-            self.assertTrue(queue.standing().full, room)
+            self.assertTrue(queue.status().full, room)
             disk.free = 1 << 40
             drain(queue)
             queue.refresh()
-            self.assertFalse(queue.standing().full, room)
+            self.assertFalse(queue.status().full, room)
 
     def test_taken_again(self) -> None:
         """A batch that is taken says that there is room again, before anybody looks for it."""
         size = len(stored("one")[0]) + ROW_OVERHEAD
-        queue = self.open(Room(2 * size))
+        queue = self.open(Quota(2 * size))
         queue.append(stored("one"))
         self.assertRaises(SpoolFull, queue.append, stored("two", "six"))
-        self.assertTrue(queue.standing().full)
+        self.assertTrue(queue.status().full)
         queue.append(stored("two"))
-        self.assertFalse(queue.standing().full)
+        self.assertFalse(queue.status().full)
         self.faults.fail("COMMIT", "SQLITE_FULL")
         drain(queue)
         self.faults.fail("COMMIT", "SQLITE_FULL")
         self.assertRaises(NotStored, queue.append, stored("six"))
-        self.assertTrue(queue.standing().full)
+        self.assertTrue(queue.status().full)
         queue.append(stored("six"))
 
-        self.assertFalse(queue.standing().full)
+        self.assertFalse(queue.status().full)
 
     def test_full_lapses(self) -> None:
         """When nobody looks for room any more, a refusal counts for a while."""
-        queue = self.open(Room(200))
+        queue = self.open(Quota(200))
         queue.append(stored("one"))
         self.assertRaises(SpoolFull, queue.append, stored("six"))
         for _ in range(3):
             self.clocks.now += 0.9 * FULL_LAPSES
-            self.assertTrue(queue.standing().full)
+            self.assertTrue(queue.status().full)
             queue.refresh()
         self.clocks.now += FULL_LAPSES
 
-        self.assertFalse(queue.standing().full)
+        self.assertFalse(queue.status().full)
 
     def test_never_fits(self) -> None:
         """A batch that has no room even in an empty spool says nothing about those that come after it."""
         for drop_oldest in (False, True):
             self.path += "x"
-            queue = self.open(Room(200, drop_oldest=drop_oldest))
+            queue = self.open(Quota(200, drop_oldest=drop_oldest))
             self.assertRaises(SpoolFull, queue.append, stored("x" * 1000))
-            self.assertFalse(queue.standing().full)
+            self.assertFalse(queue.status().full)
 
     def test_dead_letters_count(self) -> None:
         """Dead letters take room, too."""
         size = len(stored("one")[0]) + ROW_OVERHEAD
-        queue = self.open(Room(2 * size))
+        queue = self.open(Quota(2 * size))
         queue.append(stored("one", "two"))
-        queue.settle([], [letter(row) for row in queue.next_batch()])
+        queue.ack([], [letter(row) for row in queue.next_batch()])
 
         self.assertRaises(SpoolFull, queue.append, stored("six"))
 
     def test_drop_oldest(self) -> None:
         """The oldest make room for the newest, dead letters before those that wait, and are counted."""
         size = len(stored("one")[0]) + ROW_OVERHEAD
-        queue = self.open(Room(3 * size, drop_oldest=True))
+        queue = self.open(Quota(3 * size, drop_oldest=True))
         queue.append(stored("one", "two", "six"))
-        queue.settle([], [letter(queue.next_batch()[0])])
+        queue.ack([], [letter(queue.next_batch()[0])])
         queue.append(stored("ten"))
-        self.assertEqual((0, 1), (queue.standing().dead, queue.standing().dropped))
+        self.assertEqual((0, 1), (queue.status().dead, queue.status().dropped))
         queue.append(stored("1st", "2nd"))
 
         self.assertEqual(["ten", "1st", "2nd"], drain(queue))
-        self.assertEqual(3, queue.standing().dropped)
+        self.assertEqual(3, queue.status().dropped)
         error = self.assertRaises(SpoolFull, queue.append, stored(*"abcd"))
         self.assertIn("whatever is dropped", str(error))
-        self.assertEqual(3, queue.standing().dropped)
+        self.assertEqual(3, queue.status().dropped)
 
     def test_age(self) -> None:
         """Once the oldest has waited too long none is taken, or it is dropped."""
         now = self.clocks.wall
         for drop_oldest in (False, True):
             self.path += "x"
-            queue = self.open(Room(1 << 30, 10.0, drop_oldest))
+            queue = self.open(Quota(1 << 30, 10.0, drop_oldest))
             queue.append(stored("old", received=now - 11 * 10**9))
             if drop_oldest:
                 queue.append(stored("new", received=now))
                 self.assertEqual(["new"], drain(queue))
-                self.assertEqual(1, queue.standing().dropped)
+                self.assertEqual(1, queue.status().dropped)
             else:
                 error = self.assertRaises(SpoolFull, queue.append, stored("new", received=now))
                 self.assertIn("10s", str(error))
@@ -462,9 +462,9 @@ class FaultTests(QueueCase):
             self.assertRaises(NotStored, queue.append, stored("lost"))
             self.written("00000001.sqlite")
             queue.append(stored("three"))
-            self.assertEqual(3, queue.standing().messages)
+            self.assertEqual(3, queue.status().messages)
             (one, _) = queue.next_batch()
-            queue.settle([one.id])
+            queue.ack([one.id])
 
             self.assertEqual(["two", "three"], drain(queue), name)
             self.assertEqual([], self.written("00000001.sqlite"))
@@ -479,11 +479,11 @@ class FaultTests(QueueCase):
         self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
         self.assertRaises(NotStored, queue.append, stored("lost"))
         queue.append(stored("three"))
-        queue.settle([queue.next_batch()[0].id])
+        queue.ack([queue.next_batch()[0].id])
         queue = self.again(queue)
         self.written("00000001.sqlite")
 
-        self.assertEqual(2, queue.standing().messages)
+        self.assertEqual(2, queue.status().messages)
         self.assertEqual(["two", "three"], drain(queue))
         self.assertEqual([], self.written("00000001.sqlite"))
         self.assertEqual(["00000002.sqlite"], self.names())
@@ -497,7 +497,7 @@ class FaultTests(QueueCase):
         queue.append(stored("six"))
         one, _ = queue.next_batch()
         self.faults.statements.clear()
-        queue.settle([one.id])
+        queue.ack([one.id])
         said = [sql for _, sql in self.faults.statements if sql.startswith(("PRAGMA synchronous", "INSERT"))]
         self.assertEqual(["PRAGMA synchronous=NORMAL", "INSERT OR REPLACE INTO passed VALUES (?, ?, ?, ?)"], said)
 
@@ -510,10 +510,10 @@ class FaultTests(QueueCase):
             self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
             self.assertRaises(NotStored, queue.append, stored("lost"))
             queue.append(stored("two", received=moments[1]))
-            self.assertEqual(oldest, queue.standing().oldest)
+            self.assertEqual(oldest, queue.status().oldest)
             one = queue.next_batch()[0]
-            queue.settle([one.id])
-            self.assertEqual(moments[1], queue.standing().oldest)
+            queue.ack([one.id])
+            self.assertEqual(moments[1], queue.status().oldest)
 
     def test_restart_before_new_file(self) -> None:
         """The same holds if the process ended before it began a new file."""
@@ -624,7 +624,7 @@ class FaultTests(QueueCase):
         queue.append(stored("one", "two"))
         one, _ = queue.next_batch()
         held: list[bool] = []
-        read, leave = old_file.OldFile.read, queue._leave_what_is_gone
+        read, leave = old_file.OldFile.read, queue._detach_missing_files
 
         def noting(file: old_file.OldFile) -> list[Row]:
             if not file._batch:
@@ -638,8 +638,8 @@ class FaultTests(QueueCase):
                 queue._files.give_up(newest, "a test")
 
         self.patch(old_file.OldFile, "read", noting)
-        self.patch(queue, "_leave_what_is_gone", give_up)
-        queue.settle([one.id])
+        self.patch(queue, "_detach_missing_files", give_up)
+        queue.ack([one.id])
 
         self.assertEqual([False], held)
         self.assertEqual(["two"], texts(queue.next_batch()))
@@ -651,9 +651,9 @@ class FaultTests(QueueCase):
         one, _ = queue.next_batch()
         queue.append(stored("three"))
         self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
-        queue.settle([one.id])
+        queue.ack([one.id])
         self.assertEqual(["two"], texts(queue.next_batch()))
-        self.assertEqual(2, queue.standing().messages)
+        self.assertEqual(2, queue.status().messages)
 
         self.assertEqual(["two", "three"], drain(queue))
         queue.append(stored("four"))
@@ -664,13 +664,13 @@ class FaultTests(QueueCase):
         queue = self.open()
         queue.append(stored("one", "two", "three"))
         one, two, _ = queue.next_batch()
-        queue.settle([], [letter(one)])
+        queue.ack([], [letter(one)])
         self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
-        queue.settle([], [letter(two)])
+        queue.ack([], [letter(two)])
         self.assertEqual(["three"], drain(queue))
         queue.refresh()
 
-        self.assertEqual(2, queue.standing().dead)
+        self.assertEqual(2, queue.status().dead)
         self.assertEqual(["00000002.sqlite"], self.names())
         file = SpoolFile(SpoolDirectory(self.path), 2, writable=False)
         self.addCleanup(file.close)
@@ -763,14 +763,14 @@ class DamageTests(QueueCase):
         queue.close()
         return os.path.join(self.path, "00000001.sqlite")
 
-    def reopen_and_drain(self) -> tuple[list[object], WaitingQueue]:
+    def reopen_and_drain(self) -> tuple[list[object], SpoolQueue]:
         """Start with what is there, add a message, and return all that comes."""
         queue = self.open()
         queue.append(stored("new"))
         taken: list[object] = []
         while rows := queue.next_batch():
             taken += texts([row for row in rows if row.is_whole])
-            queue.settle([row.id for row in rows])
+            queue.ack([row.id for row in rows])
         return taken, queue
 
     def test_flipped_message(self) -> None:
@@ -797,7 +797,7 @@ class DamageTests(QueueCase):
             expected = ["000000", "000001", "000002", "new"]
             if column == "data":
                 del expected[number - 1]
-            self.assertEqual((expected, 0), (taken, queue.standing().messages), (number, column))
+            self.assertEqual((expected, 0), (taken, queue.status().messages), (number, column))
 
     def test_unreadable_page(self) -> None:
         """Where a page is gone, all that is not on it is delivered, and the file is put aside."""
@@ -812,9 +812,9 @@ class DamageTests(QueueCase):
         self.assertLess(len(taken), 3001)
         self.assertEqual(taken, sorted(taken, key=str))
         self.assertEqual("new", taken[-1])
-        self.assertEqual(1, queue.standing().damaged)
+        self.assertEqual(1, queue.status().damaged)
         self.assertIn("00000001.sqlite.damaged", self.names())
-        self.assertEqual(0, queue.standing().messages)
+        self.assertEqual(0, queue.status().messages)
 
     def test_not_a_database(self) -> None:
         """A file that is something else is put aside at the start; a new one takes messages."""
@@ -826,7 +826,7 @@ class DamageTests(QueueCase):
             taken, queue = self.reopen_and_drain()
 
             self.assertEqual(["new"], taken)
-            self.assertEqual(1, queue.standing().damaged)
+            self.assertEqual(1, queue.status().damaged)
             self.assertEqual(["00000001.sqlite.damaged", "00000002.sqlite"], self.names())
 
     def test_truncated(self) -> None:
@@ -845,7 +845,7 @@ class DamageTests(QueueCase):
 
             self.assertEqual("new", taken[-1])
             self.assertEqual([text for text in everything if text in taken], taken[:-1], size)
-            self.assertEqual(1, queue.standing().damaged)
+            self.assertEqual(1, queue.status().damaged)
 
     def test_flipped_bytes(self) -> None:
         """Wherever bytes are wrong, it goes on, and nothing that comes is wrong."""
@@ -875,7 +875,7 @@ class DamageTests(QueueCase):
         queue.append(stored("two"))
 
         self.assertEqual(["two"], drain(queue))
-        self.assertEqual(1, queue.standing().damaged)
+        self.assertEqual(1, queue.status().damaged)
 
     def test_for_a_moment(self) -> None:
         """
@@ -890,14 +890,14 @@ class DamageTests(QueueCase):
         for _ in range(9):
             self.assertRaises(sqlite3.Error, queue.next_batch)
         self.assertEqual(list(map(str, range(50))), drain(queue))
-        self.assertEqual(0, queue.standing().messages)
+        self.assertEqual(0, queue.status().messages)
 
         queue.append(stored("one", "two"))
         self.faults.fail("SELECT id, crc", "SQLITE_CORRUPT", times=11, read_only=True)
         for _ in range(9):
             self.assertRaises(sqlite3.Error, queue.next_batch)
         (one,) = queue.next_batch()
-        queue.settle([one.id])
+        queue.ack([one.id])
         self.faults.fail("SELECT id, crc", "SQLITE_CORRUPT", read_only=True)
         self.assertEqual(["two"], texts(queue.next_batch()))
 
@@ -924,7 +924,7 @@ class DamageTests(QueueCase):
             queue.append(stored("new"))
 
             self.assertEqual(["000000", "000001", "000002", "new"], drain(queue), wrong)
-            self.assertEqual(1, queue.standing().damaged)
+            self.assertEqual(1, queue.status().damaged)
 
     def test_wrong_totals(self) -> None:
         """Totals that can't be right are damage; all is delivered, and nothing is full for them."""
@@ -945,7 +945,7 @@ class DamageTests(QueueCase):
             taken, queue = self.reopen_and_drain()
 
             self.assertEqual(["000000", "000001", "000002", "new"], taken, wrong)
-            self.assertEqual(1, queue.standing().damaged)
+            self.assertEqual(1, queue.status().damaged)
 
     def test_unused_number_taken(self) -> None:
         """A number that turns out to be there already is damage, too."""

@@ -12,10 +12,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import Clocks, make_queue, stored, texts
 from webhookrx.message.encoders import encode_stored
-from webhookrx.spool import cautious_files
-from webhookrx.spool.cautious_files import PATIENCE, CautiousFileSystem, NoSpoolFile, open_to_others
+from webhookrx.spool import untrusted_files as cautious_files
+from webhookrx.spool.admin import AdminError, ChangeResult, DirectoryAdmin
 from webhookrx.spool.rows import DeadLetter
-from webhookrx.spool.spool_desk import DeskError, Outcome, SpoolDesk
+from webhookrx.spool.untrusted_files import PATIENCE, NoSpoolFile, UntrustedFileSystem, open_to_others
 from webhookrx.testing import RECEIVED, make_message
 
 MIB = 1024**2
@@ -49,9 +49,9 @@ class DeskCase(SynchronousTestCase):
         self.addCleanup(self.queue.close)
         self.pauses: list[float] = []
 
-    def desk(self) -> SpoolDesk:
+    def desk(self) -> DirectoryAdmin:
         """Sit down."""
-        desk = SpoolDesk(self.path, CautiousFileSystem(self.clocks.monotonic), self.pause, self.clocks.monotonic)
+        desk = DirectoryAdmin(self.path, UntrustedFileSystem(self.clocks.monotonic), self.pause, self.clocks.monotonic)
         self.addCleanup(desk.close)
         return desk
 
@@ -65,7 +65,7 @@ class DeskCase(SynchronousTestCase):
         for _ in range(count):
             self.queue.append([encode_stored(make_message("x" * size))])
         while rows := self.queue.next_batch():
-            self.queue.settle(
+            self.queue.ack(
                 [], [DeadLetter(row.id, RECEIVED, row.crc, row.data, "HTTP 422", "http:x", RECEIVED) for row in rows]
             )
 
@@ -74,7 +74,7 @@ class DeskCase(SynchronousTestCase):
         found: list[object] = []
         while rows := self.queue.next_batch():
             found += texts(rows)
-            self.queue.settle([row.id for row in rows])
+            self.queue.ack([row.id for row in rows])
         return found
 
 
@@ -123,7 +123,7 @@ class ReadTests(DeskCase):
 class ChangeTests(DeskCase):
     """Putting back and dropping, beside a receiver."""
 
-    def numbers(self, outcomes: Iterable[Outcome]) -> list[int]:
+    def numbers(self, outcomes: Iterable[ChangeResult]) -> list[int]:
         """Return the numbers of what was done."""
         return [outcome.id for outcome in outcomes if not outcome.problem]
 
@@ -160,7 +160,7 @@ class ChangeTests(DeskCase):
             self.clocks.now += 2.0
             return sync(path)
 
-        self.patch(CautiousFileSystem, "listdir", staticmethod(slow))
+        self.patch(UntrustedFileSystem, "listdir", staticmethod(slow))
         self.numbers(self.desk().drop(None, waiting=False))
 
         self.assertEqual([2.0], self.pauses)
@@ -179,7 +179,7 @@ class ChangeTests(DeskCase):
         """Without a receiver the write-ahead log is copied now and then."""
         self.refuse(20, MIB)
         self.queue.close()
-        desk = SpoolDesk(self.path, None, lambda _: None)
+        desk = DirectoryAdmin(self.path, None, lambda _: None)
         self.addCleanup(desk.close)
         sizes = [
             os.path.getsize(os.path.join(self.path, "00000001.sqlite-wal")) for outcome in desk.replay(None) if outcome
@@ -253,13 +253,13 @@ class HostileTests(DeskCase):
     def test_only_read(self) -> None:
         """Who looks opens no file for writing."""
         asked: list[bool] = []
-        connect = CautiousFileSystem.connect
+        connect = UntrustedFileSystem.connect
 
-        def noting(files: CautiousFileSystem, path: str, *, read_only: bool) -> sqlite3.Connection:
+        def noting(files: UntrustedFileSystem, path: str, *, read_only: bool) -> sqlite3.Connection:
             asked.append(read_only)
             return connect(files, path, read_only=read_only)
 
-        self.patch(CautiousFileSystem, "connect", noting)
+        self.patch(UntrustedFileSystem, "connect", noting)
         desk = self.desk()
         desk.totals()
         list(desk.waiting())
@@ -270,14 +270,14 @@ class HostileTests(DeskCase):
         with open(os.path.join(self.path, "00000002.sqlite"), "wb") as file:
             file.write(b"x" * 5000)
         opened: list[sqlite3.Connection] = []
-        connect = CautiousFileSystem.connect
+        connect = UntrustedFileSystem.connect
 
-        def noting(files: CautiousFileSystem, path: str, *, read_only: bool) -> sqlite3.Connection:
+        def noting(files: UntrustedFileSystem, path: str, *, read_only: bool) -> sqlite3.Connection:
             opened.append(connect(files, path, read_only=read_only))
             return opened[-1]
 
-        self.patch(CautiousFileSystem, "connect", noting)
-        self.assertRaises(sqlite3.DatabaseError, SpoolDesk, self.path)
+        self.patch(UntrustedFileSystem, "connect", noting)
+        self.assertRaises(sqlite3.DatabaseError, DirectoryAdmin, self.path)
         self.assertNotEqual([], opened)
         for db in opened:
             self.assertRaises(sqlite3.ProgrammingError, db.execute, "SELECT 1")
@@ -297,7 +297,7 @@ class HostileTests(DeskCase):
     def test_nothing(self) -> None:
         """Where there is no spool, that is said."""
         os.rename(self.file, self.file + ".x")
-        self.assertIn("holds no spool", str(self.assertRaises(DeskError, self.desk)))
+        self.assertIn("holds no spool", str(self.assertRaises(AdminError, self.desk)))
 
     def test_open_to_others(self) -> None:
         """A directory that its owner alone writes to is fine, and so is one that is not there."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from webhookrx.errors import WebhookrxError
-from webhookrx.spool.spool_directory import SpoolFileSystem
+from webhookrx.spool.directory import SpoolFileSystem
 
 PATIENCE: Final = 30.0
 """Seconds that one look or change may compute; more than a few of a thousandth are needed by none that is honest."""
@@ -29,7 +29,7 @@ class NoSpoolFile(WebhookrxError):
     """A file is not one that a spool has made; the text is one line for people."""
 
 
-class CautiousFileSystem(SpoolFileSystem):
+class UntrustedFileSystem(SpoolFileSystem):
     """
     Opens nothing but regular files, and runs nothing that they hold for long.
 

@@ -18,13 +18,13 @@ from webhookrx.errors import ConfigError
 from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import Backlog, IBufferingObserver, IMessageObserver, IWaitingObserver
 from webhookrx.message.encoders import encode_stored
-from webhookrx.spool.cautious_files import open_to_others
+from webhookrx.spool.directory import STILL_OURS, SpoolDirectory, SpoolFileSystem
 from webhookrx.spool.drain_log import shown
 from webhookrx.spool.drainer import Drainer, DrainThread
-from webhookrx.spool.faults import text_of
-from webhookrx.spool.room import Room
-from webhookrx.spool.spool_directory import STILL_OURS, SpoolDirectory, SpoolFileSystem
-from webhookrx.spool.waiting_queue import WaitingQueue
+from webhookrx.spool.faults import error_text
+from webhookrx.spool.queue import SpoolQueue
+from webhookrx.spool.quota import Quota
+from webhookrx.spool.untrusted_files import open_to_others
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared
@@ -51,7 +51,7 @@ class SpoolObserver:
     @param directory: absolute path; it is made if the one around it is there.
     @param inner: the observer that may be away.
     @param within: as for L{SpoolDirectory}.
-    @param size: bytes that may wait, see L{Room}.
+    @param size: bytes that may wait, see L{Quota}.
     @param age: seconds that the oldest may wait; None for ever.
     @param full: what happens then: C{"refuse"} or C{"drop-oldest"}.
     @param min_free: bytes that stay free on the file system; None for the default of L{DiskSpace}.
@@ -87,9 +87,9 @@ class SpoolObserver:
         self.spec = spec
         self._inner = inner
         self._path = directory
-        self._queue = WaitingQueue(
+        self._queue = SpoolQueue(
             SpoolDirectory(directory, file_system, within),
-            Room(size, age, full == DROP_OLDEST),
+            Quota(size, age, full == DROP_OLDEST),
             DiskSpace(directory, min_free) if space is None else space,
             clock,
             wall_clock,
@@ -113,7 +113,7 @@ class SpoolObserver:
         try:
             self._queue.open()
         except (OSError, sqlite3.Error) as error:
-            reason = getattr(error, "strerror", None) or text_of(error)
+            reason = getattr(error, "strerror", None) or error_text(error)
             raise ConfigError(f"observer spool: {self._path!r} can't be opened: {reason}") from error
         if problem := open_to_others(self._path):
             _log.warn("Spool {path} {problem}", path=self._path, problem=problem)
@@ -159,7 +159,7 @@ class SpoolObserver:
             try:
                 self._inner.hurry()
             except BaseException as error:
-                problem = shown(text_of(error))
+                problem = shown(error_text(error))
                 _log.error("Observer {spec} could not hurry: {problem}", spec=self._inner.spec, problem=problem)
 
     def finish(self, patience: float = LAST_BATCH) -> None:
@@ -188,4 +188,4 @@ class SpoolObserver:
 
     def backlog(self) -> Backlog:
         """Tell what waits."""
-        return self._queue.standing()._replace(away=None if self._drainer is None else self._drainer.away)
+        return self._queue.status()._replace(away=None if self._drainer is None else self._drainer.away)

@@ -8,12 +8,12 @@ import sqlite3
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
 from tests.spool.faulty_spool import Disk, FaultySpool, drain, sqlite_error, stored, texts
-from tests.spool.test_waiting_queue import QueueCase
+from tests.spool.test_queue import QueueCase
 from webhookrx.errors import NotStored
 from webhookrx.spool import old_file
 from webhookrx.spool.faults import Fault, fault_of
-from webhookrx.spool.room import SpoolFull
-from webhookrx.spool.spool_files import LOCKED_TIME
+from webhookrx.spool.files import LOCKED_TIME
+from webhookrx.spool.quota import SpoolFull
 
 LOCKS = ("SQLITE_BUSY", "SQLITE_PROTOCOL", "SQLITE_IOERR_LOCK", "SQLITE_IOERR_SHMLOCK", "SQLITE_IOERR_UNLOCK")
 
@@ -129,7 +129,7 @@ class LockTests(QueueCase):
         self.faults.fail("SELECT count(*) FROM sqlite_schema", "SQLITE_PROTOCOL", read_only=True)
         self.assertRaises(sqlite3.Error, queue.next_batch)
         (one, _) = queue.next_batch()
-        queue.settle([one.id])
+        queue.ack([one.id])
         self.assertEqual(2, self.faults.statements.count(("00000001.sqlite", "connect")))
         self.patch(old_file, "_PATIENCE", 10)  # so often what can't be read is tried before it counts as damaged
         for _ in range(20):
@@ -139,7 +139,7 @@ class LockTests(QueueCase):
         self.assertEqual(["two"], drain(queue))
 
         self.assertEqual(2 + 20, self.faults.statements.count(("00000001.sqlite", "connect")))
-        self.assertEqual(0, queue.standing().damaged)
+        self.assertEqual(0, queue.status().damaged)
 
     def test_without_a_name(self) -> None:
         """A file that was removed meanwhile can't be opened anew, and is read on as it is."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 
 from tests.spool.faulty_spool import stored
-from tests.spool.test_waiting_queue import QueueCase
+from tests.spool.test_queue import QueueCase
+from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.directory import SpoolDirectory
 from webhookrx.spool.rows import ROW_OVERHEAD
 from webhookrx.spool.schema import SMALL_LOG_BYTES
-from webhookrx.spool.spool_directory import SpoolDirectory
-from webhookrx.spool.spool_file import SpoolFile
 
 COPY = "PRAGMA wal_checkpoint(PASSIVE)"
 TRANSACTION = 16 * 1024
@@ -128,4 +128,4 @@ class SpoolFileTests(QueueCase):
             except KeyError:
                 pass
         self.assertEqual((0, [], False), (self.copies(), self.file.read(0), self.file.is_stuck))
-        self.assertEqual(0, self.file.read_state().messages)
+        self.assertEqual(0, self.file.read_totals().messages)

@@ -17,10 +17,10 @@ from tests.spool.test_drainer import raiser
 from webhookrx.errors import ConfigError, NotStored, Unavailable
 from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import IBufferingObserver, IWaitingObserver, Prepared
-from webhookrx.spool import spool_observer
+from webhookrx.spool import observer as spool_observer
+from webhookrx.spool.directory import STILL_OURS
 from webhookrx.spool.drainer import Drainer, DrainThread
-from webhookrx.spool.spool_directory import STILL_OURS
-from webhookrx.spool.spool_observer import SpoolObserver
+from webhookrx.spool.observer import SpoolObserver
 from webhookrx.testing import MemoryObserver, make_message
 
 

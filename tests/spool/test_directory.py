@@ -8,12 +8,12 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import FaultySpool, drain, make_queue, stored
-from tests.spool.test_spool_observer import SpoolCase
+from tests.spool.test_observer import SpoolCase
 from webhookrx.errors import ConfigError, NotStored
 from webhookrx.filesystem import FileSystem
-from webhookrx.spool.cautious_files import CautiousFileSystem
-from webhookrx.spool.spool_desk import DeskError, SpoolDesk
-from webhookrx.spool.spool_directory import SpoolDirectory
+from webhookrx.spool.admin import AdminError, DirectoryAdmin
+from webhookrx.spool.directory import SpoolDirectory
+from webhookrx.spool.untrusted_files import UntrustedFileSystem
 
 STRANGER = 54321
 OURSELVES = 1234
@@ -167,7 +167,7 @@ class LinkTests(SynchronousTestCase):
 
         self.assertIn("symbolic link of another user", str(error))
         (one,) = queue.next_batch()
-        queue.settle([one.id])
+        queue.ack([one.id])
         self.assertRaises(OSError, queue.next_batch)
         self.assertEqual([], os.listdir(os.path.join(self.around, "elsewhere")))
 
@@ -177,9 +177,9 @@ class LinkTests(SynchronousTestCase):
         queue = make_queue(self.path, self.faults)
         queue.open()
         queue.close()
-        self.patch(CautiousFileSystem, "link_owner", lambda _, path: STRANGER if path == self.path else None)
+        self.patch(UntrustedFileSystem, "link_owner", lambda _, path: STRANGER if path == self.path else None)
 
-        self.assertIn("another user", str(self.assertRaises(DeskError, SpoolDesk, self.path)))
+        self.assertIn("another user", str(self.assertRaises(AdminError, DirectoryAdmin, self.path)))
 
 
 class LinkWordsTests(SpoolCase):
