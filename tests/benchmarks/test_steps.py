@@ -29,7 +29,7 @@ class RequestTests(SynchronousTestCase):
             for request in requests:
                 match = classifier.classify(request.evidence())
                 assert match is not None
-                self.assertEqual(sender, match.entry.id)
+                self.assertEqual(sender, match.sender.id)
 
     def test_unknown(self) -> None:
         """Nobody knows who posts what applications post."""

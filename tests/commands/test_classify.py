@@ -148,7 +148,7 @@ class RequestTests(ClassifyCase):
         zoo = ["none of the headers x-zoo, x-zoo-event", "animal EXISTS (missing)", "content type is not text/plain"]
         zoo.append("path does not contain ^/zoo")
         self.assertEqual(
-            "generic-json: no sender is known who sends it\n"
+            "generic-json: no known sender\n"
             "  confidence  low\n"
             "  why         JSON\n"
             "  time        not found\n"
@@ -187,7 +187,7 @@ class RequestTests(ClassifyCase):
 
     def test_nothing_near(self) -> None:
         """Where nothing is near nothing more is said; what is no JSON is of no entry at all."""
-        unknown = (1, "no sender is known who sends such requests\n", "")
+        unknown = (1, "no known sender\n", "")
         self.assertEqual(unknown, run_command("classify", "-", stdin=b"GET / HTTP/1.1\n\nhello"))
         status, out, _ = run_command("classify", "-", stdin=b"{}")
         self.assertEqual((0, False), (status, "nearly" in out))

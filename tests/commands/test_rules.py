@@ -469,7 +469,7 @@ class ExplainTests(RulesCase):
         status, out, err = self.rules("explain", text, "--router", "fra-1")
         self.assertEqual((0, ""), (status, err))
         words = out[out.index("  key ") :]
-        classify = "Classify: find out who sent the message"
+        classify = "Classify: find the sender of the message"
         parse = "Parse: take time, message, severity and host of a known sender from it"
         self.assertEqual(
             [

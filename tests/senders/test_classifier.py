@@ -50,7 +50,7 @@ class ConditionTests(SynchronousTestCase):
             for others in ([], [one("other", {"body_keys": ["b"]})]):
                 self.assertRaises(QueryTooCostly, Classifier([costly, *others]).classify, evidence)
             match = Classifier([costly, one("better", {"body_keys": ["b"]}, priority=10)]).classify(evidence)
-            self.assertEqual("better", match and match.entry.id)
+            self.assertEqual("better", match and match.sender.id)
 
     def test_table(self) -> None:
         """All conditions must hold."""
@@ -129,7 +129,7 @@ class RankTests(SynchronousTestCase):
             shuffled = list(entries)
             random.Random(seed).shuffle(shuffled)
             match = Classifier(shuffled).classify(evidence)
-            found.add(match.entry.id if match else "")
+            found.add(match.sender.id if match else "")
         self.assertEqual(len(found), 1)
         return found.pop()
 
@@ -178,7 +178,7 @@ class RankTests(SynchronousTestCase):
             ([one("a", {"headers": {"user-agent": "*"}, "body_keys": ["a"]}, priority=-9)], "z"),
         ):
             match = Classifier([common, *others]).classify(evidence)
-            self.assertEqual(match and match.entry.id, expected)
+            self.assertEqual(match and match.sender.id, expected)
 
     def test_none(self) -> None:
         """No entry may match."""
@@ -202,7 +202,7 @@ class RankTests(SynchronousTestCase):
         for headers, way in (({"X": ""}, 2), ({}, 1)):
             classifier = Classifier([entry])
             (found,) = classifier.holding(evidence_of({"a": 1, "b": 2}, headers))
-            self.assertEqual(found.conditions, found.entry.ways[way])
+            self.assertEqual(found.conditions, found.sender.alternatives[way])
 
 
 class MatchTests(SynchronousTestCase):
@@ -268,7 +268,7 @@ class IndexTests(SynchronousTestCase):
 
     def candidates(self, body: Any, headers: dict[str, str], *whens: dict[str, Any]) -> list[int]:
         """Return the places of the ways that are looked at."""
-        index = Index([compiled(when=when).ways[0] for when in whens])
+        index = Index([compiled(when=when).alternatives[0] for when in whens])
         evidence = evidence_of(body, headers, query=QUERY)
         return [*index.by_headers(evidence.header_names()), *index.by_body(evidence.object, evidence.query)]
 
@@ -313,7 +313,7 @@ class IndexTests(SynchronousTestCase):
 
     def test_few(self) -> None:
         """Of the entries of the package, few are looked at, and none without a lead."""
-        index = Index([way.conditions for way in Classifier(builtin_definitions()).ways])
+        index = Index([way.conditions for way in Classifier(builtin_definitions()).alternatives])
         self.assertEqual((index.by_headers([]), index.by_body({}, {}), index.by_body(None, {})), ([], [], []))
         names = [b"content-type", b"user-agent", b"authorization", b"content-length", b"host", b"accept"]
         keys = ["id", "type", "data", "time", "message", "event", "name", "source", "timestamp", "action", "text"]
@@ -324,7 +324,7 @@ class EverythingTests(SynchronousTestCase):
     """Whatever senders send."""
 
     classifier = Classifier(builtin_definitions())
-    ways = tuple(way for entry in builtin_definitions() for way in entry.ways)
+    ways = tuple(way for entry in builtin_definitions() for way in entry.alternatives)
     names = sorted({key for way in ways for key in way.body_keys} | {"message", "a"})
     header_names = sorted({name for way in ways for name in (*way.headers, *way.any_header)} | {"content-type"})
 
@@ -345,12 +345,12 @@ class EverythingTests(SynchronousTestCase):
         evidence = evidence_of(body, headers, query=query)
         match = self.classifier.classify(evidence)
         holding = self.classifier.holding(evidence)
-        self.assertEqual(match and match.entry, holding[0].entry if holding else None)
+        self.assertEqual(match and match.sender, holding[0].sender if holding else None)
         if match is not None:
             sure = HIGH if holding[0].conditions.by_header else MEDIUM
-            self.assertEqual(match.confidence, LOW if match.entry.entry.last_resort else sure)
-        for way in self.classifier.ways:
-            extract(way.entry, evidence)
+            self.assertEqual(match.confidence, LOW if match.sender.definition.last_resort else sure)
+        for way in self.classifier.alternatives:
+            extract(way.sender, evidence)
 
     @given(st.binary(max_size=60), st.lists(st.tuples(st.binary(max_size=8), st.binary(max_size=8)), max_size=4))
     @settings(max_examples=100, deadline=None, derandomize=True)
@@ -359,14 +359,14 @@ class EverythingTests(SynchronousTestCase):
         for headers in (HeaderLines(block), pairs):
             evidence = known_of(Head(b"POST", b"/", b"", headers, "", None, False), {}, b"")
             match = self.classifier.classify(evidence)
-            self.assertEqual(match and match.entry, next(iter(self.classifier.matching(evidence)), None))
+            self.assertEqual(match and match.sender, next(iter(self.classifier.matching(evidence)), None))
 
     def test_order(self) -> None:
         """The order of the entries makes no difference."""
         reversed_order = Classifier(reversed(builtin_definitions()))
         self.assertEqual(
-            [(way.entry.id, way.conditions.describe([])) for way in reversed_order.ways],
-            [(way.entry.id, way.conditions.describe([])) for way in self.classifier.ways],
+            [(way.sender.id, way.conditions.describe([])) for way in reversed_order.alternatives],
+            [(way.sender.id, way.conditions.describe([])) for way in self.classifier.alternatives],
         )
 
     def test_type(self) -> None:

@@ -171,7 +171,9 @@ when:
         entry, findings = read_definition(data, "acme.yaml")
         self.assertEqual(findings, [])
         assert entry is not None
-        self.assertEqual(entry.ways, (When(headers={"X-A": "*"}), When(query={"token": "^v1"}, body_keys=("a",))))
+        self.assertEqual(
+            entry.alternatives, (When(headers={"X-A": "*"}), When(query={"token": "^v1"}, body_keys=("a",)))
+        )
         self.assertEqual(entry.service, ("header:x-a", "{/b}"))
         data = b"""\
 id: acme
@@ -208,7 +210,7 @@ when:
         with self.assertRaises(BadDefinition) as caught:
             compiled(format="xml", events="x")
         self.assertEqual([problem.path for problem in caught.exception.problems], [("format",), ("events",)])
-        self.assertIn("'xml' is none of json,", str(caught.exception))
+        self.assertIn("'xml' is not one of json,", str(caught.exception))
 
 
 class JoinTests(SynchronousTestCase):

@@ -36,11 +36,11 @@ class ExampleTests(SynchronousTestCase):
         evidence = known_of(*read_http_file(block("http", "POST").encode()))
         match = Classifier(entries).classify(evidence)
         assert match is not None
-        found = extract(match.entry, evidence)
+        found = extract(match.sender, evidence)
         assert found.severity is not None
         shown = [" ".join(line.split()) for line in block("console", "$ webhookrx classify press.http").splitlines()]
         for line in (
-            f"{match.entry.id}: {match.entry.vendor}/{match.entry.product}",
+            f"{match.sender.id}: {match.sender.vendor}/{match.sender.product}",
             f"service {match.service}",
             f"confidence {match.confidence}",
             f"why {match.why}",

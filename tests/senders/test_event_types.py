@@ -175,10 +175,10 @@ def taken_from(case: dict[str, Any]) -> dict[str, Any]:
     match = CLASSIFIER.classify(evidence)
     if match is None:
         return {}
-    found = extract(match.entry, evidence)
+    found = extract(match.sender, evidence)
     moment = found.time_unix_nano
     return {
-        "entry": match.entry.id,
+        "entry": match.sender.id,
         "service": match.service,
         "time": None if moment is None else (EPOCH + timedelta(microseconds=moment // 1000)).isoformat(),
         "severity": found.severity and found.severity[1],
@@ -196,9 +196,9 @@ class EventTypeTests(SynchronousTestCase):
             evidence = evidence_of(body, headers)
             match = CLASSIFIER.classify(evidence)
             assert match is not None, message
-            found = extract(match.entry, evidence)
+            found = extract(match.sender, evidence)
             self.assertEqual(
-                (match.entry.id, found.severity, found.message, found.time_unix_nano is not None),
+                (match.sender.id, found.severity, found.message, found.time_unix_nano is not None),
                 (entry, SEVERITIES[severity], message, has_time),
             )
 

@@ -45,7 +45,7 @@ class LookalikeTests(SynchronousTestCase):
     def assert_unknown(self, what: str, body: Any, headers: dict[str, str]) -> None:
         """Fail when somebody is said to have sent a request."""
         match = CLASSIFIER.classify(evidence_of(body, headers), last_resort=False)
-        self.assertIsNone(match and (match.entry.id, match.why), what)
+        self.assertIsNone(match and (match.sender.id, match.why), what)
 
     def test_nearly(self) -> None:
         """Bodies that are made like those of a known sender are not taken for it."""

@@ -122,8 +122,8 @@ class ReadTests(SynchronousTestCase):
         evidence = evidence_of(_RECORDED, PROTOBUF)
         match = CLASSIFIER.classify(evidence)
         assert match is not None
-        found = extract(match.entry, evidence)
-        self.assertEqual((match.entry.id, match.service, found.host), ("otlp-logs", "shop", "web-1.example.com"))
+        found = extract(match.sender, evidence)
+        self.assertEqual((match.sender.id, match.service, found.host), ("otlp-logs", "shop", "web-1.example.com"))
         self.assertEqual((found.message, found.severity), ("payment 4711 failed", (17, "ERROR")))
         self.assertTrue(found.is_unpacked)
 
@@ -181,10 +181,10 @@ class MissingTests(SynchronousTestCase):
         """The sender is known all the same, and it is said why the body can't be read."""
         match = CLASSIFIER.classify(self.evidence)
         assert match is not None
-        self.assertEqual((match.entry.id, match.service), ("otlp-logs", ""))
+        self.assertEqual((match.sender.id, match.service), ("otlp-logs", ""))
         self.assertTrue(match.why.endswith("; the extra otlp is not installed, so Parse leaves the body as it is"))
         self.assertIn(
-            "pip install 'webhookrx[otlp]'", str(self.assertRaises(OtlpError, extract, match.entry, self.evidence))
+            "pip install 'webhookrx[otlp]'", str(self.assertRaises(OtlpError, extract, match.sender, self.evidence))
         )
 
     def test_json(self) -> None:

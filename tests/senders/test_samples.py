@@ -17,7 +17,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 import webhookrx.senders
 from tests.senders.requests import known_of
-from webhookrx.senders.classifier import LOW, MEDIUM, Classifier, Way, delivery_id
+from webhookrx.senders.classifier import LOW, MEDIUM, Alternative, Classifier, delivery_id
 from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.extraction import extract
@@ -76,9 +76,9 @@ def taken_from(sample: str) -> dict[str, Any]:
     match = CLASSIFIER.classify(evidence)
     if match is None:
         return {"entry": None}
-    found = extract(match.entry, evidence)
+    found = extract(match.sender, evidence)
     return {
-        "entry": match.entry.id,
+        "entry": match.sender.id,
         "confidence": match.confidence,
         "service": match.service,
         "time": found.time_unix_nano,
@@ -97,9 +97,9 @@ def without_headers(sample: str) -> Evidence:
     return known_of(msgspec.structs.replace(head, headers=kept), query, body)
 
 
-def outranks(way: Way, other: Way) -> bool:
+def outranks(way: Alternative, other: Alternative) -> bool:
     """Tell whether a way wins over another by evidence or by priority, and not by chance."""
-    ours, theirs = way.entry.entry.priority, other.entry.entry.priority
+    ours, theirs = way.sender.definition.priority, other.sender.definition.priority
     return (way.conditions.by_header, ours) > (other.conditions.by_header, theirs)
 
 
@@ -110,13 +110,13 @@ class SampleTests(SynchronousTestCase):
         """Each sample is of its own entry; another that matches it too is outranked by evidence or priority."""
         for own, sample in samples():
             holding = CLASSIFIER.holding(evidence_of(sample))
-            self.assertEqual([way.entry.id for way in holding][:1], [own], sample)
+            self.assertEqual([way.sender.id for way in holding][:1], [own], sample)
             self.assert_outranked(holding, sample)
 
-    def assert_outranked(self, holding: list[Way], sample: str) -> None:
+    def assert_outranked(self, holding: list[Alternative], sample: str) -> None:
         """Fail when the first way does not win over the others for a reason."""
         for other in holding[1:]:
-            sentence = f"{sample}: {holding[0].entry.id} and {other.entry.id} are on a par"
+            sentence = f"{sample}: {holding[0].sender.id} and {other.sender.id} are on a par"
             self.assertTrue(outranks(holding[0], other), sentence)
 
     def test_body_alone(self) -> None:
@@ -124,16 +124,16 @@ class SampleTests(SynchronousTestCase):
         told = {}
         for own, sample in samples():
             evidence = without_headers(sample)
-            holding = [way for way in CLASSIFIER.holding(evidence) if way.entry.id in NOT_LAST | {own}]
-            self.assertLessEqual({way.entry.id for way in holding[:1]}, {own}, sample)
+            holding = [way for way in CLASSIFIER.holding(evidence) if way.sender.id in NOT_LAST | {own}]
+            self.assertLessEqual({way.sender.id for way in holding[:1]}, {own}, sample)
             self.assert_outranked(holding, sample)
             match = CLASSIFIER.classify(evidence)
-            if match is not None and match.confidence == LOW and own != match.entry.id:
+            if match is not None and match.confidence == LOW and own != match.sender.id:
                 match = None
             told[sample] = match is not None
             if match is not None:
-                self.assertEqual(match.confidence, LOW if match.entry.entry.last_resort else MEDIUM, sample)
-                self.assertTrue(extract(match.entry, evidence).message, sample)
+                self.assertEqual(match.confidence, LOW if match.sender.definition.last_resort else MEDIUM, sample)
+                self.assertTrue(extract(match.sender, evidence).message, sample)
         self.assertEqual({sample.removeprefix("samples/") for sample in told if not told[sample]}, BY_HEADER_ALONE)
 
     def test_each_has_some(self) -> None:
@@ -149,8 +149,8 @@ class SampleTests(SynchronousTestCase):
         found: dict[str, set[str]] = {}
         for own, sample in samples():
             match = CLASSIFIER.classify(evidence_of(sample))
-            if match is not None and match.entry.deliveries:
-                found.setdefault(own, set()).add(delivery_id(match.entry, evidence_of(sample)))
+            if match is not None and match.sender.deliveries:
+                found.setdefault(own, set()).add(delivery_id(match.sender, evidence_of(sample)))
         self.assertEqual([], [own for own, ids in found.items() if not any(ids)])
         for own, expected in (
             ("github", "7c1d2e40-a1b2-11f1-8a00-000000000001"),
@@ -164,7 +164,7 @@ class SampleTests(SynchronousTestCase):
         """Each header that an entry names is in one of its samples, so that none is misspelt."""
         missing = {}
         for entry in builtin_definitions():
-            told_by = {name.lower() for way in entry.ways for name in (*way.headers, *way.any_header)}
+            told_by = {name.lower() for way in entry.alternatives for name in (*way.headers, *way.any_header)}
             looked_at = set(re.findall(r"header:([a-z0-9-]+)", str(msgspec.to_builtins(entry)).lower()))
             heads = (read_http_file((DATA / sample).read_bytes())[0] for sample in entry.samples)
             never_sent = (told_by | looked_at) - {name.decode() for head in heads for name, _ in head.headers}
@@ -206,7 +206,7 @@ class SampleTests(SynchronousTestCase):
             match = CLASSIFIER.classify(evidence)
             assert match is not None
             if isinstance(evidence.decoded, dict):
-                self.assertLessEqual(evidence.decoded.keys(), extract(match.entry, evidence).body.keys(), sample)
+                self.assertLessEqual(evidence.decoded.keys(), extract(match.sender, evidence).body.keys(), sample)
 
 
 def main() -> None:

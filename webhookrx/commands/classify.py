@@ -1,5 +1,5 @@
 """
-The subject C{classify}: who has sent a recorded request, and what is taken from it.
+The subject C{classify}: the sender of a recorded request, and what Parse takes from it.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
         _run,
-        "Tell who has sent a recorded request, and what Parse would take from it. The exit status is 1 when nobody\n"
-        "is known who sends such requests, and they are no JSON.",
+        "Show the sender of a recorded request, and what Parse would take from it. The exit status is 1 when no\n"
+        "sender is known and the body is not JSON.",
         "webhookrx classify request.http --senders /etc/webhookrx/senders",
     )
     what = parser.add_mutually_exclusive_group(required=True)
@@ -92,20 +92,18 @@ def _classify(classifier: Classifier, evidence: Evidence, as_json: bool, out: Te
         _tell_none(near_misses(classifier, evidence), as_json, out)
         return FAILED
     try:
-        taken = extract(match.entry, evidence)
+        taken = extract(match.sender, evidence)
     except OtlpError as error:
-        raise WebhookrxError(f"{match.entry.id}: {match.why}: {error}") from None
-    others = [entry.id for entry in classifier.matching(evidence) if entry.id != match.entry.id]
+        raise WebhookrxError(f"{match.sender.id}: {match.why}: {error}") from None
+    others = [entry.id for entry in classifier.matching(evidence) if entry.id != match.sender.id]
     # Whoever gets a request of last resort may have hoped for another entry.
     misses = near_misses(classifier, evidence) if match.confidence == LOW else []
     if as_json:
         nearly = {"nearly": [miss._asdict() for miss in misses]} if match.confidence == LOW else {}
         print_json(out, _facts(match, taken, others) | nearly)
     else:
-        sender = (
-            f"{match.entry.vendor}/{match.entry.product}" if match.entry.vendor else "no sender is known who sends it"
-        )
-        print(f"{match.entry.id}: {sender}", file=out)
+        sender = f"{match.sender.vendor}/{match.sender.product}" if match.sender.vendor else "no known sender"
+        print(f"{match.sender.id}: {sender}", file=out)
         print_table(out, _rows(match, taken, others))
         print_table(out, _near_rows(misses))
     return DONE
@@ -115,7 +113,7 @@ def _tell_none(misses: Sequence[NearMiss], as_json: bool, out: TextIO) -> None:
     if as_json:
         print_json(out, {"classified": False, "nearly": [miss._asdict() for miss in misses]})
         return
-    print("no sender is known who sends such requests", file=out)
+    print("no known sender", file=out)
     print_table(out, _near_rows(misses))
 
 
@@ -124,7 +122,7 @@ def _near_rows(misses: Sequence[NearMiss]) -> list[list[str]]:
 
 
 def _facts(match: Match, taken: Extracted, others: Sequence[str]) -> dict[str, Any]:
-    entry, moment, severity = match.entry, taken.time_unix_nano, taken.severity
+    entry, moment, severity = match.sender, taken.time_unix_nano, taken.severity
     found: dict[str, Any] = {
         "time": None if moment is None else {"iso": _iso(moment), "unix_nano": moment},
         "message": None if taken.message is None else {"text": taken.message},
@@ -205,7 +203,7 @@ class NearMiss(NamedTuple):
     """
     An entry that does not match.
 
-    @ivar failed: of the way to tell it that lacks least, the conditions that do not hold, in words; they may quote the
+    @ivar failed: of the nearest alternative, the conditions that do not hold, in words; they may quote the
         request.
     """
 
@@ -219,14 +217,14 @@ def near_misses(classifier: Classifier, evidence: Evidence, most: int = 3) -> li
     least first.
     """
     found = []
-    for rank, way in enumerate(classifier.ways):
+    for rank, way in enumerate(classifier.alternatives):
         when = way.conditions
         telling = [*_headers(when, evidence), *_parameters(when, evidence), *_body(when, evidence)]
         held = telling.count(None)
         near = len(telling) <= (1 + _FAILING) * held
         failed = [words for words in (*telling, *_surroundings(when, evidence)) if words is not None]
         if failed and near:
-            found.append((len(failed), -held, rank, NearMiss(way.entry.id, failed)))
+            found.append((len(failed), -held, rank, NearMiss(way.sender.id, failed)))
     nearest: dict[str, NearMiss] = {}
     for *_, miss in sorted(found):
         nearest.setdefault(miss.entry, miss)

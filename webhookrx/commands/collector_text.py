@@ -83,7 +83,7 @@ class Collector:
     """
     What was found in a file.
 
-    @ivar includes: other files that it names; nobody has read them.
+    @ivar includes: other files that it names; they are not read.
     """
 
     drivers: list[Driver] = field(default_factory=list)

@@ -107,9 +107,7 @@ def as_yaml(found: Collector) -> tuple[str, list[CollectorProblem]]:
     ]
     lines += [f"# The file {json.dumps(name)} was not read." for name in found.includes if name != "scl.conf"]
     if any(_has_token(draft.driver) and not _has_key(draft.driver) for draft in drafts):
-        lines.append(
-            "# A token over plain HTTP can be read on its way. The collector allows it; here it has to be said."
-        )
+        lines.append("# A token over plain HTTP can be read in transit. The collector allows it; here it must be set.")
         lines.append("allow_plaintext_token: yes")
     lines.append("sources:")
     for draft in drafts:

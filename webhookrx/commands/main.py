@@ -6,7 +6,7 @@ The command C{webhookrx}: a receiver in the foreground, and what people do besid
   - C{webhookrx spool list|show|replay|drop DIR}: what waits in a spool, and what was refused for good
   - C{webhookrx rules check|preview|explain FILE}: connector rules, and what they come to on which routers
   - C{webhookrx query check TEXT}: whether a query is one
-  - C{webhookrx classify FILE}: who has sent a recorded request
+  - C{webhookrx classify FILE}: the sender of a recorded request
   - C{webhookrx try FILE}: what a connector makes of a recorded request
   - C{webhookrx import collector FILE}: webhooks of a collector as sources of ours
   - C{webhookrx --version}
@@ -31,7 +31,7 @@ SUBJECTS: Final = {
     "spool": "what waits in a spool, and what was refused for good",
     "rules": "connector rules, and what they come to on which routers",
     "query": "whether a query is one",
-    "classify": "who has sent a recorded request",
+    "classify": "the sender of a recorded request",
     "try": "what a connector makes of a recorded request, step by step",
     "import": "what others have configured, as a configuration of ours",
 }

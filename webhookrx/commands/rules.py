@@ -121,7 +121,7 @@ def _findings(reading: RulesReading, asked: argparse.Namespace) -> list[Finding]
 
 
 def _may_match(reading: RulesReading, router: NamedRouter) -> list[Finding]:
-    """Return a finding for each rule of which nobody can know here whether it matches."""
+    """Return a finding for each rule whose match can't be decided on this machine."""
     mistakes = []
     for place, rule in zip(reading.places, reading.rules, strict=True):
         with suppress(QueryError):  # that is found already

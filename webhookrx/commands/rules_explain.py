@@ -173,7 +173,7 @@ _ON_ERROR: Final[dict[str | None, str]] = {
     TAG: "the message gets a note in meta.step_errors",
 }
 
-_CLASSIFY: Final = "Classify: find out who sent the message"
+_CLASSIFY: Final = "Classify: find the sender of the message"
 _CLASSIFY_KNOWN: Final = f"{_CLASSIFY}, JSON of unknown senders left alone"
 _PARSE: Final = "Parse: take time, message, severity and host of a known sender from it"
 

@@ -27,7 +27,7 @@ class NamedRouter(NamedTuple):
     The router that a command line names.
 
     @ivar in_inventory: it is one of the C{hosts} of the file, and has its labels and metadata from there.
-    @ivar is_here: it is this machine, and has what is there not said of it from here.
+    @ivar is_here: it is this machine, so that its own metadata is used.
     @ivar unknown: the metadata that are not known.
     """
 

@@ -57,7 +57,7 @@ def evidence_of(recorded: bytes) -> Evidence:
     """
     Return what is known of a recorded request.
 
-    @raise webhookrx.senders.http_file.HttpFileError: it is none.
+    @raise webhookrx.senders.http_file.HttpFileError: it holds no request.
     """
     head, query, body = read_http_file(recorded)
     return Evidence(head, query, body, body_text(body)[0], json_or_missing(body))
@@ -72,7 +72,7 @@ def sample_findings(senders: Senders) -> Iterator[Finding]:
         if entry is None:
             continue
         if not entry.samples:
-            sentence = "It has no samples, so nothing shows that it is told from others."
+            sentence = "It has no samples, so nothing shows that its requests are recognised."
             yield _finding(reading, file, NO_SAMPLES, WARNING, ("samples",), sentence)
         for number, sample in enumerate(entry.samples):
             problem = _problem(classifier, entry, os.path.join(os.path.dirname(file), sample))
@@ -102,8 +102,8 @@ def _problem(classifier: Classifier, entry: SenderDefinition, path: str) -> tupl
     match = classifier.classify(evidence, entry.last_resort)
     if match is None:
         return SAMPLE_MISSED, f"The request in {quoted(path)} hits no entry."
-    if match.entry.id != entry.id:
-        return SAMPLE_MISSED, f"The request in {quoted(path)} hits the entry {quoted(match.entry.id)}: {match.why}."
+    if match.sender.id != entry.id:
+        return SAMPLE_MISSED, f"The request in {quoted(path)} hits the entry {quoted(match.sender.id)}: {match.why}."
     return None
 
 
@@ -123,7 +123,7 @@ def _builtin_samples(entry: SenderDefinition) -> Iterable[bytes]:
 
 def _hits(classifier: Classifier, entry: SenderDefinition, recorded: bytes) -> bool:
     match = classifier.classify(evidence_of(recorded))
-    return match is not None and match.entry.id == entry.id
+    return match is not None and match.sender.id == entry.id
 
 
 def _finding(

@@ -77,7 +77,7 @@ class Difference(NamedTuple):
 
 
 def differences(before: Any, after: Any, field: str = "") -> Iterator[Difference]:
-    """Yield what has changed, in the order of the fields; an object that is new, or an array, is told as a whole."""
+    """Yield the differences in the order of the fields; a new object, or an array, is shown as a whole."""
     if not (isinstance(before, dict) and isinstance(after, dict)):
         if before is MISSING or after is MISSING or _encode(before) != _encode(after):
             yield Difference(field, before, after)
@@ -111,7 +111,7 @@ class _Request(NamedTuple):
     received: int
 
 
-class _Way(NamedTuple):
+class _Route(NamedTuple):
     """
     A connector that takes the path of a request.
 
@@ -165,19 +165,19 @@ def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
         print("A router would not take these rules.", file=err)
         return CANT_BE_JUDGED
     chosen = _chosen(asked, reading, router, connectors)
-    ways = [way for connector in chosen if (way := _way(connector, request.head)) is not None]
-    if len(ways) > 1:
-        names = ", ".join(f"{quoted(way.connector.rule)} (port {way.connector.port})" for way in ways)
+    routes = [route for connector in chosen if (route := _route(connector, request.head)) is not None]
+    if len(routes) > 1:
+        names = ", ".join(f"{quoted(route.connector.rule)} (port {route.connector.port})" for route in routes)
         print(safe(f"Several connectors take this path: {names}. Choose one with --rule or --port."), file=err)
         return CANT_BE_JUDGED
-    if not ways:
+    if not routes:
         return _tell_refused(Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail), None, request, asked.json, out)
-    contents, unusable = read_json_files(reading, [ways[0].connector])
+    contents, unusable = read_json_files(reading, [routes[0].connector])
     if unusable:
         print_findings(err, unusable)
         print("A router would not take these rules.", file=err)
         return CANT_BE_JUDGED
-    return _try(ways[0], request, router, tables_of(contents), asked, out, err)
+    return _try(routes[0], request, router, tables_of(contents), asked, out, err)
 
 
 def _request(asked: argparse.Namespace) -> _Request:
@@ -207,7 +207,7 @@ def _chosen(
     """
     Return the connectors that are asked for. One whose rule may match is taken when it is named.
 
-    @raise WebhookrxError: there is none.
+    @raise WebhookrxError: no request can be read.
     """
     if asked.rule is not None:
         rule = next((rule for rule in reading.rules if rule.name == asked.rule), None)
@@ -226,13 +226,13 @@ def _chosen(
     return chosen
 
 
-def _way(connector: Connector, head: Head) -> _Way | None:
+def _route(connector: Connector, head: Head) -> _Route | None:
     match = PathPatterns(connector.paths).match(head.path)
-    return None if match is None else _Way(connector, connector.paths[match[0]], match[1])
+    return None if match is None else _Route(connector, connector.paths[match[0]], match[1])
 
 
 def _try(
-    way: _Way,
+    route: _Route,
     request: _Request,
     router: NamedRouter,
     files: Files,
@@ -240,7 +240,7 @@ def _try(
     out: TextIO,
     err: TextIO,
 ) -> int:
-    connector, limits = way.connector, Limits()
+    connector, limits = route.connector, Limits()
     classifier = None
     if connector.preprocessing.classifies:
         senders = known_senders(asked.senders)
@@ -259,26 +259,26 @@ def _try(
         unpack_ratio=limits.unpack_ratio,
     )
     head = msgspec.structs.replace(request.head, secure=connector.protocol == "HTTPS")
-    admission = admit(head, rules, way.groups)
+    admission = admit(head, rules, route.groups)
     if isinstance(admission, Refused):
-        return _tell_refused(admission, way, request, asked.json, out)
+        return _tell_refused(admission, route, request, asked.json, out)
     verdict = judge_connector(head, admission, request.body, Receipt(request.received, "try"))
     record = processing.before if isinstance(verdict, DroppedMessage) else verdict.message.values
     before: Any = record if processing.before is None else processing.before
     if asked.json:
-        print_json(out, _facts(way, request, verdict, before, processing))
+        print_json(out, _facts(route, request, verdict, before, processing))
     else:
-        _describe(way, request, verdict, before, processing, out)
+        _describe(route, request, verdict, before, processing, out)
     return DONE if isinstance(verdict, KeptMessage) else FAILED
 
 
-def _tell_refused(refused: Refused, way: _Way | None, request: _Request, as_json: bool, out: TextIO) -> int:
+def _tell_refused(refused: Refused, route: _Route | None, request: _Request, as_json: bool, out: TextIO) -> int:
     reason = refused.reason
     if as_json:
         answer = {"status": reason.status, "reason": reason.word, "detail": refused.detail}
-        print_json(out, {**_request_facts(way, request), "stored": False, "answer": answer})
+        print_json(out, {**_request_facts(route, request), "stored": False, "answer": answer})
     else:
-        _print_request(way, request, out)
+        _print_request(route, request, out)
         print(f"answer     {reason.status} {reason.word}: {safe(refused.detail)}", file=out)
     return FAILED
 
@@ -286,24 +286,24 @@ def _tell_refused(refused: Refused, way: _Way | None, request: _Request, as_json
 # -- for programs ----------------------------------------------------------------------------------------------------
 
 
-def _request_facts(way: _Way | None, request: _Request) -> dict[str, Any]:
+def _request_facts(route: _Route | None, request: _Request) -> dict[str, Any]:
     head = request.head
     facts: dict[str, Any] = {
         "request": {"method": head.method.decode(), "path": head.path.decode("latin-1"), "bytes": len(request.body)}
     }
-    if way is not None:
-        connector = way.connector
+    if route is not None:
+        connector = route.connector
         facts["connector"] = {
             "name": connector.name,
             "rule": connector.rule,
             "port": connector.port,
-            "path": way.pattern,
+            "path": route.pattern,
         }
     return facts
 
 
 def _facts(
-    way: _Way,
+    route: _Route,
     request: _Request,
     verdict: KeptMessage | DroppedMessage,
     before: dict[str, Any],
@@ -325,7 +325,7 @@ def _facts(
         last = done.record
     not_begun = processing.names[len(processing.done) :]
     return {
-        **_request_facts(way, request),
+        **_request_facts(route, request),
         "stored": isinstance(verdict, KeptMessage),
         "answer": {"status": 200},
         "before": before,
@@ -350,24 +350,24 @@ def _outcome(done: Done) -> str:
 # -- for people ------------------------------------------------------------------------------------------------------
 
 
-def _print_request(way: _Way | None, request: _Request, out: TextIO) -> None:
+def _print_request(route: _Route | None, request: _Request, out: TextIO) -> None:
     head = request.head
     target = head.path.decode("latin-1") + (f"?{head.query.decode('latin-1')}" if head.query else "")
     print(safe(f"request    {head.method.decode()} {target}, {len(request.body):,} bytes"), file=out)
-    if way is not None:
-        connector = way.connector
-        print(safe(f"connector  {connector.name}, port {connector.port}, path {way.pattern}"), file=out)
+    if route is not None:
+        connector = route.connector
+        print(safe(f"connector  {connector.name}, port {connector.port}, path {route.pattern}"), file=out)
 
 
 def _describe(
-    way: _Way,
+    route: _Route,
     request: _Request,
     verdict: KeptMessage | DroppedMessage,
     before: dict[str, Any],
     processing: TracedProcessing,
     out: TextIO,
 ) -> None:
-    _print_request(way, request, out)
+    _print_request(route, request, out)
     print(
         f"answer     200 {_RECEIVED}{'' if isinstance(verdict, KeptMessage) else ', and nothing is stored'}", file=out
     )

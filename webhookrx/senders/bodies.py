@@ -26,7 +26,7 @@ MAX_EVENTS: Final = 10_000
 """Events that a body is taken apart into; what is behind them stays as it is."""
 
 MAX_FIRST: Final = 256 * 1024
-"""Characters in which the first of several documents, or a form, must end for a request to be told by it."""
+"""Characters in which the first of several documents, or a form, must end for a request to be recognised by it."""
 
 MAX_FORM: Final = 1024 * 1024
 """Bytes of a form that is read at all: each of its escapes costs a fraction of a microsecond."""
@@ -54,7 +54,7 @@ class Events(NamedTuple):
     """
     What a body was taken apart into.
 
-    @ivar rest: the text behind the events that is none, or too much; empty when there is none.
+    @ivar rest: text behind the events that is no event, or beyond the limit; may be empty.
     """
 
     events: list[Value]

@@ -37,20 +37,20 @@ class Match(msgspec.Struct, frozen=True, gc=False):
     @ivar why: what told, without anything that the sender chose.
     """
 
-    entry: CompiledSender
+    sender: CompiledSender
     service: str
     confidence: str
     why: str
 
 
-class Way(msgspec.Struct, frozen=True, gc=False):
+class Alternative(msgspec.Struct, frozen=True, gc=False):
     """
-    One way in which requests of an entry are told.
+    Conditions of a sender, one of the alternatives by which its requests are recognised.
 
-    @ivar fixed_description: what is said of it; None when it depends on the request.
+    @ivar fixed_description: its description; None when that depends on the request.
     """
 
-    entry: CompiledSender
+    sender: CompiledSender
     conditions: Conditions
     fixed_description: str | None
 
@@ -59,13 +59,12 @@ class Classifier:
     """
     Finds the entry of a request.
 
-    Of several ways that hold, one that goes by a header wins over one that only goes by the body; then the one whose
-    entry has the higher C{priority}; then the one with more conditions; then the first by id, and in the file. So the
-    order of entries makes no difference. Those of last resort come when no other entry matches, and only for JSON.
+    Of several alternatives that match, one with a header condition wins over one that only uses the body; then higher
+    C{priority}, then more conditions, then id and position in the file. The order of definitions makes no difference.
+    Definitions of last resort are tried when no other matches, and only for JSON.
 
-    A way is looked at when its rarest name is there, see L{Index}. However long a request is, no more is done than to
-    go through the names of its headers, and to look up names of entries among the members; the latter only when no
-    header has told.
+    An alternative is tried when its rarest name is present, see L{Index}. The cost of a request is one pass over its
+    header names, and one lookup of each known member name when no header has decided.
 
     @param entries: with unique ids.
     @raise BadDefinition: one of them can't be used.
@@ -76,18 +75,24 @@ class Classifier:
         compiled = list(map(compile_sender, entries))
         if len({entry.id for entry in compiled}) < len(compiled):
             raise ValueError("Two entries have one id.")
-        ways = [
-            Way(entry, way, None if way.any_header else way.describe([])) for entry in compiled for way in entry.ways
+        alternatives = [
+            Alternative(sender, conditions, None if conditions.any_header else conditions.describe([]))
+            for sender in compiled
+            for conditions in sender.alternatives
         ]
-        self.ways: tuple[Way, ...] = tuple(sorted((way for way in ways if not _is_last(way)), key=_rank))
+        self.alternatives: tuple[Alternative, ...] = tuple(
+            sorted((alternative for alternative in alternatives if not _is_last(alternative)), key=_rank)
+        )
         """All of all entries but those of last resort, those first that win over others."""
-        self._last_resort = sorted((way for way in ways if _is_last(way)), key=_rank)
-        self._index = Index([way.conditions for way in self.ways])
-        self._search = header_search(name for way in ways for name in way.conditions.header_names)
+        self._last_resort = sorted((alternative for alternative in alternatives if _is_last(alternative)), key=_rank)
+        self._index = Index([alternative.conditions for alternative in self.alternatives])
+        self._search = header_search(
+            name for alternative in alternatives for name in alternative.conditions.header_names
+        )
 
     def classify(self, evidence: Evidence, last_resort: bool = True) -> Match | None:
         """
-        Return who sent a request; None when no entry matches.
+        Return the sender of a request; None when no definition matches.
 
         @param last_resort: entries of last resort are looked at, too.
         @raise webhookrx.query.QueryTooCostly: it holds too much to find out whether an entry matches that would win
@@ -95,65 +100,78 @@ class Classifier:
         @raise webhookrx.regex.RegexTooCostly: a text is too long for an expression of such an entry.
         """
         names = evidence.header_names(self._search)
-        way = self._winner(evidence, names)
-        if way is None:
-            way = self._last(evidence, names) if last_resort and self._last_resort and evidence.is_json else None
-            return None if way is None else Match(way.entry, "", LOW, _why(way, names))
-        entry, told = way.entry, way.conditions
-        why = _why(way, names)
-        if entry.entry.format == "otlp" and (problem := unreadable(entry, evidence)):
+        alternative = self._winner(evidence, names)
+        if alternative is None:
+            alternative = (
+                self._last(evidence, names) if last_resort and self._last_resort and evidence.is_json else None
+            )
+            return None if alternative is None else Match(alternative.sender, "", LOW, _why(alternative, names))
+        entry, told = alternative.sender, alternative.conditions
+        why = _why(alternative, names)
+        if entry.definition.format == "otlp" and (problem := unreadable(entry, evidence)):
             why = f"{why}; {problem}"
         return Match(entry, _service(entry, evidence), HIGH if told.by_header else MEDIUM, why)
 
-    def _last(self, evidence: Evidence, names: list[bytes]) -> Way | None:
-        return next((way for way in self._last_resort if way.conditions.match(evidence, names)), None)
+    def _last(self, evidence: Evidence, names: list[bytes]) -> Alternative | None:
+        return next(
+            (alternative for alternative in self._last_resort if alternative.conditions.match(evidence, names)), None
+        )
 
-    def _winner(self, evidence: Evidence, names: list[bytes]) -> Way | None:
-        ways, first_by_body = self.ways, self._index.first_by_body
+    def _winner(self, evidence: Evidence, names: list[bytes]) -> Alternative | None:
+        alternatives, first_by_body = self.alternatives, self._index.first_by_body
         late = []
         for rank in self._index.by_headers(names):
             if rank > first_by_body:
                 late.append(rank)
-            elif ways[rank].conditions.match(evidence, names):
-                return ways[rank]
+            elif alternatives[rank].conditions.match(evidence, names):
+                return alternatives[rank]
         ranks = self._index.by_body(evidence.object, evidence.query)
         if late:
             ranks = sorted(late + ranks)
         for rank in ranks:
-            if ways[rank].conditions.match(evidence, names):
-                return ways[rank]
+            if alternatives[rank].conditions.match(evidence, names):
+                return alternatives[rank]
         return None
 
-    def holding(self, evidence: Evidence) -> list[Way]:
+    def holding(self, evidence: Evidence) -> list[Alternative]:
         """
-        Return the ways that hold, the winner first, of each entry the best; of entries of last resort only when no
-        other holds. It looks at every one.
+        Return the alternatives that match, the winner first, the best one of each sender; those of last resort only
+        when no other matches. It tries every alternative.
         """
         names = evidence.header_names()
-        best: dict[str, Way] = {}
-        for ways in (self.ways, self._last_resort if evidence.is_json else ()):
-            for way in ways:
-                if way.entry.id not in best and way.conditions.match(evidence, names):
-                    best[way.entry.id] = way
+        best: dict[str, Alternative] = {}
+        for alternatives in (self.alternatives, self._last_resort if evidence.is_json else ()):
+            for alternative in alternatives:
+                if alternative.sender.id not in best and alternative.conditions.match(evidence, names):
+                    best[alternative.sender.id] = alternative
             if best:
                 break
         return list(best.values())
 
     def matching(self, evidence: Evidence) -> list[CompiledSender]:
         """Return all entries that match, the winner first. It looks at every one."""
-        return [way.entry for way in self.holding(evidence)]
+        return [alternative.sender for alternative in self.holding(evidence)]
 
 
-def _why(way: Way, names: list[bytes]) -> str:
-    return way.conditions.describe(names) if way.fixed_description is None else way.fixed_description
+def _why(alternative: Alternative, names: list[bytes]) -> str:
+    return (
+        alternative.conditions.describe(names)
+        if alternative.fixed_description is None
+        else alternative.fixed_description
+    )
 
 
-def _is_last(way: Way) -> bool:
-    return way.entry.entry.last_resort
+def _is_last(alternative: Alternative) -> bool:
+    return alternative.sender.definition.last_resort
 
 
-def _rank(way: Way) -> tuple[bool, int, int, str]:
-    return not way.conditions.by_header, -way.entry.entry.priority, -way.conditions.count, way.entry.id
+def _rank(alternative: Alternative) -> tuple[bool, int, int, str]:
+    return (
+        not alternative.conditions.by_header,
+        -alternative.sender.definition.priority,
+        -alternative.conditions.count,
+        alternative.sender.id,
+    )
 
 
 def delivery_id(entry: CompiledSender, evidence: Evidence) -> str:

@@ -1,5 +1,5 @@
 """
-Compiled sender definitions: locators, expressions and queries parsed once, with all mistakes found on the way.
+Compiled sender definitions: locators, expressions and queries parsed once, with all mistakes found on the alternative.
 """
 
 from __future__ import annotations
@@ -76,22 +76,22 @@ class CompiledSender(msgspec.Struct, frozen=True, gc=False):
     """
     An entry made ready.
 
-    @ivar entry: what it was made of; C{id}, C{vendor} and C{product} are its own.
-    @ivar ways: in which its requests are told, in the order of the file; there is at least one.
+    @ivar definition: its source; C{id}, C{vendor} and C{product} are its own.
+    @ivar alternatives: conditions by which requests are recognised, in the order of the file; at least one.
     @ivar service_is_inside: whether the service may be in one of several events, or in what is decoded.
     @ivar deliveries: where the id of a delivery may be.
     @ivar times: a place, what reads the time there, and what the event must be like, if anything.
     @ivar messages: a text, and what the event must be like, if anything.
     @ivar severities: a place, and what reads the severity there.
-    @ivar decodes: the steps of a JSON pointer, and how what is there is decoded.
+    @ivar decodes: the steps of a JSON pointer, and how to decode the value there.
     @ivar events: the steps of a JSON pointer; empty when there is none.
     """
 
-    entry: SenderDefinition
+    definition: SenderDefinition
     id: str
     vendor: str
     product: str
-    ways: tuple[Conditions, ...]
+    alternatives: tuple[Conditions, ...]
     services: tuple[TextTemplate, ...]
     service_is_inside: bool
     times: tuple[tuple[Locator, Callable[[Any], int | None], Query | None], ...]
@@ -136,7 +136,7 @@ class _Compilation:
         """@raise BadDefinition: something is wrong."""
         entry = self.entry
         self._check_words()
-        ways = self._ways()
+        alternatives = self._ways()
         services = self._services()
         deliveries = [self._place(at, ("delivery", number)) for number, at in enumerate(entry.delivery)]
         messages = self._messages()
@@ -161,11 +161,11 @@ class _Compilation:
         if self.problems:
             raise BadDefinition(self.problems)
         return CompiledSender(
-            entry=entry,
+            definition=entry,
             id=entry.id,
             vendor=entry.vendor,
             product=entry.product,
-            ways=ways,
+            alternatives=alternatives,
             services=services,
             service_is_inside=bool(events)
             or entry.format in BINARY
@@ -204,7 +204,7 @@ class _Compilation:
     def _check_choice(self, code: str, path: Path, word: str, choices: Any) -> bool:
         if word in choices:
             return True
-        self._blame(code, path, f"{word!r} is none of {', '.join(choices)}.")
+        self._blame(code, path, f"{word!r} is not one of {', '.join(choices)}.")
         return False
 
     def _ways(self) -> tuple[Conditions, ...]:
@@ -214,8 +214,8 @@ class _Compilation:
         if not when and self.entry.last_resort:
             return (_ANYTHING,)
         if not when:
-            self._blame("entry-evidence", ("when",), "It must say how requests are told.")
-        return tuple(self._conditions(way, ("when", number)) for number, way in enumerate(when))
+            self._blame("entry-evidence", ("when",), "There must be a condition by which requests are recognised.")
+        return tuple(self._conditions(alternative, ("when", number)) for number, alternative in enumerate(when))
 
     def _conditions(self, when: When, home: Path) -> Conditions:
         if not (when.headers or when.any_header or when.query or when.body_keys or when.body):

@@ -1,7 +1,7 @@
 """
-What the data file of a kind of sender holds, as types: how its requests are told, and where in them things are.
+The types of a sender's data file: how its requests are recognised, and where in them time, message and severity are.
 
-The I{object} of a request is what requests are told by: the body when that is one JSON object; its first object when it
+The I{object} of a request is what conditions look at: the body when that is one JSON object; its first object when it
 holds several (an array, lines of JSON, JSON documents one after another); the fields of a form; the first frame.
 
 The I{event} is the same, except that with C{events} it is the first object of the array that C{events} points to.
@@ -62,7 +62,7 @@ class _DataFileType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 
 class When(_DataFileType, frozen=True):
-    """How requests of the sender are told: all that is named must hold. At least one of C{headers}, C{any_header},
+    """How requests of the sender are recognised: all conditions must hold. At least one of C{headers}, C{any_header},
     C{query}, C{body_keys} and C{body} is needed."""
 
     headers: Annotated[
@@ -129,7 +129,7 @@ class SenderDefinition(_DataFileType, frozen=True):
     product: Annotated[str, Meta(description="Becomes `meta.product`; empty for an entry of last resort.")]
     when: Annotated[
         When | tuple[When, ...],
-        Meta(description="How its requests are told; of several ways, one is enough."),
+        Meta(description="How its requests are recognised; of several alternatives, one is enough."),
     ]
     last_resort: Annotated[
         bool,
@@ -175,6 +175,6 @@ class SenderDefinition(_DataFileType, frozen=True):
     ] = ()
 
     @property
-    def ways(self) -> tuple[When, ...]:
-        """The ways in which its requests are told, in the order of the file."""
+    def alternatives(self) -> tuple[When, ...]:
+        """C{when} as a tuple, in the order of the file."""
         return self.when if isinstance(self.when, tuple) else (self.when,)

@@ -1,5 +1,5 @@
 """
-The evidence in a request for who sent it. What is expensive to find is found on first use.
+The evidence by which a request is classified. Expensive properties are computed on first use.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Evidence:
         self._lower: bytes | None = None
         self._object: Any = decoded if type(decoded) is dict else _UNSEEN
         self.unpacked: tuple[object, object] | None = None
-        """What L{webhookrx.senders.unpacking} has made of the body last, and for whom."""
+        """The last result of L{webhookrx.senders.unpacking}, with the sender it is for."""
 
     @property
     def object(self) -> dict[str, Value] | None:
-        """The object that requests are told by, see C{entry}; None when there is none. It is not to be changed."""
+        """The object that conditions look at, see L{webhookrx.senders.definition}; None without one. Read-only."""
         found: dict[str, Value] | None = self._object
         if found is _UNSEEN:
             found = self._object = self._find_object()
@@ -65,7 +65,7 @@ class Evidence:
 
     @property
     def form(self) -> dict[str, Value] | None:
-        """The fields of a form; None when the body is none. It is not to be changed."""
+        """The fields of a form; None when the body is not a form. Read-only."""
         found: dict[str, Value] | None = self._form
         if found is _UNSEEN:
             found = self._form = form_fields(self.body, self.media_type)

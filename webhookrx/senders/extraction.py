@@ -73,7 +73,7 @@ def extract(entry: CompiledSender, evidence: Evidence) -> Extracted:
     host = None
     if (found := first_text(entry.hosts, scope, host_of)) is not None:
         host, taken["host"] = found[0][:MAX_NAME].rstrip(), found[1]
-    is_unpacked = type(unpacked.whole) is not str and entry.entry.format in BINARY
+    is_unpacked = type(unpacked.whole) is not str and entry.definition.format in BINARY
     return Extracted(_body(unpacked, message), is_unpacked, moment, severity, message, host, taken)
 
 

@@ -29,7 +29,7 @@ RECORDED: Final = ".http"
 
 
 class HttpFileError(WebhookrxError, ValueError):
-    """What should be a recorded request is none; the text is one sentence."""
+    """A file holds no recorded request; the text is one sentence."""
 
 
 def read_http_file(data: bytes) -> tuple[Head, dict[str, str | list[str]], bytes]:
@@ -37,10 +37,10 @@ def read_http_file(data: bytes) -> tuple[Head, dict[str, str | list[str]], bytes
     Read a recorded request: a request line, which may be missing, header lines, a blank line, and the body to the end
     of the file. Lines of the head end with LF or CRLF. What begins with C{{} or C{[} is a body alone.
 
-    The body is taken as it is: headers that say how it was packed for its way are left out.
+    The body is taken as it is: headers about its transfer coding are left out.
 
     @return: head, query and body.
-    @raise HttpFileError: it is none.
+    @raise HttpFileError: it holds no request.
     """
     if data.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
         return _head(b"POST", b"/", []), {}, data
@@ -76,8 +76,8 @@ def read_http_file(data: bytes) -> tuple[Head, dict[str, str | list[str]], bytes
 def recorded(head: Head) -> bytes:
     """
     Return what a recording holds before the body, as L{read_http_file} reads it. The values of headers and query
-    parameters that let somebody in are masked; signatures and their times in headers are as they came. Headers that say
-    how the body was packed for its way are left out: it is to be unpacked.
+    parameters that are credentials are masked; signatures and their times in headers are as they came. Headers
+    about transfer coding are left out, since the body is written decoded.
     """
     query = b"?" + _masked_query(head.query) if head.query else b""
     lines = [head.method + b" " + head.path + query + b" HTTP/1.1"]

@@ -30,34 +30,34 @@ Names: TypeAlias = frozenset[Any]
 
 class Index:
     """
-    For each way, a header, parameter or member that must be there for it to hold, or a few of which one must. A header
-    is best, since a body may have to be taken apart; of several names the one that fewest ways have.
+    For each alternative, a header, parameter or member that it requires, or a few of which it requires one. A header is
+    preferred, since a body may have to be parsed; of several names the one that fewest alternatives use.
 
-    @param ways: those first that win over others. Their ranks are their places in it.
+    @param alternatives: in the order in which they win. The rank of one is its place in it.
     @ivar first_by_body: the lowest rank that is not found by a header.
     """
 
-    def __init__(self, ways: Sequence[Conditions]) -> None:
+    def __init__(self, alternatives: Sequence[Conditions]) -> None:
         self._by_header: dict[bytes, list[int]] = {}
         self._by_parameter: dict[str, list[int]] = {}
         self._by_key: dict[str, list[int]] = {}
         self._others: list[int] = []
-        headers = _Costs(_COMMON_HEADERS, (name for way in ways for name in way.header_names))
-        keys = _Costs(_COMMON_KEYS, (name for way in ways for name in way.body_keys))
+        headers = _Costs(_COMMON_HEADERS, (name for alternative in alternatives for name in alternative.header_names))
+        keys = _Costs(_COMMON_KEYS, (name for alternative in alternatives for name in alternative.body_keys))
         by_body = []
-        for rank, way in enumerate(ways):
-            header, key = headers.cheapest(_header_choices(way)), keys.cheapest(_key_choices(way, keys))
+        for rank, alternative in enumerate(alternatives):
+            header, key = headers.cheapest(_header_choices(alternative)), keys.cheapest(_key_choices(alternative, keys))
             if header is not None and (key is None or headers.of(header) < _COMMON):
                 _add(self._by_header, header, rank)
                 continue
             by_body.append(rank)
             if key is not None:
                 _add(self._by_key, key, rank)
-            elif way.parameters:
-                _add(self._by_parameter, [way.parameters[0][0]], rank)
+            elif alternative.parameters:
+                _add(self._by_parameter, [alternative.parameters[0][0]], rank)
             else:
                 self._others.append(rank)
-        self.first_by_body = by_body[0] if by_body else len(ways)
+        self.first_by_body = by_body[0] if by_body else len(alternatives)
 
     def by_headers(self, names: Iterable[bytes]) -> list[int]:
         """Return the ranks of all that are found by the names of headers, lowest first; some may be in it twice."""
@@ -71,8 +71,8 @@ class Index:
         """
         Return the ranks of all others that may hold, lowest first; some may be in it twice.
 
-        @param members: of the object; None when there is none. However many there are, no more are looked up than
-            there are names here.
+        @param members: of the object; None when there is no object. The number of lookups is bounded by the names of
+            the index.
         @param query: the parameters.
         """
         ranks: list[int] = []
@@ -87,7 +87,7 @@ class Index:
 
 
 class _Costs:
-    """How many ways a name leads to."""
+    """Counts the alternatives that a name leads to."""
 
     def __init__(self, common: Iterable[Any], used: Iterable[Any]) -> None:
         self._uses = Counter(used)
@@ -107,14 +107,14 @@ def _add(found: dict[Any, list[int]], names: Iterable[Any], rank: int) -> None:
         found.setdefault(name, []).append(rank)
 
 
-def _header_choices(way: Conditions) -> list[Names]:
-    choices = [frozenset({name}) for name, _ in way.headers]
-    return [*choices, way.any_header] if way.any_header else choices
+def _header_choices(alternative: Conditions) -> list[Names]:
+    choices = [frozenset({name}) for name, _ in alternative.headers]
+    return [*choices, alternative.any_header] if alternative.any_header else choices
 
 
-def _key_choices(way: Conditions, costs: _Costs) -> list[Names]:
-    choices: list[Names] = [frozenset({name}) for name in way.body_keys]
-    needed = None if way.query is None else _needed(way.query.tree, costs)
+def _key_choices(alternative: Conditions, costs: _Costs) -> list[Names]:
+    choices: list[Names] = [frozenset({name}) for name in alternative.body_keys]
+    needed = None if alternative.query is None else _needed(alternative.query.tree, costs)
     return choices if needed is None else [*choices, needed]
 
 
@@ -155,11 +155,11 @@ def header_search(names: Iterable[bytes]) -> Callable[[bytes], list[bytes]]:
 
 def _expression(tree: dict[int, Any]) -> bytes:
     """Return what matches the names in a tree of their letters, without the colon that ends each."""
-    way = []
+    alternative = []
     while len(tree) == 1:
         ((letter, tree),) = tree.items()
-        way.append(letter)
-    begin = b"".join(re.escape(bytes((letter,))) for letter in way if letter != _END)
+        alternative.append(letter)
+    begin = b"".join(re.escape(bytes((letter,))) for letter in alternative if letter != _END)
     if not tree:
         return begin
     choices = (b"" if letter == _END else re.escape(bytes((letter,))) + _expression(tree[letter]) for letter in tree)

@@ -117,7 +117,7 @@ class Locator:
     __slots__ = ("_header", "_name", "_steps", "_summary", "has_star", "root", "text")
 
     def __init__(self, text: str) -> None:
-        """@raise LocatorError: it is none."""
+        """@raise LocatorError: the text is not a locator."""
         self.text = text
         self.root: str | None = None
         self.has_star = False
@@ -195,7 +195,7 @@ class Locator:
 
     def _summarized(self, scope: LookupContext, accept: Callable[[Any], T | None]) -> T | None:
         """Return what is true of all values there; None when some were not looked at."""
-        assert self._summary is not None, "whoever asks has seen it"
+        assert self._summary is not None, "the caller has checked it"
         for root in (scope.event,) if scope.whole is scope.event else (scope.event, scope.whole):
             tries = _Tries()
             found = [None if value is None else accept(value) for value in _each(root, self._steps, tries)]
@@ -221,7 +221,7 @@ def parse_pointer(text: str) -> tuple[str, ...]:
     """
     Take a JSON pointer apart (RFC 6901 section 3), in which no elements are picked by their members.
 
-    @raise LocatorError: it is none, or points to the whole body.
+    @raise LocatorError: it is not a pointer, or points to the whole body.
     """
     if not text.startswith("/"):
         raise LocatorError("A JSON pointer begins with a slash, such as /data/0/type.")

@@ -63,7 +63,7 @@ class SeverityMap:
                 self._words.setdefault(word.lower(), (order, SEVERITIES[name]))
 
     def __call__(self, value: Any) -> Known | None:
-        """Return what a value means; None when nobody knows."""
+        """Return the severity of a value; None when it is unknown."""
         text = scalar_text(value)
         if text is None:
             return None

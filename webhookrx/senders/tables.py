@@ -34,7 +34,7 @@ def sender_table() -> str:
             _linked(entry),
             f"`{entry.vendor}`" if entry.vendor else "",
             f"`{entry.product}`" if entry.product else "",
-            "; *or* ".join(map(_told_by, compile_sender(entry).ways)) or "JSON that no other entry knows",
+            "; *or* ".join(map(_told_by, compile_sender(entry).alternatives)) or "JSON that no other entry knows",
             entry.recorded_from,
         )
         for entry in builtin_definitions()

@@ -90,7 +90,7 @@ def from_number(value: Any, unit: int) -> int | None:
     Read a number, or the text of one.
 
     @param unit: how many nanoseconds one is.
-    @return: None when it is none, or out of range.
+    @return: None when it is not a number, or out of range.
     """
     if type(value) is int:
         return _in_range(value * unit) if 0 < value < _LATEST else None

@@ -43,7 +43,7 @@ class Unpacked(msgspec.Struct, frozen=True, gc=False):
         """
         Return where the places of the entry are looked up.
 
-        @param evidence: what it was unpacked from; it is not kept here, for it keeps this, and nobody would free them.
+        @param evidence: what it was unpacked from; a reference here would make a cycle.
         """
         return LookupContext(evidence, self.event, self.whole)
 
@@ -62,7 +62,7 @@ def unpack(entry: CompiledSender, evidence: Evidence) -> Unpacked:
             raise remembered[1]
         return remembered[1]  # type: ignore[no-any-return]
     try:
-        events = _events(entry.entry.format, evidence)
+        events = _events(entry.definition.format, evidence)
     except OtlpError as error:
         evidence.unpacked = (entry, error)
         raise
@@ -80,7 +80,7 @@ def unpack(entry: CompiledSender, evidence: Evidence) -> Unpacked:
 
 def unreadable(entry: CompiledSender, evidence: Evidence) -> str:
     """Return why bodies of this kind can't be taken apart here, in words; empty when they can."""
-    if AVAILABLE or entry.entry.format != "otlp" or evidence.media_type not in OTLP:
+    if AVAILABLE or entry.definition.format != "otlp" or evidence.media_type not in OTLP:
         return ""
     return MISSING_EXTRA
 

@@ -47,7 +47,7 @@ def _classify(context: StepContext, last_resort: bool) -> StepEvent | None:
     match = classifier.classify(_evidence(context), last_resort and not known_before)
     if match is None:
         return UNKNOWN_SENDER
-    entry, meta = match.entry, context.record["meta"]
+    entry, meta = match.sender, context.record["meta"]
     if match.confidence != LOW:
         meta["vendor"] = entry.vendor
         meta["product"] = entry.product
@@ -67,7 +67,7 @@ def parse(context: StepContext) -> StepEvent | None:
     match = context.match
     if match is None:
         return None
-    found = extract(match.entry, _evidence(context))
+    found = extract(match.sender, _evidence(context))
     record = context.record
     log = record["log"]
     if found.host is not None and not context.host_is_set:
