@@ -1,5 +1,5 @@
 """
-Tests for what each operator means: L{webhookrx.query.matching} and L{webhookrx.query.predicates}.
+Tests for what each operator means: L{webhookrx.query.query} and L{webhookrx.query.predicates}.
 """
 
 from __future__ import annotations

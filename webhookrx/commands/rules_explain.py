@@ -30,7 +30,7 @@ from webhookrx.commands.terminal import (
     shortened,
 )
 from webhookrx.diagnostics import Finding
-from webhookrx.query import Deciding, QueryError, explain, parse
+from webhookrx.query import DecidingTerm, QueryError, explain, parse
 from webhookrx.router.rules.router import Connector, Router, connectors_of
 from webhookrx.router.rules.rule import DROP, TAG, Preprocessing, Probe, SetField, Step
 from webhookrx.router.rules.rules_file import RulesReading
@@ -45,7 +45,7 @@ class _Other(NamedTuple):
     """
 
     rule: str
-    deciding: Sequence[Deciding]
+    deciding: Sequence[DecidingTerm]
     reason: str
     may_match: bool = False
 

@@ -14,7 +14,7 @@ from webhookrx.commands.rules_reading import read_rules_file, tell_errors, terms
 from webhookrx.commands.terminal import DONE, FAILED, encodable, print_json, print_table, safe
 from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import WebhookrxError
-from webhookrx.query import Deciding, Fleet, Query, QueryError, explain, parse
+from webhookrx.query import DecidingTerm, Fleet, Query, QueryError, explain, parse
 from webhookrx.router.rules.router import Router, router_of
 from webhookrx.router.rules.rule import Rule
 
@@ -35,7 +35,7 @@ class Preview(NamedTuple):
     rule: str | None
     selector: str
     matching: list[str]
-    missing: list[tuple[str, tuple[Deciding, ...]]]
+    missing: list[tuple[str, tuple[DecidingTerm, ...]]]
     hosts: int
 
 

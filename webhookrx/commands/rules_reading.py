@@ -14,7 +14,7 @@ from webhookrx.commands.terminal import print_findings, read_input, shown_name
 from webhookrx.config.this_host import HostFacts, this_host
 from webhookrx.diagnostics import ERROR
 from webhookrx.errors import ConfigError
-from webhookrx.query import Deciding, parse
+from webhookrx.query import DecidingTerm, parse
 from webhookrx.router.rules.may_match import METADATA, MayMatch, may_match
 from webhookrx.router.rules.naming import check_label, check_name
 from webhookrx.router.rules.router import Router, router_of
@@ -104,12 +104,12 @@ def add_router_arguments(parser: argparse.ArgumentParser, what: str, *, required
     )
 
 
-def terms_text(deciding: Sequence[Deciding]) -> str:
+def terms_text(deciding: Sequence[DecidingTerm]) -> str:
     """Return why a router does not match, for people."""
     return "; ".join(map(str, deciding))
 
 
-def terms_facts(deciding: Sequence[Deciding]) -> list[dict[str, Any]]:
+def terms_facts(deciding: Sequence[DecidingTerm]) -> list[dict[str, Any]]:
     """Return the same for JSON."""
     return [
         {"term": term.text, "column": term.column, "field": term.field, "found": term.found and list(term.found)}

@@ -12,11 +12,8 @@ import msgspec
 
 from webhookrx.message.escapes import escape
 from webhookrx.message.fields import MISSING, get_field, leaves
-from webhookrx.query.matching import compile_tree
-from webhookrx.query.query import Query
+from webhookrx.query.query import MOST_WORK, Query, compared_text, compared_texts, compile_tree
 from webhookrx.query.query_tree import ANY, And, Everything, Exists, Node, Not, Or, Term
-from webhookrx.query.texts import compared_text, compared_texts
-from webhookrx.query.thorough import MOST_WORK
 from webhookrx.work import Work
 
 _MANY: Final = 5
@@ -24,7 +21,7 @@ _LONG: Final = 80
 """Values of a field that are shown, and characters of each."""
 
 
-class Deciding(msgspec.Struct, frozen=True):
+class DecidingTerm(msgspec.Struct, frozen=True):
     """
     A term that decided.
 
@@ -61,7 +58,7 @@ class Explanation(msgspec.Struct, frozen=True):
     """
 
     matched: bool
-    deciding: tuple[Deciding, ...]
+    deciding: tuple[DecidingTerm, ...]
 
     def __str__(self) -> str:
         verdict = "matches" if self.matched else "doesn't match"
@@ -77,12 +74,12 @@ def explain(query: Query, record: Mapping[str, Any]) -> Explanation:
     return Explanation(*_explain(query.tree, record, under_not=False))
 
 
-def _explain(node: Node, record: Mapping[str, Any], under_not: bool) -> tuple[bool, tuple[Deciding, ...]]:
+def _explain(node: Node, record: Mapping[str, Any], under_not: bool) -> tuple[bool, tuple[DecidingTerm, ...]]:
     match node:
         case Term() | Exists():
             text = f"NOT {node.source}" if under_not else node.source
             return compile_tree(node)(record, Work(MOST_WORK)), (
-                Deciding(text, node.column, node.field, _found(node, record)),
+                DecidingTerm(text, node.column, node.field, _found(node, record)),
             )
         case Not():
             matched, deciding = _explain(node.operand, record, not under_not)

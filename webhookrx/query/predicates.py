@@ -10,7 +10,6 @@ from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Final, NamedTuple
 
-from webhookrx.query.required_text import required_text
 from webhookrx.regex import LinearRegex
 
 
@@ -172,3 +171,34 @@ _HOLDS: Final[dict[tuple[str, bool], Callable[[str], Callable[[str], bool]]]] = 
     ("contains", True): lambda wanted: lambda text: wanted in text,
     ("contains", False): lambda wanted: lambda text: wanted in text.casefold(),
 }
+
+
+# Of anything that is not here, groups and "|" among it, nothing is easy to see.
+_PIECE: Final = re.compile(
+    r"""
+    (?P<plain> [A-Za-z0-9_/:@,=<>~!%&;"'`\x20-]+ ) (?P<optional> [*?] )? [+?]*
+    | (?: [.^$] | \\[dDwWsSbB] | \\[.*+?|/:@-] | \[ \^? [^][^\\] [^][\\]* \] ) [*+?]*
+    """,
+    re.VERBOSE,
+)
+
+
+def required_text(pattern: str) -> str:
+    """
+    Return a text that is, casefolded, in every casefolded text that an expression matches, as long as can easily be
+    found. It is casefolded and ASCII; often it is empty.
+
+    @param pattern: one that compiles for RE2.
+    """
+    longest = ""
+    at = 0
+    while at < len(pattern):
+        piece = _PIECE.match(pattern, at)
+        if piece is None:
+            return ""
+        plain = piece["plain"] or ""
+        if piece["optional"]:
+            plain = plain[:-1]
+        longest = max(longest, plain, key=len)
+        at = piece.end()
+    return longest.lower()

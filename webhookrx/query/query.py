@@ -1,17 +1,65 @@
 """
-A query: its text, what it says, and whether a record matches it.
+A query: its text, what it says, and whether a record matches it, within a budget of work.
+
+The tree becomes one function, with nothing left to decide but the values. A short text is asked as it is. Long texts,
+and many, are made once for all terms of a query, and folded and joined at most once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from webhookrx.query.matching import Deciding, compile_tree
+import msgspec
+
+from webhookrx.message.fields import MISSING, Path, getter
 from webhookrx.query.query_parser import parse_tree
-from webhookrx.query.query_tree import Node, terms_of
-from webhookrx.query.thorough import MOST_WORK
-from webhookrx.work import Work
+from webhookrx.query.query_tree import And, Everything, Exists, Node, Not, Or, Term, terms_of
+from webhookrx.work import MOST_FOR_MESSAGE, TooMuchWork, Work
+
+MOST_WORK: Final = MOST_FOR_MESSAGE
+"""Units of work for a query that is asked alone."""
+
+_TERM: Final = 300
+"""Units of a term, with a short text."""
+
+_PAID: Final = 32
+"""Characters that are paid for with the term."""
+
+_SHORT: Final = 2048
+_FEW: Final = 32
+"""Characters of a text, and elements of an array, that each term looks at anew."""
+
+_ASKING: Final = 250
+_LEAF: Final = 350
+"""Units for asking one text of many, and for making it."""
+
+_FOLDING_ASCII: Final = 1
+_FOLDING: Final = 6
+_LOOKING: Final = 2
+"""Units of a character that is casefolded, alone among ASCII or not, and of one that is looked at."""
+
+_MEMBER: Final = 120
+_WRITTEN: Final = 3
+"""
+Units of a member of an object or an element of an array, and of a character that is written as JSON, of which one may
+become six.
+"""
+
+_TEXTS: Final = (str, msgspec.Raw)
+_ARRAYS: Final = (list, tuple)
+# A dict, and what is no container, are told much faster than any mapping.
+_CONTAINERS: Final = (dict, list, tuple, Mapping)
+_SCALARS: Final = (int, float, type(None))
+
+#: Tells whether a record, nested dicts, matches. It raises L{QueryTooCostly}, or L{webhookrx.regex.RegexTooCostly},
+#: when that would be more work than there is, and nothing else whatever JSON or YAML can hold.
+Decide: TypeAlias = Callable[[Mapping[str, Any], Work], bool]
+
+
+class QueryTooCostly(TooMuchWork):
+    """A record holds too much for a query of that many terms; the text quotes neither."""
 
 
 class FieldUse(NamedTuple):
@@ -19,7 +67,7 @@ class FieldUse(NamedTuple):
     A field that a query asks for.
 
     @ivar field: such as C{label.site}.
-    @ivar column: where it stands, from 1.
+    @ivar column: from 1.
     """
 
     field: str
@@ -31,10 +79,6 @@ class Query:
     What L{parse} returns.
 
     @ivar text: as it was written.
-    @ivar tree: what it says.
-    @ivar decide: tells whether a record, nested dicts, matches, with what work may be done for it. Whatever JSON or
-        YAML can hold, it raises nothing but L{webhookrx.query.thorough.QueryTooCostly} and
-        L{webhookrx.regex.RegexTooCostly}, when it would take more.
     """
 
     __slots__ = ("decide", "text", "tree")
@@ -42,10 +86,10 @@ class Query:
     def __init__(self, text: str, tree: Node) -> None:
         self.text = text
         self.tree = tree
-        self.decide: Deciding = compile_tree(tree)
+        self.decide: Decide = compile_tree(tree)
 
     def matches(self, record: Mapping[str, Any]) -> bool:
-        """Tell the same, with as much work as all steps of a message may take."""
+        """Decide with as much work as all steps of a message may take."""
         return self.decide(record, Work(MOST_WORK))
 
     @property
@@ -61,6 +105,248 @@ def parse(text: str) -> Query:
     """
     Read a query. The empty one matches everything.
 
-    @raise QueryError: it is none.
+    @raise QueryError: the text is not a query.
     """
     return Query(text, parse_tree(text))
+
+
+def compile_tree(node: Node) -> Decide:
+    """Return the function that decides whether a record matches a tree."""
+    cost = sum(isinstance(term, Term) for term in terms_of(node)) * _TERM
+    parts = [_compile(part) for part in (node.operands if isinstance(node, And) else (node,))]
+
+    def decide(record: Mapping[str, Any], work: Work) -> bool:
+        if cost > work.left:
+            _spend(work, cost)
+        work.left -= cost
+        many: _Many = {}
+        for part in parts:  # noqa: SIM110  # all() with a generator takes twice as long
+            if not part(record, work, many):
+                return False
+        return True
+
+    return decide
+
+
+_encode: Final = msgspec.json.Encoder(enc_hook=dict).encode
+
+
+def compared_text(value: Any) -> str:
+    """
+    Return the text by which a value is compared: a text as it is, anything else as its JSON, compact; numbers keep
+    their spelling.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, msgspec.Raw):
+        return bytes(value).decode()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return _encode(value).decode()
+
+
+def compared_texts(value: Any) -> Iterable[str]:
+    """Return the texts of a value: that of each element of an array, one of anything else."""
+    return map(compared_text, value) if isinstance(value, _ARRAYS) else (compared_text(value),)
+
+
+def spend_json(value: Any, spend: Callable[[int], object]) -> None:
+    """
+    Count the work of writing a value as JSON, before it is done.
+
+    @param spend: takes units of work, and raises when there are too few left.
+    """
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Mapping):
+            spend(_MEMBER * (1 + len(each)) + _WRITTEN * sum(map(len, each)))
+            pending.extend(each.values())
+        elif isinstance(each, _ARRAYS):
+            spend(_MEMBER * (1 + len(each)))
+            pending.extend(each)
+        elif isinstance(each, _TEXTS):
+            spend(_WRITTEN * len(each))
+
+
+class _Texts:
+    """
+    The texts of a field, when they are long or many.
+
+    @ivar size: characters of all of them, with the line ends between.
+    """
+
+    def __init__(self, texts: list[str]) -> None:
+        self.texts = texts
+        self.size = sum(map(len, texts)) + len(texts)
+
+    @cached_property
+    def exact(self) -> frozenset[str]:
+        """The texts."""
+        return frozenset(self.texts)
+
+    @cached_property
+    def folded(self) -> frozenset[str]:
+        """The texts, casefolded."""
+        return frozenset(map(str.casefold, self.texts))
+
+    @cached_property
+    def joined(self) -> str:
+        """The texts with a line end between them, which no value of a query holds."""
+        return "\n".join(self.texts)
+
+    @cached_property
+    def joined_folded(self) -> str:
+        """The same, casefolded: that goes character by character."""
+        return self.joined.casefold()
+
+
+#: Those of one record, by the path of the field; None for all fields.
+_Many: TypeAlias = dict[Path | None, _Texts]
+
+_Part: TypeAlias = Callable[[Mapping[str, Any], Work, _Many], bool]
+
+
+def _compile(node: Node) -> _Part:
+    match node:
+        case Term():
+            positive = _term(node)
+            return _negated(positive) if node.negated else positive
+        case Exists():
+            get = getter(node.path)
+            return lambda record, work, many: get(record) is not MISSING
+        case Not():
+            return _negated(_compile(node.operand))
+        case And():
+            return _first_decides([_compile(operand) for operand in node.operands], until=False)
+        case Or():
+            return _first_decides([_compile(operand) for operand in node.operands], until=True)
+        case Everything():
+            return lambda record, work, many: True
+
+
+def _negated(part: _Part) -> _Part:
+    return lambda record, work, many: not part(record, work, many)
+
+
+def _first_decides(parts: list[_Part], *, until: bool) -> _Part:
+    """Return C{OR} of parts, or C{AND} of them: the first that is C{until} decides."""
+    if len(parts) == 2:
+        first, second = parts
+        if until:
+            return lambda record, work, many: first(record, work, many) or second(record, work, many)
+        return lambda record, work, many: first(record, work, many) and second(record, work, many)
+
+    def decide(record: Mapping[str, Any], work: Work, many: _Many) -> bool:
+        for part in parts:
+            if part(record, work, many) is until:
+                return until
+        return not until
+
+    return decide
+
+
+def _term(term: Term) -> _Part:
+    path, holds, cost = term.path, term.predicate.holds, term.predicate.cost
+    if path is None:
+        return lambda record, work, many: _holds_for_any(term, _texts_at(None, record, work, many), work)
+    get = getter(path)
+
+    def matches(record: Mapping[str, Any], work: Work, many: _Many) -> bool:
+        value = get(record)
+        if isinstance(value, str) and len(value) <= _SHORT:
+            if len(value) > _PAID:
+                _spend(work, _bytes(value) * cost)
+            return holds(value)
+        if value is MISSING:
+            return False
+        if not _is_large(value):
+            text = compared_text(value)
+            _spend(work, _bytes(text) * cost)
+            return holds(text)
+        if isinstance(value, _ARRAYS) and len(value) <= _FEW and not any(map(_is_large, value)):
+            texts = list(map(compared_text, value))
+            _spend(work, sum(map(_bytes, texts)) * cost)
+            return any(map(holds, texts))
+        return _holds_for_any(term, _texts_at(path, value, work, many), work)
+
+    return matches
+
+
+def _is_large(value: Any) -> bool:
+    """Tell whether a value is a long text, or has to be written as JSON to be compared."""
+    if isinstance(value, _TEXTS):
+        return len(value) > _SHORT
+    return not isinstance(value, _SCALARS) and isinstance(value, _CONTAINERS)
+
+
+def _texts_at(path: Path | None, value: Any, work: Work, many: _Many) -> _Texts:
+    """
+    Return the texts of a field, made for the first term that asks for them.
+
+    @param value: that of the field; the record for all fields.
+    """
+    made = many.get(path)
+    if made is None:
+        if path is None:
+            values: Iterable[Any] = _counted_leaves(value, work)
+        else:
+            values = value if isinstance(value, _ARRAYS) else (value,)
+        made = many[path] = _Texts([_counted_text(each, work) for each in values])
+    return made
+
+
+def _counted_leaves(record: Mapping[str, Any], work: Work) -> Iterator[Any]:
+    """Yield all that is neither object nor array, however deep, in no order; each object and array is counted first."""
+    pending: list[Any] = [record]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, _CONTAINERS):
+            _spend(work, _MEMBER * (1 + len(each)))
+            pending.extend(each.values() if isinstance(each, Mapping) else each)
+        else:
+            yield each
+
+
+def _counted_text(value: Any, work: Work) -> str:
+    if isinstance(value, _CONTAINERS):
+        spend_json(value, partial(_spend, work))
+    text = compared_text(value)
+    # It is folded, joined and hashed, each at most once.
+    _spend(work, _LEAF + len(text) * (_FOLDING_ASCII if text.isascii() else _FOLDING))
+    return text
+
+
+def _holds_for_any(term: Term, texts: _Texts, work: Work) -> bool:
+    asked = term.predicate
+    if asked.kind == "equals":
+        return asked.value in (texts.exact if asked.strict else texts.folded)
+    if asked.kind == "contains":
+        _spend(work, texts.size * _LOOKING)
+        joined = texts.joined if asked.strict else texts.joined_folded
+        return asked.value in joined and bool(texts.texts)
+    if asked.needs:
+        _spend(work, texts.size * _LOOKING)
+        if asked.needs not in texts.joined_folded:
+            return False
+    for text in texts.texts:
+        _spend(work, _ASKING + _bytes(text) * asked.cost)
+        if asked.holds(text):
+            return True
+    return False
+
+
+def _bytes(text: str) -> int:
+    """Return how many bytes a text has at most, without counting them."""
+    return len(text) if text.isascii() else 3 * len(text)
+
+
+def _spend(work: Work, units: int) -> None:
+    """
+    Count what is to be done.
+
+    @raise QueryTooCostly: there is not so much left; what is then not done is not counted.
+    """
+    if units > work.left:
+        raise QueryTooCostly("The message holds too much for a query of that size.")
+    work.left -= units

@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.query.required_text}.
+Tests for L{webhookrx.query.predicates}.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.query.required_text import required_text
+from webhookrx.query.predicates import required_text
 from webhookrx.regex import LinearRegex
 
 PIECES = (
