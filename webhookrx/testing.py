@@ -206,7 +206,7 @@ class RecordingConsumer:
         self._acknowledge()
 
     def registerProducer(self, producer: IPushProducer, streaming: bool) -> None:
-        """Register who is paused and resumed."""
+        """Register the producer to pause and resume."""
         self._gate.register(producer, streaming)
 
     def unregisterProducer(self) -> None:
@@ -252,7 +252,7 @@ class RecordingConsumer:
             self._acknowledge()
 
     def _acknowledge(self) -> None:
-        # Only who waits by now: a callback may write more, and is to see its acknowledgement in a turn of its own.
+        # A callback may write more; those messages are acknowledged in a later turn.
         for _ in range(len(self._waiting)):
             acknowledge, size = self._waiting.popleft()
             self.budget.remove_messages(1, size)

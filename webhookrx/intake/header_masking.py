@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from webhookrx.intake.head import HeaderLines
 
-#: Names of headers that let whoever reads them in; their values are never recorded. Rather one too many.
+#: Names of headers with credentials; their values are never recorded. When in doubt, a name is on the list.
 _CREDENTIALS: Final = re.compile(
     r"token|secret|passw|api-?key|access-?key|subscription-key|cookie|session|jwt|credential|(?:^|-)auth(?:$|-|oriz|entic)"
 )
@@ -20,7 +20,7 @@ _IN_BINARY_MODE: Final = b"\r\nce-specversion:"
 
 _MAX_NAMES: Final = 1024
 _MAX_NAME: Final = 64
-"""Names of headers that are remembered, and bytes of each, so that senders who make them up fill no memory."""
+"""Names of headers that the cache holds, and bytes of each, so that invented names do not fill the memory."""
 
 
 def recorded_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def cloud_event_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str
 
 
 def is_credential(name: str) -> bool:
-    """Tell whether a header of this name lets in who reads its value."""
+    """Tell whether a header of this name holds a credential."""
     return _NAMES[name][1]
 
 

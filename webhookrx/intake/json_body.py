@@ -267,7 +267,7 @@ _LONE_SURROGATE: Final = re.compile(
 
 
 def _without_lone_surrogates(body: bytes) -> bytes | None:
-    """Return JSON with U+FFFD in place of escapes that are half a character; None if there are none."""
+    """Return JSON with U+FFFD in place of escapes that are half a character; None without such escapes."""
     if b"\\u" not in body or b"\0" in body or len(body) > MAX_REPAIRED:
         return None
     yield_point()
@@ -335,7 +335,7 @@ def _json5_number(text: str) -> Value:
         digits = f"{whole}.0{rest}"
     number = sign + digits
     if not _JSON_NUMBER.fullmatch(number):
-        raise PayloadError("The body is not JSON: what looks like a number is none.")
+        raise PayloadError("The body is not JSON: a number is malformed.")
     return _integer(number) if digits.isdigit() else _exact(number)
 
 
@@ -354,7 +354,7 @@ def _json5_leaf(leaf: str | float | bool | None) -> Value:
 def _parse_json5(body: bytes) -> Value:
     """
     @raise Exception: the body is not UTF-8, is not JSON5, or nests deeper than L{MAX_DEPTH}; the name of a member is a
-        number, or what looks like a number is none.
+        number, or a malformed number.
     """
     import pyjson5  # for the few that need it; a third of a megabyte
 

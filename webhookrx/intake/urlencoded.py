@@ -85,7 +85,7 @@ def _unquoted(raw: bytes) -> bytes:
 def _unquoted_at_once(piece: bytes) -> bytes:
     """
     Undo percent-encoding in a fifteenth of the time that it takes escape by escape: as quoted-printable (RFC 2045
-    §6.7), which is the same but for its sign, and for escapes that are none.
+    §6.7), which differs in its escape character, and in malformed escapes.
 
     @param piece: holds no line ends.
     """
@@ -95,7 +95,7 @@ def _unquoted_at_once(piece: bytes) -> bytes:
 
 _FORM: Final = b"application/x-www-form-urlencoded"
 
-#: What a form never holds: who has written it would have encoded them. Plain text nearly always has one.
+#: Bytes that a form never holds, since its writer encodes them. Plain text nearly always has one.
 _NOT_IN_FORMS: Final = bytes({*range(0x21), 0x7F, *b'"<>\\^`{|}'})
 
 _PAYLOAD: Final = "payload"
@@ -113,7 +113,7 @@ def form_members(body: bytes) -> dict[str, Value] | None:
     Return the fields of a form as the members of an object: text, or a list of texts where a name is repeated. Where
     the field C{payload} holds a JSON object, its members stand in its place.
 
-    @return: None when it is none: a part is not C{name=value}, there are too many, or they are not UTF-8.
+    @return: None when the body is not a form: a part is not C{name=value}, there are too many, or they are not UTF-8.
     """
     body = body.rstrip(b"\r\n")
     if body.count(b"&") >= MAX_PARAMETERS or not _is_plain(body):

@@ -60,7 +60,7 @@ def encode_object(message: Message) -> bytes:
     return encode_line(message)[:-1]
 
 
-#: Stands for the text until it is put in. It is random, so that nobody can write it.
+#: Placeholder for the text; random, so that no sender can write it.
 _MARK: Final = encode(secrets.token_hex(16))
 
 

@@ -1,6 +1,6 @@
 """
-Characters that end a line for some reader (C{str.splitlines}, a terminal, a log viewer) or that reorder what a person
-sees, and what stands for them, so that a sender can't forge a second line.
+Escapes for characters that end a line for some reader (C{str.splitlines}, a terminal, a log viewer) or reorder the text
+on a screen, so that a sender can't forge a second line.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _escape_piece(text: str) -> str:
 
 
 def encode_json(value: Any) -> bytes:
-    """Return a value as compact JSON in UTF-8 that is one line and shows as what it is, whatever is in its texts."""
+    """Return a value as compact JSON in UTF-8, on one line and without misleading characters."""
     text = encode(value)
     return without_misleading(text) if 0x7F in text or not text.isascii() else text
 

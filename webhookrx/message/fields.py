@@ -17,7 +17,7 @@ from webhookrx.errors import WebhookrxError
 
 Path: TypeAlias = tuple[str, ...]
 
-# A dict is told from other mappings much faster than a mapping from anything else.
+# An exact dict is much faster to recognise than any mapping.
 _OBJECTS: Final = (dict, Mapping)
 _ARRAYS: Final = (list, tuple)
 

@@ -46,12 +46,12 @@ def is_router_form(values: Mapping[str, Value]) -> bool:
 
 
 def path_group(name: str, values: Mapping[str, Value]) -> Value:
-    """Return what a named group of the path pattern has captured; None when there is none of that name."""
+    """Return the text that a named group of the path pattern has captured; None without such a group."""
     return _or_none(get_field(values, ("log", "attributes", "webhook.path." + name)))
 
 
 def record_macro(name: str, values: Mapping[str, Value]) -> Any:
-    """Return what a macro stands for by its place in a message; L{MISSING} when it has none, or nothing is there."""
+    """Return the value of a macro by its path in the record; L{MISSING} when it has no path or no value."""
     path = _MACRO_PATHS.get(name)
     return MISSING if path is None else get_field(values, path)
 

@@ -34,7 +34,7 @@ def _format_json(message: Message) -> str:
 
 
 FUNCTIONS: Final[dict[str, Callable[[Message], str]]] = {"format-json": _format_json}
-"""Template functions by name. What they return is one line already."""
+"""Template functions by name; each returns one line."""
 
 #: What follows a dollar sign. A name may hold anything that a JSON key may, save a colon and braces.
 _AFTER_DOLLAR = re.compile(

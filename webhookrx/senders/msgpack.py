@@ -33,7 +33,7 @@ def read_msgpack(body: bytes) -> dict[str, Value] | list[Value] | None:
     if len(body) > MAX_BYTES:
         return None
     try:
-        value = _Reader().value(_decode(body), MAX_DEPTH)
+        value = _JsonValues().value(_decode(body), MAX_DEPTH)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, OverflowError, _TooMuch):
         return None
     return value if type(value) in (dict, list) else None
@@ -43,7 +43,7 @@ class _TooMuch(Exception):
     """Too many values, too deep, or something that JSON has not."""
 
 
-class _Reader:
+class _JsonValues:
     """Makes values of JSON, as many as are allowed."""
 
     def __init__(self) -> None:

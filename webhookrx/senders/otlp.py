@@ -97,7 +97,7 @@ def read_logs(body: bytes) -> dict[str, Value]:
         request.ParseFromString(body)
     except DecodeError:
         raise OtlpError("The body is no OTLP as protobuf, or nests too deep.") from None
-    return {"resourceLogs": _Reader().resources(request.resource_logs)}
+    return {"resourceLogs": _LogsReader().resources(request.resource_logs)}
 
 
 def _fields(body: bytes, position: int, end: int) -> Iterator[tuple[int, int, int, int]]:
@@ -145,7 +145,7 @@ def _varint(body: bytes, position: int) -> tuple[int, int]:
     raise ValueError
 
 
-class _Reader:
+class _LogsReader:
     """Makes objects of the messages of one body, as many as are allowed."""
 
     def __init__(self) -> None:
