@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.traffic import plain_body
 from webhookrx.http.head import parse_head
-from webhookrx.intake.head import Head
+from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.json_body import PayloadError, body_text, parse_strict_json
 from webhookrx.message.fields import MISSING
 from webhookrx.query import Fleet
@@ -34,6 +34,7 @@ from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.http_file import read_http_file
+from webhookrx.settings import Limits
 from webhookrx.work import Work
 
 ROUNDS = 21
@@ -89,7 +90,7 @@ class Request(NamedTuple):
         """Return a message, as far as steps look at it; its JSON is read anew, for steps change it."""
         body = _decoded(self.body)
         log = {"body": body if isinstance(body, dict) else self.text, "attributes": {}, "severity_text": ""}
-        return {"log": log, "meta": {"host": {"name": self.head.peer_ip}, "id": "an id"}}
+        return {"log": log, "meta": {"host": {"name": self.head.peer.ip}, "id": "an id"}}
 
 
 def received(head: Head, query: Mapping[str, str | list[str]], body: bytes) -> Request:
@@ -97,10 +98,9 @@ def received(head: Head, query: Mapping[str, str | list[str]], body: bytes) -> R
     lines = [b"%b: %b" % line for line in head.headers if line[0] not in (b"host", b"content-length")]
     target = head.path + (b"?" + head.query if head.query else b"")
     first = b"%b %b HTTP/1.1\r\nHost: logs.example.com\r\nContent-Length: %d" % (head.method, target, len(body))
-    read = parse_head(b"\r\n".join((first, *lines, b"", b"")), False, 1 << 16, 1 << 16, 100)
+    read = parse_head(b"\r\n".join((first, *lines, b"", b"")), head.peer, Limits(target=1 << 16, header_block=1 << 16))
     assert read is not None, "a blank line ends it"
-    head = Head(read.method, read.path, read.query or b"", read.headers, "127.0.0.1", 40000, False, read.prefetched)
-    return Request(head, query, body, body_text(body)[0], _decoded(body))
+    return Request(read, query, body, body_text(body)[0], _decoded(body))
 
 
 def _decoded(body: bytes) -> Any:
@@ -128,7 +128,7 @@ def application() -> Request:
 def posted(body: bytes) -> Request:
     """Return a body with the headers that a client of HTTP sets by itself."""
     headers = [(b"Content-Type", b"application/json"), (b"Accept", b"*/*"), (b"User-Agent", b"python-requests/2.32.5")]
-    return received(Head(b"POST", b"/events", b"", headers, "127.0.0.1", 40000, False), {}, body)
+    return received(Head(b"POST", b"/events", b"", headers, Peer("127.0.0.1", 40000, False)), {}, body)
 
 
 def microseconds(made: Callable[[], Any], done: Callable[[Any], object]) -> float:

@@ -25,7 +25,7 @@ from webhookrx.http.answers import RECEIVED, refusal
 from webhookrx.intake import json_body as payload
 from webhookrx.intake import pairs
 from webhookrx.intake import urlencoded as query
-from webhookrx.intake.head import Head
+from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Accepted, Admission, Receipt, admit, judge
 from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.message.encoders import encode_line
@@ -174,7 +174,7 @@ def example(source: str, path: str, query: str, body: str, file: str, headers: d
     settings = settings_of(f"port: tcp:8181:interface=127.0.0.1\n{source}", os.path.abspath(file)).settings
     source_settings = settings.sources[0]
     lines = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
-    head = Head(b"POST", path.encode(), query.encode(), lines, "192.0.2.1", 40000, False)
+    head = Head(b"POST", path.encode(), query.encode(), lines, Peer("192.0.2.1", 40000, False))
     match = PathPatterns(source_settings.paths).match(head.path)
     assert match is not None, path
     admission = admit(head, rules_of(source_settings, settings), match[1])

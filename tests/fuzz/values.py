@@ -18,7 +18,7 @@ import zstandard
 from webhookrx.errors import RequestRefused
 from webhookrx.intake.client_address import from_proxy_header
 from webhookrx.intake.encodings import unpack
-from webhookrx.intake.head import Head
+from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.json_body import MAX_DEPTH
 from webhookrx.intake.judge import Accepted, Receipt, Refused, SourceRules, admit, judge
 from webhookrx.intake.path_patterns import PathPatterns, decode_groups
@@ -46,7 +46,7 @@ def the_judge(data: bytes) -> None:
     rules = RULES[provider.ConsumeIntInRange(0, 2)]
     query = provider.ConsumeBytes(provider.ConsumeIntInRange(0, 12))
     body = provider.ConsumeBytes(len(data))
-    head = Head(b"POST", b"/", query, [(b"x", body[:20]), (b"cookie", b"hush-hush")], "192.0.2.7", 40000, False)
+    head = Head(b"POST", b"/", query, [(b"x", body[:20]), (b"cookie", b"hush-hush")], Peer("192.0.2.7", 40000, False))
     admission = admit(head, rules, {})
     if isinstance(admission, Refused):
         assert admission.reason.word == "bad_encoding", admission

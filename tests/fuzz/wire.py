@@ -12,7 +12,10 @@ from tests.http.wire import Wire, post
 from webhookrx.errors import RequestRefused
 from webhookrx.http.body import ChunkedBody
 from webhookrx.http.head import RequestHead, parse_head
+from webhookrx.intake.head import Peer
 from webhookrx.settings import Limits
+
+LIMITS = Limits(target=512, header_block=4096, headers=20)
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]+)[ \t]*(?:;[^\r\n]*)?")
 _STATUS = re.compile(rb"HTTP/1\.1 ([0-9]{3}) ")
@@ -46,7 +49,7 @@ def heads(data: bytes) -> None:
     # Whoever calls it cuts at the first empty line.
     head = head if end else head.rstrip(b"\r\n")
     try:
-        parsed = parse_head(head + b"\r\n\r\n", secure=False, target_limit=512, block_limit=4096, count_limit=20)
+        parsed = parse_head(head + b"\r\n\r\n", Peer("192.0.2.7", 40000, False), LIMITS)
     except RequestRefused:
         pass
     else:

@@ -13,7 +13,7 @@ from tests.http.wire import Wire, post
 from webhookrx.errors import NoRoom, NotStored
 from webhookrx.http.connector_resource import ConnectorResource
 from webhookrx.http.root_resource import RootResource
-from webhookrx.intake.head import Head
+from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Receipt
 from webhookrx.router.connector_intake import ConnectorRules
 from webhookrx.router.rules.rule import Preprocessing, Step
@@ -82,7 +82,7 @@ class ConnectorResourceTests(SynchronousTestCase):
     def test_dropped_and_gone(self) -> None:
         """An answer that nobody gets any more is not counted as one."""
         self.build(DROP)
-        head = Head(b"POST", b"/in", b"", (), "192.0.2.7", 40000, False)
+        head = Head(b"POST", b"/in", b"", (), Peer("192.0.2.7", 40000, False))
         exchange: Any = SimpleNamespace(head=head, admission=self.resource.admit(head, {}), answer=lambda _: False)
         self.resource.receive(exchange, b'{"level":"debug"}')
         self.assertEqual(([], 1), (self.traffic.answers, len(self.traffic.processings)))

@@ -19,7 +19,10 @@ from tests.http.wire import Wire
 from webhookrx.errors import TARGET_TOO_LONG, RequestRefused
 from webhookrx.http.grammar import check_beginning
 from webhookrx.http.head import RequestHead, parse_head
+from webhookrx.intake.head import Peer
 from webhookrx.settings import Limits
+
+PEER = Peer("192.0.2.7", 40000, False)
 
 GITHUB = (
     b"POST /events?a=%20b HTTP/1.1\r\n"
@@ -88,7 +91,7 @@ def read_by_llhttp(block: bytes, method: bytes) -> _Collector:
 
 def parse(block: bytes, count_limit: int = 100) -> RequestHead:
     """Parse a head that is complete."""
-    head = parse_head(block, False, 8192, 16384, count_limit)
+    head = parse_head(block, PEER, Limits(headers=count_limit))
     assert head is not None
     return head
 
@@ -117,7 +120,7 @@ class DifferentialTests(SynchronousTestCase):
     def parsed(self, block: bytes) -> RequestHead | None:
         """Return a head; None when it is refused or not complete."""
         try:
-            return parse_head(block, False, 8192, 16384, 100)
+            return parse_head(block, PEER, Limits())
         except RequestRefused:
             return None
 
@@ -197,7 +200,7 @@ class LazyTests(SynchronousTestCase):
         head = parse(GITHUB + b"\r\nHost: b\r\nTransfer-Encoding: chunked\r\n\r\n\x00\xff")
         self.assertEqual((len(GITHUB), 311), (head.size, head.content_length))
         for end in range(len(GITHUB)):
-            self.assertIsNone(parse_head(GITHUB[:end], False, 8192, 16384, 100))
+            self.assertIsNone(parse_head(GITHUB[:end], PEER, Limits()))
 
 
 class SentenceTests(SynchronousTestCase):
@@ -241,7 +244,7 @@ class LinearTests(SynchronousTestCase):
         for _ in range(5):
             began = time.process_time()
             try:
-                head = parse_head(block, False, 10**9, 10**9, 10**6)
+                head = parse_head(block, PEER, Limits(target=10**9, header_block=10**9, headers=10**6))
                 list(head.headers if head is not None else ())
             except RequestRefused:
                 pass
@@ -297,7 +300,7 @@ class BeginningTests(SynchronousTestCase):
         """A target as long as it may be passes, with whatever stands beside it, however much of it has come."""
         for length in range(1, len(self.LONGEST)):
             check_beginning(self.LONGEST[:length], 100, 1000)
-        self.assertIsNotNone(parse_head(self.LONGEST, False, 100, 1000, 10))
+        self.assertIsNotNone(parse_head(self.LONGEST, PEER, Limits(target=100, header_block=1000, headers=10)))
 
         wire = Wire(limits=Limits(target=100))
         for cut in (140, 142, 144, 146):

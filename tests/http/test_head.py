@@ -14,14 +14,15 @@ from twisted.trial.unittest import SynchronousTestCase
 from webhookrx.errors import RequestRefused
 from webhookrx.http.grammar import check_beginning, grammar
 from webhookrx.http.head import RequestHead, parse_head
+from webhookrx.intake.head import Peer
+from webhookrx.settings import Limits
 
 HOST = b"Host: receiver\r\n"
 
 
 def parse(block: bytes, secure: bool = False, **limits: int) -> RequestHead:
     """Parse with the default limits, but for those given."""
-    every = {"target_limit": 8192, "block_limit": 16384, "count_limit": 100, **limits}
-    head = parse_head(block, secure, **every)
+    head = parse_head(block, Peer("192.0.2.7", 40000, secure), Limits(**limits))
     assert head is not None
     return head
 
@@ -240,15 +241,15 @@ class RefusedHeadTests(SynchronousTestCase):
 
     def test_limits(self) -> None:
         """At a limit a head passes; one more and it is refused with the status of that limit."""
-        parse(request(first=b"POST /" + b"a" * 99 + b" HTTP/1.1\r\n"), target_limit=100)
-        self.assert_refused(414, request(first=b"POST /" + b"a" * 100 + b" HTTP/1.1\r\n"), target_limit=100)
-        self.assert_refused(414, request(first=b"POST /" + b"a" * 400 + b" HTTP/1.1\r\n"), target_limit=100)
+        parse(request(first=b"POST /" + b"a" * 99 + b" HTTP/1.1\r\n"), target=100)
+        self.assert_refused(414, request(first=b"POST /" + b"a" * 100 + b" HTTP/1.1\r\n"), target=100)
+        self.assert_refused(414, request(first=b"POST /" + b"a" * 400 + b" HTTP/1.1\r\n"), target=100)
         block = request(HOST + b"A: " + b"b" * 100 + b"\r\n")
-        parse(block, block_limit=len(block))
-        self.assert_refused(431, block, block_limit=len(block) - 1)
+        parse(block, header_block=len(block))
+        self.assert_refused(431, block, header_block=len(block) - 1)
         # What follows a head is none of it, also where its size is all that lets its other fault be seen.
         wrong = request(HOST + b"A : b\r\n")
-        self.assert_refused(400, wrong + b"\r\n\r\nPOST", block_limit=len(wrong))
+        self.assert_refused(400, wrong + b"\r\n\r\nPOST", header_block=len(wrong))
         parse(request(HOST + b"A: b\r\n" * 99))
         self.assert_refused(431, request(HOST + b"A: b\r\n" * 100))
 
@@ -256,10 +257,10 @@ class RefusedHeadTests(SynchronousTestCase):
         """A head is refused for what is wrong with it, unless its first line is longer than any may be."""
         wrong = HOST + b"A : b\r\n"
         for method in (b"POST", b"M" * 32):
-            self.assert_refused(400, request(wrong, method + b" /" + b"a" * 99 + b" HTTP/1.1\r\n"), target_limit=100)
+            self.assert_refused(400, request(wrong, method + b" /" + b"a" * 99 + b" HTTP/1.1\r\n"), target=100)
         longest = b"POST /" + b"a" * (100 + 64 - 6)
-        self.assert_refused(400, request(first=longest + b"\r\n"), target_limit=100)
-        self.assert_refused(414, request(first=longest + b"a\r\n"), target_limit=100)
+        self.assert_refused(400, request(first=longest + b"\r\n"), target=100)
+        self.assert_refused(414, request(first=longest + b"a\r\n"), target=100)
 
     def test_grammar_is_made_once(self) -> None:
         """Heads with the same limit are read by the same expression."""

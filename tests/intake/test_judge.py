@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.intake import header_masking as recorded_headers
-from webhookrx.intake.head import Head, HeaderLines
+from webhookrx.intake.head import Head, HeaderLines, Peer
 from webhookrx.intake.judge import (
     Accepted,
     Admission,
@@ -35,6 +35,8 @@ from webhookrx.yield_point import PIECE, pause_by
 
 RECEIPT = Receipt(1_767_323_045_678_901_234, "id-1")
 
+PEER = Peer("192.0.2.7", 1, False)
+
 
 def make_head(
     *headers: tuple[bytes, bytes],
@@ -44,7 +46,7 @@ def make_head(
     secure: bool = False,
 ) -> Head:
     """Return a head with those headers."""
-    return Head(method, b"/in", query, list(headers), *peer, secure)
+    return Head(method, b"/in", query, list(headers), Peer(*peer, secure))
 
 
 def make_rules(**options: Any) -> SourceRules:
@@ -108,7 +110,7 @@ class AdmitTests(IntakeTestCase):
     def test_notable(self) -> None:
         """What was picked out of the head before is not looked for again; other headers are."""
         lines = [(b"authorization", b"Bearer t"), (b"x-real-ip", b"203.0.113.9"), (b"x-real-ip", b"203.0.113.8")]
-        found = Head(b"POST", b"/in", b"", lines, "192.0.2.7", 40000, False, {b"authorization": [b"Bearer t"]})
+        found = Head(b"POST", b"/in", b"", lines, Peer("192.0.2.7", 40000, False), {b"authorization": [b"Bearer t"]})
         for head in (found, make_head(*lines)):
             self.assertEqual(
                 ([b"Bearer t"], [], [b"203.0.113.9", b"203.0.113.8"]),
@@ -230,9 +232,7 @@ class RawMessageTests(IntakeTestCase):
         ):
             headers = HeaderLines(b"\r\n".join([b"POST /host:b HTTP/1.1", b"Host: a", *lines, b"", b""]))
             recorded = [
-                self.accept(head=Head(b"POST", b"/", b"", given, "192.0.2.7", 1, False), include_request_headers=True)[
-                    "webhook.headers"
-                ]
+                self.accept(head=Head(b"POST", b"/", b"", given, PEER), include_request_headers=True)["webhook.headers"]
                 for given in (headers, list(headers))
             ]
             self.assertEqual(*map(list, recorded))
@@ -243,7 +243,12 @@ class RawMessageTests(IntakeTestCase):
     def test_headers_at_once(self) -> None:
         """Where lines are plain and no name is repeated they are not looked at one by one as bytes."""
         head = Head(
-            b"POST", b"/", b"", HeaderLines(b"POST / HTTP/1.1\r\nHost: a\r\nX-B: b\r\n\r\n"), "192.0.2.7", 1, False, {}
+            b"POST",
+            b"/",
+            b"",
+            HeaderLines(b"POST / HTTP/1.1\r\nHost: a\r\nX-B: b\r\n\r\n"),
+            PEER,
+            {},
         )
         with mock.patch.object(HeaderLines, "__iter__", side_effect=AssertionError):
             values = self.accept(head=head, include_request_headers=True)
@@ -305,7 +310,7 @@ class RawMessageTests(IntakeTestCase):
             values = self.accept(head=head, include_request_headers=True)["webhook.headers"]
             self.assertEqual([["***"]], list(values.values()), name)
             block = HeaderLines(b"POST / HTTP/1.1\r\n%b: CANARY\r\n\r\n" % name.encode())
-            head = Head(b"POST", b"/", b"", block, "192.0.2.7", 1, False)
+            head = Head(b"POST", b"/", b"", block, PEER)
             values = self.accept(head=head, include_request_headers=True)["webhook.headers"]
             self.assertEqual([["***"]], list(values.values()), name)
         for name in (

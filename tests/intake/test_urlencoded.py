@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import BAD_ENCODING, BAD_REQUEST, RequestRefused
 from webhookrx.intake import urlencoded as module
-from webhookrx.intake.head import Head
+from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.urlencoded import MAX_PARAMETERS, form_members, parse_query, says_form
 from webhookrx.yield_point import PIECE
 
@@ -117,7 +117,7 @@ class ParseQueryTests(SynchronousTestCase):
 
 def head_of(*types: bytes) -> Head:
     """Return a head with these content types."""
-    return Head(b"POST", b"/", b"", [(b"content-type", each) for each in types], "192.0.2.7", 1, False)
+    return Head(b"POST", b"/", b"", [(b"content-type", each) for each in types], Peer("192.0.2.7", 1, False))
 
 
 class FormTests(SynchronousTestCase):

@@ -13,12 +13,12 @@ from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.operations.test_kept_state import Threads
-from webhookrx.intake.head import Head
+from webhookrx.intake.head import Head, Peer
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.recorder import MOST_WAITING, MOST_WAITING_BYTES, REST, Place, Recorder
 from webhookrx.senders.http_file import read_http_file
 
-HEAD = Head(b"POST", b"/events", b"", [(b"x-a", b"1"), (b"authorization", b"CANARY")], "192.0.2.1", 1, False)
+HEAD = Head(b"POST", b"/events", b"", [(b"x-a", b"1"), (b"authorization", b"CANARY")], Peer("192.0.2.1", 1, False))
 
 
 class RecorderTests(SynchronousTestCase):

@@ -9,7 +9,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import BAD_COMPRESSION, BODY_TOO_LARGE
-from webhookrx.intake.head import Head
+from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Admission, Receipt, Refused, admit, unpacked
 from webhookrx.message.encoders import encode_line
 from webhookrx.router.connector_intake import ConnectorRules, DroppedMessage, KeptMessage, judge_connector
@@ -49,7 +49,7 @@ class JudgeConnectorTests(SynchronousTestCase):
         port: int | None = 40000,
         secure: bool = True,
     ) -> KeptMessage | DroppedMessage | Refused:
-        head = Head(b"POST", path, query, headers, "192.0.2.1", port, secure)
+        head = Head(b"POST", path, query, headers, Peer("192.0.2.1", port, secure))
         admission = admit(head, rules or self.rules(), groups or {})
         assert isinstance(admission, Admission)
         plain = unpacked(admission, body)
@@ -249,7 +249,7 @@ class KnownSenderTests(SynchronousTestCase):
             body_limit=1000,
             unpack_ratio=100,
         )
-        head = Head(b"POST", b"/events", query, ((b"x-acme", b"1"),), "192.0.2.1", 40000, True)
+        head = Head(b"POST", b"/events", query, ((b"x-acme", b"1"),), Peer("192.0.2.1", 40000, True))
         admission = admit(head, rules, groups or {})
         assert isinstance(admission, Admission)
         verdict = judge_connector(head, admission, body, Receipt(RECEIVED, "id-1"))
@@ -297,7 +297,7 @@ class KnownSenderTests(SynchronousTestCase):
             unpack_ratio=100,
             processing=Processing(Preprocessing(classify=True, parse=True), Classifier([entry])),
         )  # fmt: skip
-        head = Head(b"POST", b"/", b"", ((b"x-acme", b"1"),), "192.0.2.1", 1, True)
+        head = Head(b"POST", b"/", b"", ((b"x-acme", b"1"),), Peer("192.0.2.1", 1, True))
         for body, text in [(b'{"a": 1}', '{"a": 1}'), (b"[1]", "[1]"), (b"a\xff", "a\ufffd"), (b"", "")]:
             admission = admit(head, rules, {})
             assert isinstance(admission, Admission)

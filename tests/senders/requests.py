@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from webhookrx.intake.head import Head, HeaderLines
+from webhookrx.intake.head import Head, HeaderLines, Peer
 from webhookrx.intake.json_body import PayloadError, body_text, parse_strict_json
 from webhookrx.message.fields import MISSING
 from webhookrx.senders.compiled import CompiledSender, compile_sender
@@ -30,7 +30,7 @@ def evidence_of(
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
     lines = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
     block = b"POST " + path + b" HTTP/1.1\r\n" + lines.encode() + b"\r\n"
-    head = Head(b"POST", path, b"", HeaderLines(block), "192.0.2.1", 4711, False)
+    head = Head(b"POST", path, b"", HeaderLines(block), Peer("192.0.2.1", 4711, False))
     return known_of(head, query or {}, raw)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import compiled, entry_of, evidence_of, known_of
-from webhookrx.intake.head import Head, HeaderLines
+from webhookrx.intake.head import Head, HeaderLines, Peer
 from webhookrx.query import QueryTooCostly
 from webhookrx.senders.classifier import HIGH, LOW, MAX_NAME, MEDIUM, Classifier, delivery_id
 from webhookrx.senders.compiled import BadDefinition
@@ -357,7 +357,7 @@ class EverythingTests(SynchronousTestCase):
     def test_any_bytes(self, block: bytes, pairs: list[tuple[bytes, bytes]]) -> None:
         """Heads may be any bytes."""
         for headers in (HeaderLines(block), pairs):
-            evidence = known_of(Head(b"POST", b"/", b"", headers, "", None, False), {}, b"")
+            evidence = known_of(Head(b"POST", b"/", b"", headers, Peer("", None, False)), {}, b"")
             match = self.classifier.classify(evidence)
             self.assertEqual(match and match.sender, next(iter(self.classifier.matching(evidence)), None))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import evidence_of, known_of
-from webhookrx.intake.head import Head, HeaderLines
+from webhookrx.intake.head import Head, HeaderLines, Peer
 from webhookrx.senders.bodies import FORM, MAX_FIRST
 
 NAMES = st.text("abAB-1", min_size=1, max_size=4).map(str.encode)
@@ -23,7 +23,7 @@ class HeaderTests(SynchronousTestCase):
         """Names are compared without case; the first value counts, without white space around it."""
         lines = b"Host: h", b"X-A:  one two\t", b"x-a: three", b"X-AB:", b"Y: caf\xc3\xa9", b"Z: caf\xe9"
         block = b"POST /a:b HTTP/1.1\r\n" + b"\r\n".join(lines) + b"\r\n\r\n"
-        evidence = known_of(Head(b"POST", b"/a:b", b"", HeaderLines(block), "", None, False), {}, b"")
+        evidence = known_of(Head(b"POST", b"/a:b", b"", HeaderLines(block), Peer("", None, False)), {}, b"")
         self.assertEqual(evidence.header_names(), [b"host", b"x-a", b"x-a", b"x-ab", b"y", b"z"])
         for name, expected in {
             b"x-a": "one two",
@@ -48,7 +48,7 @@ class HeaderTests(SynchronousTestCase):
     def test_pairs(self, pairs: list[tuple[bytes, bytes]]) -> None:
         """Header lines that are pairs are looked up in the same way, whatever is in them."""
         lower = [(name.lower(), value) for name, value in pairs]
-        evidence = known_of(Head(b"POST", b"/", b"", lower, "", None, False), {}, b"")
+        evidence = known_of(Head(b"POST", b"/", b"", lower, Peer("", None, False)), {}, b"")
         self.assertEqual(evidence.header_names(), [name for name, _ in lower])
         for name, _ in lower:
             first = next(value for each, value in lower if each == name)

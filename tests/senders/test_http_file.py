@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.intake.head import Head, HeaderLines
+from webhookrx.intake.head import Head, HeaderLines, Peer
 from webhookrx.senders.http_file import HttpFileError, read_http_file, recorded
 
 
@@ -82,7 +82,7 @@ class RecordedTests(SynchronousTestCase):
     def head(self, *lines: bytes, path: bytes = b"/events/a", query: bytes = b"") -> Head:
         """Return a head with these lines."""
         block = b"\r\n".join([b"POST / HTTP/1.1", *lines, b"", b""])
-        return Head(b"POST", path, query, HeaderLines(block), "192.0.2.1", 1, False)
+        return Head(b"POST", path, query, HeaderLines(block), Peer("192.0.2.1", 1, False))
 
     def test_whole(self) -> None:
         """What is written is read as what it was, whatever the body is."""

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.http.wire import Traffic, Wire
 from webhookrx.http.connector_resource import ConnectorResource
 from webhookrx.http.webhook_resource import WebhookResource
-from webhookrx.intake.head import Head
+from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Admission, Receipt, admit
 from webhookrx.router.connector_intake import ConnectorRules, KeptMessage, judge_connector
 from webhookrx.router.rules.rule import Preprocessing, Step
@@ -179,7 +179,7 @@ class ConnectorTests(SynchronousTestCase):
 
 
 def _vendor(rules: ConnectorRules, headers: tuple[tuple[bytes, bytes], ...]) -> object:
-    head = Head(b"POST", b"/in", b"", headers, "192.0.2.1", 40000, False)
+    head = Head(b"POST", b"/in", b"", headers, Peer("192.0.2.1", 40000, False))
     admission = admit(head, rules, {})
     assert isinstance(admission, Admission)
     verdict = judge_connector(head, admission, b"{}", Receipt(RECEIVED, "id"))

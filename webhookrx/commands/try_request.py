@@ -258,7 +258,8 @@ def _try(
         body_limit=limits.body,
         unpack_ratio=limits.unpack_ratio,
     )
-    head = msgspec.structs.replace(request.head, secure=connector.protocol == "HTTPS")
+    peer = msgspec.structs.replace(request.head.peer, secure=connector.protocol == "HTTPS")
+    head = msgspec.structs.replace(request.head, peer=peer)
     admission = admit(head, rules, route.groups)
     if isinstance(admission, Refused):
         return _tell_refused(admission, route, request, asked.json, out)

@@ -25,7 +25,7 @@ from zope.interface import implementer
 
 from webhookrx.errors import TOO_MANY_CONNECTIONS
 from webhookrx.intake.client_address import normal_ip
-from webhookrx.intake.head import peer_text
+from webhookrx.intake.head import Peer
 
 if TYPE_CHECKING:
     from webhookrx.http.site import Site
@@ -47,6 +47,8 @@ class State(IntEnum):
     CLOSING = 4
 
 
+_NO_PEER = Peer("", None, False)
+
 # Looked up several times a request.
 HEAD, BODY, ANSWER, LINGER, CLOSING = State
 
@@ -60,9 +62,7 @@ class Connection(Protocol):
     from. Its deadline is on the monotonic clock and looked at by L{webhookrx.http.site.Site.sweep}.
 
     @ivar deadline: when L{expired} is called.
-    @ivar secure: whether it speaks TLS.
-    @ivar peer_ip: see L{webhookrx.intake.head.Head.peer_ip}.
-    @ivar peer_port: see L{webhookrx.intake.head.Head.peer_port}.
+    @ivar peer: the other end; behind the PROXY protocol it is known with the first data.
     """
 
     transport: ITCPTransport
@@ -70,9 +70,7 @@ class Connection(Protocol):
     def __init__(self, site: Site) -> None:
         self.site = site
         self.deadline = float("inf")
-        self.secure = False
-        self.peer_ip = ""
-        self.peer_port: int | None = None
+        self.peer = _NO_PEER
         self._state = HEAD
         self._peer_known = site.knows_peers_at_once  # whether the peer is known and counted
         self._first = True  # whether its first request is still to be answered
@@ -90,17 +88,16 @@ class Connection(Protocol):
     def connectionMade(self) -> None:
         """See L{twisted.internet.interfaces.IProtocol.connectionMade}."""
         transport = self.transport
-        self.secure = ISSLTransport.providedBy(transport)
         self._allow(self.site.limits.header_time)
         self._learn_peer()
-        if self.peer_port is not None and ITCPTransport.providedBy(transport):
+        if self.peer.port is not None and ITCPTransport.providedBy(transport):
             transport.setTcpNoDelay(True)
         cast(IConsumer, transport).registerProducer(self, True)
         if self.site.opened(self):
             self._update_reading()
-        elif self.secure:
+        elif self.peer.secure:
             detail = TOO_MANY_CONNECTIONS.detail
-            self.site.traffic.refused(TOO_MANY_CONNECTIONS, detail, self.peer_text, b"", b"")
+            self.site.traffic.refused(TOO_MANY_CONNECTIONS, detail, str(self.peer), b"", b"")
             self.abort()  # an answer would cost the handshake that we want to be spared
         else:
             self.reject_connection()
@@ -109,19 +106,14 @@ class Connection(Protocol):
         """See L{IHandshakeListener.handshakeCompleted}."""
         self._handshaken = True
 
-    @property
-    def peer_text(self) -> str:
-        """Who is at the other end, for a log line."""
-        return peer_text(self.peer_ip, self.peer_port)
-
     def _learn_peer(self) -> None:
         # A PROXY header tells the address only with the first data; its text is the proxy's word, so it is checked.
         peer = self.transport.getPeer()
         host = getattr(peer, "host", None)
         if isinstance(host, bytes):
             host = host.decode("ascii", "replace")
-        self.peer_ip = (normal_ip(host) if host else None) or "127.0.0.1"
-        self.peer_port = getattr(peer, "port", None)
+        ip = (normal_ip(host) if host else None) or "127.0.0.1"
+        self.peer = Peer(ip, getattr(peer, "port", None), ISSLTransport.providedBy(self.transport))
 
     def meet_peer(self) -> bool:
         """The first byte is here, and with it whose connection it is; False when it is one too many."""
@@ -234,7 +226,7 @@ class Connection(Protocol):
             self.abort()
         elif (self._state is HEAD or self._state is BODY) and self._is_unread():
             self.deadline = self.site.clock() + self.site.limits.header_time  # it is not the sender who is late
-        elif self.secure and not self._handshaken:
+        elif self.peer.secure and not self._handshaken:
             self._handshake_failed(Failure(TimeoutError()))
             self.abort()
         elif self._state is LINGER:
@@ -316,7 +308,7 @@ class Connection(Protocol):
             self.deadline = now + LINGER_IDLE
             self._blocked = False
             self._update_reading()
-            if not self.secure:
+            if not self.peer.secure:
                 self.transport.loseWriteConnection()
         else:
             self._state = CLOSING
@@ -328,9 +320,9 @@ class Connection(Protocol):
         was_ours, self._state = self._state is CLOSING, CLOSING
         self._pending = b""
         self.site.closed(self)
-        if self.secure and not self._handshaken and not was_ours:
+        if self.peer.secure and not self._handshaken and not was_ours:
             self._handshake_failed(reason)
 
     def _handshake_failed(self, reason: Failure) -> None:
         self._learn_peer()  # a PROXY header may have come since the connection was made
-        self.site.traffic.handshake_failed(self.peer_text, reason)
+        self.site.traffic.handshake_failed(str(self.peer), reason)

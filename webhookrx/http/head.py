@@ -1,8 +1,8 @@
 """
-The head of a request, from its bytes to checked values.
+Parses the head of a request: from its bytes to checked values.
 
-Two expressions read it. The first is the grammar: what doesn't match is refused. The second picks out the few lines
-that say where the request ends and what the decision asks for most; all others are taken apart when somebody asks.
+Two regular expressions read it. The first is the grammar: what doesn't match is refused. The second picks out the few
+lines that frame the request or that the decision asks for most; the others are split when asked for.
 
 What the grammar lets through and we don't is checked here: there is one C{Host}, and at most one C{Content-Length} or
 one C{Transfer-Encoding: chunked}, that only on HTTP/1.1.
@@ -11,9 +11,6 @@ one C{Transfer-Encoding: chunked}, that only on HTTP/1.1.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-
-import msgspec
 
 from webhookrx.errors import (
     BAD_REQUEST,
@@ -22,7 +19,8 @@ from webhookrx.errors import (
     RequestRefused,
 )
 from webhookrx.http.grammar import grammar, refusal_of
-from webhookrx.intake.head import PREFETCHED, HeaderLines
+from webhookrx.intake.head import PREFETCHED, Head, HeaderLines, Peer
+from webhookrx.settings import Limits
 
 #: Name, and value with the white space around it, of lines that match the grammar.
 FRAMING_HEADERS = re.compile(
@@ -37,14 +35,11 @@ _ABSOLUTE = re.compile(rb"(https?)://(" + _AUTHORITY + rb")(/[^?]*)?(?:\?(.*))?"
 _NOTHING: dict[bytes, list[bytes]] = {}
 
 
-class RequestHead(msgspec.Struct, frozen=True, gc=False):
+class RequestHead(Head, frozen=True, gc=False, kw_only=True):
     """
-    What the channel needs to know of a request.
+    A L{Head} from the wire, with what says where its request ends and what becomes of the connection.
 
     @ivar size: bytes of the head.
-    @ivar path: of the target, see L{webhookrx.intake.head.Head.path}.
-    @ivar query: what follows the target's question mark; None when there is none.
-    @ivar prefetched: see L{webhookrx.intake.head.Head.prefetched}.
     @ivar content_length: bytes of the body; None when it is chunked.
     @ivar keep_alive: whether the connection may serve another request.
     @ivar http_1_0: whether the sender speaks HTTP/1.0.
@@ -53,11 +48,6 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
     """
 
     size: int
-    method: bytes
-    path: bytes
-    query: bytes | None
-    headers: HeaderLines
-    prefetched: Mapping[bytes, list[bytes]]
     content_length: int | None
     keep_alive: bool
     http_1_0: bool
@@ -76,9 +66,9 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
 
     def bytes_expected(self, here: int) -> int:
         """
-        Return how large a body is that has yet to come; 0 when it needs no more than the bytes that are here.
+        Return the size of a body of which bytes are still missing; 0 when the C{here} bytes behind the head suffice.
 
-        One that nobody knows the size of counts as 1 where the sender waits to be told to send it, else as it comes.
+        A chunked body, whose size nobody knows, counts as 1 if the sender waits for C{100 Continue}, else as 0.
         """
         length = self.content_length
         if length is None:
@@ -86,31 +76,32 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
         return length if here < length else 0
 
 
-def parse_head(data: bytes, secure: bool, target_limit: int, block_limit: int, count_limit: int) -> RequestHead | None:
+def parse_head(data: bytes, peer: Peer, limits: Limits) -> RequestHead | None:
     """
-    Read a head.
+    Parse a head.
 
     @param data: begins with it; what follows is left alone.
-    @param secure: whether it came by TLS; an absolute-form target must agree.
-    @return: None when it is not complete.
-    @raise RequestRefused: it is not well-formed, doubtful, or beyond a limit.
+    @param peer: the sender; whether it speaks TLS must agree with an absolute-form target.
+    @param limits: C{target}, C{header_block} and C{headers} of it.
+    @return: None when the head is not complete.
+    @raise RequestRefused: it is not well-formed, ambiguous, or beyond a limit.
     """
-    match = grammar(count_limit)(data)
+    match = grammar(limits.headers)(data)
     if match is None:
         end = data.find(b"\r\n\r\n")
         if end < 0:
             return None
-        raise refusal_of(data[: end + 4], target_limit, block_limit, count_limit)
+        raise refusal_of(data[: end + 4], limits.target, limits.header_block, limits.headers)
     size = match.end()
     # The target is what stands between the two blanks of the request line.
-    if size > target_limit and match.start(5) - match.end(1) - len("  HTTP/1.") > target_limit:
+    if size > limits.target and match.start(5) - match.end(1) - len("  HTTP/1.") > limits.target:
         raise RequestRefused(TARGET_TOO_LONG)
-    if size > block_limit:
+    if size > limits.header_block:
         raise RequestRefused(HEADERS_TOO_LARGE)
     method, path, query, other_form, version = match.groups()
     if path is None:
-        path, query = _origin_form(method, other_form, secure)
-    return _framed(data[:size], method, path, query, version == b"0")
+        path, query = _origin_form(method, other_form, peer.secure)
+    return _framed(data[:size], method, path, query, peer, version == b"0")
 
 
 def _origin_form(method: bytes, target: bytes, secure: bool) -> tuple[bytes, bytes | None]:
@@ -124,7 +115,7 @@ def _origin_form(method: bytes, target: bytes, secure: bool) -> tuple[bytes, byt
     return match[3] or b"/", match[4]
 
 
-def _framed(block: bytes, method: bytes, path: bytes, query: bytes | None, http_1_0: bool) -> RequestHead:
+def _framed(block: bytes, method: bytes, path: bytes, query: bytes | None, peer: Peer, http_1_0: bool) -> RequestHead:
     """Work out where the request ends and what becomes of the connection (RFC 9112 §6, §9)."""
     host: bytes | None = None
     length: int | None = None
@@ -172,15 +163,16 @@ def _framed(block: bytes, method: bytes, path: bytes, query: bytes | None, http_
     elif length is not None:
         raise RequestRefused(BAD_REQUEST, "Content-Length and Transfer-Encoding exclude each other.")
     return RequestHead(
-        len(block),
         method,
         path,
         query,
         HeaderLines(block),
+        peer,
         prefetched,
-        length,
-        keep_alive and not closes,
-        http_1_0,
-        expects_continue,
-        expects_other,
+        size=len(block),
+        content_length=length,
+        keep_alive=keep_alive and not closes,
+        http_1_0=http_1_0,
+        expects_continue=expects_continue,
+        expects_other=expects_other,
     )

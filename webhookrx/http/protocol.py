@@ -133,7 +133,7 @@ class HTTPProtocol(Connection):
         head = None
         try:
             if scanned == 0 or data.find(b"\r\n\r\n", scanned) >= 0:
-                head = parse_head(data, self.secure, limits.target, limits.header_block, limits.headers)
+                head = parse_head(data, self.peer, limits)
             if head is None:
                 self._wait_for_head(data)
                 return None
@@ -164,20 +164,10 @@ class HTTPProtocol(Connection):
         start, length = parsed.size, parsed.content_length
         if site.overload.refusing:
             return self._refuse(parsed, OVERLOADED, OVERLOADED.detail, data[start:])
-        head = Head(
-            parsed.method,
-            parsed.path,
-            parsed.query or b"",
-            parsed.headers,
-            self.peer_ip,
-            self.peer_port,
-            self.secure,
-            parsed.prefetched,
-        )
-        verdict = site.dispatch(head)
+        verdict = site.dispatch(parsed)
         if isinstance(verdict, tuple):
             receiver, admission = verdict
-            self._exchange = Exchange(self, head, receiver, admission)
+            self._exchange = Exchange(self, parsed, receiver, admission)
         elif isinstance(verdict, Answer):
             return self._answer_early(parsed, verdict, data[start:])
         elif verdict is not None:
@@ -288,7 +278,7 @@ class HTTPProtocol(Connection):
     def connection_header(self, keep: bool) -> int:
         """What the answer to the request that is under way says of the connection, if it is kept or not."""
         word = self._kept_word if keep else CLOSE
-        return word + OVER_TLS if self.secure else word
+        return word + OVER_TLS if self.peer.secure else word
 
     def _send(self, answer: Answer, keep: bool) -> None:
         head = self._parsed
@@ -326,9 +316,9 @@ class HTTPProtocol(Connection):
             self.sender_ended()
         self._update_reading()
 
-    def _report(self, reason: Reason, detail: str, asked: RequestHead | Head | None = None, source: str = "") -> None:
+    def _report(self, reason: Reason, detail: str, asked: Head | None = None, source: str = "") -> None:
         method, path = (asked.method, asked.path) if asked is not None else (b"", b"")
-        self.site.traffic.refused(reason, detail, self.peer_text, method, path, source)
+        self.site.traffic.refused(reason, detail, str(self.peer), method, path, source)
 
     def _refuse(
         self, parsed: RequestHead | None, reason: Reason, detail: str, rest: bytes = b"", source: str = ""

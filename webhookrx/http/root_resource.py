@@ -17,7 +17,7 @@ from webhookrx.http.answers import NOT_READY, READY, Answer, refusal
 from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
 from webhookrx.http.webhook_resource import WebhookResource
 from webhookrx.intake.client_address import normal_ip
-from webhookrx.intake.head import Head
+from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Admission, Refused
 from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.interfaces import ITraffic
@@ -93,7 +93,7 @@ class _Matched(Resource):
         verdict = self._root.dispatch(head) or Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail)
         if isinstance(verdict, Refused):
             self._traffic.refused(
-                verdict.reason, verdict.detail, head.peer_text, head.method, head.path, verdict.source
+                verdict.reason, verdict.detail, str(head.peer), head.method, head.path, verdict.source
             )
             _send(request, refusal(verdict.reason, verdict.detail))
         elif isinstance(verdict, Answer):
@@ -143,7 +143,7 @@ def _head_of(request: IRequest) -> Head:
     peer = request.getClientAddress()
     headers = [(name.lower(), value) for name, values in request.requestHeaders.getAllRawHeaders() for value in values]
     ip = normal_ip(getattr(peer, "host", "")) or "127.0.0.1"
-    return Head(request.method, path, query, headers, ip, getattr(peer, "port", None), request.isSecure())
+    return Head(request.method, path, query, headers, Peer(ip, getattr(peer, "port", None), request.isSecure()))
 
 
 def _send(request: IRequest, answer: Answer) -> None:

@@ -161,7 +161,7 @@ class Site(TwistedSite):
     def give_way(self, channel: Connection) -> None:
         """End a connection, whose place another one takes. It is counted no more, though its end is yet to come."""
         self._uncount(channel)
-        self.traffic.refused(TOO_MANY_CONNECTIONS, "It waited, and made room for another.", channel.peer_text, b"", b"")
+        self.traffic.refused(TOO_MANY_CONNECTIONS, "It waited, and made room for another.", str(channel.peer), b"", b"")
         channel.abort()
 
     def closed(self, channel: Connection) -> None:
@@ -172,9 +172,9 @@ class Site(TwistedSite):
 
     def _count_by_sender(self, channel: Connection) -> bool:
         """Those of UNIX sockets have no address, and are not counted."""
-        if channel.peer_port is None:
+        if channel.peer.port is None:
             return True
-        sender = sender_of(channel.peer_ip)
+        sender = sender_of(channel.peer.ip)
         admitted = self._connections.add_sender(sender)
         if admitted:
             self._senders[channel] = sender

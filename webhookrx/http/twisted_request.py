@@ -41,7 +41,7 @@ class RequestChannel:
 
     def isSecure(self) -> bool:
         """Whether the request came by TLS."""
-        return self._channel.secure
+        return self._channel.peer.secure
 
     def writeHeaders(self, version: bytes, code: bytes, reason: bytes, headers: Headers) -> None:
         """Write status line and headers; we are an HTTP/1.1 server to everyone (RFC 9110 §6.2)."""

@@ -153,7 +153,7 @@ class WebhookResource:
         head = exchange.head
         # A sender that gains by unpacking pays for each try with a connection.
         if exchange.answer(refusal_now(reason, detail, self._consumer), close=reason is UNPACK_RATIO):
-            self._traffic.refused(reason, detail, head.peer_text, head.method, head.path, self._rules.name)
+            self._traffic.refused(reason, detail, str(head.peer), head.method, head.path, self._rules.name)
 
     # -- large bodies --------------------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class WebhookResource:
                 if exchange.answer(FAILED):
                     head, detail = exchange.head, INTERNAL_ERROR.detail
                     self._traffic.refused(
-                        INTERNAL_ERROR, detail, head.peer_text, head.method, head.path, self._rules.name
+                        INTERNAL_ERROR, detail, str(head.peer), head.method, head.path, self._rules.name
                     )
             elif outcome is None:
                 self._traffic.dropped_unread()

@@ -1,5 +1,5 @@
 """
-What of a request matters to the decision, as plain values.
+The head of a request, as the decision sees it: plain values.
 """
 
 from __future__ import annotations
@@ -8,19 +8,32 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-#: Names of headers that are asked for most, so that whoever goes through all lines of a head anyway picks them out.
+#: Names of headers that the decision asks for most; a parser that goes through all lines collects their values.
 PREFETCHED = frozenset([b"authorization", b"content-encoding", b"x-forwarded-for"])
 
 
-def peer_text(ip: str, port: int | None) -> str:
-    """Name a peer for a log line: its address, or C{unix} for one that has none."""
-    return ip if port is not None else "unix"
+class Peer(msgspec.Struct, frozen=True, gc=False):
+    """
+    The other end of a connection.
+
+    @ivar ip: address as text; C{"127.0.0.1"} for a UNIX socket.
+    @ivar port: None for a UNIX socket.
+    @ivar secure: whether the connection speaks TLS.
+    """
+
+    ip: str
+    port: int | None
+    secure: bool
+
+    def __str__(self) -> str:
+        """Name it for a log line: its address, or C{unix}."""
+        return self.ip if self.port is not None else "unix"
 
 
 class HeaderLines(msgspec.Struct, frozen=True, gc=False):
     """
     The header lines of a well-formed head: lower-case name, value without white space around it; in the order of the
-    wire. They are taken apart each time that somebody goes through them.
+    wire. Each iteration splits them anew.
 
     @ivar block: the head, its request line included.
     """
@@ -39,28 +52,19 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
     @ivar method: as sent, such as C{b"POST"}.
     @ivar path: the raw path, not percent-decoded, without the query; visible ASCII only.
-    @ivar query: the raw query, without the question mark; empty when there is none.
-    @ivar headers: lower-case name and value, optional white space stripped, in the order of the wire. It can be
-        gone through several times.
-    @ivar peer_ip: address of the connection's other end as text; C{"127.0.0.1"} for a UNIX socket.
-    @ivar peer_port: its port; None for a UNIX socket.
-    @ivar secure: whether it came by TLS.
-    @ivar prefetched: the values of all lines with a name in L{PREFETCHED}, by that name; None when nobody has looked.
+    @ivar query: the raw query, without the question mark; None or empty when there is none.
+    @ivar headers: lower-case name and value, optional white space stripped, in the order of the wire; iterable several
+        times.
+    @ivar peer: the other end of its connection.
+    @ivar prefetched: the values of all lines with a name in L{PREFETCHED}, by that name; None when not collected.
     """
 
     method: bytes
     path: bytes
-    query: bytes
+    query: bytes | None
     headers: Iterable[tuple[bytes, bytes]]
-    peer_ip: str
-    peer_port: int | None
-    secure: bool
+    peer: Peer
     prefetched: Mapping[bytes, list[bytes]] | None = None
-
-    @property
-    def peer_text(self) -> str:
-        """Who is at the other end, for a log line."""
-        return peer_text(self.peer_ip, self.peer_port)
 
     def values(self, name: bytes) -> list[bytes]:
         """Return the values of all header lines of that lower-case name, in order. They are read-only."""

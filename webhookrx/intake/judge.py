@@ -193,7 +193,8 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
         values.update(admission.groups)
     if rules.include_request_headers:
         values["webhook.headers"] = recorded_headers(head.headers)
-    ip, port = head.peer_ip, head.peer_port
+    peer = head.peer
+    ip, port = peer.ip, peer.port
     if rules.proxy_header is not None:
         values["PEERIP"] = ip
         if port is not None:
@@ -210,7 +211,7 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
     host = values["HOST"]
     if host is None or host == "":
         values["HOST"] = ip
-    values["TRANSPORT"] = "https" if head.secure else "http"
+    values["TRANSPORT"] = "https" if peer.secure else "http"
     values["RAWMSG_SIZE"] = len(body)
     values["TAGS"] = rules.tags
     values["RCPTID"] = receipt.id

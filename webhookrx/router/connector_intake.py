@@ -123,7 +123,7 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
             "connector": connector,
             "connection": _connection(head, len(body)),
             "router": router,
-            "host": {"name": host or head.peer_ip},
+            "host": {"name": host or head.peer.ip},
             "id": receipt.id,
         },
     }
@@ -157,10 +157,11 @@ def _attributes(head: Head, admission: Admission) -> dict[str, Any]:
 
 
 def _connection(head: Head, size: int) -> dict[str, Any]:
-    transport = "https" if head.secure else "http"
-    if head.peer_port is None:
-        return {"src_ip": head.peer_ip, "transport": transport, "bytes": size}
-    return {"src_ip": head.peer_ip, "src_port": head.peer_port, "transport": transport, "bytes": size}
+    peer = head.peer
+    transport = "https" if peer.secure else "http"
+    if peer.port is None:
+        return {"src_ip": peer.ip, "transport": transport, "bytes": size}
+    return {"src_ip": peer.ip, "src_port": peer.port, "transport": transport, "bytes": size}
 
 
 def _decoded(body: bytes) -> Any:

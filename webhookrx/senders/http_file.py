@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 from webhookrx.errors import RequestRefused, WebhookrxError
-from webhookrx.intake.head import Head
+from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.header_masking import MASK, is_credential
 from webhookrx.intake.urlencoded import parse_query
 
@@ -99,4 +99,4 @@ def _masked_query(query: bytes) -> bytes:
 
 
 def _head(method: bytes, path: bytes, headers: list[tuple[bytes, bytes]], query: bytes = b"") -> Head:
-    return Head(method, path, query, headers, "127.0.0.1", None, False)
+    return Head(method, path, query, headers, Peer("127.0.0.1", None, False))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.test_samples import DATA
-from webhookrx.intake.head import Head, HeaderLines
+from webhookrx.intake.head import Head, HeaderLines, Peer
 from webhookrx.intake.json_body import PayloadError, body_text, parse_strict_json
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.fields import MISSING
@@ -58,7 +58,7 @@ def make(*steps: Step, classify: bool = False, parse: bool = False) -> Processin
 def a_request(body: bytes = OPENED, *, acme: bool = True) -> tuple[dict[str, Any], Evidence]:
     """Return the message that a request becomes, and what is known of the request."""
     block = b"POST /events HTTP/1.1\r\nHost: r1\r\n" + (b"X-Acme: 1\r\n" if acme else b"") + b"\r\n"
-    head = Head(b"POST", b"/events", b"", HeaderLines(block), "192.0.2.1", 40000, True)
+    head = Head(b"POST", b"/events", b"", HeaderLines(block), Peer("192.0.2.1", 40000, True))
     try:
         decoded: Any = parse_strict_json(body)
     except PayloadError:
