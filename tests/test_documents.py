@@ -228,7 +228,9 @@ class YamlExampleTests(SynchronousTestCase):
                     continue
                 content = yaml.safe_load(block.text)
                 if isinstance(content, dict) and "connector_rules" in content:
-                    self.assertEqual([], [str(found) for found in read_rules(block.text.encode(), page.name).findings])
+                    self.assertEqual(
+                        [], [str(found) for found in read_rules(block.text.encode(), page.name).diagnostics]
+                    )
                 elif isinstance(content, dict) and not (OTHERS_KEYS | RULE_KEYS) & content.keys():
                     text = DIRECTORIES.sub(directory, block.text)
                     settings_of(text, os.path.join(directory, "webhookrx.yaml"))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec import Meta
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.diagnostics import ERROR, Finding, Position
-from webhookrx.typed_yaml import CODES, LARGEST, Reading, read_typed, text_places
+from webhookrx.diagnostics import ERROR, FILE_CODES, Diagnostic, Position
+from webhookrx.typed_yaml import LARGEST, Reading, read_typed, text_places
 from webhookrx.typed_yaml.core_values import core_value
 from webhookrx.typed_yaml.nodes import MOST_VALUES
 from webhookrx.typed_yaml.notes import MOST_MISTAKES
@@ -64,8 +64,8 @@ def read(text: str) -> Reading[Cart]:
     return read_typed(text.encode(), "cart.yaml", Cart)
 
 
-def told(findings: list[Finding]) -> list[tuple[str, int, int, str]]:
-    """Return code, line, column and field of each finding."""
+def told(findings: list[Diagnostic]) -> list[tuple[str, int, int, str]]:
+    """Return code, line, column and field of each diagnostic."""
     return [(found.code, found.line, found.column, found.field) for found in findings]
 
 
@@ -218,7 +218,7 @@ class ValueTests(SynchronousTestCase):
         for text, name, expected in VALUES:
             reading = read(text if name == "name" else f"name: x\n{text}")
 
-            self.assertEqual([], [str(found) for found in reading.findings if found.severity == ERROR], text)
+            self.assertEqual([], [str(found) for found in reading.diagnostics if found.severity == ERROR], text)
             value = getattr(reading.value, name)
             self.assertEqual((expected, type(expected)), (value, type(value)), text)
 
@@ -252,7 +252,7 @@ class ValueTests(SynchronousTestCase):
         reading = read("name: x\nlabels:\nfront: null\ntext_or_more: ~")
 
         self.assertEqual(Cart("x"), reading.value)
-        self.assertEqual(["no-value"] * 3, [found.code for found in reading.findings])
+        self.assertEqual(["no-value"] * 3, [found.code for found in reading.diagnostics])
 
 
 class MistakeTests(SynchronousTestCase):
@@ -263,16 +263,16 @@ class MistakeTests(SynchronousTestCase):
     def test_mistakes(self) -> None:
         """Each mistake has its code, its place and its field."""
         for text, expected in MISTAKES:
-            self.assertEqual((text, expected), (text, told(read(f"name: x\n{text}").findings)))
+            self.assertEqual((text, expected), (text, told(read(f"name: x\n{text}").diagnostics)))
 
     def test_whole_files(self) -> None:
         """What is wrong with a file as a whole is told too."""
         for data, expected in WHOLE_FILES:
-            self.assertEqual((data[:30], expected), (data[:30], told(read_typed(data, "f", Cart).findings)))
+            self.assertEqual((data[:30], expected), (data[:30], told(read_typed(data, "f", Cart).diagnostics)))
 
     def test_all_at_once(self) -> None:
         """All mistakes are found in one pass, in the order of the file."""
-        found = read("load: x\nwheels: [{size: a, spar: yes}, 3]\nnames: {}\nlabels: {a: [1]}\n").findings
+        found = read("load: x\nwheels: [{size: a, spar: yes}, 3]\nnames: {}\nlabels: {a: [1]}\n").diagnostics
 
         expected = [
             ("missing-key", 1, 1, "name"),
@@ -302,19 +302,19 @@ class MistakeTests(SynchronousTestCase):
             ("any: &me [*me]", "*me stands inside of what it stands for."),
             ("load: " + "9" * 99, 'It is "' + "9" * 79 + '…"; it takes a whole number from 1 to 9.'),
         ):
-            (found,) = read(f"name: x\n{text}").findings
+            (found,) = read(f"name: x\n{text}").diagnostics
 
             self.assertEqual(expected, found.sentence)
 
     def test_no_key_like_it(self) -> None:
         """Where no key is near, all of them are named."""
-        (found,) = read_typed(b"front: {size: 1, q: 2}\nname: x", "f", Cart).findings
+        (found,) = read_typed(b"front: {size: 1, q: 2}\nname: x", "f", Cart).diagnostics
 
         self.assertEqual('There is no key "q" here. Known are size, spare.', found.sentence)
 
     def test_string(self) -> None:
-        """A finding as text begins with file, line and column, as editors and compilers have it."""
-        (found,) = read("name: x\nload: 0").findings
+        """A diagnostic as text begins with file, line and column, as editors and compilers have it."""
+        (found,) = read("name: x\nload: 0").diagnostics
 
         sentence = "0 is out of range; it takes a whole number from 1 to 9."
         self.assertEqual(f"cart.yaml:2:7: error: load: {sentence} [bad-value]", str(found))
@@ -343,16 +343,16 @@ class MistakeTests(SynchronousTestCase):
         reading = read_typed(b"{}", "f", Trip)
 
         self.assertEqual(Trip(Wheel(0), "", (), {}, False, None, ""), reading.partial)
-        self.assertEqual(["missing-key"] * 7, [found.code for found in reading.findings])
+        self.assertEqual(["missing-key"] * 7, [found.code for found in reading.diagnostics])
 
     def test_every_code_is_found(self) -> None:
         """Each code of the table is told of by some file, and no other."""
         files = [f"name: x\n{text}".encode() for text, _ in MISTAKES] + [data for data, _ in WHOLE_FILES]
         files += [f"name: x\nany:\n  {LAUGHS}".replace("\n", "\n  ").encode(), b"name: x\n" + b"q: 1\n" * 1001]
-        found = {finding.code for data in files for finding in read_typed(data, "f", Cart).findings}
-        found |= {code for text in (self.too_many(),) for code in [each.code for each in read(text).findings]}
+        found = {each.code for data in files for each in read_typed(data, "f", Cart).diagnostics}
+        found |= {code for text in (self.too_many(),) for code in [each.code for each in read(text).diagnostics]}
 
-        self.assertEqual({code.word for code in CODES}, found)
+        self.assertEqual({code.word for code in FILE_CODES}, found)
 
     def too_many(self) -> str:
         """Return a file whose aliases stand for very much."""
@@ -372,34 +372,34 @@ class BoundTests(SynchronousTestCase):
         """Aliases of aliases of aliases are not followed without end."""
         lines = "".join(f"  {line}\n" for line in LAUGHS.splitlines())
 
-        self.assertEqual(["too-many-values"], [each.code for each in read(f"name: x\nany:\n{lines}").findings])
+        self.assertEqual(["too-many-values"], [each.code for each in read(f"name: x\nany:\n{lines}").diagnostics])
 
     def test_long_text_by_alias(self) -> None:
         """A long text that is named a thousand times counts as often."""
         text = f"name: &a {'x' * 100_000}\nnames: [{', '.join(['*a'] * 1000)}]"
 
-        self.assertEqual(["too-many-values"], [each.code for each in read(text).findings])
+        self.assertEqual(["too-many-values"], [each.code for each in read(text).diagnostics])
 
     def test_long_keys_by_alias(self) -> None:
         """So do long keys."""
         text = f"name: x\nany: [&a {{{'x' * 1000}: 1}}, {', '.join(['*a'] * 20_000)}]"
 
-        self.assertEqual(["too-many-values"], [each.code for each in read(text).findings])
+        self.assertEqual(["too-many-values"], [each.code for each in read(text).diagnostics])
 
     def test_many_values(self) -> None:
         """A file of very many values is not read to its end."""
         text = "name: x\nnames: [" + "a," * (MOST_VALUES + 1) + "]"
 
-        self.assertEqual(["too-many-values"], [each.code for each in read(text).findings])
+        self.assertEqual(["too-many-values"], [each.code for each in read(text).diagnostics])
 
     def test_deep(self) -> None:
         """A file of nothing but brackets ends at the depth that is allowed."""
         for text in ("[" * LARGEST, "{a: " * 1_000_000, "- " * 1_000_000, "? " * 1_000_000):
-            self.assertEqual(["too-deep"], [each.code for each in read(text).findings])
+            self.assertEqual(["too-deep"], [each.code for each in read(text).diagnostics])
 
     def test_many_mistakes(self) -> None:
         """After a thousand mistakes one more says that there are others."""
-        found = read("name: x\nwheels: [" + "a," * 5000 + "]").findings
+        found = read("name: x\nwheels: [" + "a," * 5000 + "]").diagnostics
 
         self.assertEqual([MOST_MISTAKES + 1, "too-many-mistakes"], [len(found), found[-1].code])
 
@@ -410,8 +410,8 @@ class BoundTests(SynchronousTestCase):
         reading = read(text)
         lines = text.split("\n")
 
-        self.assertTrue(reading.value is not None or reading.findings)
-        for found in reading.findings:
+        self.assertTrue(reading.value is not None or reading.diagnostics)
+        for found in reading.diagnostics:
             self.assertLessEqual(found.line, len(lines) + 1)
 
 
@@ -488,7 +488,7 @@ class PlaceTests(SynchronousTestCase):
         """Each character of a text is found where it is written, past quotes, escapes, indents and folds."""
         reading = read(PLACES)
         lines = PLACES.split("\n")
-        assert reading.value is not None, reading.findings
+        assert reading.value is not None, reading.diagnostics
         escaped = {"\t": "\\", "A": "\\", "é": "\\", '"': "\\"}
         for name, text in reading.value.any.items():
             for number, line in enumerate(text.split("\n") if name != "nothing" else (), 1):

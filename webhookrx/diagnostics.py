@@ -1,12 +1,13 @@
 """
-What is wrong with a file that people write: a stable code, where, and one sentence.
+What is wrong with a file or an option that people write: every code that there is, where it is, and one sentence.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -16,14 +17,10 @@ WARNING: Final = "warning"
 _SHOWN: Final = 80
 """Characters of a text that a sentence quotes at most."""
 
+_PLAIN_KEY: Final = re.compile(r"[\w./-]+")
 
-class Position(msgspec.Struct, frozen=True, order=True):
-    """
-    A place in a file; both count from 1, as editors do. 0 stands for the file as a whole.
-    """
-
-    line: int = 0
-    column: int = 0
+#: Keys and indices, from the whole file down: C{("connector_rules", 0, "port")}.
+Path: TypeAlias = tuple[str | int, ...]
 
 
 class Code(NamedTuple):
@@ -40,38 +37,213 @@ class Code(NamedTuple):
     meaning: str
 
 
-class Finding(msgspec.Struct, frozen=True):
+FILE_CODES: Final = (
+    Code("not-utf8", ERROR, "The file is not UTF-8 text."),
+    Code("file-too-large", ERROR, "The file is larger than 4 MiB."),
+    Code("yaml-syntax", ERROR, "The file is not YAML; nothing behind this place was looked at."),
+    Code("control-character", ERROR, "A text holds a control character other than tab and line break."),
+    Code("too-deep", ERROR, "Lists and mappings are nested deeper than 64."),
+    Code("too-many-values", ERROR, "The file holds too many values, once its aliases are followed."),
+    Code("too-many-mistakes", ERROR, "The file has more than 1,000 mistakes; the others were not looked for."),
+    Code("bad-alias", ERROR, "An alias names nothing that is written before it, or something that it is a part of."),
+    Code("yaml-tag", ERROR, "YAML tags such as `!name` are not used; such a text is written in quotes."),
+    Code("several-documents", ERROR, "The file holds more than one YAML document."),
+    Code("empty-file", ERROR, "The file holds nothing; it may be one that is still being written."),
+    Code("unknown-key", ERROR, "There is no such key."),
+    Code("duplicate-key", ERROR, "A key is there twice, `-` and `_` being the same."),
+    Code("bad-key", ERROR, "A key is not plain text."),
+    Code("bad-merge", ERROR, "What `<<` takes in is not a mapping, or has a `<<` of its own."),
+    Code("missing-key", ERROR, "A key that must be there is missing."),
+    Code("no-value", WARNING, "A key has no value, so its default holds."),
+    Code("missing-value", ERROR, "A key that must have a value, or an item of a list, has none."),
+    Code("wrong-type", ERROR, "A value is of another type than the one that is wanted."),
+    Code("bad-value", ERROR, "A value is out of range."),
+)
+"""Of any file that is read by type, see L{webhookrx.typed_yaml}."""
+
+RULE_CODES: Final = (
+    Code("bad-name", ERROR, "A name or a suffix has characters that it can't have, or is too long."),
+    Code("duplicate-name", ERROR, "Two rules, or two hosts, have one name."),
+    Code("label-key", ERROR, "The key of a label is not one: up to 63 characters; `DNS-NAME/` may stand before it."),
+    Code("label-value", ERROR, "The value of a label is not one: up to 63 characters."),
+    Code("selector-syntax", ERROR, "The selector is not a query."),
+    Code("selector-unknown-field", WARNING, "The selector asks for a field that no router has."),
+    Code("selector-matches-none", WARNING, "The selector matches none of the `hosts`."),
+    Code("inventory-too-large", WARNING, "There are too many rules and `hosts` to look at what each rule matches."),
+    Code("bad-protocol", ERROR, "The protocol is neither `HTTPS` nor `HTTP`."),
+    Code("port-range", ERROR, "The port is not one from 1 to 65535."),
+    Code("port-privileged", WARNING, "A port below 1024 can be opened with a privilege only (`CAP_NET_BIND_SERVICE`)."),
+    Code("port-clash", ERROR, "Two rules want one port on one router."),
+    Code("https-without-key", ERROR, "HTTPS needs a private key."),
+    Code("https-without-certificate", ERROR, "HTTPS needs a certificate."),
+    Code("http-with-key", ERROR, "HTTP takes no private key."),
+    Code("http-with-certificate", ERROR, "HTTP takes no certificate."),
+    Code("relative-path", ERROR, "The path of a key or certificate file is not absolute."),
+    Code("no-paths", ERROR, "The list of paths is empty, so that no request would be taken."),
+    Code("path-without-slash", ERROR, "A path can't match a request: those begin with `/`."),
+    Code("path-too-long", ERROR, "A path is too long, or there are too many of them."),
+    Code("path-syntax", ERROR, "A path is no regular expression."),
+    Code("path-repeated-group", ERROR, "Two groups of a path have one name, or set one value."),
+    Code("path-hard-macro", ERROR, "A group of a path has the name of a value that only the receiver sets."),
+    Code("path-not-linear", ERROR, "RE2 can't run a path: a hostile request could hold up everything."),
+    Code("path-slow", WARNING, "The same, where `--allow-slow-patterns` takes the risk."),
+    Code("path-invisible", WARNING, "A path wants characters that come percent-encoded, and can't match."),
+    Code("path-glob", WARNING, "A star in a path repeats the slash before it; `.*` is meant."),
+    Code("path-hidden", WARNING, "An earlier path matches all that this one would."),
+    Code("bad-health", ERROR, "The path for load balancers is not one path."),
+    Code("connector-name-too-long", ERROR, "The name of a connector would have more than 253 characters."),
+    Code("duplicate-connector", ERROR, "Two connectors of a router would have one name."),
+    Code("parse-without-classify", ERROR, "Parse needs a Classify before it."),
+    Code("unknown-step", ERROR, "There is no such kind of step."),
+    Code("step-kind", ERROR, "A step has no kind, several of them, or one that is switched off."),
+    Code("bad-on-error", ERROR, "What happens when a step fails is not one of `keep`, `drop` and `tag`."),
+    Code("step-keeps-unhidden", WARNING, "A step removes or masks something, and keeps messages on which it fails."),
+    Code("bad-label", ERROR, "The label of a step is not one."),
+    Code("bad-query", ERROR, "The condition or query of a step is not a query."),
+    Code("step-unknown-field", WARNING, "The condition or query of a step asks for a field that no message has."),
+    Code("bad-regex", ERROR, "The regular expression of a step does not compile, or RE2 can't run it."),
+    Code("no-groups", ERROR, "The regular expression of a step has no named group to make a field of."),
+    Code("bad-expression", ERROR, "The statements of an expression step do not compile."),
+    Code("bad-field", ERROR, "A step names a field that messages do not have, or that can't be changed."),
+)
+"""Of connector rules, as far as the rules file shows."""
+
+ROUTER_CODES: Final = (
+    Code("file-unreadable", ERROR, "The rules file is not there, or can't be read."),
+    Code("selector-may-match", WARNING, "Whether the selector matches a router can't be known without its metadata."),
+    Code("tls-file-missing", ERROR, "A key or certificate file is not there."),
+    Code("tls-file-unreadable", ERROR, "A key or certificate file can't be read by the service."),
+    Code("tls-file-not-pem", ERROR, "A key or certificate file does not hold what it should in PEM."),
+    Code("key-encrypted", ERROR, "The private key is encrypted."),
+    Code("key-unusable", ERROR, "TLS can't use a private key of that kind or length."),
+    Code("key-file-open", WARNING, "Every user of the machine can read or write the private key."),
+    Code("key-mismatch", ERROR, "The private key does not fit the certificate."),
+    Code("chain-order", ERROR, "The certificates of a chain are not in order."),
+    Code("certificate-expired", WARNING, "The certificate has expired."),
+    Code("certificate-expires-soon", WARNING, "The certificate expires soon."),
+    Code("certificate-not-yet-valid", WARNING, "The certificate is not valid yet."),
+    Code("json-file-missing", ERROR, "A JSON file that an expression names is not there."),
+    Code("json-file-unusable", ERROR, "A JSON file that an expression names can't be read, or is too large."),
+    Code("port-in-use", ERROR, "Something else on the router listens on the port."),
+)
+"""Of connector rules, as far as only a machine shows: its files and its ports. While there is an error of a key, a
+certificate or a JSON file, a router keeps the connectors that it has."""
+
+ENTRY_CODES: Final = (
+    Code("entry-id", ERROR, "The id of an entry is not made of letters, digits, dots, dashes and underscores."),
+    Code("entry-empty", ERROR, "An entry has no vendor or no product, or is one of last resort and has."),
+    Code("entry-evidence", ERROR, "An entry says nothing by which its requests could be told."),
+    Code("entry-header", ERROR, "What should be the name of a header can't be one."),
+    Code("entry-regex", ERROR, "A regular expression of an entry does not compile."),
+    Code("entry-query", ERROR, "A query of an entry can't be read."),
+    Code("entry-place", ERROR, "A place, a text with places or a JSON pointer can't be read."),
+    Code("entry-format", ERROR, "There is no such format of a body, a time or a decoded part."),
+    Code("entry-severity", ERROR, "There is no severity of that name."),
+    Code("entry-twice", ERROR, "Two files have entries with one id."),
+)
+"""Of a data file of senders."""
+
+SAMPLE_CODES: Final = (
+    Code("sample-unreadable", ERROR, "A sample can't be read."),
+    Code("sample-missed", ERROR, "A sample hits no entry, or that of another data file."),
+    Code("no-samples", WARNING, "An entry has no samples."),
+    Code("takes-others", WARNING, "An entry takes samples of entries that come with webhookrx."),
+)
+"""Of a data file of senders beside its samples."""
+
+OPTION_CODES: Final = (
+    Code("bad-ca-directory", ERROR, "A directory of CA certificates is empty, or has no hashed names."),
+)
+"""Of files that only options of the service name."""
+
+CODES: Final = {
+    code.word: code for code in (*FILE_CODES, *RULE_CODES, *ROUTER_CODES, *ENTRY_CODES, *SAMPLE_CODES, *OPTION_CODES)
+}
+"""All of them by their word."""
+
+
+class Position(msgspec.Struct, frozen=True, order=True):
+    """
+    A line and a column; both count from 1, as editors do. 0 stands for no particular one.
+    """
+
+    line: int = 0
+    column: int = 0
+
+
+class Diagnostic(msgspec.Struct, frozen=True):
     """
     One thing that is wrong, or probably not meant.
 
-    @ivar code: a stable word, such as C{port-clash}; all of them are in the docs.
+    A check on values knows neither the file nor the line: it says which value it means by its path, and
+    L{webhookrx.typed_yaml.Reading.located} fills in the rest.
+
+    @ivar code: the word of one of L{CODES}; empty for an option.
     @ivar severity: L{ERROR} or L{WARNING}.
-    @ivar field: what it is about, such as C{connector_rules[0].port}; empty for the file as a whole.
+    @ivar path: what it is about; empty for the file as a whole.
     @ivar sentence: what is wrong and what is allowed; it quotes no secret.
+    @ivar line: in C{file}; as long as that is not known, in the text of the value at C{path}. It counts from 1; 0 is no
+        particular place.
+    @ivar column: the same for the column.
+    @ivar of_key: it is about the key at C{path} and not about its value.
     """
 
     code: str
     severity: str
-    file: str
-    line: int
-    column: int
-    field: str
+    path: Path
     sentence: str
+    line: int = 0
+    column: int = 0
+    file: str = ""
+    of_key: bool = False
+
+    @property
+    def field(self) -> str:
+        """What it is about as people write it, such as C{connector_rules[0].port}."""
+        return path_text(self.path)
+
+    @property
+    def where(self) -> str:
+        """The file, with line and column where they are known."""
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        about = f"{self.field}: " if self.field else ""
-        return f"{place}: {self.severity}: {about}{self.sentence} [{self.code}]"
+        about = f"{self.field}: " if self.path else ""
+        return f"{self.where}: {self.severity}: {about}{self.sentence} [{self.code}]"
 
 
-def has_errors(findings: Iterable[Finding]) -> bool:
+def diagnose(
+    code: str, path: Path, sentence: str, line: int = 0, column: int = 0, *, of_key: bool = False
+) -> Diagnostic:
+    """
+    Return what is wrong with a value, as severe as the table says; the arguments are those of L{Diagnostic}.
+
+    @raise KeyError: there is no such code.
+    """
+    return Diagnostic(code, CODES[code].severity, path, sentence, line, column, of_key=of_key)
+
+
+def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
     """Tell whether one of them is an error."""
-    return any(finding.severity == ERROR for finding in findings)
+    return any(each.severity == ERROR for each in diagnostics)
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings in the order of the file, each once."""
-    return sorted(dict.fromkeys(findings), key=lambda finding: (finding.line, finding.column))
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return them in the order of the file, each once."""
+    return sorted(dict.fromkeys(diagnostics), key=lambda each: (each.line, each.column))
+
+
+def path_text(path: Path) -> str:
+    """Return a path as people write it, such as C{connector_rules[0].port} and C{labels["a b"]}."""
+    text = ""
+    for name in path:
+        if isinstance(name, int):
+            text += f"[{name}]"
+        elif _PLAIN_KEY.fullmatch(name):
+            text += f".{name}" if text else name
+        else:
+            text += f"[{quoted(name)}]"
+    return text
 
 
 def quoted(text: str, most: int | None = _SHOWN) -> str:

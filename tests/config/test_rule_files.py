@@ -12,7 +12,7 @@ from tests.system.certificates import Authority, Identity, self_signed
 from webhookrx.config import tls_files
 from webhookrx.config.files import Snapshot
 from webhookrx.config.rule_files import check_rule_files
-from webhookrx.diagnostics import ERROR, WARNING, Finding
+from webhookrx.diagnostics import ERROR, WARNING, Diagnostic
 from webhookrx.router.rules.router import Router, connectors_of
 from webhookrx.router.rules.rules_file import read_rules
 from webhookrx.settings import TLS
@@ -36,7 +36,7 @@ class CheckRuleFilesTests(SynchronousTestCase):
         os.chmod(key, mode)
         return key, cert
 
-    def check(self, key: str, cert: str) -> list[Finding]:
+    def check(self, key: str, cert: str) -> list[Diagnostic]:
         """Check the files of a rule that names these."""
         text = (
             "connector_rules:\n"

@@ -24,10 +24,9 @@ from tests.system.certificates import (
     write_hashed_directory,
 )
 from webhookrx.config.files import Snapshot
-from webhookrx.config.tls_files import Finding, check_tls_files, contents_of, load_key_and_chain, load_trust
-from webhookrx.diagnostics import ERROR
+from webhookrx.config.tls_files import check_tls_files, contents_of, load_key_and_chain, load_trust
+from webhookrx.diagnostics import ERROR, WARNING, Diagnostic
 from webhookrx.errors import ConfigError
-from webhookrx.router.rules.catalogue import CATALOGUE
 from webhookrx.settings import TLS, Listener, Source
 
 ROOT = Authority("root")
@@ -53,43 +52,39 @@ class CheckTLSFilesTests(SynchronousTestCase):
         os.chmod(path, mode)
         return path
 
-    def findings(self, **changes: object) -> list[Finding]:
+    def check(self, **changes: object) -> list[Diagnostic]:
         """Check the good pair with some fields changed."""
         files = {"key_file": self.key_file, "cert_file": self.cert_file, **changes}
-        findings = check_tls_files(TLS(**files), NOW, Snapshot())  # type: ignore[arg-type]
-        for finding in findings:
-            if finding.role in ("key_file", "cert_file"):  # what connector rules have
-                self.assertEqual(finding.fatal, CATALOGUE[finding.code].severity == ERROR, finding)
-        return findings
+        return check_tls_files(TLS(**files), NOW, Snapshot())  # type: ignore[arg-type]
 
     def assert_error(self, fragment: str, role: str, **changes: object) -> None:
         """One error of one line, which blames that role."""
-        (finding,) = self.findings(**changes)
-        self.assertEqual((role, True), (finding.role, finding.fatal))
-        self.assertIn(fragment, finding.problem)
-        self.assertTrue(finding.problem.isprintable())
+        (found,) = self.check(**changes)
+        self.assertEqual((role, ERROR), (found.field, found.severity))
+        self.assertIn(fragment, found.sentence)
+        self.assertTrue(found.sentence.isprintable())
 
     def assert_warning(self, fragment: str, role: str, **changes: object) -> None:
         """One warning, which blames that role."""
-        (finding,) = self.findings(**changes)
-        self.assertEqual((role, False), (finding.role, finding.fatal))
-        self.assertIn(fragment, finding.problem)
+        (found,) = self.check(**changes)
+        self.assertEqual((role, WARNING), (found.field, found.severity))
+        self.assertIn(fragment, found.sentence)
 
     def test_both_missing(self) -> None:
         """A key and a certificate that are both missing are both said."""
-        problems = [str(each.problem) for each in self.findings(key_file="/no/key", cert_file="/no/cert")]
+        problems = [str(each.sentence) for each in self.check(key_file="/no/key", cert_file="/no/cert")]
         self.assertEqual(['"/no/key" does not exist.', '"/no/cert" does not exist.'], problems)
 
     def test_good(self) -> None:
-        """A key with its chain, in two files or three, with trust of any kind, gives no finding."""
+        """A key with its chain, in two files or three, with trust of any kind, is good."""
         leaf = self.path("leaf.pem", certificates_pem(HOST.certificate))
         rest = self.path("rest.pem", certificates_pem(*HOST.intermediates, ROOT.certificate))
         ca_file = write_ca_file(self.directory, "ca", ROOT, INTERMEDIATE)
         ca_dir = write_hashed_directory(os.path.join(self.directory, "hashed"), ROOT)
-        self.assertEqual([], self.findings())
-        self.assertEqual([], self.findings(cert_file=leaf))
-        self.assertEqual([], self.findings(cert_file=leaf, extra_chain_file=rest))
-        self.assertEqual([], self.findings(peer_verify=True, ca_file=ca_file, ca_dir=ca_dir, system_store=True))
+        self.assertEqual([], self.check())
+        self.assertEqual([], self.check(cert_file=leaf))
+        self.assertEqual([], self.check(cert_file=leaf, extra_chain_file=rest))
+        self.assertEqual([], self.check(peer_verify=True, ca_file=ca_file, ca_dir=ca_dir, system_store=True))
 
     def test_one_file(self) -> None:
         """Key and certificate may be in one file, in either order, with Windows line ends and text between them."""
@@ -102,7 +97,7 @@ class CheckTLSFilesTests(SynchronousTestCase):
             b"-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n" + key + certificate,
         ):
             both = self.path("both.pem", content)
-            self.assertEqual([], self.findings(key_file=both, cert_file=both), content)
+            self.assertEqual([], self.check(key_file=both, cert_file=both), content)
 
     def test_unusable_file(self) -> None:
         """A missing, empty or wrong file is an error for each role."""
@@ -138,11 +133,11 @@ class CheckTLSFilesTests(SynchronousTestCase):
             ({"key_file": "a\0b"}, "tls-file-missing"),
             ({"key_file": "k" * 5000}, "tls-file-unreadable"),
         ):
-            self.assertEqual([code], [finding.code for finding in self.findings(**changes)], changes)
+            self.assertEqual([code], [each.code for each in self.check(**changes)], changes)
         os.mkdir(empty := self.mktemp())
-        self.assertEqual(["bad-ca-directory"], [finding.code for finding in self.findings(ca_dir=empty)])
+        self.assertEqual(["bad-ca-directory"], [each.code for each in self.check(ca_dir=empty)])
         os.chmod(self.key_file, 0o644)
-        self.assertEqual(["key-file-open"], [finding.code for finding in self.findings()])
+        self.assertEqual(["key-file-open"], [each.code for each in self.check()])
 
     def test_der(self) -> None:
         """What looks like DER can be converted, and the error says by which command."""
@@ -167,8 +162,8 @@ class CheckTLSFilesTests(SynchronousTestCase):
             ),
         ):
             key_file = self.path("key.der", key)
-            self.assertIn(f"openssl pkey -inform DER -in {key_file}", self.findings(key_file=key_file)[0].problem, kind)
-        self.assertNotIn("DER", self.findings(cert_file=self.path("text", b"0 is no DER"))[0].problem)
+            self.assertIn(f"openssl pkey -inform DER -in {key_file}", self.check(key_file=key_file)[0].sentence, kind)
+        self.assertNotIn("DER", self.check(cert_file=self.path("text", b"0 is no DER"))[0].sentence)
 
     def test_swapped(self) -> None:
         """A key where the certificate belongs, and the other way round, holds not what is needed."""
@@ -241,7 +236,7 @@ class CheckTLSFilesTests(SynchronousTestCase):
             ca_file = self.path("ca", certificates_pem(identity.certificate))
             self.assert_warning(fragment, "ca_file", peer_verify=True, ca_file=ca_file)
         key_file, cert_file = self.write(ROOT.issue("host", not_after=NOW + 31 * day))
-        self.assertEqual([], self.findings(key_file=key_file, cert_file=cert_file))
+        self.assertEqual([], self.check(key_file=key_file, cert_file=cert_file))
 
     def write(self, identity: Identity) -> tuple[str, str]:
         """Write an identity and return its two paths."""
@@ -254,7 +249,7 @@ class CheckTLSFilesTests(SynchronousTestCase):
         os.chmod(self.key_file, 0o644)
         self.assert_warning("by every user", "key_file")
         os.chmod(self.key_file, 0o640)
-        self.assertEqual([], self.findings())
+        self.assertEqual([], self.check())
 
     def test_ca_directory(self) -> None:
         """A CA directory that is missing, none, empty, or without hashed names is an error that names the remedy."""
@@ -266,14 +261,14 @@ class CheckTLSFilesTests(SynchronousTestCase):
         write_ca_file(directory, "root", ROOT)
         self.assert_error(f"run: openssl rehash {directory}", "ca_dir", ca_dir=directory)
         write_hashed_directory(directory, ROOT)
-        self.assertEqual([], self.findings(ca_dir=directory))
+        self.assertEqual([], self.check(ca_dir=directory))
         write(os.path.join(directory, "01234567.0"), b"no PEM")
         self.assert_error('01234567.0" holds no certificate', "ca_dir", ca_dir=directory)
 
     def test_all_at_once(self) -> None:
         """Pair, CA file and CA directory are each looked at, whatever is wrong with the others."""
-        findings = self.findings(key_file="/no/key", ca_file="/no/ca", ca_dir="/no/dir")
-        self.assertEqual(["key_file", "ca_file", "ca_dir"], [finding.role for finding in findings])
+        found = self.check(key_file="/no/key", ca_file="/no/ca", ca_dir="/no/dir")
+        self.assertEqual(["key_file", "ca_file", "ca_dir"], [each.field for each in found])
 
     def test_unknown_key_in_certificate(self) -> None:
         """A certificate whose kind of key nobody here knows does not fit, and is no crash."""
@@ -300,11 +295,11 @@ class LoadTests(CheckTLSFilesTests):
     Tests for L{load_key_and_chain} and L{load_trust}: the same checks, when files are read to be used.
     """
 
-    def findings(self, **changes: object) -> list[Finding]:
+    def check(self, **changes: object) -> list[Diagnostic]:
         """Check as at start, and see that what is fatal there can't be loaded either."""
-        findings = super().findings(**changes)
+        found = super().check(**changes)
         tls = TLS(**{"key_file": self.key_file, "cert_file": self.cert_file, **changes})  # type: ignore[arg-type]
-        fatal = {finding.problem: finding.role for finding in findings if finding.fatal}
+        fatal = {each.sentence: each.field for each in found if each.severity == ERROR}
         for load, is_trust in ((load_key_and_chain, False), (load_trust, True)):
             expected = [problem for problem, role in fatal.items() if role.startswith("ca_") is is_trust]
             if expected:
@@ -312,7 +307,7 @@ class LoadTests(CheckTLSFilesTests):
                 self.assertEqual(expected[0], str(error))
             else:
                 load(tls)
-        return findings
+        return found
 
     def test_as_checked(self) -> None:
         """What was in the files when they were checked is what is loaded, though all of them have changed or gone."""
@@ -323,7 +318,7 @@ class LoadTests(CheckTLSFilesTests):
         alone = self.path("alone.pem", certificates_pem(HOST.certificate))
         tls = replace(tls, cert_file=alone)
         files = Snapshot()
-        self.assertEqual([], [finding for finding in check_tls_files(tls, NOW, files) if finding.fatal])
+        self.assertEqual([], [each for each in check_tls_files(tls, NOW, files) if each.severity == ERROR])
         source = Source(listeners=(Listener("1", "tcp:1", tls=tls), Listener("2", "tcp:2")))
         known = contents_of([source], files)
         (hashed,) = (os.path.join(ca_dir, name) for name in os.listdir(ca_dir))

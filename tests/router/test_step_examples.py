@@ -9,7 +9,7 @@ import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests import documents
-from webhookrx.router.rules.catalogue import CATALOGUE
+from webhookrx.diagnostics import CODES
 from webhookrx.router.rules.rule import KINDS, Preprocessing, Step
 from webhookrx.router.steps import steps
 from webhookrx.router.steps.processing import Processing
@@ -33,7 +33,7 @@ class ExampleTests(SynchronousTestCase):
         shown = set()
         for block in documents.blocks(documents.read("docs/reference/processing-steps.md")):
             reading = read_typed(block.text.encode(), "example", _Example)
-            self.assertEqual(reading.findings, [])
+            self.assertEqual(reading.diagnostics, [])
             assert reading.value is not None
             preprocessing = reading.value.preprocessing
             all_steps = (*preprocessing.steps, *reading.value.steps)
@@ -46,7 +46,7 @@ class ExampleTests(SynchronousTestCase):
         """The codes in its table are those of the catalogue, and all that steps have."""
         table = documents.read("docs/reference/processing-steps.md").partition("| code |")[2]
         codes = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
-        self.assertEqual([code for code in codes if code not in CATALOGUE], [])
+        self.assertEqual([code for code in codes if code not in CODES], [])
         package = pathlib.Path(steps.__file__).parent
         used = {
             code

@@ -7,8 +7,9 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import compiled
+from webhookrx.diagnostics import ENTRY_CODES
 from webhookrx.senders import definitions as builtin
-from webhookrx.senders.compiled import CODES, BadDefinition
+from webhookrx.senders.compiled import BadDefinition
 from webhookrx.senders.definition import Decode, SenderDefinition, Severity, Time, When
 from webhookrx.senders.definitions import all_definitions, builtin_definitions, read_definition
 
@@ -57,8 +58,8 @@ class ReadTests(SynchronousTestCase):
 
     def test_good(self) -> None:
         """A data file becomes an entry; keys of a map are text, whatever YAML makes of them."""
-        entry, findings = read_definition(GOOD, "acme.yaml")
-        self.assertEqual(findings, [])
+        entry, diagnostics = read_definition(GOOD, "acme.yaml")
+        self.assertEqual(diagnostics, [])
         self.assertEqual(
             entry,
             SenderDefinition(
@@ -74,9 +75,9 @@ class ReadTests(SynchronousTestCase):
 
     def test_bad(self) -> None:
         """Everything that is wrong is found at once, each in its place."""
-        entry, findings = read_definition(BAD, "bad.yaml")
+        entry, diagnostics = read_definition(BAD, "bad.yaml")
         self.assertIsNone(entry)
-        found = {(finding.code, finding.field, finding.line, finding.column) for finding in findings}
+        found = {(each.code, each.field, each.line, each.column) for each in diagnostics}
         self.assertEqual(
             found,
             {
@@ -101,7 +102,7 @@ class ReadTests(SynchronousTestCase):
                 ("entry-place", "host[0]", 21, 16),
             },
         )
-        self.assertLessEqual({finding.code for finding in findings}, {code.word for code in CODES})
+        self.assertLessEqual({each.code for each in diagnostics}, {code.word for code in ENTRY_CODES})
 
     def test_types(self) -> None:
         """What the types do not allow is found by them."""
@@ -111,9 +112,9 @@ class ReadTests(SynchronousTestCase):
             (b"id: a\n", "missing-key"),
             (b"\xff", "not-utf8"),
         ):
-            entry, findings = read_definition(data, "bad.yaml")
+            entry, diagnostics = read_definition(data, "bad.yaml")
             self.assertIsNone(entry)
-            self.assertIn(code, [finding.code for finding in findings])
+            self.assertIn(code, [each.code for each in diagnostics])
 
     def test_last_resort(self) -> None:
         """An entry of last resort may do without conditions, and has no vendor and product; others need all three."""
@@ -123,38 +124,38 @@ class ReadTests(SynchronousTestCase):
             ('vendor: a\nproduct: ""\nwhen: []\nlast_resort: yes\n', ["entry-empty"]),
             ('vendor: ""\nproduct: ""\nwhen: []\n', ["entry-empty", "entry-empty", "entry-evidence"]),
         ):
-            entry, findings = read_definition(f"id: a\n{text}".encode(), "f")
-            self.assertEqual((entry is not None, [each.code for each in findings]), (not codes, codes), text)
+            entry, diagnostics = read_definition(f"id: a\n{text}".encode(), "f")
+            self.assertEqual((entry is not None, [each.code for each in diagnostics]), (not codes, codes), text)
 
     def test_condition(self) -> None:
         """A condition that can't be read is told with its place."""
         text = 'id: a\nvendor: a\nproduct: a\nwhen: {body_keys: [a]}\ntime:\n  - {at: /a, condition: "b ="}\n'
-        entry, (finding,) = read_definition(text.encode(), "f")
+        entry, (each,) = read_definition(text.encode(), "f")
         self.assertIsNone(entry)
-        self.assertEqual((finding.code, finding.field, finding.line), ("entry-query", "time[0].condition", 6))
+        self.assertEqual((each.code, each.field, each.line), ("entry-query", "time[0].condition", 6))
         text = text.replace("time:", "message:").replace("at: /a", 'text: "{a}"')
-        entry, findings = read_definition(text.encode(), "f")
+        entry, diagnostics = read_definition(text.encode(), "f")
         self.assertIsNone(entry)
         self.assertEqual(
-            [(each.code, each.field) for each in findings],
-            [("entry-query", "message[0].condition"), ("entry-place", "message[0].text")],
+            [(each.code, each.field) for each in diagnostics],
+            [("entry-place", "message[0].text"), ("entry-query", "message[0].condition")],
         )
 
     def test_ids(self) -> None:
         """An id has up to 100 characters that need no quotes anywhere."""
         for name, good in (("a", True), ("A-1._x", True), ("x" * 100, True), ("x" * 101, False), ("-a", False)):
-            entry, findings = read_definition(
+            entry, diagnostics = read_definition(
                 f"id: {name}\nvendor: a\nproduct: a\nwhen: {{body_keys: [a]}}\n".encode(), "f"
             )
             self.assertEqual(
-                (good, [] if good else ["entry-id"]), (entry is not None, [each.code for each in findings])
+                (good, [] if good else ["entry-id"]), (entry is not None, [each.code for each in diagnostics])
             )
 
     def test_nothing_to_tell_by(self) -> None:
         """An entry must say how its requests are told."""
         for when in ("{}", "[]", "{path: /}", "{content_type: a/b}"):
-            _, findings = read_definition(f"id: a\nvendor: a\nproduct: a\nwhen: {when}\n".encode(), "bad.yaml")
-            self.assertEqual([finding.code for finding in findings], ["entry-evidence"])
+            _, diagnostics = read_definition(f"id: a\nvendor: a\nproduct: a\nwhen: {when}\n".encode(), "bad.yaml")
+            self.assertEqual([each.code for each in diagnostics], ["entry-evidence"])
 
     def test_several_ways(self) -> None:
         """There may be several ways to tell requests, and several texts for the service; each has its place."""
@@ -168,8 +169,8 @@ when:
   - query: {token: '^v1'}
     body_keys: [a]
 """
-        entry, findings = read_definition(data, "acme.yaml")
-        self.assertEqual(findings, [])
+        entry, diagnostics = read_definition(data, "acme.yaml")
+        self.assertEqual(diagnostics, [])
         assert entry is not None
         self.assertEqual(
             entry.alternatives, (When(headers={"X-A": "*"}), When(query={"token": "^v1"}, body_keys=("a",)))
@@ -185,25 +186,25 @@ when:
   - path: /
   - {headers: {X-A: '('}, any_header: [''], query: {t: '['}, path: '[', body: a =}
 """
-        _, findings = read_definition(data, "bad.yaml")
+        _, diagnostics = read_definition(data, "bad.yaml")
         self.assertEqual(
-            [(finding.code, finding.field, finding.line) for finding in findings],
+            [(each.code, each.field, each.line) for each in diagnostics],
             [
+                ("entry-place", "service[1]", 4),
                 ("entry-evidence", "when[1]", 7),
                 ("entry-regex", "when[2].headers.X-A", 8),
                 ("entry-header", "when[2].any_header[0]", 8),
                 ("entry-regex", "when[2].query.t", 8),
                 ("entry-regex", "when[2].path", 8),
                 ("entry-query", "when[2].body", 8),
-                ("entry-place", "service[1]", 4),
             ],
         )
 
     def test_lines_of_a_query(self) -> None:
         """A query may go over several lines."""
         data = b"id: a\nvendor: a\nproduct: a\nwhen:\n  body: |\n    a = 1\n    AND =\n"
-        _, findings = read_definition(data, "bad.yaml")
-        self.assertEqual([(finding.line, finding.column) for finding in findings], [(7, 9)])
+        _, diagnostics = read_definition(data, "bad.yaml")
+        self.assertEqual([(each.line, each.column) for each in diagnostics], [(7, 9)])
 
     def test_compile_alone(self) -> None:
         """Without a file, all that is wrong is in the exception."""
@@ -229,27 +230,27 @@ class JoinTests(SynchronousTestCase):
     def test_replace(self) -> None:
         """One with the same id takes the place of the package's; all come by id."""
         builtins = [self.entry("b", "theirs"), self.entry("a", "theirs")]
-        entries, findings = all_definitions(
+        entries, diagnostics = all_definitions(
             builtins, [("2.yaml", self.named("c", "own")), ("1.yaml", self.named("a", "own"))]
         )
         self.assertEqual([(entry.id, entry.vendor) for entry in entries], [("a", "own"), ("b", "theirs"), ("c", "own")])
-        self.assertEqual(findings, [])
+        self.assertEqual(diagnostics, [])
 
     def test_twice(self) -> None:
         """Two of the operator's files with one id are an error of the second."""
-        entries, findings = all_definitions(
+        entries, diagnostics = all_definitions(
             [], [("b.yaml", self.named("a", "two")), ("a.yaml", self.named("a", "one"))]
         )
         self.assertEqual([entry.vendor for entry in entries], ["one"])
         self.assertEqual(
-            [(each.code, each.file, each.line, each.column) for each in findings], [("entry-twice", "b.yaml", 1, 5)]
+            [(each.code, each.file, each.line, each.column) for each in diagnostics], [("entry-twice", "b.yaml", 1, 5)]
         )
 
     def test_bad_file(self) -> None:
         """A file that can't be used is left out, with what is wrong."""
-        entries, findings = all_definitions([self.entry("a", "theirs")], [("b.yaml", b"id: 7\n")])
+        entries, diagnostics = all_definitions([self.entry("a", "theirs")], [("b.yaml", b"id: 7\n")])
         self.assertEqual([entry.id for entry in entries], ["a"])
-        self.assertEqual({finding.file for finding in findings}, {"b.yaml"})
+        self.assertEqual({each.file for each in diagnostics}, {"b.yaml"})
 
 
 class BuiltinTests(SynchronousTestCase):

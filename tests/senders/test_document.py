@@ -31,8 +31,8 @@ class ExampleTests(SynchronousTestCase):
 
     def test_outcome(self) -> None:
         """The data file makes of the recorded request what the page shows."""
-        entries, findings = all_definitions(builtin_definitions(), [("acme.yaml", block("yaml", "id:").encode())])
-        self.assertEqual(findings, [])
+        entries, diagnostics = all_definitions(builtin_definitions(), [("acme.yaml", block("yaml", "id:").encode())])
+        self.assertEqual(diagnostics, [])
         evidence = known_of(*read_http_file(block("http", "POST").encode()))
         match = Classifier(entries).classify(evidence)
         assert match is not None

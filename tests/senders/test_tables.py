@@ -7,8 +7,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import entry_of
+from webhookrx.diagnostics import ENTRY_CODES
 from webhookrx.senders import tables
-from webhookrx.senders.compiled import CODES
 from webhookrx.senders.definition import SEVERITIES, SenderDefinition
 from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.tables import entry_code_table, entry_table, sender_table, severity_table
@@ -64,7 +64,7 @@ class TableTests(SynchronousTestCase):
     def test_codes(self) -> None:
         """There is a row for each code."""
         _, _, *rows = entry_code_table().splitlines()
-        self.assertEqual([row.split("`")[1] for row in rows], [code.word for code in CODES])
+        self.assertEqual([row.split("`")[1] for row in rows], [code.word for code in ENTRY_CODES])
 
     def test_format(self) -> None:
         """There is a row for each member of a data file, with what it is."""

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TextIO
 
-from webhookrx.commands.sender_files import Senders, evidence_of, known_senders, sample_findings
+from webhookrx.commands.sender_files import Senders, check_samples, evidence_of, known_senders
 from webhookrx.commands.terminal import (
     DONE,
     FAILED,
     counted,
     describe,
-    findings_facts,
-    print_findings,
+    diagnostic_facts,
+    print_diagnostics,
     print_json,
     print_table,
     read_input,
@@ -72,10 +72,10 @@ def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
             asked.parser.error("argument --senders: not allowed with argument --check")
         return _check(known_senders(asked.check), asked.json, out)
     senders = known_senders(asked.senders)
-    print_findings(err, senders.findings)
+    print_diagnostics(err, senders.diagnostics)
     if asked.list:
         _list(senders, asked.json, out)
-        return FAILED if has_errors(senders.findings) else DONE
+        return FAILED if has_errors(senders.diagnostics) else DONE
     try:
         evidence = evidence_of(read_input(asked.file))
     except HttpFileError as error:
@@ -184,14 +184,14 @@ def _list(senders: Senders, as_json: bool, out: TextIO) -> None:
 
 
 def _check(senders: Senders, as_json: bool, out: TextIO) -> int:
-    findings = [*senders.findings, *sample_findings(senders)]
-    findings.sort(key=lambda finding: (finding.file, finding.line, finding.column))
-    valid = not has_errors(findings)
+    diagnostics = [*senders.diagnostics, *check_samples(senders)]
+    diagnostics.sort(key=lambda each: (each.file, each.line, each.column))
+    valid = not has_errors(diagnostics)
     if as_json:
-        print_json(out, {"valid": valid, "findings": findings_facts(findings), "files": len(senders.own)})
+        print_json(out, {"valid": valid, "findings": diagnostic_facts(diagnostics), "files": len(senders.own)})
     else:
-        print_findings(out, findings)
-        print(f"{counted(len(senders.own), 'file')}: {tally(findings)}", file=out)
+        print_diagnostics(out, diagnostics)
+        print(f"{counted(len(senders.own), 'file')}: {tally(diagnostics)}", file=out)
     return DONE if valid else FAILED
 
 

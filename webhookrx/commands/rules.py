@@ -17,18 +17,17 @@ from webhookrx.commands.terminal import (
     Run,
     Verbs,
     counted,
-    findings_facts,
-    print_findings,
+    diagnostic_facts,
+    print_diagnostics,
     print_json,
     shown_name,
     tally,
 )
 from webhookrx.config.files import Snapshot
 from webhookrx.config.rule_files import check_rule_files, read_json_files
-from webhookrx.diagnostics import ERROR, Finding, has_errors, in_order
+from webhookrx.diagnostics import ERROR, Diagnostic, diagnose, has_errors, in_order
 from webhookrx.errors import ConfigError
 from webhookrx.query import QueryError
-from webhookrx.router.rules.mistake import Mistake
 from webhookrx.router.rules.router import Connector, connector_of, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading
 
@@ -91,20 +90,20 @@ def _add(verbs: Verbs, name: str, run: Run, text: str, example: str) -> argparse
 
 
 def check_rules(asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
-    """Print the findings of a rules file and their number: C{rules check}."""
+    """Print what is wrong with a rules file, and how much: C{rules check}."""
     for option, given in (("--router-label", asked.router_label), ("--elsewhere", asked.elsewhere)):
         if given and asked.router is None:
             asked.parser.error(f"argument {option}: there is no --router that it is of")
     try:
         reading = read_rules_file(asked.file, allow_slow_patterns=asked.allow_slow_patterns)
     except ConfigError as error:
-        findings = [Finding(UNREADABLE, ERROR, shown_name(asked.file), 0, 0, "", error.problem)]
-        return _report(findings, 0, 0, asked, out)
-    return _report(_findings(reading, asked), len(reading.rules), len(reading.hosts), asked, out)
+        diagnostics = [Diagnostic(UNREADABLE, ERROR, (), error.problem, file=shown_name(asked.file))]
+        return _report(diagnostics, 0, 0, asked, out)
+    return _report(_diagnostics(reading, asked), len(reading.rules), len(reading.hosts), asked, out)
 
 
-def _findings(reading: RulesReading, asked: argparse.Namespace) -> list[Finding]:
-    findings = list(reading.findings)
+def _diagnostics(reading: RulesReading, asked: argparse.Namespace) -> list[Diagnostic]:
+    diagnostics = list(reading.diagnostics)
     if asked.router is None:
         connectors = [connector_of("router", rule) for rule in reading.rules]
     else:
@@ -112,36 +111,36 @@ def _findings(reading: RulesReading, asked: argparse.Namespace) -> list[Finding]
         connectors, found = connectors_of(router.router, reading)
         found += _may_match(reading, router)
         # What two rules want on all routers is known already, in other words.
-        known = {(finding.code, finding.field) for finding in findings}
-        findings += [finding for finding in found if (finding.code, finding.field) not in known]
+        known = {(each.code, each.field) for each in diagnostics}
+        diagnostics += [each for each in found if (each.code, each.field) not in known]
     if asked.files:
-        findings += check_rule_files(reading, list(filter(_names_files, connectors)), datetime.now(UTC), Snapshot())
-        findings += read_json_files(reading, connectors)[1]
-    return in_order(findings)
+        diagnostics += check_rule_files(reading, list(filter(_names_files, connectors)), datetime.now(UTC), Snapshot())
+        diagnostics += read_json_files(reading, connectors)[1]
+    return in_order(diagnostics)
 
 
-def _may_match(reading: RulesReading, router: NamedRouter) -> list[Finding]:
-    """Return a finding for each rule whose match can't be decided on this machine."""
+def _may_match(reading: RulesReading, router: NamedRouter) -> list[Diagnostic]:
+    """Return a warning for each rule whose match can't be decided on this machine."""
     mistakes = []
     for place, rule in zip(reading.places, reading.rules, strict=True):
         with suppress(QueryError):  # that is found already
             judged = router.judge(rule)
             if judged.matched is None:
                 path = ("connector_rules", place, "selector")
-                mistakes.append(Mistake("selector-may-match", path, f"It {judged}; it is not looked into further."))
-    return reading.findings_of(mistakes)
+                mistakes.append(diagnose("selector-may-match", path, f"It {judged}; it is not looked into further."))
+    return reading.located(mistakes)
 
 
 def _names_files(connector: Connector) -> bool:
-    """Tell whether both files are named by absolute paths. If they are not, there is a finding already."""
+    """Tell whether both files are named by absolute paths. If not, that is an error already."""
     return connector.key_file.startswith("/") and connector.cert_file.startswith("/")
 
 
-def _report(findings: list[Finding], rules: int, hosts: int, asked: argparse.Namespace, out: TextIO) -> int:
-    valid = not (findings if asked.strict else has_errors(findings))
+def _report(diagnostics: list[Diagnostic], rules: int, hosts: int, asked: argparse.Namespace, out: TextIO) -> int:
+    valid = not (diagnostics if asked.strict else has_errors(diagnostics))
     if asked.json:
-        print_json(out, {"valid": valid, "findings": findings_facts(findings), "rules": rules, "hosts": hosts})
+        print_json(out, {"valid": valid, "findings": diagnostic_facts(diagnostics), "rules": rules, "hosts": hosts})
     else:
-        print_findings(out, findings)
-        print(f"{counted(rules, 'rule')}, {counted(hosts, 'host')}: {tally(findings)}", file=out)
+        print_diagnostics(out, diagnostics)
+        print(f"{counted(rules, 'rule')}, {counted(hosts, 'host')}: {tally(diagnostics)}", file=out)
     return DONE if valid else FAILED

@@ -22,14 +22,14 @@ from webhookrx.commands.terminal import (
     DONE,
     FAILED,
     counted,
-    findings_facts,
-    print_findings,
+    diagnostic_facts,
+    print_diagnostics,
     print_json,
     print_table,
     safe,
     shortened,
 )
-from webhookrx.diagnostics import Finding
+from webhookrx.diagnostics import Diagnostic
 from webhookrx.query import DecidingTerm, QueryError, explain, parse
 from webhookrx.router.rules.router import Connector, Router, connectors_of
 from webhookrx.router.rules.rule import DROP, TAG, Preprocessing, Probe, SetField, Step
@@ -85,7 +85,7 @@ def _others(reading: RulesReading, router: NamedRouter, connected: set[str]) -> 
 
 
 def _facts(
-    router: NamedRouter, connectors: Sequence[Connector], others: Sequence[_Other], clashes: Sequence[Finding]
+    router: NamedRouter, connectors: Sequence[Connector], others: Sequence[_Other], clashes: Sequence[Diagnostic]
 ) -> dict[str, Any]:
     return {
         "router": {name: value for name, value in msgspec.structs.asdict(router.router).items() if value},
@@ -104,7 +104,7 @@ def _facts(
             }
             for other in others
         ],
-        "clashes": findings_facts(clashes),
+        "clashes": diagnostic_facts(clashes),
     }
 
 
@@ -112,7 +112,7 @@ def _describe(
     router: NamedRouter,
     connectors: Sequence[Connector],
     others: Sequence[_Other],
-    clashes: Sequence[Finding],
+    clashes: Sequence[Diagnostic],
     rules: int,
     out: TextIO,
 ) -> None:
@@ -129,7 +129,7 @@ def _describe(
             print_table(out, rows)
     if clashes:
         print(file=out)
-        print_findings(out, clashes)
+        print_diagnostics(out, clashes)
 
 
 def _origin(router: NamedRouter) -> str:

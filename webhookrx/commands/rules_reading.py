@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TextIO
 
 import msgspec
 
-from webhookrx.commands.terminal import print_findings, read_input, shown_name
+from webhookrx.commands.terminal import print_diagnostics, read_input, shown_name
 from webhookrx.config.this_host import HostFacts, this_host
 from webhookrx.diagnostics import ERROR
 from webhookrx.errors import ConfigError
@@ -57,7 +57,7 @@ def read_rules_file(path: str, *, allow_slow_patterns: bool = False) -> RulesRea
 
 def tell_errors(reading: RulesReading, err: TextIO) -> None:
     """Print the errors of a file; what else there is in it can be looked at all the same."""
-    print_findings(err, (finding for finding in reading.findings if finding.severity == ERROR))
+    print_diagnostics(err, (each for each in reading.diagnostics if each.severity == ERROR))
 
 
 def named_router(asked: argparse.Namespace, hosts: Iterable[Host]) -> NamedRouter:

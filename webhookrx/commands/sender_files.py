@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from webhookrx.commands.terminal import encodable
 from webhookrx.config.file_signatures import DATA_FILES
 from webhookrx.config.files import list_directory, read_file
-from webhookrx.diagnostics import ERROR, WARNING, Finding, quoted
+from webhookrx.diagnostics import Diagnostic, diagnose, quoted
 from webhookrx.errors import ConfigError, WebhookrxError
 from webhookrx.intake.json_body import body_text, json_or_missing
 from webhookrx.senders.classifier import Classifier
@@ -20,7 +20,7 @@ from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.definitions import all_definitions, builtin_definitions, read_definition
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.http_file import read_http_file
-from webhookrx.typed_yaml import Reading, field_text, read_typed
+from webhookrx.typed_yaml import read_typed
 
 SAMPLE_UNREADABLE: Final = "sample-unreadable"
 SAMPLE_MISSED: Final = "sample-missed"
@@ -34,12 +34,12 @@ class Senders(NamedTuple):
 
     @ivar entries: those of the package and those of the operator.
     @ivar own: name and bytes of each data file of the operator.
-    @ivar findings: what is wrong with these.
+    @ivar diagnostics: what is wrong with these.
     """
 
     entries: list[SenderDefinition]
     own: list[tuple[str, bytes]]
-    findings: list[Finding]
+    diagnostics: list[Diagnostic]
 
 
 def known_senders(directory: str | None) -> Senders:
@@ -49,8 +49,8 @@ def known_senders(directory: str | None) -> Senders:
     @raise ConfigError: the directory, or a data file in it, can't be read, or it has none.
     """
     own = [] if directory is None else [(encodable(path), read_file(path)[0]) for path in _data_files(directory)]
-    entries, findings = all_definitions(builtin_definitions(), own)
-    return Senders(entries, own, findings)
+    entries, diagnostics = all_definitions(builtin_definitions(), own)
+    return Senders(entries, own, diagnostics)
 
 
 def evidence_of(recorded: bytes) -> Evidence:
@@ -63,7 +63,7 @@ def evidence_of(recorded: bytes) -> Evidence:
     return Evidence(head, query, body, body_text(body)[0], json_or_missing(body))
 
 
-def sample_findings(senders: Senders) -> Iterator[Finding]:
+def check_samples(senders: Senders) -> Iterator[Diagnostic]:
     """Yield what is wrong with the samples of the operator's data files: each must hit its own entry."""
     classifier = Classifier(senders.entries)
     for file, data in senders.own:
@@ -71,17 +71,19 @@ def sample_findings(senders: Senders) -> Iterator[Finding]:
         entry, _ = read_definition(data, file)
         if entry is None:
             continue
+        found: list[Diagnostic] = []
         if not entry.samples:
             sentence = "It has no samples, so nothing shows that its requests are recognised."
-            yield _finding(reading, file, NO_SAMPLES, WARNING, ("samples",), sentence)
+            found.append(diagnose(NO_SAMPLES, ("samples",), sentence))
         for number, sample in enumerate(entry.samples):
             problem = _problem(classifier, entry, os.path.join(os.path.dirname(file), sample))
             if problem is not None:
-                yield _finding(reading, file, problem[0], ERROR, ("samples", number), problem[1])
+                found.append(diagnose(problem[0], ("samples", number), problem[1]))
         taken = _taken(classifier, entry)
         if taken:
             sentence = f"It also takes requests of {', '.join(taken)}, which would hit those entries without it."
-            yield _finding(reading, file, TAKES_OTHERS, WARNING, ("when",), sentence)
+            found.append(diagnose(TAKES_OTHERS, ("when",), sentence))
+        yield from reading.located(found)
 
 
 def _data_files(directory: str) -> list[str]:
@@ -124,10 +126,3 @@ def _builtin_samples(entry: SenderDefinition) -> Iterable[bytes]:
 def _hits(classifier: Classifier, entry: SenderDefinition, recorded: bytes) -> bool:
     match = classifier.classify(evidence_of(recorded))
     return match is not None and match.sender.id == entry.id
-
-
-def _finding(
-    reading: Reading[SenderDefinition], file: str, code: str, severity: str, path: tuple[str | int, ...], sentence: str
-) -> Finding:
-    place = reading.position(path)
-    return Finding(code, severity, file, place.line, place.column, field_text(path), sentence)

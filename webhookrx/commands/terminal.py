@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO
 import msgspec
 
 from webhookrx.config.files import LARGEST_FILE, read_file
-from webhookrx.diagnostics import ERROR, Finding
+from webhookrx.diagnostics import ERROR, Diagnostic
 from webhookrx.errors import ConfigError
 from webhookrx.message.escapes import escape, without_misleading
 
@@ -117,21 +117,32 @@ def print_table(out: TextIO, rows: Sequence[Sequence[str]], indent: str = "  ") 
         print(line, file=out)
 
 
-def print_findings(out: TextIO, findings: Iterable[Finding]) -> None:
-    """Print findings, each on a line."""
-    for finding in findings:
-        print(safe(str(finding)), file=out)
+def print_diagnostics(out: TextIO, diagnostics: Iterable[Diagnostic]) -> None:
+    """Print what is wrong, each on a line."""
+    for each in diagnostics:
+        print(safe(str(each)), file=out)
 
 
-def findings_facts(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """Return findings for JSON."""
-    return [msgspec.structs.asdict(finding) for finding in findings]
+def diagnostic_facts(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
+    """Return what is wrong for JSON."""
+    return [
+        {
+            "code": each.code,
+            "severity": each.severity,
+            "file": each.file,
+            "line": each.line,
+            "column": each.column,
+            "field": each.field,
+            "sentence": each.sentence,
+        }
+        for each in diagnostics
+    ]
 
 
-def tally(findings: Sequence[Finding]) -> str:
+def tally(diagnostics: Sequence[Diagnostic]) -> str:
     """Return how many there are, such as C{1 error, 2 warnings}."""
-    errors = sum(finding.severity == ERROR for finding in findings)
-    return f"{counted(errors, 'error')}, {counted(len(findings) - errors, 'warning')}"
+    errors = sum(each.severity == ERROR for each in diagnostics)
+    return f"{counted(errors, 'error')}, {counted(len(diagnostics) - errors, 'warning')}"
 
 
 def counted(number: int, noun: str) -> str:

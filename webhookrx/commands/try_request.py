@@ -25,7 +25,7 @@ from webhookrx.commands.terminal import (
     DONE,
     FAILED,
     describe,
-    print_findings,
+    print_diagnostics,
     print_json,
     read_input,
     safe,
@@ -160,7 +160,7 @@ def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     tell_errors(reading, err)
     router = named_router(asked, reading.hosts)
     connectors, clashes = connectors_of(router.router, reading)
-    print_findings(err, clashes)
+    print_diagnostics(err, clashes)
     if not reading.valid or has_errors(clashes):
         print("A router would not take these rules.", file=err)
         return CANT_BE_JUDGED
@@ -174,7 +174,7 @@ def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
         return _tell_refused(Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail), None, request, asked.json, out)
     contents, unusable = read_json_files(reading, [routes[0].connector])
     if unusable:
-        print_findings(err, unusable)
+        print_diagnostics(err, unusable)
         print("A router would not take these rules.", file=err)
         return CANT_BE_JUDGED
     return _try(routes[0], request, router, tables_of(contents), asked, out, err)
@@ -244,7 +244,7 @@ def _try(
     classifier = None
     if connector.preprocessing.classifies:
         senders = known_senders(asked.senders)
-        print_findings(err, senders.findings)
+        print_diagnostics(err, senders.diagnostics)
         classifier = Classifier(senders.entries)
     processing = TracedProcessing(connector.preprocessing, classifier, files)
     rules = ConnectorRules(

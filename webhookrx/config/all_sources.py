@@ -22,6 +22,7 @@ from webhookrx.config.source_settings import (
 from webhookrx.config.tls_files import check_tls_files
 from webhookrx.config.values import Effective, Values
 from webhookrx.config.written import ConfigFile, Entry, Layer
+from webhookrx.diagnostics import ERROR
 from webhookrx.settings import TLS, Source
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -124,9 +125,7 @@ def _check_files(listeners: list[PlacedListener], problems: Problems, now: datet
         if each.listener.tls is not None:
             settings.setdefault(each.listener.tls, each)
     for tls, each in settings.items():
-        for finding in check_tls_files(tls, now, files):
-            place = each.tls_places.get(finding.role, each.place)
-            if finding.fatal:
-                problems.error(finding.problem, place)
-            else:
-                problems.warn(finding.problem, place)
+        for found in check_tls_files(tls, now, files):
+            place = each.tls_places.get(found.field, each.place)
+            note = problems.error if found.severity == ERROR else problems.warn
+            note(found.sentence, place)

@@ -19,7 +19,7 @@ from webhookrx.config.rule_files import check_rule_files, json_contents, json_fi
 from webhookrx.config.this_host import HostFacts
 from webhookrx.config.tls_files import check_tls_files, contents_of
 from webhookrx.config.values import Effective, Values
-from webhookrx.diagnostics import ERROR, Finding, has_errors
+from webhookrx.diagnostics import ERROR, Diagnostic, has_errors
 from webhookrx.errors import ConfigError
 from webhookrx.router.rules import router
 from webhookrx.router.rules.naming import check_label, check_name
@@ -110,7 +110,7 @@ def resolve_router(
     found = check_rule_files(reading, connectors, now, tls_files) + unread
     _note((each for each in found if each.severity != ERROR), problems)
     blocked = tuple(
-        f"{_where(each)}: {each.field}: {each.sentence} [{each.code}]" for each in found if each.severity == ERROR
+        f"{each.where}: {each.field}: {each.sentence} [{each.code}]" for each in found if each.severity == ERROR
     )
     if not blocked:
         sources = tuple(map(_source, connectors))
@@ -174,10 +174,11 @@ def _from_last(
         tls = tls_of(connector)
         if tls is not None and tls not in wrong:
             watched |= {file: watched.get(file) or signature_of(file) for file in (tls.key_file, tls.cert_file)}
-            found = (each.problem for each in check_tls_files(tls, now, tls_files) if each.fatal)
+            found = (each.sentence for each in check_tls_files(tls, now, tls_files) if each.severity == ERROR)
             wrong[tls] = next(found, "")
+        missing = (unusable[file].sentence for file in json_files_of(connector) if file in unusable)
         problem = "" if tls is None else wrong[tls]
-        problem = problem or next((unusable[file][1] for file in json_files_of(connector) if file in unusable), "")
+        problem = problem or next(missing, "")
         if problem:
             closed.append(f"Connector {quoted(connector.name)} is closed: {problem}")
             problems.warn(closed[-1], Place("", ""))
@@ -257,8 +258,8 @@ def _senders(values: Values, files: Sequence[tuple[str, bytes]]) -> tuple[Sender
     # It needs YAML, which is not small.
     from webhookrx.senders.definitions import all_definitions
 
-    entries, findings = all_definitions((), files)
-    _note(findings, values.problems)
+    entries, diagnostics = all_definitions((), files)
+    _note(diagnostics, values.problems)
     return tuple(entries)
 
 
@@ -272,19 +273,14 @@ def _rules(values: Values, path: str, allow_slow_patterns: bool) -> tuple[RulesR
     from webhookrx.router.rules.rules_file import read_rules
 
     reading = read_rules(data[0], values.texts("rules")[0].text, allow_slow_patterns=allow_slow_patterns)
-    _note(reading.findings, values.problems)
+    _note(reading.diagnostics, values.problems)
     return reading if reading.valid else None, data[0]
 
 
-def _where(finding: Finding) -> str:
-    return f"{finding.file}:{finding.line}:{finding.column}" if finding.line else finding.file
-
-
-def _note(findings: Iterable[Finding], problems: Problems) -> None:
-    for finding in findings:
-        where = _where(finding)
-        note = problems.error if finding.severity == ERROR else problems.warn
-        note(f"{finding.sentence} [{finding.code}]", Place(finding.field, where))
+def _note(diagnostics: Iterable[Diagnostic], problems: Problems) -> None:
+    for each in diagnostics:
+        note = problems.error if each.severity == ERROR else problems.warn
+        note(f"{each.sentence} [{each.code}]", Place(each.field, each.where))
 
 
 def _as_it_runs(running: Settings, wanted: Router) -> tuple[Router, tuple[Source, ...]]:

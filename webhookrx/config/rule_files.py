@@ -10,9 +10,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from webhookrx.config import tls_files
 from webhookrx.config.files import Snapshot, read_file
-from webhookrx.diagnostics import Finding, quoted
+from webhookrx.diagnostics import Diagnostic, diagnose, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.router.expressions import OperationError, table_of
 from webhookrx.router.rules.router import Connector
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 def check_rule_files(
     reading: RulesReading, connectors: Sequence[Connector], now: datetime, files: Snapshot
-) -> list[Finding]:
+) -> list[Diagnostic]:
     """
     Look at the files of these connectors, and say of each what is wrong, at its place in the rules file.
 
@@ -34,21 +36,21 @@ def check_rule_files(
     @param files: reads them, and keeps what was in them.
     """
     # To look at an RSA key takes up to a second, and all connectors may have the same.
-    checked: dict[TLS, list[tls_files.Finding]] = {}
-    findings: list[Finding] = []
+    checked: dict[TLS, list[Diagnostic]] = {}
+    diagnostics: list[Diagnostic] = []
     for connector in connectors:
         tls = tls_of(connector)
         if tls is None:
             continue
         if tls not in checked:
             checked[tls] = tls_files.check_tls_files(tls, now, files)
-        findings += (
-            reading.finding(found.code, connector.rule, (found.role,), found.problem) for found in checked[tls]
-        )
-    return findings
+        diagnostics += (reading.in_rule(connector.rule, found) for found in checked[tls])
+    return diagnostics
 
 
-def read_json_files(reading: RulesReading, connectors: Sequence[Connector]) -> tuple[dict[str, bytes], list[Finding]]:
+def read_json_files(
+    reading: RulesReading, connectors: Sequence[Connector]
+) -> tuple[dict[str, bytes], list[Diagnostic]]:
     """
     Return what the JSON files hold that expressions of these connectors name, by path, and what is wrong with them,
     each at its place in the rules file.
@@ -56,25 +58,25 @@ def read_json_files(reading: RulesReading, connectors: Sequence[Connector]) -> t
     @param connectors: those of one router, by the rules of that file.
     """
     contents, unusable = json_contents(connectors)
-    findings: list[Finding] = []
+    diagnostics: list[Diagnostic] = []
     for connector in connectors if unusable else ():
         for number, step in enumerate(connector.preprocessing.steps):
             member = ("preprocessing", "steps", number, "expression")
-            findings += (
-                reading.finding(unusable[path][0], connector.rule, member, unusable[path][1])
+            diagnostics += (
+                reading.in_rule(connector.rule, msgspec.structs.replace(unusable[path], path=member))
                 for path in json_files(step)
                 if path in unusable
             )
-    return contents, findings
+    return contents, diagnostics
 
 
-def json_contents(connectors: Iterable[Connector]) -> tuple[dict[str, bytes], dict[str, tuple[str, str]]]:
+def json_contents(connectors: Iterable[Connector]) -> tuple[dict[str, bytes], dict[str, Diagnostic]]:
     """
-    Return what the JSON files hold that expressions of these connectors name, and a code and a sentence for each that
-    can't be used; both by path.
+    Return what the JSON files hold that expressions of these connectors name, and what is wrong with each that can't be
+    used; both by path.
     """
     contents: dict[str, bytes] = {}
-    unusable: dict[str, tuple[str, str]] = {}
+    unusable: dict[str, Diagnostic] = {}
     for path in dict.fromkeys(path for connector in connectors for path in json_files_of(connector)):
         problem = _read_json_file(path, contents)
         if problem is not None:
@@ -87,15 +89,15 @@ def json_files_of(connector: Connector) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for step in connector.preprocessing.steps for path in json_files(step)))
 
 
-def _read_json_file(path: str, contents: dict[str, bytes]) -> tuple[str, str] | None:
-    """Read a file into the others; return a code and a sentence when it can't be used."""
+def _read_json_file(path: str, contents: dict[str, bytes]) -> Diagnostic | None:
+    """Read a file into the others; return what is wrong when it can't be used."""
     try:
         content = read_file(path)[0]
         table_of(content)
     except ConfigError as error:
-        return "json-file-unusable" if os.path.lexists(path) else "json-file-missing", error.problem
+        return diagnose("json-file-unusable" if os.path.lexists(path) else "json-file-missing", (), error.problem)
     except OperationError as error:
-        return "json-file-unusable", f"{quoted(path)} can't be used: {error.problem}"
+        return diagnose("json-file-unusable", (), f"{quoted(path)} can't be used: {error.problem}")
     contents[path] = content
     return None
 

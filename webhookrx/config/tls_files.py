@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from webhookrx.config.files import Snapshot
 from webhookrx.config.problems import quoted
+from webhookrx.diagnostics import ERROR, Diagnostic, diagnose
 from webhookrx.errors import ConfigError
 from webhookrx.settings import TLS, FileContents, Source
 
@@ -38,44 +39,33 @@ _PEM_CERTIFICATE = re.compile(rb"-----BEGIN (?:X509 )?CERTIFICATE-----")
 _HASHED_NAME = re.compile(r"[0-9a-f]{8}\.[0-9]+")
 
 
-class Finding(NamedTuple):
-    """
-    What is wrong with a file.
-
-    @ivar role: the field of L{TLS} that names it.
-    @ivar code: a stable word for what is wrong.
-    @ivar problem: one sentence that names the file.
-    @ivar fatal: False for what is allowed but probably not meant.
-    """
-
-    role: str
-    code: str
-    problem: str
-    fatal: bool = True
-
-
 class _Stop(Exception):
-    """The rest can't be judged."""
-
-    def __init__(self, role: str, code: str, problem: str) -> None:
-        super().__init__(problem)
-        self.finding = Finding(role, code, problem)
-
-
-def check_tls_files(tls: TLS, now: datetime, files: Snapshot) -> list[Finding]:
     """
-    Read every file that it names and say what is wrong with them.
+    The rest can't be judged.
+
+    @param role: the field of L{TLS} that names the file.
+    """
+
+    def __init__(self, role: str, code: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.diagnostic = diagnose(code, (role,), sentence)
+
+
+def check_tls_files(tls: TLS, now: datetime, files: Snapshot) -> list[Diagnostic]:
+    """
+    Read every file that it names and return what is wrong with them. The path of each diagnostic is the field of
+    L{TLS} that names the file.
 
     @param now: the time, with its zone.
     @param files: reads them, and keeps what was in them.
     """
-    findings: list[Finding] = []
+    found: list[Diagnostic] = []
     for check in (_check_pair, _check_ca_file, _check_ca_dir):
         try:
-            findings.extend(check(tls, now, files))
+            found.extend(check(tls, now, files))
         except _Stop as stop:
-            findings.append(stop.finding)
-    return findings
+            found.append(stop.diagnostic)
+    return found
 
 
 def contents_of(sources: Iterable[Source], files: Snapshot) -> FileContents:
@@ -100,7 +90,7 @@ def load_key_and_chain(tls: TLS, known: FileContents | None = None) -> tuple[Pri
     try:
         key, _, chain = _load_pair(tls, Snapshot(known))
     except _Stop as stop:
-        raise ConfigError(stop.finding.problem) from None
+        raise ConfigError(stop.diagnostic.sentence) from None
     return key, [certificate.value for certificate in chain]
 
 
@@ -126,14 +116,14 @@ def load_trust(tls: TLS, known: FileContents | None = None) -> Trust:
     now = datetime.now(UTC)
     files = Snapshot(known)
     try:
-        for finding in (*_check_ca_file(tls, now, files), *_check_ca_dir(tls, now, files)):
-            if finding.fatal:
-                raise ConfigError(finding.problem)
+        for found in (*_check_ca_file(tls, now, files), *_check_ca_dir(tls, now, files)):
+            if found.severity == ERROR:
+                raise ConfigError(found.sentence)
         from_file = [] if tls.ca_file is None else _load_certificates("ca_file", tls.ca_file, files)
         paths = [] if tls.ca_dir is None else _hashed_files(tls.ca_dir, files)
         from_directory = [each for path in paths for each in _load_certificates("ca_dir", path, files)]
     except _Stop as stop:
-        raise ConfigError(stop.finding.problem) from None
+        raise ConfigError(stop.diagnostic.sentence) from None
     return Trust([each for _, each in from_file], [each for _, each in from_directory])
 
 
@@ -156,33 +146,29 @@ def _load_chain(tls: TLS, files: Snapshot) -> list[_Certificate]:
     ]
 
 
-def _check_pair(tls: TLS, now: datetime, files: Snapshot) -> Iterator[Finding]:
+def _check_pair(tls: TLS, now: datetime, files: Snapshot) -> Iterator[Diagnostic]:
     try:
         _, key_mode, chain = _load_pair(tls, files)
     except _Stop as stop:
-        yield stop.finding
-        if stop.finding.role == "key_file":
+        yield stop.diagnostic
+        if stop.diagnostic.path == ("key_file",):
             # A certificate that can't be used either is said at once.
             _load_chain(tls, files)
         return
     if key_mode & OTHERS:
-        yield Finding(
-            "key_file",
-            "key-file-open",
-            f"{quoted(tls.key_file)} can be read or written by every user: chmod 640 or less.",
-            fatal=False,
-        )
+        sentence = f"{quoted(tls.key_file)} can be read or written by every user: chmod 640 or less."
+        yield diagnose("key-file-open", ("key_file",), sentence)
     for certificate in chain:
         yield from certificate.check_dates(now)
 
 
-def _check_ca_file(tls: TLS, now: datetime, files: Snapshot) -> Iterator[Finding]:
+def _check_ca_file(tls: TLS, now: datetime, files: Snapshot) -> Iterator[Diagnostic]:
     if tls.ca_file is not None:
         for number, certificate in _load_certificates("ca_file", tls.ca_file, files):
             yield from _Certificate("ca_file", tls.ca_file, number, certificate).check_dates(now)
 
 
-def _check_ca_dir(tls: TLS, now: datetime, files: Snapshot) -> Iterator[Finding]:
+def _check_ca_dir(tls: TLS, now: datetime, files: Snapshot) -> Iterator[Diagnostic]:
     if tls.ca_dir is None:
         return
     for path in _hashed_files(tls.ca_dir, files):
@@ -190,7 +176,7 @@ def _check_ca_dir(tls: TLS, now: datetime, files: Snapshot) -> Iterator[Finding]
             for number, certificate in _load_certificates("ca_dir", path, files):
                 yield from _Certificate("ca_dir", path, number, certificate).check_dates(now)
         except _Stop as stop:
-            yield stop.finding
+            yield stop.diagnostic
 
 
 def _hashed_files(directory: str, files: Snapshot) -> list[str]:
@@ -237,7 +223,7 @@ class _Certificate:
         except (ValueError, UnsupportedAlgorithm):
             return b""
 
-    def check_dates(self, now: datetime) -> Iterator[Finding]:
+    def check_dates(self, now: datetime) -> Iterator[Diagnostic]:
         """Warn of a certificate out of its time: it may be renewed while we run."""
         begin, end = self.value.not_valid_before_utc, self.value.not_valid_after_utc
         if now < begin:
@@ -249,8 +235,8 @@ class _Certificate:
                 "certificate-expires-soon", f"expires on {end:%Y-%m-%d %H:%M} UTC, in {(end - now).days} days"
             )
 
-    def _warning(self, code: str, text: str) -> Finding:
-        return Finding(self.role, code, f"{self.name} {text}.", fatal=False)
+    def _warning(self, code: str, text: str) -> Diagnostic:
+        return diagnose(code, (self.role,), f"{self.name} {text}.")
 
 
 def _load_key(path: str, files: Snapshot) -> tuple[PrivateKey, int]:

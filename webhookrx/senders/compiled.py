@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from webhookrx.diagnostics import ERROR, Code
+from webhookrx.diagnostics import Diagnostic, Path, diagnose
 from webhookrx.query import Query, QueryError, line_and_column, parse
 from webhookrx.regex import LinearRegex
 from webhookrx.senders.conditions import Conditions
@@ -27,45 +27,11 @@ from webhookrx.senders.locator import HEADER_NAME, Locator, LocatorError, parse_
 from webhookrx.senders.severities import Known, SeverityMap
 from webhookrx.senders.text_template import TextTemplate
 from webhookrx.senders.times import READERS
-from webhookrx.typed_yaml import Path
 
 T = TypeVar("T")
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NO_HEADER: Final = "This can't be the name of a header."
-
-CODES: Final = (
-    Code("entry-id", ERROR, "The id of an entry is not made of letters, digits, dots, dashes and underscores."),
-    Code("entry-empty", ERROR, "An entry has no vendor or no product, or is one of last resort and has."),
-    Code("entry-evidence", ERROR, "An entry says nothing by which its requests could be told."),
-    Code("entry-header", ERROR, "What should be the name of a header can't be one."),
-    Code("entry-regex", ERROR, "A regular expression of an entry does not compile."),
-    Code("entry-query", ERROR, "A query of an entry can't be read."),
-    Code("entry-place", ERROR, "A place, a text with places or a JSON pointer can't be read."),
-    Code("entry-format", ERROR, "There is no such format of a body, a time or a decoded part."),
-    Code("entry-severity", ERROR, "There is no severity of that name."),
-    Code("entry-twice", ERROR, "Two files have entries with one id."),
-)
-"""What can be wrong with an entry, besides what L{webhookrx.typed_yaml} finds."""
-
-
-class Problem(NamedTuple):
-    """
-    One thing that is wrong with an entry.
-
-    @ivar path: of the member, such as C{("time", 0, "at")}.
-    @ivar line: where in its text, from 1; 0 for the member as a whole.
-    @ivar column: in that line, from 1.
-    @ivar about_name: whether it is the name of the member that is wrong.
-    """
-
-    code: str
-    path: Path
-    sentence: str
-    line: int = 0
-    column: int = 0
-    about_name: bool = False
-
 
 _ANYTHING: Final = Conditions(
     headers=(), any_header=frozenset(), parameters=(), content_type="", path=None, body_keys=frozenset(), query=None
@@ -111,7 +77,7 @@ class BadDefinition(ValueError):
     @ivar problems: all that is wrong with it.
     """
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[Diagnostic]) -> None:
         super().__init__(" ".join(problem.sentence for problem in problems))
         self.problems = problems
 
@@ -130,7 +96,7 @@ class _Compilation:
 
     def __init__(self, entry: SenderDefinition) -> None:
         self.entry = entry
-        self.problems: list[Problem] = []
+        self.problems: list[Diagnostic] = []
 
     def result(self) -> CompiledSender:
         """@raise BadDefinition: something is wrong."""
@@ -181,7 +147,7 @@ class _Compilation:
         )
 
     def _blame(self, code: str, path: Path, sentence: str) -> None:
-        self.problems.append(Problem(code, path, sentence))
+        self.problems.append(diagnose(code, path, sentence))
 
     def _check_words(self) -> None:
         entry = self.entry
@@ -224,7 +190,7 @@ class _Compilation:
         for name, pattern in when.headers.items():
             path = (*home, "headers", name)
             if not HEADER_NAME.fullmatch(name):
-                self.problems.append(Problem("entry-header", path, _NO_HEADER, about_name=True))
+                self.problems.append(diagnose("entry-header", path, _NO_HEADER, of_key=True))
                 continue
             headers.append((name.lower().encode(), self._value(pattern, path)))
         for number, name in enumerate(when.any_header):
@@ -257,7 +223,7 @@ class _Compilation:
             return parse(text)
         except QueryError as error:
             where = line_and_column(text, error.column)
-            self.problems.append(Problem("entry-query", path, error.problem, *where))
+            self.problems.append(diagnose("entry-query", path, error.problem, *where))
             return None
 
     def _place(self, text: str, path: Path) -> Locator | None:
@@ -295,7 +261,7 @@ class _Compilation:
         try:
             return reader(text)
         except LocatorError as error:
-            self.problems.append(Problem("entry-place", path, str(error), *line_and_column(text, error.column)))
+            self.problems.append(diagnose("entry-place", path, str(error), *line_and_column(text, error.column)))
             return None
 
     def _severity_map(self, words: dict[str, str], number: int) -> SeverityMap | None:

@@ -8,26 +8,26 @@ from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
 
-from webhookrx.diagnostics import ERROR, Finding, Position
-from webhookrx.senders.compiled import BadDefinition, Problem, compile_sender
+from webhookrx.diagnostics import Diagnostic, diagnose
+from webhookrx.senders.compiled import BadDefinition, compile_sender
 from webhookrx.senders.definition import SenderDefinition
-from webhookrx.typed_yaml import Reading, field_text, read_typed
+from webhookrx.typed_yaml import Reading, read_typed
 
 
-def read_definition(data: bytes, file: str) -> tuple[SenderDefinition | None, list[Finding]]:
+def read_definition(data: bytes, file: str) -> tuple[SenderDefinition | None, list[Diagnostic]]:
     """
     Read a data file.
 
-    @param file: its name, for findings.
+    @param file: its name, for what is wrong.
     @return: the entry, None when it can't be used; and all that is wrong with the file.
     """
     reading = read_typed(data, file, SenderDefinition)
-    return _checked(reading, file)
+    return _checked(reading)
 
 
 def all_definitions(
     builtin: Iterable[SenderDefinition], own: Iterable[tuple[str, bytes]]
-) -> tuple[list[SenderDefinition], list[Finding]]:
+) -> tuple[list[SenderDefinition], list[Diagnostic]]:
     """
     Join an operator's data files with entries of the package. An entry of the operator's takes the place of one with
     the same id.
@@ -38,11 +38,11 @@ def all_definitions(
     """
     entries = {entry.id: entry for entry in builtin}
     homes: dict[str, str] = {}
-    findings: list[Finding] = []
+    diagnostics: list[Diagnostic] = []
     for file, data in sorted(own):
         reading = read_typed(data, file, SenderDefinition)
-        entry, found = _checked(reading, file)
-        findings += found
+        entry, found = _checked(reading)
+        diagnostics += found
         if entry is None:
             continue
         home = homes.setdefault(entry.id, file)
@@ -50,32 +50,19 @@ def all_definitions(
             entries[entry.id] = entry
         else:
             sentence = f"{home} has an entry with the id {entry.id!r} too."
-            findings.append(_finding(Problem("entry-twice", ("id",), sentence), reading, file))
-    return [entries[name] for name in sorted(entries)], findings
+            diagnostics += reading.located([diagnose("entry-twice", ("id",), sentence)])
+    return [entries[name] for name in sorted(entries)], diagnostics
 
 
-def _checked(reading: Reading[SenderDefinition], file: str) -> tuple[SenderDefinition | None, list[Finding]]:
+def _checked(reading: Reading[SenderDefinition]) -> tuple[SenderDefinition | None, list[Diagnostic]]:
     entry = reading.value
     if entry is None:
-        return None, reading.findings
+        return None, reading.diagnostics
     try:
         compile_sender(entry)
     except BadDefinition as error:
-        return None, [*reading.findings, *(_finding(problem, reading, file) for problem in error.problems)]
-    return entry, reading.findings
-
-
-def _finding(problem: Problem, reading: Reading[SenderDefinition], file: str) -> Finding:
-    where = _position(problem, reading)
-    return Finding(problem.code, ERROR, file, where.line, where.column, field_text(problem.path), problem.sentence)
-
-
-def _position(problem: Problem, reading: Reading[SenderDefinition]) -> Position:
-    if problem.about_name:
-        return reading.key_position(problem.path)
-    if not problem.line:
-        return reading.position(problem.path)
-    return reading.text_position(problem.path, problem.line, problem.column)
+        return None, [*reading.diagnostics, *reading.located(error.problems)]
+    return entry, reading.diagnostics
 
 
 @lru_cache(maxsize=1)
@@ -87,9 +74,9 @@ def builtin_definitions() -> tuple[SenderDefinition, ...]:
     """
     entries = []
     for name, data in builtin_files():
-        entry, findings = read_definition(data, name)
+        entry, diagnostics = read_definition(data, name)
         if entry is None:
-            raise ValueError("; ".join(map(str, findings)))
+            raise ValueError("; ".join(map(str, diagnostics)))
         entries.append(entry)
     return tuple(sorted(entries, key=lambda entry: entry.id))
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-from webhookrx.senders.compiled import CODES, compile_sender
+from webhookrx.diagnostics import ENTRY_CODES
+from webhookrx.senders.compiled import compile_sender
 from webhookrx.senders.conditions import Conditions
 from webhookrx.senders.definition import SEVERITIES, Decode, MessageRule, SenderDefinition, Severity, Time, When
 from webhookrx.senders.definitions import builtin_definitions
@@ -58,7 +59,7 @@ def severity_table() -> str:
 
 def entry_code_table() -> str:
     """Return the table of what can be wrong with a data file, besides what can be wrong with any file."""
-    return table(("code", "meaning"), ((f"`{code.word}`", code.meaning) for code in CODES))
+    return table(("code", "meaning"), ((f"`{code.word}`", code.meaning) for code in ENTRY_CODES))
 
 
 def _linked(entry: SenderDefinition) -> str:

@@ -7,9 +7,7 @@ text is wanted. It may be hostile: its size, its depth, and what its aliases sta
 
 from __future__ import annotations
 
-from webhookrx.typed_yaml.codes import CODES
 from webhookrx.typed_yaml.nodes import LARGEST
-from webhookrx.typed_yaml.path import Path, field_text
 from webhookrx.typed_yaml.reading import Reading, read_typed
 
-__all__ = ["CODES", "LARGEST", "Path", "Reading", "field_text", "read_typed"]
+__all__ = ["LARGEST", "Reading", "read_typed"]

@@ -9,12 +9,11 @@ from typing import Any, Final
 
 from msgspec import inspect
 
-from webhookrx.diagnostics import quoted, suggestion
+from webhookrx.diagnostics import Path, quoted, suggestion
 from webhookrx.typed_yaml.core_values import core_value, flag, whole_number
 from webhookrx.typed_yaml.members import members
 from webhookrx.typed_yaml.nodes import Mapping, Node, Scalar, Sequence, shown_node
 from webhookrx.typed_yaml.notes import Notes
-from webhookrx.typed_yaml.path import Path
 from webhookrx.typed_yaml.shapes import NODES, WORDS, bare, default_of, fields_of, shape_of, stand_in
 
 

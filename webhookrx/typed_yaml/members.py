@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from webhookrx.diagnostics import quoted
+from webhookrx.diagnostics import Path, quoted
 from webhookrx.typed_yaml.nodes import Mapping, Node, Scalar, Sequence
 from webhookrx.typed_yaml.notes import Notes
-from webhookrx.typed_yaml.path import Path
 
 #: Key as it is meant, key as it is written, value.
 Member: TypeAlias = tuple[str, Scalar, Node]

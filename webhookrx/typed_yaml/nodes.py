@@ -33,7 +33,7 @@ class Broken(Exception):
     """
     The file, or what is left of it, can't be read.
 
-    @ivar code: of L{webhookrx.typed_yaml.codes}.
+    @ivar code: of L{webhookrx.diagnostics.FILE_CODES}.
     """
 
     def __init__(self, code: str, position: Position, sentence: str) -> None:

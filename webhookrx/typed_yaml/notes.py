@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhookrx.diagnostics import Position
+from webhookrx.diagnostics import Diagnostic, Path, Position, diagnose
 from webhookrx.typed_yaml.nodes import MOST_VALUES, Broken, Node, Scalar, control_character, too_many, unwanted
-from webhookrx.typed_yaml.path import Path
 
 MOST_MISTAKES: Final = 1000
 
@@ -17,11 +16,11 @@ class Notes:
     """
     Takes what is wrong.
 
-    @ivar taken: code, place, path, sentence.
+    @ivar taken: what was found, in the order of the search.
     """
 
     def __init__(self) -> None:
-        self.taken: list[tuple[str, Position, Path, str]] = []
+        self.taken: list[Diagnostic] = []
         self._left = MOST_VALUES
 
     def add(self, code: str, position: Position, path: Path, sentence: str) -> None:
@@ -33,7 +32,7 @@ class Notes:
         if len(self.taken) >= MOST_MISTAKES:
             sentence = f"More than {MOST_MISTAKES:,} mistakes were found; nothing behind this place was looked at."
             raise Broken("too-many-mistakes", position, sentence)
-        self.taken.append((code, position, path, sentence))
+        self.taken.append(diagnose(code, path, sentence, position.line, position.column))
 
     def visit(self, node: Node) -> None:
         """

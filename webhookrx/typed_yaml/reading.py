@@ -4,19 +4,18 @@ A file as a value of a type, and where in the file each part of it stands.
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from collections.abc import Iterable
+from typing import Generic, TypeVar
 
-from webhookrx.diagnostics import ERROR, Finding, Position, has_errors, in_order
+import msgspec
+
+from webhookrx.diagnostics import ERROR, Diagnostic, Path, Position, diagnose, has_errors, in_order
 from webhookrx.typed_yaml.by_type import TypedReader
-from webhookrx.typed_yaml.codes import CODES
 from webhookrx.typed_yaml.nodes import Broken, Mapping, Node, Scalar, Sequence, compose, decode
 from webhookrx.typed_yaml.notes import Notes
-from webhookrx.typed_yaml.path import Path, field_text
 from webhookrx.typed_yaml.text_places import TextPlaces
 
 T = TypeVar("T")
-
-_SEVERITIES: Final = {code.word: code.severity for code in CODES}
 
 
 class Reading(Generic[T]):
@@ -26,19 +25,18 @@ class Reading(Generic[T]):
     @ivar value: None when something in the file is wrong.
     @ivar partial: what there is in spite of it: an empty value of its type stands in for all that is wrong or missing,
         so that the rest can be looked at. None when the file is not even a mapping.
-    @ivar findings: what is wrong, in the order of the file.
+    @ivar diagnostics: what is wrong, in the order of the file.
     """
 
-    def __init__(
-        self, text: str, root: Node | None, partial: T | None, findings: list[Finding], unsound: frozenset[Path]
-    ) -> None:
+    def __init__(self, file: str, text: str, root: Node | None, partial: T | None, found: list[Diagnostic]) -> None:
         self.partial = partial
-        self.findings = findings
-        self.value = None if has_errors(findings) else partial
+        self.diagnostics = in_order(msgspec.structs.replace(each, file=file) for each in found)
+        self.value = None if has_errors(found) else partial
+        self._file = file
         self._text = text
         self._places: TextPlaces | None = None
         self._root = root
-        self._unsound = unsound
+        self._unsound = frozenset(each.path for each in found if each.severity == ERROR and each.path)
 
     def is_sound(self, path: Path) -> bool:
         """Tell whether a part of C{partial} is what the file says, and not what stands in for it."""
@@ -73,6 +71,17 @@ class Reading(Generic[T]):
             return self._places.place(nodes[-1], line, column)
         return self.position(path)
 
+    def located(self, found: Iterable[Diagnostic]) -> list[Diagnostic]:
+        """Return what checks of the value have found, each once and with its place, in the order of the file."""
+        return in_order(map(self._located, found))
+
+    def _located(self, found: Diagnostic) -> Diagnostic:
+        if found.line:
+            place = self.text_position(found.path, found.line, found.column)
+        else:
+            place = self.key_position(found.path) if found.of_key else self.position(found.path)
+        return msgspec.structs.replace(found, file=self._file, line=place.line, column=place.column)
+
     def _nodes(self, path: Path) -> list[Node | None]:
         """Return the nodes from the root along a path, as far as there are any."""
         nodes: list[Node | None] = [self._root]
@@ -91,7 +100,7 @@ def read_typed(data: bytes, file: str, type: type[T]) -> Reading[T]:
     """
     Read a file.
 
-    @param file: its name, for the findings.
+    @param file: its name, for what is wrong.
     @param type: a C{msgspec.Struct}, of fields that are texts, whole numbers, yes or no, any value, other such types,
         and tuples, dicts by text and unions of these.
     """
@@ -102,10 +111,5 @@ def read_typed(data: bytes, file: str, type: type[T]) -> Reading[T]:
         root = compose(text)
         partial = TypedReader(notes).read(root, type)
     except Broken as broken:
-        notes.taken.append((broken.code, broken.position, (), broken.sentence))
-    findings = [
-        Finding(code, _SEVERITIES[code], file, position.line, position.column, field_text(path), sentence)
-        for code, position, path, sentence in notes.taken
-    ]
-    unsound = frozenset(path for code, _, path, _ in notes.taken if _SEVERITIES[code] == ERROR and path)
-    return Reading(text, root, partial, in_order(findings), unsound)
+        notes.taken.append(diagnose(broken.code, (), broken.sentence, broken.position.line, broken.position.column))
+    return Reading(file, text, root, partial, notes.taken)

@@ -80,8 +80,8 @@ class ConnectorsTests(SynchronousTestCase):
 
     def of(self, text: str, router: Router) -> tuple[list[Connector], list[str]]:
         """Return the connectors of a router, and what is wrong with them."""
-        connectors, findings = connectors_of(router, read_rules(text.encode(), "f"))
-        return connectors, [str(found) for found in findings]
+        connectors, diagnostics = connectors_of(router, read_rules(text.encode(), "f"))
+        return connectors, [str(found) for found in diagnostics]
 
     def test_connector(self) -> None:
         """A connector has all that its rule says, and labels that say webhook and generic."""
@@ -136,7 +136,7 @@ class ConnectorsTests(SynchronousTestCase):
         self.assertIn("has 254 characters in its name; it takes up to 253. [connector-name-too-long]", problem)
 
     def test_selector_that_is_none(self) -> None:
-        """A selector that is no query, which the file's own findings tell of, matches nothing."""
+        """A selector that is no query, which the file's own diagnostics tell of, matches nothing."""
         self.assertEqual(([], []), self.of(RULE + "  selector: name =", Router("r")))
 
     def test_order(self) -> None:
@@ -159,7 +159,7 @@ class MeetingTests(SynchronousTestCase):
                 f"name: b, P, port: 8181, {second}",
                 hosts=_HOSTS if inventory else "",
             )
-            told = [found.sentence for found in read_rules(text.encode(), "f").findings]
+            told = [found.sentence for found in read_rules(text.encode(), "f").diagnostics]
 
             sentence = f'Port 8181 is wanted by the rules "a" and "b", both on {where}; a router has a port once.'
             self.assertEqual((first, second, [sentence] if where else []), (first, second, told))
@@ -173,7 +173,7 @@ class MeetingTests(SynchronousTestCase):
             f"name: d, P, port: 8181, {_R2}",
             hosts=_HOSTS,
         )
-        told = [found.sentence for found in read_rules(text.encode(), "f").findings]
+        told = [found.sentence for found in read_rules(text.encode(), "f").diagnostics]
 
         met = ('"a" and "c", both on "r1" and 1 more of the hosts', '"b" and "d", both on "r2"')
         self.assertEqual([f"Port 8181 is wanted by the rules {each}; a router has a port once." for each in met], told)
@@ -185,6 +185,6 @@ class MeetingTests(SynchronousTestCase):
             f"name: a-b, P, port: 1025, suffix: c, {_R2}",
             hosts=_HOSTS,
         )
-        (found,) = read_rules(text.encode(), "f").findings
+        (found,) = read_rules(text.encode(), "f").diagnostics
 
         self.assertEqual('The rules "a" and "a-b" both make a connector "r2-a-b-c"; change a suffix.', found.sentence)

@@ -13,8 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.documents import blocks, read
 from tests.router.bad_rules import BAD, RULE, STEPS, TLS, rules
-from webhookrx.diagnostics import ERROR, Position, has_errors
-from webhookrx.router.rules.catalogue import CATALOGUE, ROUTER_CODES, RULE_CODES
+from webhookrx.diagnostics import CODES, ERROR, ROUTER_CODES, RULE_CODES, Position, diagnose, has_errors
 from webhookrx.router.rules.router import Router, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading, read_rules
 from webhookrx.router.rules.selectors import matched_hosts
@@ -54,19 +53,21 @@ class ReadRulesTests(SynchronousTestCase):
         """Each mistake has its code, how severe it is, line, column and field, and nothing else is told."""
         for code, text, at in BAD:
             reading = self.read(text)
-            expected = [(code, CATALOGUE[code].severity, at)]
-            told = [(found.code, found.severity, (found.line, found.column, found.field)) for found in reading.findings]
+            expected = [(code, CODES[code].severity, at)]
+            told = [
+                (found.code, found.severity, (found.line, found.column, found.field)) for found in reading.diagnostics
+            ]
 
             self.assertEqual((text, expected), (text, told))
-            self.assertEqual(CATALOGUE[code].severity != ERROR, reading.valid)
+            self.assertEqual(CODES[code].severity != ERROR, reading.valid)
 
     def test_slow_paths(self) -> None:
         """Where slow patterns are allowed, a path that RE2 can't run is a warning with a code of its own."""
         text = (RULE + "  paths: [/a, '/(?P<b>.)(?P=b)', '/(c']").encode()
-        told = [(found.code, found.severity, found.column) for found in read_rules(text, "a").findings]
+        told = [(found.code, found.severity, found.column) for found in read_rules(text, "a").diagnostics]
         allowed = [
             (found.code, found.severity, found.column)
-            for found in read_rules(text, "a", allow_slow_patterns=True).findings
+            for found in read_rules(text, "a", allow_slow_patterns=True).diagnostics
         ]
         self.assertEqual([("path-not-linear", "error", 15), ("path-syntax", "error", 34)], told)
         self.assertEqual([("path-slow", "warning", 15), ("path-syntax", "error", 34)], allowed)
@@ -75,14 +76,14 @@ class ReadRulesTests(SynchronousTestCase):
         """Some file shows each code that a file can show."""
         elsewhere = {"inventory-too-large", "path-slow"}
 
-        self.assertEqual({code.word for code in RULE_CODES}, elsewhere | {bad.code for bad in BAD} & set(CATALOGUE) - {
+        self.assertEqual({code.word for code in RULE_CODES}, elsewhere | {bad.code for bad in BAD} & set(CODES) - {
             "bad-value", "unknown-key", "missing-key", "wrong-type",
         })  # fmt: skip
 
     def test_good(self) -> None:
         """Nothing is told of what is right."""
         for text in GOOD:
-            self.assertEqual((text, []), (text, [str(found) for found in self.read(text).findings]))
+            self.assertEqual((text, []), (text, [str(found) for found in self.read(text).diagnostics]))
 
     def test_all_at_once(self) -> None:
         """All that is wrong is told at once, and nothing that only follows from something else."""
@@ -118,7 +119,7 @@ class ReadRulesTests(SynchronousTestCase):
             ("port-clash", 13),
             ("missing-key", 14),
         ]
-        self.assertEqual(expected, [(found.code, found.line) for found in reading.findings])
+        self.assertEqual(expected, [(found.code, found.line) for found in reading.diagnostics])
         self.assertEqual(((1, 3), ["b", "c"]), (reading.places, [rule.name for rule in reading.rules]))
         self.assertEqual(["r"], [host.name for host in reading.hosts])
 
@@ -157,7 +158,7 @@ class ReadRulesTests(SynchronousTestCase):
                 'A message has no field "product": all are below log or meta. Did you mean "meta.product"?',
             ),
         ):
-            (found,) = self.read(text).findings
+            (found,) = self.read(text).diagnostics
 
             self.assertEqual(expected, found.sentence)
 
@@ -170,7 +171,7 @@ class ReadRulesTests(SynchronousTestCase):
     def test_places(self) -> None:
         """A rule and its members can be pointed at by its name, for what only a router knows."""
         reading = self.read("connector_rules:\n- text\n- name: b\n  port: 8443\n  protocol: HTTPS\n  key_file: /k\n")
-        found = reading.finding("tls-file-missing", "b", ("key_file",), "/k is not there.")
+        found = reading.in_rule("b", diagnose("tls-file-missing", ("key_file",), "/k is not there."))
 
         self.assertEqual(Position(6, 13), reading.position("b", "key_file"))
         self.assertEqual(Position(3, 3), reading.position("b"))
@@ -178,7 +179,7 @@ class ReadRulesTests(SynchronousTestCase):
             "rules.yaml:6:13: error: connector_rules[1].key_file: /k is not there. [tls-file-missing]", str(found)
         )
         self.assertRaises(KeyError, reading.position, "a")
-        self.assertRaises(KeyError, reading.finding, "no-such-code", "b", ("port",), "")
+        self.assertRaises(KeyError, reading.in_rule, "a", found)
 
     def test_order_of_rules(self) -> None:
         """The order of rules makes no difference for the connectors that there are."""
@@ -194,7 +195,7 @@ class ReadRulesTests(SynchronousTestCase):
         """The file that people start from is right."""
         reading = read_rules(read("etc/connector-rules.yaml").encode(), "sample")
 
-        self.assertEqual([], reading.findings)
+        self.assertEqual([], reading.diagnostics)
         self.assertEqual([[0], [2]], matched_hosts(reading.rules, reading.hosts))
 
     def test_documents(self) -> None:
@@ -203,7 +204,7 @@ class ReadRulesTests(SynchronousTestCase):
 
         self.assertTrue(found)
         for text in found:
-            self.assertEqual([], self.read(text).findings)
+            self.assertEqual([], self.read(text).diagnostics)
 
     def test_router_codes_are_no_others(self) -> None:
         """No word stands for two mistakes."""
@@ -215,9 +216,9 @@ class ReadRulesTests(SynchronousTestCase):
         """Whatever stands behind a rule, the answer is rules, or an error."""
         reading = self.read(RULE + text)
 
-        self.assertTrue(reading.valid or has_errors(reading.findings))
-        for found in reading.findings:
-            self.assertEqual(CATALOGUE[found.code].severity, found.severity)
+        self.assertTrue(reading.valid or has_errors(reading.diagnostics))
+        for found in reading.diagnostics:
+            self.assertEqual(CODES[found.code].severity, found.severity)
 
     @given(st.text(alphabet="nameOR labelAD().*=!~'\"@\n`\\", max_size=40))
     @settings(deadline=None, derandomize=True)
@@ -227,8 +228,8 @@ class ReadRulesTests(SynchronousTestCase):
         for hosts in ("", "hosts: [{name: name, labels: {a: b}}]\n"):
             reading = self.read(f"{RULE}  selector:\n    {quoted}\n{hosts}")
 
-            self.assertTrue(all(found.code.startswith("selector-") for found in reading.findings), reading.findings)
-            self.assertTrue(all(found.line >= 5 for found in reading.findings))
+            self.assertTrue(all(each.code.startswith("selector-") for each in reading.diagnostics), reading.diagnostics)
+            self.assertTrue(all(found.line >= 5 for found in reading.diagnostics))
 
 
 class SizeTests(SynchronousTestCase):
@@ -264,7 +265,7 @@ class SizeTests(SynchronousTestCase):
     def test_too_large(self) -> None:
         """Where there is too much to compare, that is told, and the rest is checked all the same."""
         data = self.fleet(401, 5000).replace(b"9001", b"9000")
-        codes = {found.code for found in read_rules(data, "fleet.yaml").findings}
+        codes = {found.code for found in read_rules(data, "fleet.yaml").diagnostics}
 
         self.assertIn("inventory-too-large", codes)
         self.assertNotIn("selector-matches-none", codes)

@@ -14,7 +14,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from tests.documents import read, with_table
 from tests.router.bad_rules import BAD
 from tests.router.rules.test_rules_file import GOOD
-from webhookrx.router.rules.catalogue import CATALOGUE
+from webhookrx.diagnostics import FILE_CODES, ROUTER_CODES, RULE_CODES
 from webhookrx.router.rules.rule import KINDS, Host, Preprocessing, Probe, Regex, Rule, RulesFile, SetField, Step
 from webhookrx.router.rules.rule_table import code_table, host_table, rule_table, step_table
 from webhookrx.router.rules.schema import rules_schema, schema_text
@@ -98,7 +98,7 @@ class TableTests(SynchronousTestCase):
         for cls in (Rule, Step, Host, Preprocessing, SetField, Regex, Probe):
             for name in cls.__struct_fields__:
                 self.assertRegex(fields, rf"\| `([a-z]+\.)?{name}` \|")
-        for code in CATALOGUE.values():
+        for code in (*FILE_CODES, *RULE_CODES, *ROUTER_CODES):
             self.assertIn(f"| `{code.word}` | {code.severity} | {code.meaning} |", code_table())
 
     def test_cells(self) -> None:

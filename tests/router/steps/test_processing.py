@@ -24,7 +24,7 @@ from webhookrx.router.rules.rule import Preprocessing, Regex, SetField, Step
 from webhookrx.router.steps import processing
 from webhookrx.router.steps.context import CLASSIFIED, DROPPED, PROBE, STEP_ERROR, UNKNOWN_SENDER
 from webhookrx.router.steps.processing import Processing, ProcessingResult
-from webhookrx.router.steps.step_problem import StepProblem
+from webhookrx.router.steps.step_problem import StepError
 from webhookrx.senders import otlp, unpacking
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.definition import SenderDefinition, Severity, Time, When
@@ -344,7 +344,7 @@ class RunTests(SynchronousTestCase):
 
     def test_bad_step(self) -> None:
         """Steps that are wrong are refused when they are made ready."""
-        self.assertEqual(self.assertRaises(StepProblem, make, Step(select="=")).code, "bad-query")
+        self.assertEqual(self.assertRaises(StepError, make, Step(select="=")).diagnostic.code, "bad-query")
 
 
 class DeliveryTests(SynchronousTestCase):
@@ -491,8 +491,8 @@ class LastResortTests(SynchronousTestCase):
     def test_alone(self) -> None:
         """The switch needs a Classify beside it."""
         for step in (Step(probe="a", classify_fallback=False), Step(parse=True, classify_fallback=True)):
-            problem = self.assertRaises(StepProblem, make, step)
-            self.assertEqual((problem.code, problem.member), ("step-kind", ("classify_fallback",)))
+            problem = self.assertRaises(StepError, make, step).diagnostic
+            self.assertEqual((problem.code, problem.path), ("step-kind", ("classify_fallback",)))
 
     def test_known_stays(self) -> None:
         """A sender that was known before stays, whatever the body has become since."""

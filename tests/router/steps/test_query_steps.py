@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from webhookrx.diagnostics import ERROR, WARNING
 from webhookrx.query import parse
 from webhookrx.router.rules.rule import SetField, Step
 from webhookrx.router.steps.query_steps import doubtful_fields
+from webhookrx.router.steps.step_problem import StepError
 from webhookrx.router.steps.steps import compile_step, step_problems
 
 
@@ -62,11 +64,12 @@ class DoubtfulFieldsTests(SynchronousTestCase):
 class DoubtTests(SynchronousTestCase):
     """Tests for what becomes of doubts."""
 
-    def test_last(self) -> None:
-        """Doubts come behind mistakes, and keep nothing from being compiled."""
+    def test_warnings(self) -> None:
+        """Doubts are warnings beside the mistakes of a step, and keep nothing from being compiled."""
         step = Step(condition="body.a = 1", set=SetField("meta.a", 1))
         wrong = Step(condition="log.x = 1\nOR body.a = 1", set=SetField("a", 1))
 
         self.assertEqual("set", compile_step(step, 1).kind)
-        told = [(problem.code, problem.line, problem.column) for problem in step_problems(wrong, 1)]
-        self.assertEqual([("bad-field", 1, 1), ("step-unknown-field", 2, 4)], told)
+        told = [(each.code, each.severity, each.line, each.column) for each in step_problems(wrong, 1)]
+        self.assertEqual([("step-unknown-field", WARNING, 2, 4), ("bad-field", ERROR, 0, 0)], told)
+        self.assertEqual("bad-field", self.assertRaises(StepError, compile_step, wrong, 1).diagnostic.code)

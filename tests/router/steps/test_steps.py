@@ -13,7 +13,7 @@ from webhookrx.message.fields import FieldError, get_field, split_path
 from webhookrx.router.expressions import ExpressionError
 from webhookrx.router.rules.rule import Probe, Regex, SetField, Step
 from webhookrx.router.steps.context import DROPPED, PROBE, StepContext, StepEvent
-from webhookrx.router.steps.step_problem import StepProblem
+from webhookrx.router.steps.step_problem import StepError
 from webhookrx.router.steps.steps import compile_step, step_name, step_problems
 from webhookrx.work import TooMuchWork, Work
 
@@ -36,57 +36,57 @@ class ProblemTests(SynchronousTestCase):
     """Tests for L{step_problems}."""
 
     def test_codes(self) -> None:
-        """Each mistake has a code, and a place in the step and in its text."""
+        """Each mistake has a code, and a place in the step and, where it is about a text, in that."""
         table: list[tuple[Step, str, tuple[str | int, ...], int, int]] = [
-            (Step(), "step-kind", (), 1, 1),
-            (Step(condition="log.body.a = 1"), "step-kind", (), 1, 1),
-            (Step(probe="a", unset="log.body"), "step-kind", (), 1, 1),
-            (Step(classify=False), "step-kind", ("classify",), 1, 1),
-            (Step(parse=False), "step-kind", ("parse",), 1, 1),
+            (Step(), "step-kind", (), 0, 0),
+            (Step(condition="log.body.a = 1"), "step-kind", (), 0, 0),
+            (Step(probe="a", unset="log.body"), "step-kind", (), 0, 0),
+            (Step(classify=False), "step-kind", ("classify",), 0, 0),
+            (Step(parse=False), "step-kind", ("parse",), 0, 0),
             (Step(select="log.body.a ="), "bad-query", ("select",), 1, 13),
             (Step(probe="a", condition="log.body.a = 1\nAND )"), "bad-query", ("condition",), 2, 5),
-            (Step(set=SetField("log", 1)), "bad-field", ("set", "field"), 1, 1),
-            (Step(set=SetField("body.user", 1)), "bad-field", ("set", "field"), 1, 1),
-            (Step(set=SetField("log..user", 1)), "bad-field", ("set", "field"), 1, 1),
-            (Step(set=(SetField("meta.a", 1), SetField("meta", 1))), "bad-field", ("set", 1, "field"), 1, 1),
-            (Step(set=()), "bad-field", ("set",), 1, 1),
-            (Step(set=SetField("meta.id", "x")), "bad-field", ("set", "field"), 1, 1),
-            (Step(set=SetField("log.severity_number.a", 1)), "bad-field", ("set", "field"), 1, 1),
-            (Step(set=SetField("log" + ".a" * 32, 1)), "bad-field", ("set", "field"), 1, 1),
-            (Step(set=SetField("log.severity_number", "error")), "bad-value", ("set", "value"), 1, 1),
-            (Step(set=SetField("log.severity_number", 25)), "bad-value", ("set", "value"), 1, 1),
-            (Step(set=SetField("log.severity_number", True)), "bad-value", ("set", "value"), 1, 1),
-            (Step(set=SetField("log.severity_text", 3)), "bad-value", ("set", "value"), 1, 1),
-            (Step(set=SetField("log.time_unix_nano", -1)), "bad-value", ("set", "value"), 1, 1),
-            (Step(set=SetField("log.observed_time_unix_nano", 1 << 63)), "bad-value", ("set", "value"), 1, 1),
-            (Step(set=SetField("log.attributes", "x")), "bad-value", ("set", "value"), 1, 1),
-            (Step(set=SetField("meta.a", float("nan"))), "bad-value", ("set", "value"), 1, 1),
-            (Step(set=SetField("meta.a", [{1: 2}])), "bad-value", ("set", "value"), 1, 1),
-            (Step(set=SetField("meta.a", {"b": b"x"})), "bad-value", ("set", "value"), 1, 1),
-            (Step(unset="meta"), "bad-field", ("unset",), 1, 1),
-            (Step(unset=("meta.a", "meta.id")), "bad-field", ("unset", 1), 1, 1),
-            (Step(unset=()), "bad-field", ("unset",), 1, 1),
+            (Step(set=SetField("log", 1)), "bad-field", ("set", "field"), 0, 0),
+            (Step(set=SetField("body.user", 1)), "bad-field", ("set", "field"), 0, 0),
+            (Step(set=SetField("log..user", 1)), "bad-field", ("set", "field"), 0, 0),
+            (Step(set=(SetField("meta.a", 1), SetField("meta", 1))), "bad-field", ("set", 1, "field"), 0, 0),
+            (Step(set=()), "bad-field", ("set",), 0, 0),
+            (Step(set=SetField("meta.id", "x")), "bad-field", ("set", "field"), 0, 0),
+            (Step(set=SetField("log.severity_number.a", 1)), "bad-field", ("set", "field"), 0, 0),
+            (Step(set=SetField("log" + ".a" * 32, 1)), "bad-field", ("set", "field"), 0, 0),
+            (Step(set=SetField("log.severity_number", "error")), "bad-value", ("set", "value"), 0, 0),
+            (Step(set=SetField("log.severity_number", 25)), "bad-value", ("set", "value"), 0, 0),
+            (Step(set=SetField("log.severity_number", True)), "bad-value", ("set", "value"), 0, 0),
+            (Step(set=SetField("log.severity_text", 3)), "bad-value", ("set", "value"), 0, 0),
+            (Step(set=SetField("log.time_unix_nano", -1)), "bad-value", ("set", "value"), 0, 0),
+            (Step(set=SetField("log.observed_time_unix_nano", 1 << 63)), "bad-value", ("set", "value"), 0, 0),
+            (Step(set=SetField("log.attributes", "x")), "bad-value", ("set", "value"), 0, 0),
+            (Step(set=SetField("meta.a", float("nan"))), "bad-value", ("set", "value"), 0, 0),
+            (Step(set=SetField("meta.a", [{1: 2}])), "bad-value", ("set", "value"), 0, 0),
+            (Step(set=SetField("meta.a", {"b": b"x"})), "bad-value", ("set", "value"), 0, 0),
+            (Step(unset="meta"), "bad-field", ("unset",), 0, 0),
+            (Step(unset=("meta.a", "meta.id")), "bad-field", ("unset", 1), 0, 0),
+            (Step(unset=()), "bad-field", ("unset",), 0, 0),
             (Step(regex=Regex("(?P<a>x")), "bad-regex", ("regex", "pattern"), 1, 1),
             (Step(regex=Regex("(?x)a\n(b")), "bad-regex", ("regex", "pattern"), 2, 1),
             (Step(regex=Regex("(?P<a>x)(?=y)")), "bad-regex", ("regex", "pattern"), 1, 1),
             (Step(regex=Regex("(?P<a>x{99999999999}")), "bad-regex", ("regex", "pattern"), 1, 1),
-            (Step(regex=Regex("(a)")), "no-groups", ("regex", "pattern"), 1, 1),
-            (Step(regex=Regex("(?P<a>x)", field="body")), "bad-field", ("regex", "field"), 1, 1),
-            (Step(regex=Regex("(?P<a>x)", into="meta")), "bad-field", ("regex", "into"), 1, 1),
-            (Step(regex=Regex("(?P<a>x)", into="log.severity_text")), "bad-field", ("regex", "into"), 1, 1),
-            (Step(probe="a b"), "bad-name", ("probe",), 1, 1),
-            (Step(probe=Probe("")), "bad-name", ("probe", "name"), 1, 1),
+            (Step(regex=Regex("(a)")), "no-groups", ("regex", "pattern"), 0, 0),
+            (Step(regex=Regex("(?P<a>x)", field="body")), "bad-field", ("regex", "field"), 0, 0),
+            (Step(regex=Regex("(?P<a>x)", into="meta")), "bad-field", ("regex", "into"), 0, 0),
+            (Step(regex=Regex("(?P<a>x)", into="log.severity_text")), "bad-field", ("regex", "into"), 0, 0),
+            (Step(probe="a b"), "bad-name", ("probe",), 0, 0),
+            (Step(probe=Probe("")), "bad-name", ("probe", "name"), 0, 0),
             (Step(expression="log.body.a = 1;\nlog.body.b ="), "bad-expression", ("expression",), 2, 13),
-            (Step(probe="a", label=" b"), "bad-label", ("label",), 1, 1),
-            (Step(probe="a", label="x" * 65), "bad-label", ("label",), 1, 1),
-            (Step(probe="a", label=""), "bad-label", ("label",), 1, 1),
-            (Step(probe="a", on_error="dorp"), "bad-on-error", ("on_error",), 1, 1),
-            (Step(unset="log.body", on_error=""), "bad-on-error", ("on_error",), 1, 1),
+            (Step(probe="a", label=" b"), "bad-label", ("label",), 0, 0),
+            (Step(probe="a", label="x" * 65), "bad-label", ("label",), 0, 0),
+            (Step(probe="a", label=""), "bad-label", ("label",), 0, 0),
+            (Step(probe="a", on_error="dorp"), "bad-on-error", ("on_error",), 0, 0),
+            (Step(unset="log.body", on_error=""), "bad-on-error", ("on_error",), 0, 0),
         ]
         for step, code, member, line, column in table:
             found = step_problems(step, 1)
             self.assertEqual(
-                [(problem.code, problem.member, problem.line, problem.column) for problem in found],
+                [(each.code, each.path, each.line, each.column) for each in found],
                 [(code, member, line, column)],
                 step,
             )
@@ -108,7 +108,7 @@ class ProblemTests(SynchronousTestCase):
                 *("bad-regex", "bad-field", "bad-field"),
             ],
         )
-        self.assertEqual(self.assertRaises(StepProblem, compile_step, step, 1).code, "bad-label")
+        self.assertEqual(self.assertRaises(StepError, compile_step, step, 1).diagnostic.code, "bad-label")
 
     def test_nothing_wrong(self) -> None:
         """What is right has no problems."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
-from webhookrx.diagnostics import nearest, quoted
+import msgspec
+
+from webhookrx.diagnostics import Diagnostic, Path, diagnose, nearest, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.intake.pattern_checks import (
     GLOB,
@@ -21,11 +23,9 @@ from webhookrx.intake.pattern_checks import (
     check_patterns,
     health_path_problem,
 )
-from webhookrx.router.rules.mistake import Mistake
 from webhookrx.router.rules.naming import check_label_key, check_label_value, check_name, check_rule_name
 from webhookrx.router.rules.rule import PROTOCOLS, Host, Preprocessing, Rule
 from webhookrx.router.steps.steps import step_problems
-from webhookrx.typed_yaml import Path
 
 LONGEST_PATH: Final = 10_000
 MOST_PATHS: Final = 10_000
@@ -42,9 +42,6 @@ _PATH_CODES: Final = {
     GLOB: "path-glob",
     HIDDEN: "path-hidden",
 }
-_IN_TEXT: Final = ("bad-query", "bad-regex", "bad-expression", "step-unknown-field")
-"""Problems of steps that are about a place in a text."""
-
 #: Takes paths, and returns the index, code and sentence of each mistake in them.
 PathCheck: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[int, str, str], ...]]
 
@@ -64,13 +61,13 @@ def check_paths(paths: tuple[str, ...], *, allow_slow: bool = False) -> tuple[tu
     return tuple((found.index, codes[found.kind], found.text) for found in (*errors, *warnings))
 
 
-def host_mistakes(host: Host, path: Path) -> Iterator[Mistake]:
+def host_mistakes(host: Host, path: Path) -> Iterator[Diagnostic]:
     """Yield what is wrong with a host, that stands at a path."""
     yield from _checked("bad-name", (*path, "name"), check_name, host.name)
     yield from _label_mistakes(host.labels, (*path, "labels"))
 
 
-def rule_mistakes(rule: Rule, path: Path, check_paths: PathCheck) -> Iterator[Mistake]:
+def rule_mistakes(rule: Rule, path: Path, check_paths: PathCheck) -> Iterator[Diagnostic]:
     """
     Yield what is wrong with a rule, that stands at a path; its selector is looked at elsewhere.
 
@@ -83,44 +80,44 @@ def rule_mistakes(rule: Rule, path: Path, check_paths: PathCheck) -> Iterator[Mi
     if rule.protocol not in PROTOCOLS:
         near = nearest(rule.protocol, PROTOCOLS)
         sentence = f"{quoted(rule.protocol)} is not a protocol; it takes HTTPS or HTTP. {near}".rstrip()
-        yield Mistake("bad-protocol", (*path, "protocol"), sentence)
+        yield diagnose("bad-protocol", (*path, "protocol"), sentence)
     yield from _port_mistakes(rule.port, (*path, "port"))
     yield from _tls_mistakes(rule, path)
     paths = (*path, "paths")
     if not rule.paths:
         sentence = "The list is empty, so that no request would be taken; leave it out for the default."
-        yield Mistake("no-paths", paths, sentence)
-    yield from (Mistake(code, (*paths, index), sentence) for index, code, sentence in check_paths(rule.paths))
+        yield diagnose("no-paths", paths, sentence)
+    yield from (diagnose(code, (*paths, index), sentence) for index, code, sentence in check_paths(rule.paths))
     problem = health_path_problem(rule.health) if rule.health else None
     if problem is not None:
-        yield Mistake("bad-health", (*path, "health"), problem)
+        yield diagnose("bad-health", (*path, "health"), problem)
     yield from _preprocessing_mistakes(rule.preprocessing, (*path, "preprocessing"))
 
 
 def _checked(
     code: str, path: Path, check: Callable[..., None], *values: object, of_key: bool = False
-) -> Iterator[Mistake]:
+) -> Iterator[Diagnostic]:
     try:
         check(*values)
     except ConfigError as error:
-        yield Mistake(code, path, error.problem, of_key=of_key)
+        yield diagnose(code, path, error.problem, of_key=of_key)
 
 
-def _label_mistakes(labels: dict[str, str], path: Path) -> Iterator[Mistake]:
+def _label_mistakes(labels: dict[str, str], path: Path) -> Iterator[Diagnostic]:
     for key, value in labels.items():
         yield from _checked("label-key", (*path, key), check_label_key, key, of_key=True)
         yield from _checked("label-value", (*path, key), check_label_value, value)
 
 
-def _port_mistakes(port: int, path: Path) -> Iterator[Mistake]:
+def _port_mistakes(port: int, path: Path) -> Iterator[Diagnostic]:
     if not 1 <= port <= 65535:
-        yield Mistake("port-range", path, f"{port} is not a port; it takes a whole number from 1 to 65535.")
+        yield diagnose("port-range", path, f"{port} is not a port; it takes a whole number from 1 to 65535.")
     elif port < _PRIVILEGED:
         sentence = f"Port {port} can be opened by root only, or with CAP_NET_BIND_SERVICE; from 1024 on all can."
-        yield Mistake("port-privileged", path, sentence)
+        yield diagnose("port-privileged", path, sentence)
 
 
-def _tls_mistakes(rule: Rule, path: Path) -> Iterator[Mistake]:
+def _tls_mistakes(rule: Rule, path: Path) -> Iterator[Diagnostic]:
     for member, what, word, file in (
         ("key_file", "private key", "key", rule.key_file),
         ("cert_file", "certificate", "certificate", rule.cert_file),
@@ -128,31 +125,27 @@ def _tls_mistakes(rule: Rule, path: Path) -> Iterator[Mistake]:
         place = (*path, member)
         if rule.protocol == "HTTPS" and not file:
             sentence = f"HTTPS needs a {what}: {member} takes the absolute path of a PEM file on the router."
-            yield Mistake(f"https-without-{word}", place, sentence)
+            yield diagnose(f"https-without-{word}", place, sentence)
         if rule.protocol == "HTTP" and file:
-            yield Mistake(f"http-with-{word}", place, f"HTTP takes no {what}; leave {member} out, or write HTTPS.")
+            yield diagnose(f"http-with-{word}", place, f"HTTP takes no {what}; leave {member} out, or write HTTPS.")
         if file and not file.startswith("/"):
             # What has lines is no path, and may be the key itself.
             shown = "It" if "\n" in file or "-----" in file else quoted(file)
             sentence = f"{shown} is not an absolute path; it begins with a slash, such as /etc/webhookrx/key.pem."
-            yield Mistake("relative-path", place, sentence)
+            yield diagnose("relative-path", place, sentence)
 
 
-def _preprocessing_mistakes(preprocessing: Preprocessing, path: Path) -> Iterator[Mistake]:
+def _preprocessing_mistakes(preprocessing: Preprocessing, path: Path) -> Iterator[Diagnostic]:
     classified = preprocessing.classify
     if preprocessing.parse and not classified:
-        yield Mistake(
+        yield diagnose(
             "parse-without-classify", (*path, "parse"), "Parse needs Classify: write classify: yes beside it."
         )
     for number, step in enumerate(preprocessing.steps):
         place = (*path, "steps", number)
         if step.parse and not classified:
             sentence = "Parse needs a Classify before it: classify: yes in preprocessing, or an earlier step."
-            yield Mistake("parse-without-classify", (*place, "parse"), sentence)
+            yield diagnose("parse-without-classify", (*place, "parse"), sentence)
         classified = classified or bool(step.classify)
         for problem in step_problems(step, number + 1):
-            member = (*place, *problem.member)
-            if problem.code in _IN_TEXT:
-                yield Mistake(problem.code, member, problem.sentence, problem.line, problem.column)
-            else:
-                yield Mistake(problem.code, member, problem.sentence)
+            yield msgspec.structs.replace(problem, path=(*place, *problem.path))

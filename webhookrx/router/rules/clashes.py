@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from webhookrx.diagnostics import quoted
-from webhookrx.router.rules.mistake import Mistake
+from webhookrx.diagnostics import Diagnostic, diagnose, quoted
 from webhookrx.router.rules.naming import LONGEST_NAME, connector_name
 from webhookrx.router.rules.router import name_clash, port_clash, too_long
 from webhookrx.router.rules.rule import Host, Rule
@@ -27,7 +26,7 @@ class Placed(NamedTuple):
     hosts: Sequence[int]
 
 
-def clashes(placed: Sequence[Placed], hosts: Sequence[Host]) -> Iterator[Mistake]:
+def clashes(placed: Sequence[Placed], hosts: Sequence[Host]) -> Iterator[Diagnostic]:
     """
     Yield what two rules want that a router has once, on any host of the inventory, or on any router that there may be.
     Each rule is blamed once, beside the first one before it that it meets.
@@ -35,7 +34,7 @@ def clashes(placed: Sequence[Placed], hosts: Sequence[Host]) -> Iterator[Mistake
     usable = [each for each in placed if 1 <= each.rule.port <= 65535]
     for second, first, host in _meetings(usable, lambda rule: rule.port, hosts):
         where = _where(second, first, host)
-        yield Mistake(
+        yield diagnose(
             "port-clash",
             ("connector_rules", second.place, "port"),
             port_clash(second.rule, first.rule.name, where),
@@ -45,16 +44,16 @@ def clashes(placed: Sequence[Placed], hosts: Sequence[Host]) -> Iterator[Mistake
         if second.rule.name != first.rule.name:
             name = connector_name(host.name if host else "ROUTER", second.rule.name, second.rule.suffix)
             sentence = name_clash(name, second.rule, first.rule.name)
-            yield Mistake("duplicate-connector", ("connector_rules", second.place, "name"), sentence)
+            yield diagnose("duplicate-connector", ("connector_rules", second.place, "name"), sentence)
 
 
-def long_names(placed: Sequence[Placed], hosts: Sequence[Host]) -> Iterator[Mistake]:
+def long_names(placed: Sequence[Placed], hosts: Sequence[Host]) -> Iterator[Diagnostic]:
     """Yield each rule that makes a name that is too long on a host of the inventory."""
     for place, rule, matched in placed:
         names = (connector_name(hosts[index].name, rule.name, rule.suffix) for index in matched)
         name = next((name for name in names if len(name) > LONGEST_NAME), None)
         if name is not None:
-            yield Mistake("connector-name-too-long", ("connector_rules", place, "name"), too_long(name))
+            yield diagnose("connector-name-too-long", ("connector_rules", place, "name"), too_long(name))
 
 
 def _tail(rule: Rule) -> str:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from webhookrx.diagnostics import Finding, quoted
+from webhookrx.diagnostics import Diagnostic, diagnose, quoted
 from webhookrx.query import QueryError, parse
-from webhookrx.router.rules.mistake import Mistake
 from webhookrx.router.rules.naming import LONGEST_NAME, connector_name
 from webhookrx.router.rules.rule import Host, Preprocessing, Rule
 
@@ -121,13 +120,13 @@ def connector_of(router_name: str, rule: Rule) -> Connector:
     )
 
 
-def connectors_of(router: Router, reading: RulesReading) -> tuple[list[Connector], list[Finding]]:
+def connectors_of(router: Router, reading: RulesReading) -> tuple[list[Connector], list[Diagnostic]]:
     """
     Return the connectors of a router, in the order of their names, and what is wrong with them on this very router:
     two that want one port, or one name, and a name that is too long. Of two that clash the first in the file is there.
     """
     connectors: list[Connector] = []
-    mistakes: list[Mistake] = []
+    mistakes: list[Diagnostic] = []
     ports: dict[int, str] = {}
     names: dict[str, str] = {}
     record = router.record
@@ -139,18 +138,18 @@ def connectors_of(router: Router, reading: RulesReading) -> tuple[list[Connector
         found = []
         if connector.port in ports:
             found.append(
-                Mistake("port-clash", (*path, "port"), port_clash(rule, ports[connector.port], quoted(router.name)))
+                diagnose("port-clash", (*path, "port"), port_clash(rule, ports[connector.port], quoted(router.name)))
             )
         if connector.name in names:
             sentence = name_clash(connector.name, rule, names[connector.name])
-            found.append(Mistake("duplicate-connector", (*path, "name"), sentence))
+            found.append(diagnose("duplicate-connector", (*path, "name"), sentence))
         if len(connector.name) > LONGEST_NAME:
-            found.append(Mistake("connector-name-too-long", (*path, "name"), too_long(connector.name)))
+            found.append(diagnose("connector-name-too-long", (*path, "name"), too_long(connector.name)))
         mistakes += found
         if not found:
             connectors.append(connector)
             ports[connector.port] = names[connector.name] = rule.name
-    return sorted(connectors, key=lambda connector: connector.name), reading.findings_of(mistakes)
+    return sorted(connectors, key=lambda connector: connector.name), reading.located(mistakes)
 
 
 def port_clash(rule: Rule, other: str, where: str) -> str:

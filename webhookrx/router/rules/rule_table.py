@@ -10,11 +10,9 @@ from typing import Any
 import msgspec
 from msgspec import NODEFAULT, inspect
 
-from webhookrx.diagnostics import Code
-from webhookrx.router.rules.catalogue import ROUTER_CODES, RULE_CODES
+from webhookrx.diagnostics import FILE_CODES, ROUTER_CODES, RULE_CODES, Code
 from webhookrx.router.rules.rule import Host, Preprocessing, Probe, Regex, Rule, SetField, Step
 from webhookrx.text import table
-from webhookrx.typed_yaml import CODES as FILE_CODES
 
 
 def rule_table() -> str:

@@ -11,14 +11,12 @@ from typing import Final
 
 import msgspec
 
-from webhookrx.diagnostics import Finding, Position, has_errors, in_order, quoted
-from webhookrx.router.rules.catalogue import finding
+from webhookrx.diagnostics import Diagnostic, Path, Position, diagnose, has_errors, in_order, quoted
 from webhookrx.router.rules.checks import check_paths, host_mistakes, rule_mistakes
 from webhookrx.router.rules.clashes import Placed, clashes, long_names
-from webhookrx.router.rules.mistake import Mistake
 from webhookrx.router.rules.rule import Host, Rule, RulesFile
 from webhookrx.router.rules.selectors import Known, Selectors
-from webhookrx.typed_yaml import Path, Reading, field_text, read_typed
+from webhookrx.typed_yaml import Reading, read_typed
 
 MOST_PAIRS: Final = 2_000_000
 """Rules times hosts that are compared."""
@@ -50,12 +48,12 @@ class RulesReading:
         looking at and not for use.
     @ivar places: the index in the file of each of them.
     @ivar hosts: the inventory.
-    @ivar findings: everything that is wrong, in the order of the file.
+    @ivar diagnostics: everything that is wrong, in the order of the file.
     """
 
     def __init__(self, file: str, reading: Reading[RulesFile]) -> None:
         self.file = file
-        self.findings: list[Finding] = []
+        self.diagnostics: list[Diagnostic] = []
         self._reading = reading
         rules = () if reading.partial is None else reading.partial.connector_rules
         hosts = () if reading.partial is None else reading.partial.hosts
@@ -66,7 +64,7 @@ class RulesReading:
     @property
     def valid(self) -> bool:
         """Whether there is no error."""
-        return not has_errors(self.findings)
+        return not has_errors(self.diagnostics)
 
     def position(self, rule: str, *member: str | int) -> Position:
         """
@@ -77,22 +75,19 @@ class RulesReading:
         """
         return self._reading.position(self._path(rule, member))
 
-    def finding(self, code: str, rule: str, member: Sequence[str | int], sentence: str) -> Finding:
+    def in_rule(self, rule: str, found: Diagnostic) -> Diagnostic:
         """
-        Return a finding about a rule, such as one that only a router can make.
+        Return what is wrong with a rule, such as only a router can find out, with its place in the file.
 
-        @param code: of the catalogue.
         @param rule: its name.
-        @raise KeyError: there is no such rule, or no such code.
+        @param found: its path begins at the rule.
+        @raise KeyError: there is no such rule.
         """
-        return self.findings_of([Mistake(code, self._path(rule, member), sentence)])[0]
+        return self.located([msgspec.structs.replace(found, path=self._path(rule, found.path))])[0]
 
-    def findings_of(self, mistakes: Iterable[Mistake]) -> list[Finding]:
-        """Return mistakes with their place in the file, in its order."""
-        return in_order(
-            finding(mistake.code, self.file, self._place(mistake), field_text(mistake.path), mistake.sentence)
-            for mistake in mistakes
-        )
+    def located(self, found: Iterable[Diagnostic]) -> list[Diagnostic]:
+        """See L{Reading.located}."""
+        return self._reading.located(found)
 
     def _path(self, name: str, member: Sequence[str | int]) -> Path:
         for place, rule in zip(self.places, self.rules, strict=True):
@@ -100,30 +95,25 @@ class RulesReading:
                 return ("connector_rules", place, *member)
         raise KeyError(name)
 
-    def _place(self, mistake: Mistake) -> Position:
-        if mistake.line:
-            return self._reading.text_position(mistake.path, mistake.line, mistake.column)
-        return self._reading.key_position(mistake.path) if mistake.of_key else self._reading.position(mistake.path)
-
 
 def read_rules(data: bytes, file: str, *, allow_slow_patterns: bool = False) -> RulesReading:
     """
     Read a rules file and find everything that is wrong with it.
 
-    @param file: its name, for the findings.
+    @param file: its name, for what is wrong.
     @param allow_slow_patterns: paths that RE2 can't run are a warning and no error.
     """
     reading = read_typed(data, file, RulesFile)
     rules = RulesReading(file, reading)
-    found = list(map(_step_of_its_own, reading.findings))
+    found = list(map(_step_of_its_own, reading.diagnostics))
     if reading.partial is not None:
         mistakes = _Checks(reading, reading.partial, allow_slow_patterns).mistakes()
-        found += rules.findings_of(mistake for mistake in mistakes if reading.is_sound(mistake.path))
-    rules.findings = in_order(found)
+        found += rules.located(mistake for mistake in mistakes if reading.is_sound(mistake.path))
+    rules.diagnostics = in_order(found)
     return rules
 
 
-def _step_of_its_own(found: Finding) -> Finding:
+def _step_of_its_own(found: Diagnostic) -> Diagnostic:
     step = _STEP.fullmatch(found.field) if found.code == "unknown-key" else None
     if step is None:
         return found
@@ -143,13 +133,13 @@ class _Checks:
         self._hosts = file.hosts
         self._inventory = [host for i, host in enumerate(file.hosts) if reading.is_whole(("hosts", i))]
 
-    def mistakes(self) -> Iterator[Mistake]:
+    def mistakes(self) -> Iterator[Diagnostic]:
         yield from self._alone()
         yield from self._repeated_names("connector_rules", self._rules, "rules")
         yield from self._repeated_names("hosts", self._hosts, "hosts")
         yield from self._together()
 
-    def _alone(self) -> Iterator[Mistake]:
+    def _alone(self) -> Iterator[Diagnostic]:
         remembered = cache(partial(check_paths, allow_slow=self._allow_slow_patterns))
         for index, rule in enumerate(self._rules):
             path = ("connector_rules", index)
@@ -159,7 +149,7 @@ class _Checks:
         for index, host in enumerate(self._hosts):
             yield from host_mistakes(host, ("hosts", index))
 
-    def _counts(self, mistake: Mistake, path: Path) -> bool:
+    def _counts(self, mistake: Diagnostic, path: Path) -> bool:
         """Tell whether a mistake is not the consequence of one that the reader has found."""
         preprocessing = (*path, "preprocessing")
         if mistake.code == "parse-without-classify":
@@ -167,7 +157,7 @@ class _Checks:
             return self._reading.is_whole((*preprocessing, "classify") if beside else preprocessing)
         return mistake.code != "step-kind" or self._reading.is_whole(mistake.path)
 
-    def _repeated_names(self, key: str, named: Sequence[Rule | Host], what: str) -> Iterator[Mistake]:
+    def _repeated_names(self, key: str, named: Sequence[Rule | Host], what: str) -> Iterator[Diagnostic]:
         first: dict[str, int] = {}
         for index, each in enumerate(named):
             path = (key, index, "name")
@@ -176,16 +166,16 @@ class _Checks:
                 sentence = (
                     f"Two {what} have the name {quoted(each.name)}, the first in line {line}; each needs its own."
                 )
-                yield Mistake("duplicate-name", path, sentence)
+                yield diagnose("duplicate-name", path, sentence)
 
-    def _together(self) -> Iterator[Mistake]:
+    def _together(self) -> Iterator[Diagnostic]:
         usable = [
             index for index in range(len(self._rules)) if self._reading.is_sound(("connector_rules", index, "selector"))
         ]
         texts = [self._rules[index].selector for index in usable]
         if len(texts) * len(self._inventory) > MOST_PAIRS:
             sentence = f"{len(self._inventory):,} hosts and {len(texts):,} rules are too many to compare them all."
-            yield Mistake("inventory-too-large", ("hosts",), sentence)
+            yield diagnose("inventory-too-large", ("hosts",), sentence)
             self._inventory = []
         selectors, known = Selectors(texts), Known(self._inventory)
         matched = selectors.matched(texts, self._inventory)
@@ -197,6 +187,6 @@ class _Checks:
                 placed.append(Placed(index, self._rules[index], hosts))
                 if self._inventory and not hosts:
                     sentence = f"It matches none of the {len(self._inventory)} hosts of this file."
-                    yield Mistake("selector-matches-none", path, sentence)
+                    yield diagnose("selector-matches-none", path, sentence)
         yield from clashes(placed, self._inventory)
         yield from long_names(placed, self._inventory)

@@ -8,13 +8,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhookrx.diagnostics import nearest, quoted
+from webhookrx.diagnostics import Diagnostic, Path, diagnose, nearest, quoted
 from webhookrx.message.fields import MISSING, get_field, split_path
 from webhookrx.query import Fleet, Query, QueryError, line_and_column, parse
-from webhookrx.router.rules.mistake import Mistake
 from webhookrx.router.rules.router import router_of
 from webhookrx.router.rules.rule import Host, Rule
-from webhookrx.typed_yaml import Path
 
 PLAIN_FIELDS: Final = ("name", "hostname", "fqdn", "ip", "os", "arch", "version")
 """What every selector can ask for, besides C{label.NAME}."""
@@ -65,16 +63,16 @@ class Selectors:
         by_text = {text: fleet.matching(query) for text, query in self.queries.items()}
         return [by_text.get(text, []) for text in texts]
 
-    def mistakes(self, text: str, path: Path, known: Known) -> Iterator[Mistake]:
+    def mistakes(self, text: str, path: Path, known: Known) -> Iterator[Diagnostic]:
         """Yield what is wrong with one of them, that stands at a path."""
         error = self._errors.get(text)
         if error is not None:
-            yield Mistake("selector-syntax", path, error.problem, *line_and_column(text, error.column))
+            yield diagnose("selector-syntax", path, error.problem, *line_and_column(text, error.column))
             return
         for field, column in {use.field: use.column for use in reversed(self.queries[text].fields)}.items():
             problem = known.problem(field)
             if problem:
-                yield Mistake("selector-unknown-field", path, problem, *line_and_column(text, column))
+                yield diagnose("selector-unknown-field", path, problem, *line_and_column(text, column))
 
 
 class Known:

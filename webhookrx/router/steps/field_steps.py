@@ -10,11 +10,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from webhookrx import diagnostics
 from webhookrx.message.fields import MISSING, FieldError, Path, get_field, set_field, split_path, unset_field
 from webhookrx.message.message import Value
 from webhookrx.router.rules.rule import SetField
 from webhookrx.router.steps.context import Action, StepContext, StepEvent
-from webhookrx.router.steps.step_problem import Member, StepProblems
+from webhookrx.router.steps.step_problem import StepProblems
 
 _DEEPEST: Final = 32
 """Most names in a path: what a step nests can still be written as JSON."""
@@ -45,7 +46,7 @@ _KINDS: Final[dict[Path, _Kind]] = {
 }
 
 
-def field_path(text: str, member: Member, problems: StepProblems) -> Path | None:
+def field_path(text: str, member: diagnostics.Path, problems: StepProblems) -> Path | None:
     """Return the path of a field that a step reads; None, with the problem noted, when it is none of a message."""
     try:
         path = split_path(text)
@@ -61,7 +62,7 @@ def field_path(text: str, member: Member, problems: StepProblems) -> Path | None
     return path
 
 
-def changed_path(text: str, member: Member, problems: StepProblems, *, members: bool = False) -> Path | None:
+def changed_path(text: str, member: diagnostics.Path, problems: StepProblems, *, members: bool = False) -> Path | None:
     """
     Return the path of a field that a step changes.
 
@@ -82,7 +83,7 @@ def changed_path(text: str, member: Member, problems: StepProblems, *, members: 
 
 def compile_set(wanted: SetField | tuple[SetField, ...], problems: StepProblems) -> Action | None:
     """Return what sets fields to constants: all of them, or none when one can't be set."""
-    pairs: list[tuple[SetField, Member]]
+    pairs: list[tuple[SetField, diagnostics.Path]]
     if isinstance(wanted, SetField):
         pairs = [(wanted, ("set",))]
     else:
@@ -97,7 +98,7 @@ def compile_set(wanted: SetField | tuple[SetField, ...], problems: StepProblems)
 
 def compile_unset(wanted: str | tuple[str, ...], problems: StepProblems) -> Action | None:
     """Return what removes fields; those that are not there are no failure."""
-    texts: list[tuple[str, Member]]
+    texts: list[tuple[str, diagnostics.Path]]
     if isinstance(wanted, str):
         texts = [(wanted, ("unset",))]
     else:
@@ -118,7 +119,7 @@ def compile_unset(wanted: str | tuple[str, ...], problems: StepProblems) -> Acti
     return unset
 
 
-def _change(wanted: SetField, member: Member, problems: StepProblems) -> tuple[Path, Value] | None:
+def _change(wanted: SetField, member: diagnostics.Path, problems: StepProblems) -> tuple[Path, Value] | None:
     path = changed_path(wanted.field, (*member, "field"), problems)
     try:
         value = _constant(wanted.value)

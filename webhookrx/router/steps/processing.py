@@ -68,7 +68,7 @@ class Processing:
 
     @ivar idle: there are none, so that nobody needs to call L{run}.
     @ivar possible_events: all events that its steps may leave, but for those of senders that are known, in order.
-    @raise webhookrx.router.steps.step_problem.StepProblem: a step is wrong.
+    @raise webhookrx.router.steps.step_problem.StepError: a step is wrong.
     """
 
     __slots__ = ("_classifier", "_clock", "_steps", "idle", "possible_events")

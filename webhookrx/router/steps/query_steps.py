@@ -10,10 +10,10 @@ from itertools import islice
 from operator import itemgetter
 from typing import Final
 
-from webhookrx.diagnostics import quoted
+from webhookrx.diagnostics import Path, quoted
 from webhookrx.query import Query, QueryError, line_and_column, parse
 from webhookrx.router.steps.context import Action, Condition, StepContext, StepEvent
-from webhookrx.router.steps.step_problem import Member, StepProblems
+from webhookrx.router.steps.step_problem import StepProblems
 
 _TOPMOST: Final = ("log", "meta", "connector")
 
@@ -37,7 +37,7 @@ _MEANT: Final = tuple(
 )
 
 
-def compile_query(text: str, member: Member, problems: StepProblems) -> Condition | None:
+def compile_query(text: str, member: Path, problems: StepProblems) -> Condition | None:
     """Return what tells whether a query matches; None for an empty one, which matches all, and for a wrong one."""
     try:
         query = parse(text)
@@ -45,7 +45,7 @@ def compile_query(text: str, member: Member, problems: StepProblems) -> Conditio
         problems.add("bad-query", error.problem, member, *line_and_column(text, error.column))
         return None
     for sentence, column in doubtful_fields(query):
-        problems.doubt("step-unknown-field", sentence, member, *line_and_column(text, column))
+        problems.add("step-unknown-field", sentence, member, *line_and_column(text, column))
     if not text.strip():
         return None
     decide = query.decide

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from webhookrx.diagnostics import nearest, quoted
+from webhookrx.diagnostics import ERROR, Diagnostic, has_errors, nearest, quoted
 from webhookrx.router.expressions import ExpressionError, Files, compile_expression, is_mask, no_files
 from webhookrx.router.rules.rule import DROP, KEEP, KINDS, ON_ERROR, Probe, SetField, Step
 from webhookrx.router.steps.context import DROPPED, PROBE, UNKNOWN_SENDER, Action, Condition, StepContext, StepEvent
@@ -16,7 +16,7 @@ from webhookrx.router.steps.field_steps import compile_set, compile_unset
 from webhookrx.router.steps.query_steps import compile_query, compile_select
 from webhookrx.router.steps.regex_step import compile_regex
 from webhookrx.router.steps.sender_steps import classify, classify_known, parse
-from webhookrx.router.steps.step_problem import StepProblem, StepProblems
+from webhookrx.router.steps.step_problem import StepError, StepProblems
 
 _PROBE_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LABEL: Final = re.compile(r"(?! )[A-Za-z0-9._ -]{1,64}(?<! )")
@@ -48,23 +48,22 @@ def compile_step(step: Step, number: int, files: Files = no_files) -> CompiledSt
 
     @param number: its place among its neighbours, from 1.
     @param files: gives the JSON files that an expression names.
-    @raise StepProblem: the first thing that is wrong with it.
+    @raise StepError: the first thing that is wrong with it.
     """
     problems = StepProblems()
     compiled = _compile(step, number, files, problems)
-    if problems:
-        raise problems[0]
-    assert compiled is not None, "what has no problems compiles"
+    if compiled is None:
+        raise StepError(next(each for each in problems if each.severity == ERROR))
     return compiled
 
 
-def step_problems(step: Step, number: int) -> list[StepProblem]:
+def step_problems(step: Step, number: int) -> list[Diagnostic]:
     """
     Return all that is wrong with a step, and what is probably not meant; the arguments are those of L{compile_step}.
     """
     problems = StepProblems()
     _compile(step, number, no_files, problems)
-    return [*problems, *problems.doubts]
+    return problems
 
 
 def json_files(step: Step) -> list[str]:
@@ -79,7 +78,7 @@ def json_files(step: Step) -> list[str]:
 
     try:
         compile_expression(step.expression, files=note)
-    except ExpressionError:  # there is a finding already
+    except ExpressionError:  # found already
         return []
     return paths
 
@@ -111,7 +110,7 @@ def _compile(step: Step, number: int, files: Files, problems: StepProblems) -> C
     if step.classify and step.classify_fallback is False:
         made = [(classify_known, UNKNOWN_SENDER)]
     _check_on_error(step, problems)
-    if problems:
+    if has_errors(problems):
         return None
     action, event = made[0]
     assert action is not None, "what has no problems can be done"
@@ -125,8 +124,8 @@ def _check_on_error(step: Step, problems: StepProblems) -> None:
         near = nearest(wanted, ON_ERROR)
         sentence = f"{quoted(wanted)} is not one of {', '.join(ON_ERROR)}. {near}".rstrip()
         problems.add("bad-on-error", sentence, ("on_error",))
-    elif not problems and wanted == KEEP and (problems.hides or step.unset is not None or _masks(step.set)):
-        problems.doubt(
+    elif not has_errors(problems) and wanted == KEEP and (problems.hides or step.unset is not None or _masks(step.set)):
+        problems.add(
             "step-keeps-unhidden",
             "The step removes or masks something, and a message on which it fails goes on as it was: write on_error: "
             f"{DROP}, or on_error: tag to see which ones these are.",
