@@ -59,31 +59,33 @@ WARNINGS: list[tuple[list[str], list[tuple[int, str]]]] = [
     (["/.+", "/x"], [(1, 'is hidden by pattern 1, "/.+".')]),
     (["/.+", "/"], []),
     (["/a", "/[^/]+", "/abc"], [(2, 'is hidden by pattern 2, "/[^/]+".')]),
+    (["(?i)/events", "(?i)/EVENTS"], []),
     (["(?i)/EVENTS", "/events"], [(1, 'is hidden by pattern 1, "(?i)/EVENTS".')]),
     (["/events", "(?i)/EVENTS"], []),
     (["/events", "/(?i:EVENTS)"], []),
-    (["/(?i:events)", "(?i)/e(?-i:vents)"], [(1, 'appears to be hidden by pattern 1, "/(?i:events)".')]),
-    (["(?i)/x+", "(?i)/xx*"], [(1, 'appears to be hidden by pattern 1, "(?i)/x+".')]),
+    # A pattern that matches more than one path is not compared with what others match.
+    (["/(?i:events)", "(?i)/e(?-i:vents)"], []),
+    (["(?i)/x+", "(?i)/xx*"], []),
     (["/x+", "(?i)/xx*"], []),
-    (["/a.*", "/a[0-9]+"], [(1, 'appears to be hidden by pattern 1, "/a.*".')]),
+    (["/a.*", "/a[0-9]+"], []),
     (["/a[0-9]+", "/a.*"], []),
-    (["/e/.*", "/e/(?P<HOST>[^/]+)"], [(1, 'appears to be hidden by pattern 1, "/e/.*".')]),
+    (["/e/.*", "/e/(?P<HOST>[^/]+)"], []),
     (["/e/[^/]+", "/e/.+"], []),
-    (["/e/[^/]+", r"/e/\w+"], [(1, 'appears to be hidden by pattern 1, "/e/[^/]+".')]),
+    (["/e/[^/]+", r"/e/\w+"], []),
     ([r"/e/\w+", r"/e/\W*\w"], []),
     ([r"/\D+", r"/\S+"], []),
-    ([r"/\S+", r"/\D+"], [(1, r'appears to be hidden by pattern 1, "/\S+".')]),
-    ([r"/\S+", r"/\W\d"], [(1, r'appears to be hidden by pattern 1, "/\S+".')]),
-    (["/(?:a|b|c)", "/[ab]"], [(1, 'appears to be hidden by pattern 1, "/(?:a|b|c)".')]),
+    ([r"/\S+", r"/\D+"], []),
+    ([r"/\S+", r"/\W\d"], []),
+    (["/(?:a|b|c)", "/[ab]"], []),
     (["/[ab]", "/(?:a|b|c)"], []),
-    (["/[^x]", "/[^xy]"], [(1, 'appears to be hidden by pattern 1, "/[^x]".')]),
+    (["/[^x]", "/[^xy]"], []),
     (["/[a-y]", "/[a-z]"], []),
     (["/.{0,100}", "/.*x"], []),
-    (["/.{3,}", "/.{4}"], [(1, 'appears to be hidden by pattern 1, "/.{3,}".')]),
-    ([r"/x\b.*", r"/x\b/.*"], [(1, r'appears to be hidden by pattern 1, "/x\b.*".')]),
+    (["/.{3,}", "/.{4}"], []),
+    ([r"/x\b.*", r"/x\b/.*"], []),
     # No one pattern hides the third, although the first two together do.
     (["/a.*", "/b.*", "/[ab].*"], []),
-    # An earlier pattern on re is not tried: examples could hold it up.
+    # An earlier pattern on re is not tried.
     (["/(?=a).*", "/a.*"], []),
     # Nothing can be told of what re does not understand, or can't have been meant to be looked into.
     (["/a.*", "/(?<HOST>a)"], []),
@@ -151,12 +153,6 @@ class CheckPatternsTests(SynchronousTestCase):
         """A pattern with an error is left out of the comparison."""
         self.assertEqual((), check_patterns(["/(?P<DATE>.*)", "/x"]).warnings)
 
-    def test_same_each_time(self) -> None:
-        """Chance has no part in what is told."""
-        patterns = ["/[^q]+", "/[a-z]+", r"/\w{3}", "/.{0,9}", "/[ab]x?"]
-
-        self.assertEqual(1, len({check_patterns(patterns) for _ in range(5)}))
-
     def test_quiet(self) -> None:
         """Nothing of this shows as a warning of Python."""
         check_patterns(["/[[a]", "/x(?i)", "/[a||b]"])
@@ -215,6 +211,6 @@ class CheckPatternsTests(SynchronousTestCase):
         if errors:
             return
         found = PathPatterns(patterns).match(path.encode())
-        sure = {warning.index for warning in warnings if warning.kind != "glob" and "appears" not in warning.text}
+        sure = {warning.index for warning in warnings if warning.kind != "glob"}
 
         self.assertFalse(found is not None and found[0] in sure, (patterns, path))

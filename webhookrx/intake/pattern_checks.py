@@ -5,19 +5,15 @@ What is wrong with path patterns, found when they are loaded and not at the firs
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import re2  # type: ignore[import-untyped]
 
 from webhookrx.intake.path_patterns import LinearSet, PathPattern, compile_pattern
-from webhookrx.intake.pattern_samples import ParsedPattern
 from webhookrx.message.macros import is_hard_macro
-
-_SAMPLES: Final = 160
-_ENOUGH: Final = 16
-"""Examples of a pattern that are tried, and how many of them it must match to tell us anything."""
+from webhookrx.regex import parsed_by_re
 
 # RE2 may let a name come twice. An escaped bracket and a character class hold no group.
 _GROUP: Final = re.compile(
@@ -66,8 +62,8 @@ class PatternCheck(NamedTuple):
     """
     All findings.
 
-    @ivar errors: what makes a pattern unusable; or, by the kind L{NOT_LINEAR}, usable only by who takes the risk.
-    @ivar warnings: what is allowed but probably not meant.
+    @ivar errors: they make a pattern unusable, or, with the kind L{NOT_LINEAR}, usable at one's own risk.
+    @ivar warnings: allowed, but probably not meant.
     """
 
     errors: tuple[PatternProblem, ...]
@@ -76,7 +72,9 @@ class PatternCheck(NamedTuple):
 
 def check_patterns(patterns: Sequence[str]) -> PatternCheck:
     """
-    Look for patterns that can't be used, or that a hostile path makes run for ever, and for those that do nothing.
+    Look for patterns that can't be used, that a hostile path makes run for ever, or that do nothing: those that match
+    no path, and those hidden by an earlier one, which is the same, matches every path, or matches the one path of a
+    pattern without wildcards.
 
     @return: errors and warnings, each in the order of the patterns.
     """
@@ -93,8 +91,7 @@ def check_patterns(patterns: Sequence[str]) -> PatternCheck:
                 usable[index] = compiled
                 problems = _slow(pattern, compiled)
         errors.extend(PatternProblem(index, *problem) for problem in problems)
-    warnings = [PatternProblem(index, *said) for index, said in _Warnings(patterns, usable).in_order()]
-    return PatternCheck(tuple(errors), tuple(warnings))
+    return PatternCheck(tuple(errors), tuple(_warnings(patterns, usable)))
 
 
 def health_path_problem(path: str) -> str | None:
@@ -141,73 +138,85 @@ def _slow(pattern: str, compiled: PathPattern) -> list[_Said]:
     return [(NOT_LINEAR, f"{_quoted(pattern)} {text}")]
 
 
-class _Warnings:
-    """Goes through the usable patterns in order, with what is known of the earlier ones."""
+def _warnings(patterns: Sequence[str], usable: Mapping[int, PathPattern]) -> Iterator[PatternProblem]:
+    """Yield what is probably not meant, with what is known of the patterns before each."""
+    linear = LinearSet([(index, found) for index, found in usable.items() if found.linear is not None])
+    index_of: dict[str, int] = {}
+    universal: int | None = None
+    for index, compiled in usable.items():
+        pattern = patterns[index]
+        nodes = _nodes(pattern)
+        said = _never_matches(compiled, nodes) or _glob(pattern)
+        if said is None:
+            if pattern in index_of:
+                said = HIDDEN, f"is hidden by pattern {index_of[pattern] + 1}, which is the same."
+            elif universal is not None:
+                said = HIDDEN, f"is hidden by {_named(patterns, universal)}, which matches every path."
+            elif (path := _only_path(pattern, nodes)) is not None:
+                hiding = min(linear.all(path), default=index)
+                said = (HIDDEN, f"is hidden by {_named(patterns, hiding)}.") if hiding < index else None
+        if said is not None:
+            yield PatternProblem(index, said[0], f"{_quoted(pattern)} {said[1]}")
+        index_of.setdefault(pattern, index)
+        if universal is None and _is_universal(nodes):
+            universal = index
 
-    def __init__(self, patterns: Sequence[str], usable: dict[int, PathPattern]) -> None:
-        self._patterns = patterns
-        self._usable = usable
-        self._linear = LinearSet([(index, found) for index, found in usable.items() if found.linear is not None])
-        self._index_of: dict[str, int] = {}
-        self._universal: int | None = None
 
-    def in_order(self) -> list[tuple[int, _Said]]:
-        warnings: list[tuple[int, _Said]] = []
-        for index, compiled in self._usable.items():
-            pattern = self._patterns[index]
-            parsed = _parsed(pattern)
-            said = self._never_matches(compiled, parsed) or _glob(pattern) or self._hidden(index, compiled, parsed)
-            if said is not None:
-                warnings.append((index, (said[0], f"{_quoted(pattern)} {said[1]}")))
-            self._index_of.setdefault(pattern, index)
-            if self._universal is None and parsed is not None and parsed.is_universal():
-                self._universal = index
-        return warnings
+def _named(patterns: Sequence[str], index: int) -> str:
+    return f"pattern {index + 1}, {_quoted(patterns[index])}"
 
-    def _never_matches(self, compiled: PathPattern, parsed: ParsedPattern | None) -> _Said | None:
-        if compiled.linear is not None and not _may_begin_with_slash(compiled):
-            return NO_SLASH, "can never match: every path begins with '/'."
-        if parsed is not None and parsed.asks_for_invisible():
-            text = "can never match: a path holds visible ASCII characters only, the others come percent-encoded."
-            return INVISIBLE, text
+
+_Nodes: TypeAlias = list[tuple[str, Any]]
+"""A pattern as C{re} understands it: operations and their arguments. Empty when it does not."""
+
+
+def _nodes(pattern: str) -> _Nodes:
+    return [(str(operation), argument) for operation, argument in parsed_by_re(pattern) or ()]
+
+
+def _never_matches(compiled: PathPattern, nodes: _Nodes) -> _Said | None:
+    if compiled.linear is not None and not _may_begin_with_slash(compiled):
+        return NO_SLASH, "can never match: every path begins with '/'."
+    if any(operation == "LITERAL" and not "!" <= chr(argument) <= "~" for operation, argument in nodes):
+        text = "can never match: a path holds visible ASCII characters only, the others come percent-encoded."
+        return INVISIBLE, text
+    return None
+
+
+def _only_path(pattern: str, nodes: _Nodes) -> bytes | None:
+    """Return the one path that a pattern of visible characters matches; None when it is more than plain text."""
+    if not nodes or "(?" in pattern or any(operation != "LITERAL" for operation, _ in nodes):
         return None
+    return bytes(argument for _, argument in nodes)
 
-    def _hidden(self, index: int, compiled: PathPattern, parsed: ParsedPattern | None) -> _Said | None:
-        text = self._hiding(index, compiled, parsed)
-        return None if text is None else (HIDDEN, text)
 
-    def _hiding(self, index: int, compiled: PathPattern, parsed: ParsedPattern | None) -> str | None:
-        same = self._index_of.get(self._patterns[index])
-        if same is not None:
-            return f"is hidden by pattern {same + 1}, which is the same."
-        if self._universal is not None:
-            return f"is hidden by {self._name(self._universal)}, which matches every path."
-        if compiled.linear is None or parsed is None:
-            return None
-        plain_text = parsed.plain_text()
-        if plain_text is not None:
-            hiding = min(self._linear.all(plain_text.encode("ascii")), default=index)
-            return f"is hidden by {self._name(hiding)}." if hiding < index else None
-        sampled = self._hiding_samples(index, compiled, parsed)
-        return None if sampled is None else f"appears to be hidden by {self._name(sampled)}."
+def _is_universal(nodes: _Nodes) -> bool:
+    """Tell whether a pattern surely matches every path: C{/.*} and its like, in groups or anchored."""
+    flat = _without_groups(nodes)
+    if flat and flat[0] in _BEGINNING:
+        del flat[0]
+    if flat and flat[-1] in _END:
+        del flat[-1]
+    if flat and flat[0] == ("LITERAL", ord("/")):
+        del flat[0]
+    if len(flat) != 1 or flat[0][0] not in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+        return False
+    least, most, inner = flat[0][1]
+    return least == 0 and str(most) == "MAXREPEAT" and [str(operation) for operation, _ in inner] == ["ANY"]
 
-    def _hiding_samples(self, index: int, compiled: PathPattern, parsed: ParsedPattern) -> int | None:
-        """Find an earlier pattern that matches every example of this one."""
-        hiding: set[int] | None = None
-        tried = 0
-        for sample in parsed.samples(_SAMPLES):
-            path = sample.encode("utf-8", "replace")
-            if not compiled.linear.fullmatch(path):
-                continue
-            tried += 1
-            earlier = {hit for hit in self._linear.all(path) if hit < index}
-            hiding = earlier if hiding is None else hiding & earlier
-            if not hiding:
-                return None
-        return min(hiding) if hiding and tried >= _ENOUGH else None
 
-    def _name(self, index: int) -> str:
-        return f"pattern {index + 1}, {_quoted(self._patterns[index])}"
+_BEGINNING: Final = (("AT", "AT_BEGINNING"), ("AT", "AT_BEGINNING_STRING"))
+_END: Final = (("AT", "AT_END"), ("AT", "AT_END_STRING"))
+
+
+def _without_groups(nodes: Iterable[tuple[Any, Any]]) -> _Nodes:
+    flat: _Nodes = []
+    for operation, argument in nodes:
+        if str(operation) == "SUBPATTERN":
+            flat.extend(_without_groups(argument[3]))
+        else:
+            flat.append((str(operation), argument if str(operation) != "AT" else str(argument)))
+    return flat
 
 
 def _glob(pattern: str) -> _Said | None:
@@ -217,13 +226,6 @@ def _glob(pattern: str) -> _Said | None:
             meant = f"{pattern[: found.start('star')]}.{pattern[found.start('star') :]}"
             return GLOB, f"repeats the slash, and matches nothing below it: for anything below write {_quoted(meant)}."
     return None
-
-
-def _parsed(pattern: str) -> ParsedPattern | None:
-    try:
-        return ParsedPattern(pattern)
-    except ValueError:
-        return None
 
 
 def _quoted(text: str) -> str:

@@ -260,14 +260,15 @@ def _term(term: Term) -> _Part:
             return holds(value)
         if value is MISSING:
             return False
-        if not _is_large(value):
+        if isinstance(value, _ARRAYS):
+            if len(value) <= _FEW and not any(map(_is_large, value)):
+                texts = list(map(compared_text, value))
+                _spend(work, sum(map(_bytes, texts)) * cost)
+                return any(map(holds, texts))
+        elif not _is_large(value):
             text = compared_text(value)
             _spend(work, _bytes(text) * cost)
             return holds(text)
-        if isinstance(value, _ARRAYS) and len(value) <= _FEW and not any(map(_is_large, value)):
-            texts = list(map(compared_text, value))
-            _spend(work, sum(map(_bytes, texts)) * cost)
-            return any(map(holds, texts))
         return _holds_for_any(term, _texts_at(path, value, work, many), work)
 
     return matches

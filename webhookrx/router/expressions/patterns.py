@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from webhookrx.regex import LinearRegex, compile_linear, spans_of
-from webhookrx.regex_cost import cost_of
+from webhookrx.regex import LinearRegex, compile_linear, cost_of, spans_of
 from webhookrx.router.expressions.function import Function, text_argument
 from webhookrx.router.expressions.limits import ELEMENT, OPERATION
 from webhookrx.router.expressions.mistakes import OperationError
