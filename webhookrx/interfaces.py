@@ -45,7 +45,7 @@ class IMessageObserver(Interface):
     spec: str = Attribute("The spec string it was made from, fit for a log line.")
     promise: str = Attribute(
         "The most that its word can mean: 'durable', 'written' or 'queued'. Final once it is open. Where that is not "
-        "'durable', the reactor may wait a moment for C{store}, see L{webhookrx.pipeline.prompt_wait}."
+        "'durable', the reactor may wait a moment for C{store}, see L{webhookrx.pipeline.observer_thread.BriefWait}."
     )
 
     def open() -> None:

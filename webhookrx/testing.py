@@ -17,8 +17,7 @@ from zope.interface import implementer
 from webhookrx.errors import NoRoom
 from webhookrx.interfaces import IMessageConsumer, IMessageObserver
 from webhookrx.message.message import Message, Value
-from webhookrx.pipeline.budget import Budget, size_of
-from webhookrx.pipeline.producer_gate import ProducerGate
+from webhookrx.pipeline.admission import Budget, ProducerGate, size_of
 from webhookrx.settings import Limits
 
 if TYPE_CHECKING:
@@ -236,12 +235,12 @@ class RecordingConsumer:
         @raise NoRoom: a limit is reached, or C{is_full} is set.
         """
         size = size_of(message)
-        if self.is_full or not self.budget.add_message(size):
+        if self.is_full or not self.budget.admit(size):
             raise NoRoom
         self.messages.append(message)
         self._waiting.append((acknowledge, size))
         self._clock.callLater(0, self._end_turn)
-        self._gate.grew()
+        self._gate.pause_if_high()
 
     def retry_after(self) -> int:
         """Return what it was told to."""
@@ -255,6 +254,6 @@ class RecordingConsumer:
         # A callback may write more; those messages are acknowledged in a later turn.
         for _ in range(len(self._waiting)):
             acknowledge, size = self._waiting.popleft()
-            self.budget.remove_messages(1, size)
+            self.budget.remove(1, size)
             acknowledge(self.failure)
-        self._gate.shrank()
+        self._gate.resume_if_low()

@@ -10,7 +10,7 @@ from zope.interface.verify import verifyObject
 
 from webhookrx.errors import NoRoom, NotStored
 from webhookrx.interfaces import IMessageConsumer
-from webhookrx.pipeline.budget import size_of
+from webhookrx.pipeline.admission import size_of
 from webhookrx.testing import make_message
 
 if TYPE_CHECKING:

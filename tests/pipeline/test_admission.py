@@ -1,167 +1,487 @@
-"""When a queue stands, and what room there is in front of an observer then; overload as a whole has its own tests."""
+"""Counting what waits, pausing the producer, and when a sender should retry."""
 
 from __future__ import annotations
 
 from math import inf
 
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
-from zope.interface.verify import verifyObject
 
-from webhookrx.interfaces import IStandingQueue
-from webhookrx.pipeline.admission import CALM, INTERVAL, SHORT_WAIT, ObserverQueue, StandingQueue
-from webhookrx.pipeline.store_size import LATELY
-
-MiB = 1024 * 1024
-
-
-class StandingQueueTests(SynchronousTestCase):
-    """A queue stands by its age over a time."""
-
-    def setUp(self) -> None:
-        self.rule = StandingQueue(1.0, 0.5, 2.0)
-
-    def see(self, *seen: tuple[float, float, float]) -> list[bool]:
-        """Return what becomes of moments, ages and lengths."""
-        return [self.rule.observe(*each) for each in seen]
-
-    def test_interface(self) -> None:
-        """It is what the wire asks for."""
-        self.assertTrue(verifyObject(IStandingQueue, self.rule))
-        self.assertFalse(self.rule.stands)
-
-    def test_stands(self) -> None:
-        """It stands once its age was above the target for the interval, and not a moment before."""
-        self.assertEqual([False, False, False, True], self.see((0, 1.1, 9), (0.2, 5, 9), (0.49, 5, 9), (0.5, 1.1, 9)))
-        self.assertTrue(self.rule.stands)
-
-    def test_target(self) -> None:
-        """At the target it does not, for however long."""
-        self.assertEqual([False] * 3, self.see((0, 1.0, 9), (5, 1.0, 9), (50, 1.0, 9)))
-
-    def test_once_young(self) -> None:
-        """Once young within the interval, it begins anew."""
-        self.assertEqual([False] * 4, self.see((0, 2, 9), (0.4, 0.9, 9), (0.5, 2, 9), (0.9, 2, 9)))
-        self.assertEqual([True], self.see((1.0, 2, 9)))
-
-    def test_shorter(self) -> None:
-        """A queue that gets shorter empties by itself, however old what is in it has become."""
-        self.assertEqual([False] * 40, self.see(*((0.1 * step, 2 + step, 100 - step) for step in range(40))))
-
-    def test_not_shorter_than_at_first(self) -> None:
-        """What it grew by in the meantime may go again: only below what it was at first it is shorter."""
-        self.assertEqual([False, False, False, True], self.see((0, 2, 10), (0.2, 2, 50), (0.4, 2, 20), (0.6, 2, 10)))
-
-    def test_shorter_and_then_not(self) -> None:
-        """The interval begins when it was shortest."""
-        self.assertEqual([False] * 3, self.see((0, 2, 10), (0.4, 2, 5), (0.8, 2, 8)))
-        self.assertEqual([True], self.see((0.9, 2, 8)))
-
-    def test_ends(self) -> None:
-        """It stands until its age was at most half of the target for long enough, all the time."""
-        self.see((0, 2, 9), (0.5, 2, 9))
-        self.assertEqual([True] * 3, self.see((1, 0.5, 9), (2.9, 0.0, 9), (2.95, 0.6, 9)))
-        self.assertEqual([True, True, False], self.see((3, 0.5, 9), (4.9, 0.5, 9), (5, 0.5, 9)))
-
-    def test_again(self) -> None:
-        """After its end it takes a whole interval again, also when it was ended from outside."""
-        self.see((0, 2, 9), (0.5, 2, 9), (1, 0, 0), (3, 0, 0))
-        self.assertEqual([False, False, True], self.see((3.1, 2, 9), (3.5, 2, 9), (3.6, 2, 9)))
-        self.rule.end()
-        self.assertFalse(self.rule.stands)
-        self.assertEqual([False, False, True], self.see((4, 2, 9), (4.4, 2, 9), (4.5, 2, 9)))
-
-    def test_no_calm(self) -> None:
-        """With no time for it, it ends at once."""
-        rule = StandingQueue(1.0, 0.0, 0.0)
-        self.assertFalse(rule.observe(0, 2, 9))
-        self.assertTrue(rule.observe(0, 2, 9))
-        self.assertFalse(rule.observe(0, 0.5, 9))
+from tests.contracts.consumer_contract import RecordingProducer
+from tests.pipeline.rig import LinesObserver, Rig
+from webhookrx.message.message import Message
+from webhookrx.pipeline.admission import Budget, DrainRate, ProducerGate, size_of
+from webhookrx.testing import make_message
 
 
-class ObserverQueueTests(SynchronousTestCase):
-    """How much there may be in front of an observer that stores 1 MB a second."""
+class BudgetTests(SynchronousTestCase):
+    """A budget never goes past its limits, and gives back what it counted."""
 
-    def setUp(self) -> None:
-        self.queue = ObserverQueue(4 * MiB)
-        for number in range(LATELY + 1):
-            self.store(0.0, 0, size=62_500 if number % LATELY == 0 else 125_000)
+    def test_reserve(self) -> None:
+        """Reservations fit up to the last byte; one that does not fit counts for nothing."""
+        budget = Budget(12, 10)
 
-    def store(self, now: float, waiting: int, *, size: int = 125_000, age: float = 9.0) -> None:
-        """Let a store come back as it should."""
-        self.queue.stored(now, size, size / 1e6, waiting, age)
+        self.assertEqual((True, False), (budget.has_room(6), budget.has_room(7)))
+        self.assertTrue(budget.reserve(6))
+        self.assertFalse(budget.reserve(1))
+        self.assertEqual(6, budget.bytes)
+        budget.release(6)
+        self.assertEqual(0, budget.bytes)
 
-    def test_unknown(self) -> None:
-        """As long as nothing is known, nothing is refused."""
-        queue = ObserverQueue(4 * MiB)
-        for now in (0.0, 5.0, 10.0):
-            queue.stored(now, 10_000, 0.0, 50 * MiB, 9.0)
-        self.assertEqual(inf, queue.room)
+    def test_bodies_leave_room(self) -> None:
+        """Large bodies get half of the bytes, small ones as far as three quarters, the rest is there for messages."""
+        budget = Budget(100, 10)
+        self.assertTrue(budget.reserve(50))
+        self.assertFalse(budget.reserve(1))
+        self.assertEqual((True, False), (budget.has_room(25, small=True), budget.has_room(26, small=True)))
+        self.assertTrue(budget.reserve(25, small=True))
+        self.assertFalse(budget.reserve(1, small=True))
+        self.assertTrue(budget.admit(10))
+        self.assertTrue(budget.admit(15))
+        self.assertFalse(budget.admit(1))
+        budget.release(75)
+        self.assertTrue(budget.reserve(50))
 
-    def test_short_wait(self) -> None:
-        """What can be stored soon may stay for ever."""
-        for number in range(100):
-            self.store(10 + number / 8, int(0.95 * SHORT_WAIT * 1e6))
-        self.assertEqual(inf, self.queue.room)
+    def test_no_body_for_a_message_too_many(self) -> None:
+        """With as many messages as may be, a body that would become one more is not begun."""
+        budget = Budget(1000, 1)
+        self.assertTrue(budget.has_room(1))
+        budget.admit(1)
+        self.assertFalse(budget.has_room(1))
+        self.assertFalse(budget.reserve(1, small=True))
+
+    def test_large_message(self) -> None:
+        """One message of more than half of the limit waits beside it: the others have as much room as without it."""
+        budget = Budget(10, 10)
+        self.assertTrue(budget.admit(5))
+        self.assertTrue(budget.admit(11))
+        self.assertEqual((16, 16, 2), (budget.bytes, budget.message_bytes, budget.messages))
+        self.assertFalse(budget.admit(6))
+        self.assertTrue(budget.has_room(5))
+        self.assertTrue(budget.admit(5))
+        self.assertFalse(budget.admit(1))
+        self.assertTrue(budget.is_full())
+        self.assertTrue(budget.is_high)
+        budget.remove(2, 10)
+        self.assertEqual((False, False, True), (budget.is_full(), budget.is_high, budget.is_low()))
+        budget.remove(1, 11)
+        self.assertTrue(budget.admit(7))
+        self.assertTrue(budget.admit(4))
+        self.assertFalse(budget.admit(7))
+
+    def test_message_of_any_size(self) -> None:
+        """A message finds room when no other waits, whatever has been reserved and however large it is."""
+        budget = Budget(10, 10)
+        self.assertTrue(budget.reserve(5))
+        self.assertTrue(budget.admit(5))
+        budget.remove(1, 5)
+        self.assertTrue(budget.admit(1000))
+
+    def test_nothing_but_bodies(self) -> None:
+        """Bodies that hold more than a limit that was lowered leave room for a message when no other waits."""
+        budget = Budget(100, 10)
+        budget.reserve(50)
+        budget.resize(40, 10)
+        self.assertEqual((False, True), (budget.is_full(), budget.admit(1)))
+        self.assertEqual((True, False), (budget.is_full(), budget.admit(1)))
+
+    def test_messages(self) -> None:
+        """Messages are limited by number and by bytes."""
+        cases = [
+            # max_bytes, max_messages, sizes, how many fit
+            (100, 2, [1, 1, 1], 2),
+            (10, 5, [5, 5, 1], 2),
+            (10, 5, [11], 1),
+            (10, 5, [1, 10], 2),
+            (10, 5, [6, 6, 5], 2),
+            (10, 5, [0, 0, 0], 3),
+        ]
+        for max_bytes, max_messages, sizes, fitting in cases:
+            budget = Budget(max_bytes, max_messages)
+
+            self.assertEqual(fitting, sum(budget.admit(size) for size in sizes))
+            self.assertEqual(fitting, budget.messages)
+
+    def test_is_full(self) -> None:
+        """It is full when nothing fits any more, by either limit."""
+        by_number, by_bytes = Budget(10, 1), Budget(10, 5)
+
+        self.assertFalse(by_number.is_full())
+        by_number.admit(1)
+        by_bytes.admit(5)
+        by_bytes.admit(5)
+
+        self.assertTrue(by_number.is_full())
+        self.assertTrue(by_bytes.is_full())
+
+    def test_marks(self) -> None:
+        """The high mark lies above three quarters of either limit, the low mark at half of both."""
+        cases = [
+            # sizes, above high, below low
+            ([], False, True),
+            ([50], False, True),
+            ([25, 26], False, False),
+            ([25, 50], False, False),
+            ([26, 50], True, False),
+            ([26, 50, 1000], True, False),
+            ([1000], False, True),
+            ([1] * 4, False, True),
+            ([1] * 6, False, False),
+            ([1] * 7, True, False),
+        ]
+        for sizes, high, low in cases:
+            budget = Budget(100, 8)
+            for size in sizes:
+                self.assertTrue(budget.admit(size))
+
+            self.assertEqual((high, low), (budget.is_high, budget.is_low()), sizes)
+
+    def test_marks_ignore_bodies(self) -> None:
+        """Reserved bytes move neither mark."""
+        budget = Budget(100, 8)
+        budget.reserve(75, small=True)
+
+        self.assertEqual((False, True), (budget.is_high, budget.is_low()))
+
+    @settings(deadline=None)
+    @given(st.lists(st.tuples(st.booleans(), st.integers(0, 40))))
+    def test_nothing_leaks(self, steps: list[tuple[bool, int]]) -> None:
+        """Whatever is added, it stays within the limits; and when all is given back, nothing is counted."""
+        budget = Budget(100, 5)
+        reserved, sizes = 0, []
+        for is_message, size in steps:
+            if is_message and budget.admit(size):
+                sizes.append(size)
+            elif not is_message and budget.reserve(size):
+                reserved += size
+            self.assertEqual(reserved + sum(sizes), budget.bytes)
+            self.assertTrue(budget.bytes <= 100 or len(sizes) == 1)
+            self.assertLessEqual(budget.messages, 5)
+        budget.release(reserved)
+        budget.remove(len(sizes), sum(sizes))
+
+        self.assertEqual((0, 0, 0), (budget.bytes, budget.message_bytes, budget.messages))
+
+    def test_cap(self) -> None:
+        """Below the cap messages and bodies are admitted, and the last may be larger; at the cap none is."""
+        budget = Budget(100, 10)
+        budget.cap = 20
+        self.assertFalse(budget.is_full())
+        self.assertTrue(budget.admit(19))
+        self.assertEqual((False, True), (budget.is_full(), budget.has_room(40)))
+        self.assertTrue(budget.admit(30))
+        self.assertEqual((False, False, False), (budget.admit(1), budget.has_room(1, small=True), budget.reserve(1)))
+        self.assertTrue(budget.is_full())
+        budget.remove(1, 30)
+        self.assertEqual((False, True), (budget.is_full(), budget.reserve(1)))
+        budget.admit(1)
+        self.assertTrue(budget.is_full())
+        budget.cap = inf
+
+        self.assertEqual((False, True), (budget.is_full(), budget.has_room(40)))
+
+    def test_resize(self) -> None:
+        """Other limits hold from then on, with their marks; what is there stays counted, though it be more."""
+        budget = Budget(100, 10)
+        for _ in range(5):
+            budget.admit(10)
+        budget.resize(40, 8)
+        self.assertEqual((50, 5), (budget.bytes, budget.messages))
+        self.assertEqual((True, True), (budget.is_full(), budget.is_high))
+        self.assertFalse(budget.admit(1))
+        budget.remove(4, 40)
+        self.assertTrue(budget.is_low())
+        budget.resize(1000, 1)
+        self.assertEqual((True, False), (budget.is_full(), budget.is_low()))
+        budget.resize(1000, 100)
+
+        self.assertTrue(budget.reserve(500))
+
+    def test_recount(self) -> None:
+        """A message whose size is known better is counted for that, though there is no room."""
+        budget = Budget(100, 10)
+        budget.admit(60)
+        budget.recount(60, 150)
+        self.assertEqual((150, 150, 1), (budget.bytes, budget.message_bytes, budget.messages))
+        budget.recount(150, 20)
+        self.assertEqual((20, 20, 1), (budget.bytes, budget.message_bytes, budget.messages))
+
+    def test_over_low_mark(self) -> None:
+        """What has to leave until the producer is resumed, or until there is room where there is less of it."""
+        budget = Budget(100, 10)
+        self.assertLess(budget.messages_over_low_mark(), 1)
+        self.assertLess(budget.bytes_over_low_mark(), 1)
+        for _ in range(8):
+            budget.admit(10)
+        self.assertEqual((3, 30), (budget.messages_over_low_mark(), budget.bytes_over_low_mark()))
+        budget.cap = 15
+
+        self.assertEqual((3, 65), (budget.messages_over_low_mark(), budget.bytes_over_low_mark()))
+
+
+class SizeOfTests(SynchronousTestCase):
+    """What a prepared message counts for."""
+
+    def test_bytes(self) -> None:
+        """Bytes count for their length."""
+        self.assertEqual(3, size_of(b"abc"))
+
+    def test_message(self) -> None:
+        """A message counts for at least the text that it holds, wherever it holds it."""
+        text = "x" * 1000
+        bare = size_of(make_message(""))
+        for value in (text, [text], {"a": text}, {text: None}, [[{"a": [text]}]], msgspec.Raw(b"1" * 1000)):
+            self.assertGreaterEqual(size_of(make_message("", {"value": value})), bare + 1000)
+
+    def test_names(self) -> None:
+        """Names count too."""
+        self.assertGreaterEqual(size_of(Message({"x" * 1000: None}, 0)), 1000)
+
+    def test_something_else(self) -> None:
+        """Anything else is refused by name."""
+        error = self.assertRaises(TypeError, size_of, "text")
+        self.assertIn("not str", str(error))
+
+
+class BrokenProducer(RecordingProducer):
+    """Notes what it was told, then fails."""
+
+    def pauseProducing(self) -> None:
+        """Fail."""
+        super().pauseProducing()
+        raise ValueError("pause")
+
+    def resumeProducing(self) -> None:
+        """Fail."""
+        super().resumeProducing()
+        raise ValueError("resume")
+
+
+class ProducerGateTests(SynchronousTestCase):
+    """The gate tells its producer once each time."""
+
+    def test_broken_producer(self) -> None:
+        """A producer that fails is logged, and stops nobody."""
+        budget = Budget(100, 4)
+        gate = ProducerGate(budget, Clock().seconds, 2.0)
+        producer = BrokenProducer()
+        gate.register(producer, True)
+        for _ in range(4):
+            budget.admit(1)
+        gate.pause_if_high()
+        budget.remove(4, 4)
+        gate.resume_if_low()
+
+        self.assertEqual(["pause", "resume"], producer.calls)
+        self.assertEqual(2, len(self.flushLoggedErrors(ValueError)))
+
+    def test_between_the_marks(self) -> None:
+        """Between the marks nothing changes."""
+        budget = Budget(100, 8)
+        gate = ProducerGate(budget, Clock().seconds, 2.0)
+        producer = RecordingProducer()
+        gate.register(producer, True)
+        for _ in range(8):
+            budget.admit(1)
+        gate.pause_if_high()
+        budget.remove(2, 2)
+        gate.resume_if_low()
+        gate.pause_if_high()
+
+        self.assertEqual(["pause"], producer.calls)
+
+    def test_open(self) -> None:
+        """It can be opened above the marks; what comes then closes it again, and one that is open is left alone."""
+        budget = Budget(100, 4)
+        gate = ProducerGate(budget, Clock().seconds, 2.0)
+        producer = RecordingProducer()
+        gate.resume()
+        gate.register(producer, True)
+        gate.resume()
+        for _ in range(4):
+            budget.admit(1)
+        gate.pause_if_high()
+        gate.resume()
+        gate.resume_if_low()
+        self.assertEqual(["pause", "resume"], producer.calls)
+        gate.pause_if_high()
+
+        self.assertEqual(["pause", "resume", "pause"], producer.calls)
+
+    def test_bounded(self) -> None:
+        """Under pressure that goes on it pauses for two seconds in all, and again after a second without any."""
+        budget, clock = Budget(100, 4), Clock()
+        gate = ProducerGate(budget, clock.seconds, 2.0)
+        producer = RecordingProducer()
+        gate.register(producer, True)
+        for _ in range(8):
+            for _ in range(4):
+                budget.admit(1)
+            gate.pause_if_high()
+            clock.advance(0.5)
+            budget.remove(4, 4)
+            gate.resume_if_low()
+        self.assertEqual(["pause", "resume"] * 4, producer.calls)
+        clock.advance(1.0)
+        for _ in range(4):
+            budget.admit(1)
+        gate.pause_if_high()
+        self.assertEqual(9, len(producer.calls))
+
+    def test_pressure(self) -> None:
+        """A time of pressure lasts while pauses, and what comes between them, are less than a second apart."""
+        for resumed, again, calls in (
+            (1.5, 2.2, ["pause", "resume"]),  # two seconds of the same pressure are over
+            (1.5, 2.5, ["pause", "resume", "pause"]),  # a second without any has passed
+            (0.5, 1.4, ["pause", "resume", "pause"]),
+        ):
+            budget, clock = Budget(100, 4), Clock()
+            gate = ProducerGate(budget, clock.seconds, 2.0)
+            producer = RecordingProducer()
+            gate.register(producer, True)
+            for _ in range(4):
+                budget.admit(1)
+            gate.pause_if_high()
+            clock.advance(resumed)
+            gate.resume()
+            clock.advance(again - resumed)
+            gate.pause_if_high()
+
+            self.assertEqual(calls, producer.calls, again)
+
+    def test_others(self) -> None:
+        """A producer that comes after one that was paused is paused itself, and not resumed without that."""
+        for end in ("unregister", "stop"):
+            budget = Budget(100, 4)
+            gate = ProducerGate(budget, Clock().seconds, 2.0)
+            first, second = RecordingProducer(), RecordingProducer()
+            gate.register(first, True)
+            for _ in range(4):
+                budget.admit(1)
+            gate.pause_if_high()
+            getattr(gate, end)()
+            gate.register(second, True)
+            self.assertEqual(["pause"], second.calls, end)
+            getattr(gate, end)()
+            budget.remove(4, 4)
+            third = RecordingProducer()
+            gate.register(third, True)
+            gate.resume_if_low()
+
+            self.assertEqual([], third.calls, end)
+
+    def test_stop(self) -> None:
+        """The producer is told once that nothing more is taken, and hears nothing after that."""
+        budget = Budget(100, 4)
+        gate = ProducerGate(budget, Clock().seconds, 2.0)
+        producer = RecordingProducer()
+        gate.stop()
+        gate.register(producer, True)
+        gate.stop()
+        gate.stop()
+        for _ in range(4):
+            budget.admit(1)
+        gate.pause_if_high()
+
+        self.assertEqual(["stop"], producer.calls)
+
+
+class DrainRateTests(SynchronousTestCase):
+    """The rate is taken from tick to tick, whenever there is something to do."""
+
+    def flowing(self, messages: int = 50, size: int = 5_000) -> DrainRate:
+        """Let so much leave each half second, for ten of them."""
+        rate = DrainRate(100.0)
+        for number in range(1, 21):
+            rate.left(messages, size)
+            rate.tick(100 + number / 2, waiting=1)
+        return rate
+
+    def test_rate(self) -> None:
+        """The slower of bytes and messages decides; seconds are whole, from 1 to 60."""
+        rate = self.flowing()
+        for messages, size, seconds in (
+            (0, 0, 1),
+            (-5, -5, 1),
+            (10, 0, 1),
+            (150, 0, 2),
+            (0, 25_000, 3),
+            (150, 25_000, 3),
+            (500, 25_000, 5),
+            (10**9, 0, 60),
+        ):
+            self.assertEqual(seconds, rate.seconds_for(110.0, messages, size), (messages, size))
+
+    def test_change(self) -> None:
+        """The rate follows within seconds."""
+        rate = self.flowing()
+        for number in range(1, 11):
+            rate.left(5, 500)
+            rate.tick(110 + number / 2, waiting=1)
+
+        self.assertIn(rate.seconds_for(115.0, 100, 0), (6, 7, 8, 9, 10))
+
+    def test_idle(self) -> None:
+        """Time in which there is nothing to do says nothing about the rate."""
+        rate = self.flowing()
+        for number in range(1, 100):
+            rate.tick(110 + number, waiting=0)
+
+        self.assertEqual(2, rate.seconds_for(209.0, 150, 0))
+
+    def test_nothing_drains(self) -> None:
+        """When nothing leaves, it is guessed to last as long again as it has lasted."""
+        rate = self.flowing()
+        for number, seconds in ((1, 1), (5, 5), (20, 20), (300, 60)):
+            rate.tick(110.0 + number, waiting=10)
+
+            self.assertEqual(seconds, rate.seconds_for(110.0 + number, 10, 0))
+        self.assertEqual(1, rate.seconds_for(410.0, 0, 0))
+
+    def test_first(self) -> None:
+        """The first tick alone says how fast it is, for want of others."""
+        rate = DrainRate(100.0)
+        rate.left(10, 1000)
+        rate.tick(101.0, waiting=1)
+        self.assertEqual((10, 20), (rate.seconds_for(101.0, 100, 0), rate.seconds_for(101.0, 0, 20_000)))
+
+    def test_nothing_yet(self) -> None:
+        """Before the first tick it is a second, and a tick that comes twice harms nothing."""
+        rate = DrainRate(100.0)
+        self.assertEqual(1, rate.seconds_for(100.0, 10, 10))
+        rate.tick(100.0, waiting=5)
+
+        self.assertEqual(1, rate.seconds_for(100.0, 10, 10))
+
+
+class RetryAfterTests(SynchronousTestCase):
+    """The chain tells seconds by what has left it, and what has to leave until senders are read from again."""
+
+    def test_draining(self) -> None:
+        """A full queue that drains is expected to be half full by then."""
+        rig = Rig(LinesObserver(lambda message: b"x"), max_messages=100, max_batch_bytes=2)
+        self.assertEqual(1, rig.chain.retry_after())
+        for _ in range(20):
+            rig.write(*"12345")
+            rig.turns()
+            rig.wait(0.5)
+        rig.threads[0].hold()
+        rig.write(*("x" * 100))
+
+        self.assertEqual(5, rig.chain.retry_after())
 
     def test_standing(self) -> None:
-        """What can't, and is not less after the interval, leaves room for what can, and no more."""
-        self.store(10, 800_000)
-        self.assertEqual(inf, self.queue.room)
-        self.store(10.01 + INTERVAL, 800_000)
-        self.assertApproximates(SHORT_WAIT * 1e6, self.queue.room, 40_000)
+        """A queue that does not drain at all says so for longer and longer."""
+        rig = Rig(LinesObserver(lambda message: b"x"), max_messages=4)
+        rig.threads[0].hold()
+        rig.write(*"1234")
+        rig.turns()
+        told = []
+        for _ in range(5):
+            rig.wait(4)
+            told.append(rig.chain.retry_after())
 
-    def test_shrinking(self) -> None:
-        """A queue that shrinks is left to do so."""
-        waiting = 8_000_000
-        for number in range(80):
-            self.store(10 + number / 8, waiting)
-            waiting = int(waiting * 0.97)
-            self.assertEqual(inf, self.queue.room)
-
-    def test_proof(self) -> None:
-        """It takes messages that have waited, and no estimate alone."""
-        for number in range(20):
-            self.store(10 + number, 8_000_000, age=SHORT_WAIT / 2 - 0.01)
-        self.assertEqual(inf, self.queue.room)
-        self.store(40, 8_000_000, age=SHORT_WAIT / 2 + 0.01)
-        self.store(41, 8_000_000, age=SHORT_WAIT / 2 + 0.01)
-        self.assertLess(self.queue.room, inf)
-
-    def test_long_stores(self) -> None:
-        """There is always room for a store that is under way, and for one that waits, however long they take."""
-        queue = ObserverQueue(4 * MiB)
-        for number in range(4 * LATELY):
-            queue.stored(10.0 + 2 * number, 4 * MiB, 2.0, 8 * MiB - 1, 4.0)
-            self.assertEqual(inf, queue.room)
-        for number in range(3):
-            queue.stored(1000.0 + 2 * number, 4 * MiB, 2.0, 9 * MiB, 4.0)
-        self.assertApproximates(8 * MiB, queue.room, MiB / 100)
-
-    def test_end(self) -> None:
-        """A second of a queue no more than half full is the end of it, also when nothing is stored any more."""
-        self.store(10, 800_000)
-        self.store(11, 800_000)
-        self.queue.look(12, 100_000)
-        self.queue.look(12.5, 400_000)
-        self.queue.look(13, 100_000)
-        self.queue.look(12.9 + CALM, 0)
-        self.assertLess(self.queue.room, inf)
-        self.queue.look(13 + CALM, 0)
-        self.assertEqual(inf, self.queue.room)
-
-    def test_no_store(self) -> None:
-        """While nothing comes back from the observer, nobody is blamed for what waits."""
-        for number in range(20):
-            self.queue.look(10 + number, 8_000_000)
-        self.assertEqual(inf, self.queue.room)
-
-    def test_relax(self) -> None:
-        """It can be ended at once, and can come again."""
-        for now in (10, 20):
-            self.store(now, 800_000)
-            self.store(now + 1, 800_000)
-            self.assertLess(self.queue.room, inf)
-            self.queue.relax()
-            self.assertEqual(inf, self.queue.room)
-            self.queue.look(now + 2, 800_000)
-            self.assertEqual(inf, self.queue.room)
+        self.assertEqual([4, 8, 12, 16, 20], told)

@@ -1,4 +1,4 @@
-"""A batch, and what an observer said about it."""
+"""A batch, and how an observer's answer is spread over it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.pipeline.rig import Rig
 from webhookrx.errors import NotStored, Rejected
 from webhookrx.message.message import Message
-from webhookrx.pipeline.batch import Batch, is_about_messages, note_failures, outcome_of_each
+from webhookrx.pipeline.batch import Batch, EncodedMessage, Encoders, StoreCall
 from webhookrx.testing import MemoryObserver
 
 
 class BatchTests(SynchronousTestCase):
-    """Who is told what."""
+    """Each message gets its own outcome."""
 
     def make_batch(self, count: int = 3) -> tuple[Batch, list[str]]:
-        """Hand over a batch of so many messages, and return it with the list of what is told."""
-        batch = Batch(1)
+        """Hand over a batch of so many messages, and return it with the list that their acknowledgements go to."""
+        encoders = Encoders([MemoryObserver()], lambda *failure: None)
+        batch = encoders.new_batch()
         told: list[str] = []
         for number in range(count):
-            batch.add([number], 1, lambda failure: told.append(str(failure)), None)
+            batch.add(EncodedMessage(encoders, [b"%d" % number], 1, None), lambda failure: told.append(str(failure)))
         batch.count = count
         return batch, told
 
@@ -39,27 +40,10 @@ class BatchTests(SynchronousTestCase):
         """What two observers say of one batch is told as the first one has said it, each message its own."""
         batch, told = self.make_batch()
         for spec, outcomes in (("disk", [None, "full", None]), ("net", ["away", "away", None])):
-            note_failures(spec, [(batch, batch.prepared[0])], outcomes)
+            StoreCall(MemoryObserver(spec), [(batch, batch.columns[0])], [], 0, lambda: 0.0).note_failures(outcomes)
         batch.acknowledge()
 
         self.assertEqual(["net: away", "disk: full", "None"], told)
-
-    def test_about_messages(self) -> None:
-        """An observer complains of messages alone only if each complaint is a refusal for good."""
-        refused, away = Rejected("no"), OSError("away")
-        for outcome, expected in (
-            ([refused, None, refused], True),
-            ([refused, refused], True),
-            ((None, None), True),
-            ([refused, away], False),
-            ([away, refused, None], False),
-            ([None, away], False),
-            ([away], False),
-            (away, False),
-            ("no", False),
-            (None, False),
-        ):
-            self.assertIs(expected, is_about_messages(outcome), outcome)
 
     def test_failing_observer(self) -> None:
         """One that refuses some messages for good and fails the others fails; one that refuses all of them does not."""
@@ -75,10 +59,3 @@ class BatchTests(SynchronousTestCase):
             rig.write(*words.split())
             rig.turns()
             self.assertEqual(failing, rig.chain.lanes()[0].failed_ago is not None, words)
-
-    def test_outcome_of_each(self) -> None:
-        """An observer that does not say one thing of each message has said nothing of any."""
-        self.assertEqual(["x"] * 2, outcome_of_each(2, OSError("x")))
-        self.assertEqual([None, "x"], outcome_of_each(2, [None, OSError("x")]))
-        for outcome in ([None], [None] * 3, 5):
-            self.assertEqual(2, sum(word is not None for word in outcome_of_each(2, outcome)), outcome)

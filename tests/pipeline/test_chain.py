@@ -8,7 +8,7 @@ from tests.contracts.consumer_contract import ConsumerContract, MiB, RecordingPr
 from tests.pipeline.rig import LinesObserver, Rig, texts
 from webhookrx.errors import NoRoom, NotStored
 from webhookrx.message.message import Message
-from webhookrx.pipeline.budget import size_of
+from webhookrx.pipeline.admission import size_of
 from webhookrx.pipeline.chain import Chain
 from webhookrx.testing import MemoryObserver, make_message
 
@@ -351,7 +351,7 @@ class RoomTests(SynchronousTestCase):
         """When it is full already, no work is spent on the message."""
         rig = Rig(LinesObserver(lambda message: self.fail("prepared")))
         for _ in range(2):
-            rig.chain.budget.add_message(MiB // 2)
+            rig.chain.budget.admit(MiB // 2)
 
         self.assertRaises(NoRoom, rig.chain.write, make_message(), self.fail)
 

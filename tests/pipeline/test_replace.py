@@ -310,8 +310,8 @@ class ReplaceTests(SynchronousTestCase):
         rig.threads[0].hold()
         rig.write("one")
         rig.turns()
-        rig.chain._lanes.current[0].queue.room = 1
-        rig.chain._narrow()
+        rig.chain._lanes.current[0].limit.cap = 1
+        rig.chain._update_cap()
         self.assertTrue(rig.chain.budget.is_full())
         self.successResultOf(rig.replace(self.kept, self.new))
         self.assertTrue(rig.chain.budget.is_full())

@@ -132,8 +132,8 @@ class StallTests(SynchronousTestCase):
         rig.write("one")
         rig.turns()
         (stuck, _) = rig.chain._lanes.current
-        stuck.queue.room = 1
-        rig.chain._narrow()
+        stuck.limit.cap = 1
+        rig.chain._update_cap()
         self.assertTrue(rig.chain.budget.is_full())
         rig.wait(30)
         rig.write("two")

@@ -19,7 +19,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from tests.transport.stepped import Recorder, World, drain
-from webhookrx.pipeline.admission import StandingQueue
+from webhookrx.pipeline.queue_limit import StandingQueue
 from webhookrx.transport import nested_epoll, overload
 from webhookrx.transport.immediate_write import ImmediateWriteServer
 from webhookrx.transport.nested_epoll import NestedEpoll

@@ -1,40 +1,105 @@
 """
-What one turn of the reactor has gathered, how it is stored, and what the observer said about it.
+The messages of one turn of the reactor: encoded for each observer, stored together, acknowledged together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
+import msgspec
 from twisted.logger import Logger
 
-from webhookrx.errors import NotStored, Rejected
+from webhookrx.errors import NotStored
+from webhookrx.pipeline.admission import size_of
+from webhookrx.pipeline.guarded_calls import error_text
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Acknowledge, IMessageObserver, Prepared
+    from webhookrx.message.message import Message
+
+#: Called with each failure: the observer's spec, what went wrong, and how many messages it hit.
+Report = Callable[[str, str, int], None]
 
 _log = Logger()
 
 
+class EncodedMessage(msgspec.Struct, gc=False):
+    """
+    A message as all observers take it.
+
+    @ivar encoders: what encoded it.
+    @ivar items: one entry for each encoder, None where it failed.
+    @ivar size: bytes of all of them.
+    @ivar failure: why the first one failed; None when none has.
+    """
+
+    encoders: Encoders
+    items: list[Prepared | None]
+    size: int
+    failure: NotStored | None
+
+
+class Encoders:
+    """
+    The distinct C{prepare} methods of some observers: those that are equal are called once for each message.
+
+    @param report: called when a message can't be encoded.
+    @ivar columns: for each observer, which encoder it takes its messages from.
+    """
+
+    def __init__(self, observers: Iterable[IMessageObserver], report: Report) -> None:
+        self.columns: list[int] = []
+        self._report = report
+        self._encoders: list[tuple[Callable[[Message], Prepared], str]] = []
+        for observer in observers:
+            known = [encode for encode, _ in self._encoders]
+            if observer.prepare not in known:
+                known.append(observer.prepare)
+                self._encoders.append((observer.prepare, observer.spec))
+            self.columns.append(known.index(observer.prepare))
+
+    def new_batch(self) -> Batch:
+        """Return a batch for messages of these encoders."""
+        return Batch(len(self._encoders))
+
+    def encode(self, message: Message) -> EncodedMessage:
+        """Encode a message for all observers."""
+        items: list[Prepared | None] = []
+        failure: NotStored | None = None
+        size = 0
+        for encode, spec in self._encoders:
+            item: Prepared | None
+            try:
+                item = encode(message)
+                size += len(item) if type(item) is bytes else size_of(item)
+            except BaseException as error:
+                # Even SystemExit: what a foreign observer raises is an answer to this message, and to no other.
+                item = None
+                failure = failure or NotStored(f"{spec}: {error_text(error)}")
+                self._report(spec, error_text(error), 1)
+            items.append(item)
+        return EncodedMessage(self, items, size, failure)
+
+
 class Batch:
     """
-    The messages of one turn, by place: how the observers want them, who waits for them, and which failed.
+    The messages of one turn, by place.
 
-    @ivar prepared: one list for each way to prepare a message. None stands where preparing failed.
-    @ivar acknowledges: who is told; empty once they are.
+    @ivar columns: one list of encoded messages for each encoder. None stands for a message that it failed for.
+    @ivar acknowledges: the acknowledgements to call; empty once they are called.
     @ivar came: when it was handed over, seconds on the monotonic clock.
     @ivar count: how many messages it had when it was handed over.
     @ivar size: bytes counted for it.
     @ivar outstanding: lanes that still have it.
     @ivar failures: place to why that message is not safe.
-    @ivar has_gaps: some way of preparing failed for some message.
+    @ivar has_gaps: some encoder failed for some message.
     """
 
-    __slots__ = ("acknowledges", "came", "count", "failures", "has_gaps", "outstanding", "prepared", "size")
+    __slots__ = ("acknowledges", "came", "columns", "count", "failures", "has_gaps", "outstanding", "size")
 
-    def __init__(self, ways: int) -> None:
-        self.prepared: list[list[Prepared | None]] = [[] for _ in range(ways)]
+    def __init__(self, encoders: int) -> None:
+        self.columns: list[list[Prepared | None]] = [[] for _ in range(encoders)]
         self.acknowledges: list[Acknowledge] = []
         self.came = 0.0
         self.count = 0
@@ -43,34 +108,31 @@ class Batch:
         self.failures: dict[int, NotStored] = {}
         self.has_gaps = False
 
-    def add(
-        self, prepared: Sequence[Prepared | None], size: int, acknowledge: Acknowledge, failure: NotStored | None
-    ) -> None:
-        """
-        Put a message at its end.
-
-        @param prepared: it in all ways; None where that failed.
-        @param failure: why it did.
-        """
-        if failure is not None:
+    def add(self, message: EncodedMessage, acknowledge: Acknowledge) -> None:
+        """Append a message."""
+        if message.failure is not None:
             self.has_gaps = True
-            self.failures[len(self.acknowledges)] = failure
-        for way, item in enumerate(prepared):
-            self.prepared[way].append(item)
+            self.failures[len(self.acknowledges)] = message.failure
+        columns, items = self.columns, message.items
+        if len(columns) == 1:
+            columns[0].append(items[0])
+        else:
+            for column, item in zip(columns, items, strict=True):
+                column.append(item)
         self.acknowledges.append(acknowledge)
-        self.size += size
+        self.size += message.size
 
     def fail(self, place: int, failure: NotStored) -> None:
         """Note that one message is not safe. The first reason stays."""
         self.failures.setdefault(place, failure)
 
     def fail_all(self, failure: NotStored) -> None:
-        """Note that no message of a batch that was handed over is safe. Where there is a reason, it stays."""
+        """Note that no message of a batch that was handed over is safe. First reasons stay."""
         for place in range(self.count):
             self.failures.setdefault(place, failure)
 
     def acknowledge(self) -> None:
-        """Tell everyone who waits, once, whatever any of them does about it."""
+        """Call every acknowledgement once, whatever any of them raises."""
         failure_of = self.failures.get
         acknowledges, self.acknowledges = self.acknowledges, []
         for place, acknowledge in enumerate(acknowledges):
@@ -80,22 +142,22 @@ class Batch:
                 _log.failure("An acknowledgement of a message failed")
 
 
-#: A batch, and its messages as one observer wants them.
+#: A batch, and its messages as one observer takes them.
 Part = tuple[Batch, "list[Prepared | None]"]
 
 
 class StoreCall:
     """
-    One call of C{store}: the work of a thread.
+    One call of C{store}, made in the observer's thread.
 
     @ivar parts: what is stored.
     @ivar batches: those of it that are not settled yet.
     @ivar count: how many messages it is.
     @ivar size: bytes counted for it.
     @ivar asked: when the thread was asked for it, in seconds on the monotonic clock.
-    @ivar is_overdue: it should have been back when it was looked at last.
-    @ivar is_given_up: nobody waits for it any longer; once it is back this is over.
-    @ivar seconds: that it took, in the thread's thread.
+    @ivar is_overdue: it was late at the last look.
+    @ivar is_given_up: its messages have failed without it; the lane stalls until it is back.
+    @ivar seconds: that it took in the thread.
     """
 
     __slots__ = (
@@ -132,7 +194,8 @@ class StoreCall:
         self.is_given_up = False
         self.seconds = 0.0
 
-    def __call__(self) -> object:
+    def run(self) -> object:
+        """Store; return what C{store} returned."""
         # With nothing left to store, the way through the thread keeps the order and the contract of write().
         if not self._items:
             return None
@@ -142,60 +205,28 @@ class StoreCall:
         finally:
             self.seconds = self._monotonic() - began
 
+    def note_failures(self, outcomes: Sequence[str | None]) -> tuple[int, str]:
+        """
+        Spread the observer's answer, one entry for each message that it got, over the batches.
 
-def note_failures(spec: str, parts: list[Part], outcomes: Sequence[str | None]) -> tuple[int, str]:
-    """
-    Spread what an observer said, one entry for each message that it got, over the batches.
-
-    @return: how many messages failed, and why the first did.
-    """
-    failed = 0
-    reason = ""
-    each = iter(outcomes)
-    known: str | None = None
-    for batch, items in parts:
-        for place, item in enumerate(items):
-            if item is None:
-                continue
-            error = next(each)
-            if error is None:
-                continue
-            if error != known:
-                known = error
-                failure = NotStored(f"{spec}: {error}")
-            batch.fail(place, failure)
-            if not failed:
-                reason = error
-            failed += 1
-    return failed, reason
-
-
-def outcome_of_each(count: int, outcome: object) -> Sequence[str | None]:
-    """
-    Read what C{store} returned or raised, other than None, as one entry a message: None, or why it is not safe.
-
-    An observer that breaks its contract has said nothing about its messages, so none of them is safe.
-    """
-    if isinstance(outcome, BaseException):
-        return [text_of(outcome)] * count
-    try:
-        # A copy: nothing that is not ours is asked again.
-        outcomes = [None if entry is None else text_of(entry) for entry in cast("Sequence[object]", outcome)]
-    except BaseException:
-        return [f"store() returned {type(outcome).__name__}, not None or a list"] * count
-    if len(outcomes) != count:
-        return [f"store() returned {len(outcomes)} entries for {count} messages"] * count
-    return outcomes
-
-
-def is_about_messages(outcome: object) -> bool:
-    """Tell whether all that an observer complained of were messages that it refuses for good."""
-    return isinstance(outcome, (list, tuple)) and all(entry is None or isinstance(entry, Rejected) for entry in outcome)
-
-
-def text_of(error: object) -> str:
-    """Say what an error says, whatever it is made of."""
-    try:
-        return str(error) or type(error).__name__
-    except BaseException:
-        return type(error).__name__
+        @return: how many messages failed, and why the first did.
+        """
+        failed = 0
+        reason = ""
+        each = iter(outcomes)
+        known: str | None = None
+        for batch, items in self.parts:
+            for place, item in enumerate(items):
+                if item is None:
+                    continue
+                error = next(each)
+                if error is None:
+                    continue
+                if error != known:
+                    known = error
+                    failure = NotStored(f"{self._observer.spec}: {error}")
+                batch.fail(place, failure)
+                if not failed:
+                    reason = error
+                failed += 1
+        return failed, reason

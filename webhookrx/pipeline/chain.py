@@ -1,5 +1,5 @@
 """
-The chain: takes messages from the web side, brings each to every observer, and says when all have it safe.
+The chain: takes messages, brings each to every observer, and acknowledges it when all have it safe.
 """
 
 from __future__ import annotations
@@ -14,14 +14,11 @@ from zope.interface import implementer
 
 from webhookrx.errors import NoRoom
 from webhookrx.interfaces import IMessageConsumer
-from webhookrx.pipeline.admission import ObserverQueue
-from webhookrx.pipeline.budget import Budget, size_of
-from webhookrx.pipeline.group_commit import Lane
-from webhookrx.pipeline.lane_context import LaneContext
+from webhookrx.pipeline.admission import Budget, DrainRate, ProducerGate, size_of
+from webhookrx.pipeline.batch import EncodedMessage, Encoders
+from webhookrx.pipeline.lane import Lane
 from webhookrx.pipeline.lanes import Lanes, check_observers
-from webhookrx.pipeline.outflow import Outflow
-from webhookrx.pipeline.producer_gate import ProducerGate
-from webhookrx.pipeline.ways import PreparedMessage, Ways
+from webhookrx.pipeline.queue_limit import QueueLimit
 from webhookrx.settings import Limits, MiB
 
 if TYPE_CHECKING:
@@ -30,8 +27,8 @@ if TYPE_CHECKING:
 
     from webhookrx.interfaces import Acknowledge, IMessageObserver, LaneStatus
     from webhookrx.message.message import Message
-    from webhookrx.pipeline.batch import Batch
-    from webhookrx.pipeline.lane_context import Report, Stored
+    from webhookrx.pipeline.batch import Batch, Report
+    from webhookrx.pipeline.lane import Stored
     from webhookrx.pipeline.observer_thread import ObserverThread
 
 #: Messages of one turn beyond this go out as further batches, so that one C{store} stays bounded in time.
@@ -50,21 +47,20 @@ class Chain:
 
     Something must call L{tick} about twice a second.
 
-    @param clock: tells when a turn ends.
+    @param clock: calls at the end of a turn.
     @param observers: at least one, each once; not open yet.
     @param ack: C{"durable"}, C{"written"} or C{"queued"}.
     @param max_bytes: limit of what is reserved, queued and being stored, together.
     @param max_messages: limit of messages without their last acknowledgement.
     @param make_thread: makes the thread of one observer from a name for it;
         C{partial(RealThread, reactor)} outside tests.
-    @param report: told of each failure in the reactor thread: an observer's spec, what went wrong, and how many
-        messages it hit, 0 when none. It may be called for every message, so it limits its own rate;
-        it must not raise.
+    @param report: called with each failure, in the reactor thread: an observer's spec, what went wrong, and how many
+        messages it hit, or 0. It may be called for every message, so it limits its own rate; it must not raise.
     @param answer_time: seconds that a C{store} may run before its observer is given nothing more until it is back.
     @param pause_time: seconds, from the first pause, in which the producer may be paused.
-    @param stored: told in the reactor thread of each C{store} that came back, well or not: the observer's spec,
-        messages, bytes, and seconds in the thread's thread; it must not raise.
-    @param monotonic: seconds on a clock that nobody sets; it is asked from all threads.
+    @param stored: called after each C{store}, whatever its outcome, in the reactor thread: the observer's spec,
+        messages, bytes, and seconds that it took in the observer's thread; it must not raise.
+    @param monotonic: seconds on a clock that nobody sets, from any thread.
     @param max_batch_bytes: a single message may be larger.
     """
 
@@ -91,17 +87,16 @@ class Chain:
         self._monotonic = monotonic
         self._max_batch_bytes = max_batch_bytes
         self._make_thread = make_thread
+        self._stored = stored
         self._gate = ProducerGate(self.budget, monotonic, pause_time)
-        self._outflow = Outflow(monotonic())
-        self._room = inf
-        self._context = LaneContext(self.flush, self._settle, report, stored, self._lane_changed, monotonic)
+        self._drain_rate = DrainRate(monotonic())
         self._lanes = Lanes(observers, self._make_lane, answer_time, monotonic)
         self._gathered: list[Batch] = []
-        self._find_ways()
+        self._find_encoders()
         self._flush_call: IDelayedCall | None = None
         self._running = False  # between start() and stop()
         self._takes = False  # running, and observers are not being exchanged
-        self._held: list[tuple[Message, Acknowledge, int]] = []  # what comes meanwhile, and its size by estimate
+        self._held: list[tuple[Message, Acknowledge, int]] = []  # what comes meanwhile, with its estimated size
         self._replaced: Deferred[None] | None = None
         self._stopping: list[Deferred[None]] = []
 
@@ -109,9 +104,9 @@ class Chain:
 
     def registerProducer(self, producer: IPushProducer, streaming: bool) -> None:
         """
-        Register who is paused above three quarters of either limit, and resumed at half of both.
+        Register the producer, to be paused above three quarters of either limit and resumed at half of both.
 
-        @raise RuntimeError: there is one already.
+        @raise RuntimeError: another one is registered.
         @raise ValueError: C{streaming} is false.
         """
         self._gate.register(producer, streaming)
@@ -132,9 +127,9 @@ class Chain:
         """Give back what was reserved."""
         self.budget.release(size)
 
-    def prepare(self, message: Message) -> PreparedMessage:
-        """Prepare a message for all observers of now, for L{write}. It may take long; see L{webhookrx.yield_point}."""
-        return self._ways.prepare(message)
+    def prepare(self, message: Message) -> EncodedMessage:
+        """Encode a message for the present observers, for L{write}. It may take long; see L{webhookrx.yield_point}."""
+        return self._encoders.encode(message)
 
     def write(self, message: Message, acknowledge: Acknowledge, prepared: object = None) -> None:
         """
@@ -143,15 +138,22 @@ class Chain:
         @param prepared: what L{prepare} made of it; made anew if the observers have changed since.
         @raise NoRoom: the queue is full, or the chain does not run; C{acknowledge} is not called.
         """
-        if not self._takes or self.budget.is_full():
+        if not self._takes:
             self._hold(message, acknowledge)
             return
-        self._gather(message, acknowledge, prepared)
+        if self.budget.is_full():  # encoding it would be in vain
+            raise NoRoom
+        encoded = prepared
+        if type(encoded) is not EncodedMessage or encoded.encoders is not self._encoders:
+            encoded = self._encoders.encode(message)
+        if not self.budget.admit(encoded.size):
+            raise NoRoom
+        self._gather(encoded, acknowledge)
 
     def retry_after(self) -> int:
         """Return after how many seconds there should be room again, by how fast the queue drained lately; 1 to 60."""
         budget = self.budget
-        return self._outflow.seconds_for(
+        return self._drain_rate.seconds_for(
             self._monotonic(), budget.messages_over_low_mark(), budget.bytes_over_low_mark()
         )
 
@@ -168,19 +170,19 @@ class Chain:
 
     def tick(self) -> None:
         """
-        Look at what time may have changed; to be called about every half second of the monotonic clock.
+        Do what is due by time; call this about every half second of the monotonic clock.
 
         It hands over what was gathered, too: that happens by itself at the end of each turn, but C{callLater} goes by
         the wall clock, so a clock that is set back could hold a turn's end up for as long.
         """
         now = self._monotonic()
         self.flush()
-        self._outflow.tick(now, self.budget.messages)
-        self._lanes.look(now)
-        self._narrow()
+        self._drain_rate.tick(now, self.budget.messages)
+        self._lanes.tick(now)
+        self._update_cap()
 
     def give_up(self) -> None:
-        """Wait no longer for what observers have not stored: whoever waits for it is told that it is not."""
+        """Wait no longer for what observers have not stored: acknowledge it as not stored."""
         self._lanes.give_up()
 
     def flush(self) -> None:
@@ -198,9 +200,9 @@ class Chain:
         """
         Have exactly these observers from now on. One that is there already goes on as it is.
 
-        Messages are taken all the time. What came before goes to the old observers. What comes while those that leave
-        finish and are closed waits for the new ones. One that leaves and does not finish within C{answer_time}, or is
-        known to hang, is left to itself, and what it has not stored has failed.
+        Messages are taken all the time. Earlier ones go to the old observers; those that come while observers leave
+        wait for the new ones. An observer that leaves and does not finish within C{answer_time}, or is known to hang,
+        is left behind, and what it has not stored has failed.
 
         @return: errbacks with L{ConfigError} when a new observer can't be opened; then all is as it was. An old
             observer that can't be opened again is reported, and fails its messages until it can be.
@@ -217,23 +219,23 @@ class Chain:
         result: Deferred[None] = Deferred()
         self._takes = False
         self._replaced = result
-        self._narrow()
+        self._update_cap()
         Deferred.fromCoroutine(self._lanes.exchange(observers)).addBoth(self._exchanged, ack)
         return result
 
     def set_limits(self, *, max_bytes: int, max_messages: int, answer_time: float, pause_time: float) -> None:
-        """Go by other limits from now on; see the constructor."""
+        """Set other limits; see the constructor."""
         self.budget.resize(max_bytes, max_messages)
         self._lanes.answer_time = answer_time
         self._gate.pause_time = pause_time
-        self._gate.grew()
-        self._gate.shrank()
+        self._gate.pause_if_high()
+        self._gate.resume_if_low()
 
     def stop(self) -> Deferred[None]:
         """
-        Take no more messages, store and acknowledge what is there, and close the observers.
+        Take no more messages, store and acknowledge those that wait, and close the observers.
 
-        The result comes when the last one is closed. An observer that hangs holds it up: the caller sets the limit.
+        The result comes when the last one is closed. An observer that hangs delays it: the caller sets a deadline.
         """
         result: Deferred[None] = Deferred()
         if self._running:
@@ -248,11 +250,11 @@ class Chain:
             result.callback(None)
         return result
 
-    # What is to be seen of it
+    # Status
 
     def lanes(self) -> list[LaneStatus]:
-        """Tell how each observer is doing."""
-        return self._lanes.states(self._monotonic())
+        """Return the status of each observer."""
+        return self._lanes.statuses(self._monotonic())
 
     @property
     def is_stuck(self) -> bool:
@@ -260,63 +262,41 @@ class Chain:
         return any(lane.is_stalled for lane in self._lanes.current)
 
     def weaker_than_ack(self) -> list[str]:
-        """Return a warning for each observer whose word means less than the C{--ack} level says. Call it once open."""
+        """Return a warning for each observer that promises less than the C{--ack} level. Call it once they are open."""
         return self._lanes.weaker_than(self._ack)
 
     # Gathering
 
-    def _gather(
-        self,
-        message: Message,
-        acknowledge: Acknowledge,
-        ahead: object = None,
-        counted: int | None = None,
-    ) -> None:
-        """
-        Prepare a message for all observers, if that is not done, and put it into the batch of this turn.
-
-        @param ahead: what L{prepare} made of it, if it did.
-        @param counted: bytes that it is counted for already, so that it needs no more room.
-        @raise NoRoom: it has turned out too large.
-        """
-        prepared = ahead
-        if type(prepared) is not PreparedMessage or prepared.ways is not self._ways:
-            prepared = self._ways.prepare(message)
-        size = prepared.size
-        if counted is not None:
-            self.budget.recount(counted, size)
-        elif not self.budget.add_message(size):
-            raise NoRoom
+    def _gather(self, encoded: EncodedMessage, acknowledge: Acknowledge) -> None:
+        """Put a message that is counted into the batch of this turn."""
         batch = self._gathered[-1]
-        if batch.size + size > self._max_batch_bytes and batch.acknowledges:
-            batch = self._ways.new_batch()
+        if batch.size + encoded.size > self._max_batch_bytes and batch.acknowledges:
+            batch = self._encoders.new_batch()
             self._gathered.append(batch)
-        batch.add(prepared.items, size, acknowledge, prepared.failure)
+        batch.add(encoded, acknowledge)
         if self._flush_call is None:
             self._flush_call = self._clock.callLater(0, self._end_turn)
-        if self.budget.is_above_high_mark():
-            self._gate.grew()
+        if self.budget.is_high:
+            self._gate.pause_if_high()
 
     def _hold(self, message: Message, acknowledge: Acknowledge) -> None:
         """
-        Keep a message while observers are being exchanged: only the new ones know how to prepare it.
+        Keep a message while observers are being exchanged: only the new ones know how to encode it.
 
         @raise NoRoom: there is no such exchange, or no room.
         """
-        if not self._running or self._takes or self.budget.is_full():
-            raise NoRoom
         size = size_of(message)
-        if not self.budget.add_message(size):
+        if not self._running or not self.budget.admit(size):
             raise NoRoom
         self._held.append((message, acknowledge, size))
-        self._gate.grew()
+        self._gate.pause_if_high()
 
     def _end_turn(self) -> None:
-        """Hand over what this turn has gathered, and have it acknowledged at once where observers are quick."""
+        """Hand over what this turn has gathered, and acknowledge it at once where observers are quick."""
         self._hand_over()
         if self._ack != "queued":
             # All of them are at work by now. When one takes its time, the answers wait anyway.
-            for lane, _ in self._ways.routes:
+            for lane in self._lanes.current:
                 if not lane.await_store():
                     break
 
@@ -324,13 +304,15 @@ class Chain:
         """Hand the gathered batches to every lane, and begin another."""
         self._flush_call = None
         batches = self._gathered
-        self._gathered = [self._ways.new_batch()]
+        self._gathered = [self._encoders.new_batch()]
         refused: list[Batch] = []
-        routes = self._ways.routes
+        lanes, columns = self._lanes.current, self._encoders.columns
         for batch in batches:
-            batch.outstanding = len(routes)
+            batch.outstanding = len(lanes)
             batch.count = len(batch.acknowledges)
-            refused += [batch for lane, way in routes if not lane.submit(batch, batch.prepared[way])]
+            for lane, column in zip(lanes, columns, strict=True):
+                if not lane.submit(batch, batch.columns[column]):
+                    refused.append(batch)
         # Only after the lanes have begun: the disk works while the answers are written.
         if refused:
             self._settle(refused)
@@ -339,38 +321,46 @@ class Chain:
                 batch.acknowledge()
 
     def _settle(self, batches: list[Batch]) -> None:
-        """Take note that one more lane is done with these batches, and finish those that were its last."""
-        self._narrow()
+        """Note that one more lane is done with these batches, and finish those that were its last."""
+        self._update_cap()
         for batch in batches:
             batch.outstanding -= 1
             if not batch.outstanding:
-                # First the room, so that who is acknowledged can send its next message at once.
-                self.budget.remove_messages(batch.count, batch.size)
-                self._outflow.left(batch.count, batch.size)
+                # First the room, so that a sender that gets its answer can send its next message at once.
+                self.budget.remove(batch.count, batch.size)
+                self._drain_rate.left(batch.count, batch.size)
                 batch.acknowledge()
-        self._gate.shrank()
+        self._gate.resume_if_low()
 
-    def _narrow(self) -> None:
+    def _update_cap(self) -> None:
         """Refuse early what an observer that can't keep up would not store soon."""
-        # While observers are exchanged nothing drains, and that is no fault of those who send.
-        room = min(lane.queue.room for lane in self._lanes.current) if self._replaced is None else inf
-        if room != self._room:
-            self.budget.narrow(room)
-            if self._room == inf:
-                # Who is not read from waits all the same, only elsewhere.
-                self._gate.open()
-            self._room = room
+        # While observers are exchanged nothing drains, and that is no fault of the senders.
+        cap = min(lane.limit.cap for lane in self._lanes.current) if self._replaced is None else inf
+        if cap != self.budget.cap:
+            was, self.budget.cap = self.budget.cap, cap
+            if was == inf:
+                # A sender that is not read from waits all the same, only elsewhere.
+                self._gate.resume()
 
     # Lanes
 
     def _make_lane(self, observer: IMessageObserver, number: int) -> Lane:
-        queue = ObserverQueue(self._max_batch_bytes)
-        return Lane(observer, self._make_thread(f"observer-{number}"), queue, self._context)
+        return Lane(
+            observer,
+            self._make_thread(f"observer-{number}"),
+            QueueLimit(self._max_batch_bytes),
+            flush=self.flush,
+            settle=self._settle,
+            report=self._report,
+            stored=self._stored,
+            changed=self._lane_changed,
+            monotonic=self._monotonic,
+        )
 
-    def _find_ways(self) -> None:
-        """Find out how the observers of now want their messages."""
-        self._ways = Ways(self._lanes.current, self._report)
-        self._gathered = [self._ways.new_batch()]
+    def _find_encoders(self) -> None:
+        """Encode for the present observers from now on."""
+        self._encoders = Encoders((lane.observer for lane in self._lanes.current), self._report)
+        self._gathered = [self._encoders.new_batch()]
 
     def _exchanged(self, outcome: Failure | None, ack: str) -> None:
         """The lanes are the new ones, or the old ones again: go on with what was held."""
@@ -378,13 +368,15 @@ class Chain:
         assert result is not None
         if outcome is None:
             self._ack = ack
-        self._find_ways()
+        self._find_encoders()
         self._takes = self._running
         held, self._held = self._held, []
         for message, acknowledge, size in held:
-            self._gather(message, acknowledge, counted=size)
-        self._narrow()
-        self._gate.shrank()
+            encoded = self._encoders.encode(message)
+            self.budget.recount(size, encoded.size)
+            self._gather(encoded, acknowledge)
+        self._update_cap()
+        self._gate.resume_if_low()
         if self._stopping:
             self._stop_lanes()
         result.callback(outcome)

@@ -11,8 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from webhookrx.errors import ConfigError
-from webhookrx.pipeline.group_commit import NO_ANSWER, Lane
-from webhookrx.pipeline.lane_life import LaneLife
+from webhookrx.pipeline.lane import NO_ANSWER, Lane, LaneLife
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import IMessageObserver, LaneStatus
@@ -30,7 +29,7 @@ class Lanes:
     @param make_lane: makes the lane of an observer from it and a number that no other lane has had.
     @param answer_time: seconds that a C{store} may run, and that each step of an exchange may take.
     @param monotonic: seconds on a clock that nobody sets.
-    @ivar current: lanes that messages are for, in the order of the observers.
+    @ivar current: the lanes that get messages, in the order of the observers.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class Lanes:
         self._monotonic = monotonic
         self._made = 0
         self.current = [self._make(observer) for observer in check_observers(observers)]
-        self._living: list[Lane] = []  # all that are not closed, also those that only have something left to store
+        self._living: list[Lane] = []  # all that are not closed, also those that leave and have something left to store
         self._awaited: list[Lane] = []
         self._await_until = 0.0
         self._at_rest: Deferred[None] | None = None
@@ -73,22 +72,22 @@ class Lanes:
         for lane in self.current:
             lane.reopen()
 
-    def look(self, now: float) -> None:
-        """Give up on observers that don't answer, and try those again that are barred; called now and then."""
+    def tick(self, now: float) -> None:
+        """Give up on observers that don't answer, and try again to open those that could not be."""
         for lane in list(self._living):
-            lane.look(now, self.answer_time)
+            lane.tick(now, self.answer_time)
         self.proceed()
 
     async def exchange(self, observers: Sequence[IMessageObserver]) -> None:
         """
         Have lanes to exactly these observers. One that is there already keeps its lane, as it is.
 
-        Nothing may be submitted until it is done, which may be at once. The others first store what was submitted to
-        them and are closed, so that a new observer can open the same file, under the same lock. No one that is
-        stalled is waited for, and none longer than C{answer_time}: such a one is closed once its C{store} is back.
+        Submit nothing until this is done, which may be at once. Observers that leave first store what was submitted to
+        them and are closed, so that a new observer can open the same file, under the same lock. The exchange does not
+        wait for a stalled one, nor for any longer than C{answer_time}: that one is closed when its C{store} is back.
 
         @param observers: at least one, each once.
-        @raise ConfigError: a new observer can't be opened. All of them are closed, and the old ones stay.
+        @raise ConfigError: a new observer can't be opened. All new ones are closed, and the old ones stay.
         """
         # By identity: an observer may be equal to another one, or have no hash.
         known = {id(lane.observer): lane for lane in self.current}
@@ -110,7 +109,7 @@ class Lanes:
         self.proceed()
 
     def proceed(self) -> None:
-        """Go on with what waits for lanes, if it has waited long enough; called when one has come to rest."""
+        """Go on with an exchange or a stop that waits for lanes, if it can; called when one has come to rest."""
         self._living = [lane for lane in self._living if lane.life is not LaneLife.CLOSED]
         if self._at_rest is not None and (not self._restless() or self._monotonic() >= self._await_until):
             at_rest, self._at_rest = self._at_rest, None
@@ -119,12 +118,17 @@ class Lanes:
             stopped, self._stopped = self._stopped, None
             stopped()
 
-    def states(self, now: float) -> list[LaneStatus]:
-        """Tell how each observer is doing."""
-        return [lane.state(now) for lane in self.current]
+    def give_up(self) -> None:
+        """Fail all messages that observers have not stored by now."""
+        for lane in list(self._living):
+            lane.give_up()
+
+    def statuses(self, now: float) -> list[LaneStatus]:
+        """Return the status of each observer."""
+        return [lane.status(now) for lane in self.current]
 
     def weaker_than(self, ack: str) -> list[str]:
-        """Return a warning for each observer whose word means less than C{ack}, the C{--ack} level, says."""
+        """Return a warning for each observer that promises less than C{ack}, the C{--ack} level."""
         return [
             f"--ack {ack} is more than observer {observer.spec} can promise: "
             f"its word means {observer.promise!r}, so a 200 means no more than that"
@@ -164,23 +168,18 @@ class Lanes:
             first = failed[0]
             raise first.problem or ConfigError(f"observer {first.observer.spec} can't be opened: {NO_ANSWER}")
 
-    def give_up(self) -> None:
-        """Fail what observers have not stored by now."""
-        for lane in list(self._living):
-            lane.give_up()
-
     async def _take_back(self, lanes: list[Lane]) -> None:
-        """Let the lanes that were to go stay."""
+        """Undo the stop of lanes that were to leave."""
         closed = [lane for lane in lanes if lane.life is LaneLife.CLOSED]
         self._living += closed
         for lane in lanes:
             lane.stay()
-        # The others were waited for already.
+        # The others have had their time already.
         for lane in await self._rest_of(closed):
             lane.give_up()
 
     async def _rest_of(self, lanes: list[Lane]) -> list[Lane]:
-        """Wait until all of these have come to rest, for as long as C{answer_time}; return those that have not."""
+        """Wait until all of these have come to rest, C{answer_time} at most; return those that have not."""
         self._awaited = lanes
         self._await_until = self._monotonic() + self.answer_time
         if self._restless():

@@ -1,5 +1,5 @@
 """
-A thread that belongs to one observer, so that a slow disk never holds up the reactor or another observer.
+The thread of one observer, so that a slow disk never holds up the reactor or another observer, and brief waits for it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,17 @@ from twisted.logger import Logger
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorFromThreads
 
-#: What is to be done, elsewhere.
+    from webhookrx.interfaces import IMessageObserver
+
+#: Runs in the thread.
 Work = Callable[[], object]
-#: Told in the reactor thread what the work returned, or the exception that it raised.
+#: Called in the reactor thread with what the work returned, or the exception that it raised.
 Done = Callable[[object], None]
+
+#: Seconds of one brief wait at most: many times what it takes to write to a page cache.
+BRIEF = 0.002
+#: After so many waits in vain, one after the other, the reactor waits no more for the time being. One may be a chance.
+ENOUGH = 3
 
 _log = Logger()
 
@@ -73,7 +80,7 @@ class RealThread:
         self._queue.put((work, done))
 
     def wait(self, seconds: float) -> bool:
-        """Let go of the interpreter until the thread is done."""
+        """Release the interpreter until the thread is done."""
         self._is_waited_for = True
         try:
             outcome = self._outcomes.get(timeout=seconds)
@@ -81,10 +88,10 @@ class RealThread:
             is_done = False
         else:
             is_done = True
-            _tell(*outcome)
-        # In this order: what came while the reactor was not to be woken is told now.
+            _deliver(*outcome)
+        # In this order: deliver what came while the reactor was not to be woken.
         self._is_waited_for = False
-        self._tell_all()
+        self._deliver_all()
         return is_done
 
     def stop(self) -> None:
@@ -101,19 +108,51 @@ class RealThread:
                 outcome = error
             self._outcomes.put((done, outcome))
             if not self._is_waited_for:
-                self._reactor.callFromThread(self._tell_all)
+                self._reactor.callFromThread(self._deliver_all)
             # Between two batches, hold on to nothing of the last.
             del task, work, done, outcome
 
-    def _tell_all(self) -> None:
-        """Tell, in the reactor thread, of what is done by now. Nobody else takes from this queue."""
+    def _deliver_all(self) -> None:
+        """Deliver, in the reactor thread, the outcomes there are by now. Nothing else takes from this queue."""
         for _ in range(self._outcomes.qsize()):
-            _tell(*self._outcomes.get())
+            _deliver(*self._outcomes.get())
 
 
-def _tell(done: Done, outcome: object) -> None:
+def _deliver(done: Done, outcome: object) -> None:
     try:
         done(outcome)
     except BaseException:
-        # Even SystemExit, as the reactor does: the next outcome is told all the same.
+        # Even SystemExit, as the reactor does: the next outcome is delivered all the same.
         _log.failure("What a thread has done could not be dealt with")
+
+
+class BriefWait:
+    """
+    Lets the reactor wait for an observer that only has to write, as long as it is quick.
+
+    While the thread writes, the reactor would read a few requests more, with both competing for the interpreter's
+    lock; those few would be the next batch, so that all batches stayed small. A reactor that waits sends the answers
+    first, and then finds more to read. A sync takes long enough to do something else meanwhile.
+
+    After L{ENOUGH} waits in vain there is one for each L{try_again}: a slow disk must not hold up the reactor. One that
+    hangs does so once, since no store begins while it does.
+
+    @param thread: that of the observer.
+    """
+
+    def __init__(self, observer: IMessageObserver, thread: ObserverThread) -> None:
+        self._observer = observer
+        self._thread = thread
+        self._in_vain = 0
+
+    def is_back(self) -> bool:
+        """Wait for the C{store} that has just begun. Return whether it is back and its outcome delivered."""
+        if self._in_vain >= ENOUGH or self._observer.promise == "durable":
+            return False
+        is_back = self._thread.wait(BRIEF)
+        self._in_vain = 0 if is_back else self._in_vain + 1
+        return is_back
+
+    def try_again(self) -> None:
+        """Allow one more wait, though the last ones were in vain."""
+        self._in_vain = min(self._in_vain, ENOUGH - 1)

@@ -20,7 +20,7 @@ from webhookrx.errors import BAD_REQUEST, TOO_MANY_CONNECTIONS, WebhookrxError
 from webhookrx.http.connections import Connections
 from webhookrx.http.site import Site
 from webhookrx.interfaces import IMessageConsumer, ITraffic
-from webhookrx.pipeline.admission import StandingQueue
+from webhookrx.pipeline.queue_limit import StandingQueue
 from webhookrx.settings import TLS, FileContents, Limits, Listener
 from webhookrx.transport.accept import AcceptFailures
 from webhookrx.transport.endpoints import build_endpoint, socket_endpoint

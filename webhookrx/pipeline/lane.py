@@ -1,13 +1,14 @@
 """
-Group commit: what came in during one turn of the reactor, or during one sync, is stored together.
+A lane brings batches to one observer: one C{store} at a time, each with all that waits, while the next batch gathers.
 
-A L{Lane} brings batches to one observer: one call of C{store} at a time, each with all that waits, while the next
-gathers.
+That is group commit: what came in during one turn of the reactor, or during one sync, is stored together.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from enum import Enum
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, cast
@@ -16,25 +17,26 @@ from twisted.logger import Logger
 
 from webhookrx.errors import NotStored
 from webhookrx.interfaces import LaneStatus
-from webhookrx.pipeline.batch import (
-    Batch,
-    Part,
-    StoreCall,
-    is_about_messages,
-    note_failures,
+from webhookrx.pipeline.batch import Batch, Part, Report, StoreCall
+from webhookrx.pipeline.guarded_calls import (
+    backlog_of,
+    error_text,
+    finish_and_close,
+    hurry,
     outcome_of_each,
-    text_of,
+    rejects_only,
+    why_not_opened,
 )
-from webhookrx.pipeline.careful_calls import backlog_of, end, hurry, why_not_opened
-from webhookrx.pipeline.lane_life import LaneLife
-from webhookrx.pipeline.prompt_wait import PromptWait
+from webhookrx.pipeline.observer_thread import BriefWait
 
 if TYPE_CHECKING:
     from webhookrx.errors import ConfigError
     from webhookrx.interfaces import IMessageObserver, Prepared
-    from webhookrx.pipeline.admission import ObserverQueue
-    from webhookrx.pipeline.lane_context import LaneContext
     from webhookrx.pipeline.observer_thread import ObserverThread
+    from webhookrx.pipeline.queue_limit import QueueLimit
+
+#: Called after each C{store}: the observer's spec, messages, bytes, and seconds that it took.
+Stored = Callable[[str, int, int, float], None]
 
 #: Why an observer takes no messages while its C{store} does not come back.
 NO_ANSWER = "it does not answer"
@@ -46,43 +48,106 @@ OPEN_AGAIN = 1.0
 _log = Logger()
 
 
+class LaneLife(Enum):
+    """
+    The states of an observer, from before it is opened until it is closed, and what its lane takes in each.
+
+    A C{store} that hangs is not a state of its own: it can happen in any state that stores, and changes nothing about
+    what comes next. The lane only takes no messages until it is back.
+
+    ================  =====================================  ====================================================
+    state             its observer                           what comes next
+    ================  =====================================  ====================================================
+    CLOSED            is not open; there is no thread        begin: OPENING. stay: OPENING_AGAIN
+    OPENING           is opened for the first time           OPEN, or CLOSED when it can't be. stop: LEAVING
+    OPEN              stores; only here messages are taken   stop: LEAVING
+    LEAVING           stores what waits, and is closed       CLOSED. stay: RETURNING
+    RETURNING         the same                               OPENING_AGAIN. stop: LEAVING
+    OPENING_AGAIN     is opened, as it was before            OPEN, or RETRY_OPEN when it can't be. stop: LEAVING.
+                                                             reopen: RETURNING, since it may have opened too early
+    RETRY_OPEN        could not be opened again              OPENING_AGAIN a second later. stop: CLOSED
+    ================  =====================================  ====================================================
+
+    At the start of the service an observer goes from CLOSED to OPEN and, when another one can't be opened, back, in
+    the thread of the reactor. All else is done in the thread of the lane.
+
+    LEAVING and RETURNING may begin while the observer is being opened: it is closed once it is open. When it can't be
+    opened, they end in CLOSED and RETRY_OPEN.
+    """
+
+    CLOSED = "closed"
+    OPENING = "opening"
+    OPEN = "open"
+    LEAVING = "leaving"
+    RETURNING = "returning"
+    OPENING_AGAIN = "opening again"
+    RETRY_OPEN = "retry open"
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is under way."""
+        return self in _AT_REST
+
+
+_AT_REST = frozenset((LaneLife.CLOSED, LaneLife.OPEN, LaneLife.RETRY_OPEN))
+
+
 class Lane:
     """
     Brings batches to one observer, in order.
 
-    An observer that can't take messages now does not hold up those that come: they fail at once, and other observers
-    get them.
+    While an observer can't take messages, new ones fail at once instead of waiting; other observers get them.
 
-    @param observer: who stores them.
-    @param thread: where the observer may wait for a disk: all its calls but the first C{open}, C{prepare} and C{hurry}.
-    @param queue: how much is worth having in front of it.
+    @param thread: makes all calls of the observer that may block; the first C{open}, C{prepare} and C{hurry} do not.
+    @param limit: how much may wait in front of the observer.
+    @param flush: makes the chain hand over what the running turn has gathered so far.
+    @param settle: called with batches that the observer is done with, stored or failed.
+    @param report: called with failures.
+    @param stored: called after each C{store}.
+    @param changed: called when the lane has come to rest: open, closed, or in RETRY_OPEN.
+    @param monotonic: seconds on a clock that nobody sets, from any thread.
     @ivar waiting: bytes that wait or are being stored.
-    @ivar life: whether the observer is open.
-    @ivar problem: why it could not be opened; None since it could.
+    @ivar life: the state of the observer.
+    @ivar problem: why it could not be opened; None once it could.
     """
 
     def __init__(
-        self, observer: IMessageObserver, thread: ObserverThread, queue: ObserverQueue, context: LaneContext
+        self,
+        observer: IMessageObserver,
+        thread: ObserverThread,
+        limit: QueueLimit,
+        *,
+        flush: Callable[[], None],
+        settle: Callable[[list[Batch]], None],
+        report: Report,
+        stored: Stored | None,
+        changed: Callable[[], None],
+        monotonic: Callable[[], float],
     ) -> None:
         self.observer = observer
-        self.queue = queue
+        self.limit = limit
         self.waiting = 0
         self.life = LaneLife.CLOSED
         self.problem: ConfigError | None = None
         self._thread = thread
-        self._gather, self._settle, self._report, self._told_stored, self._changed, self._monotonic = context
+        self._flush = flush
+        self._settle = settle
+        self._report = report
+        self._on_stored = stored
+        self._changed = changed
+        self._monotonic = monotonic
         self._pending: deque[Part] = deque()
         self._store: StoreCall | None = None
         self._unfinished = 0  # tasks of the thread whose outcome is not dealt with yet
-        self._open_next = inf  # when to try again, in RETRY_OPEN
-        self._failed_at: float | None = None  # when it last failed; None when all is well
-        self._wait = PromptWait(observer, thread)
+        self._open_next = inf  # the time of the next attempt, in RETRY_OPEN
+        self._failed_at: float | None = None  # the last failure; None when all is well
+        self._wait = BriefWait(observer, thread)
 
     # Its life
 
     def open(self) -> None:
         """
-        Open the observer, here and now, and do not start its thread yet: the service starts.
+        Open the observer in the reactor thread, at the start of the service; its own thread starts later.
 
         @raise ConfigError: it can't be opened.
         """
@@ -93,12 +158,12 @@ class Lane:
         self.life = LaneLife.OPEN
 
     def close(self) -> None:
-        """Close the observer again, here and now: another one can't be opened. A failure is reported."""
+        """Close the observer again in the reactor thread: another one can't be opened. A failure is reported."""
         self.life = LaneLife.CLOSED
         try:
             self.observer.close()
         except Exception as error:
-            self._report(self.observer.spec, text_of(error), 0)
+            self._report(self.observer.spec, error_text(error), 0)
 
     def start(self) -> None:
         """Start the thread of an observer that is open."""
@@ -107,7 +172,7 @@ class Lane:
     def begin(self) -> None:
         """Start the thread, and open the observer in it."""
         self._thread.start()
-        self._open_aside(LaneLife.OPENING)
+        self._open_in_thread(LaneLife.OPENING)
 
     def reopen(self) -> None:
         """Let the observer open anew, between two batches."""
@@ -118,7 +183,7 @@ class Lane:
             self.life = LaneLife.RETURNING
 
     def stop(self) -> None:
-        """Let the observer hurry, store all that waits, and close it. Nothing is submitted any more."""
+        """Let the observer hurry, store all that waits, and close it. Submit nothing after this."""
         if self.life is LaneLife.CLOSED:
             return
         if self.life is LaneLife.OPEN and (problem := hurry(self.observer)):
@@ -131,13 +196,12 @@ class Lane:
 
     def stay(self) -> None:
         """
-        Go on after a stop, whether that has come to its end or not: the observer is closed first in any case, since one
-        that was told to hurry does not do all that it should. When it can't be opened again, that is reported, and
-        tried again now and then.
+        Undo a L{stop}, whether that is complete or not. The observer is closed first in any case: after C{hurry} it
+        does less than it should. When it can't be opened again, that is reported and tried again every second.
         """
         if self.life is LaneLife.CLOSED:
             self._thread.start()
-            self._open_aside(LaneLife.OPENING_AGAIN)
+            self._open_in_thread(LaneLife.OPENING_AGAIN)
         else:
             self.life = LaneLife.RETURNING
 
@@ -147,7 +211,7 @@ class Lane:
         """
         Store a batch: now, or with all else that waits once the running C{store} is back.
 
-        @param items: its messages as this observer prepares them.
+        @param items: its messages, encoded for this observer.
         @return: False when the observer takes nothing now; then all of it has failed, and the lane is done with it.
         """
         if self.life is not LaneLife.OPEN or self.is_stalled:
@@ -161,23 +225,23 @@ class Lane:
         return True
 
     def await_store(self) -> bool:
-        """Wait a moment for a C{store} that this turn of the reactor has begun. Return whether it is back."""
+        """Wait briefly for a C{store} that this turn of the reactor has begun. Return whether it is back."""
         store = self._store
-        # What waits behind it tells that it was begun before.
+        # With something pending it was begun before this turn.
         return store is not None and not self._pending and not store.is_given_up and self._wait.is_back()
 
-    def look(self, now: float, answer_time: float) -> None:
+    def tick(self, now: float, answer_time: float) -> None:
         """
         Give up on an observer whose C{store} has run for longer than C{answer_time} seconds, and try to open one in
         RETRY_OPEN; called about twice a second.
 
-        It takes two looks: when the whole process, or the machine, was stopped for a while, the first one comes before
-        the word of a C{store} that was stopped with it.
+        It takes two ticks to give up: after the whole process, or the machine, was stopped for a while, the first tick
+        comes before the outcome of a C{store} that was stopped with it.
         """
-        self.queue.look(now, self.waiting)
+        self.limit.tick(now, self.waiting)
         self._wait.try_again()
         if self.life is LaneLife.RETRY_OPEN and now >= self._open_next:
-            self._open_aside(LaneLife.OPENING_AGAIN)
+            self._open_in_thread(LaneLife.OPENING_AGAIN)
         store = self._store
         if store is None or store.is_given_up or now - store.asked < answer_time:
             return
@@ -199,11 +263,11 @@ class Lane:
         """
         store = self._store
         if store is None:
-            # Then nothing waits either. It is about something else, and has to be seen to come back from there.
+            # Then nothing waits either: it hangs in another call, and counts as failing until it is open again.
             self._failed_at = self._monotonic()
             return
         store.is_given_up = True
-        self.queue.relax()
+        self.limit.lift()
         given_up = [batch for batch in (*store.batches, *(batch for batch, _ in self._pending)) if batch.acknowledges]
         store.batches = [batch for batch in store.batches if not batch.acknowledges]
         self._pending = deque(part for part in self._pending if not part[0].acknowledges)
@@ -217,8 +281,8 @@ class Lane:
         """Whether a C{store} has run for too long and is not back yet."""
         return self._store is not None and self._store.is_given_up
 
-    def state(self, now: float) -> LaneStatus:
-        """Tell how the observer is doing."""
+    def status(self, now: float) -> LaneStatus:
+        """Return the status of the observer."""
         batches = [batch for batch, _ in self._pending]
         if self._store is not None:
             batches += self._store.batches
@@ -234,11 +298,11 @@ class Lane:
     def _failed_ago(self, now: float) -> float | None:
         if self._failed_at is None:
             return None
-        # What is not open goes on to fail, whether messages come or not.
+        # An observer that is not open keeps failing, whether messages come or not.
         return now - self._failed_at if self.life in (LaneLife.OPEN, LaneLife.LEAVING) else 0.0
 
     def _obstacle(self) -> str:
-        """Say why nothing is taken."""
+        """Return why nothing is taken."""
         if self.is_stalled:
             return NO_ANSWER
         return CLOSED if self.problem is None else str(self.problem)
@@ -252,9 +316,9 @@ class Lane:
     def _store_pending(self) -> None:
         """Hand the thread as many of the waiting batches as fit into one C{store}."""
         pending = self._pending
-        most = self.queue.store.bytes
+        most = self.limit.store.bytes
         parts: list[Part] = []
-        # A list of the observer's own: what it does to it can't reach another observer.
+        # The observer gets a list of its own: changing it can't reach another observer.
         items: list[Prepared | None] = []
         size = 0
         gaps = False
@@ -269,22 +333,22 @@ class Lane:
             items = [item for item in items if item is not None]
         self._unfinished += 1
         self._store = store = StoreCall(self.observer, parts, cast("list[Prepared]", items), size, self._monotonic)
-        self._thread.run(store, partial(self._stored, store))
+        self._thread.run(store.run, partial(self._stored, store))
 
     def _stored(self, store: StoreCall, outcome: object) -> None:
-        """Take the outcome of a C{store}: set the next one going, then settle this one."""
+        """Take the outcome of a C{store}: begin the next one, then settle this one."""
         if store.is_given_up:
             self._end_stall(store, outcome)
         # What the running turn has gathered would otherwise wait for a whole sync more.
-        self._gather()
+        self._flush()
         self._store = None
         if self._pending:
             self._store_pending()
         failed, reason = 0, ""
         if outcome is not None:
-            failed, reason = note_failures(self.observer.spec, store.parts, outcome_of_each(store.count, outcome))
+            failed, reason = store.note_failures(outcome_of_each(store.count, outcome))
         if store.count:
-            is_failing = failed == store.count and not is_about_messages(outcome)
+            is_failing = failed == store.count and not rejects_only(outcome)
             self._failed_at = self._monotonic() if is_failing else None
         try:
             self._learn(store)
@@ -306,17 +370,17 @@ class Lane:
         )
 
     def _learn(self, store: StoreCall) -> None:
-        """Take note of what a C{store} cost."""
+        """Learn what a C{store} cost."""
         self.waiting -= sum(batch.size for batch in store.batches)
         if store.count:
             now = self._monotonic()
-            self.queue.stored(now, store.size, store.seconds, self.waiting, now - store.parts[0][0].came)
-            if self._told_stored is not None:
-                self._told_stored(self.observer.spec, store.count, store.size, store.seconds)
+            self.limit.stored(now, store.size, store.seconds, self.waiting, now - store.parts[0][0].came)
+            if self._on_stored is not None:
+                self._on_stored(self.observer.spec, store.count, store.size, store.seconds)
 
     # Opening and closing
 
-    def _open_aside(self, life: LaneLife) -> None:
+    def _open_in_thread(self, life: LaneLife) -> None:
         self.life = life
         self._unfinished += 1
         self._thread.run(self.observer.open, self._opened)
@@ -346,22 +410,22 @@ class Lane:
 
     def _reopened(self, outcome: object) -> None:
         if isinstance(outcome, BaseException):
-            self._report(self.observer.spec, text_of(outcome), 0)
+            self._report(self.observer.spec, error_text(outcome), 0)
         self._unfinished -= 1
         self._close_if_idle()
 
     def _close_if_idle(self) -> None:
-        # What waits for the next store waits behind one that is not finished.
+        # Pending messages wait behind a store that is not finished.
         if self.life in (LaneLife.LEAVING, LaneLife.RETURNING) and not self._unfinished:
             self._unfinished += 1
-            self._thread.run(partial(end, self.observer), self._closed)
+            self._thread.run(partial(finish_and_close, self.observer), self._closed)
 
     def _closed(self, outcome: object) -> None:
         self._unfinished -= 1
         for problem in cast("list[str]", outcome):
             self._report(self.observer.spec, problem, 0)
         if self.life is LaneLife.RETURNING:
-            self._open_aside(LaneLife.OPENING_AGAIN)
+            self._open_in_thread(LaneLife.OPENING_AGAIN)
         else:
             self._end()
 

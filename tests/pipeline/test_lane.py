@@ -24,7 +24,7 @@ class BatchTests(SynchronousTestCase):
     def test_age(self) -> None:
         """The queue in front of the observer is told how long the oldest of a store has waited for its end."""
         rig = Rig(MemoryObserver())
-        queue = rig.chain._lanes.current[0].queue
+        queue = rig.chain._lanes.current[0].limit
         told: list[float] = []
         self.patch(type(queue), "stored", lambda self, now, size, seconds, waiting, age: told.append(age))
         rig.clock.advance(100)

@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.pipeline.rig import Rig, texts
 from webhookrx.errors import NotStored
-from webhookrx.pipeline.prompt_wait import ENOUGH
+from webhookrx.pipeline.observer_thread import ENOUGH
 from webhookrx.testing import MemoryObserver, make_message
 
 
