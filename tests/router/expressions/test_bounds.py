@@ -18,7 +18,7 @@ from twisted.trial.unittest import SynchronousTestCase
 import webhookrx.router.expressions
 from tests.router.expressions.programs import a_record, problem, worked_out
 from webhookrx.router.expressions import ExpressionError, RunLimits, compile_expression
-from webhookrx.router.expressions.limits import MAX_NESTING, MAX_SOURCE, OPERATION
+from webhookrx.router.expressions.run import MAX_NESTING, MAX_SOURCE, OPERATION
 from webhookrx.work import Work
 
 MIB = 1024 * 1024

@@ -14,8 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.router.expressions.programs import problem, worked_out
 from webhookrx.router.expressions import function_table
-from webhookrx.router.expressions.calls import FUNCTIONS
-from webhookrx.router.expressions.function_table import FOREIGN
+from webhookrx.router.expressions.calls import FOREIGN, FUNCTIONS
 
 RAW = "raw"
 SECOND = 1_000_000_000

@@ -14,7 +14,7 @@ from tests.router.expressions.programs import a_record
 from webhookrx.router.expressions import ExpressionError, RunLimits, compile_expression, function_table
 from webhookrx.router.expressions.expression_parser import LEVELS
 from webhookrx.router.expressions.kv_functions import CHARACTER
-from webhookrx.router.expressions.limits import ELEMENT, MAX_DEPTH, MAX_NESTING, MAX_PATTERNS, MAX_SOURCE, OPERATION
+from webhookrx.router.expressions.run import ELEMENT, MAX_DEPTH, MAX_NESTING, MAX_PATTERNS, MAX_SOURCE, OPERATION
 from webhookrx.work import MOST_FOR_MESSAGE
 
 PAGE = read("docs/reference/expressions.md")

@@ -7,8 +7,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.router.expressions import RunLimits
-from webhookrx.router.expressions.mistakes import OperationError
-from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.run import OperationError, Run
 from webhookrx.work import Work
 
 

@@ -1,11 +1,10 @@
 """The language of expression steps: FilterX, as far as a message of the router form has what it is about."""
 
-from webhookrx.router.expressions.function_table import function_table
+from webhookrx.router.expressions.calls import function_table
 from webhookrx.router.expressions.hiding import is_mask
 from webhookrx.router.expressions.json_files import Files, no_files, table_of, tables_of
-from webhookrx.router.expressions.limits import RunLimits
-from webhookrx.router.expressions.mistakes import ExpressionError, OperationError
 from webhookrx.router.expressions.program import Program, compile_expression
+from webhookrx.router.expressions.run import ExpressionError, OperationError, RunLimits
 
 __all__ = [
     "ExpressionError",

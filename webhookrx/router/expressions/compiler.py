@@ -11,14 +11,20 @@ from typing import Any, Final, NoReturn, TypeVar
 from webhookrx.diagnostics import Position
 from webhookrx.message.fields import MISSING
 from webhookrx.router.expressions.calls import compiled_call, has_patterns
-from webhookrx.router.expressions.closures import all_or_any, applied, compared_with, one_after_another, part_text
 from webhookrx.router.expressions.json_files import Files
-from webhookrx.router.expressions.limits import MAX_NESTING, MAX_PATTERNS, OPERATION, RunLimits
-from webhookrx.router.expressions.mistakes import Ended, OperationError, RecoverableError, located
-from webhookrx.router.expressions.operators import OPERATIONS, Operation, negate, sliced
+from webhookrx.router.expressions.operators import (
+    OPERATIONS,
+    Operation,
+    all_or_any,
+    applied,
+    compared_with,
+    negate,
+    one_after_another,
+    part_text,
+    sliced,
+)
 from webhookrx.router.expressions.paths import BEHIND_LAST, Evaluate, FieldPath, key_of, path_of
 from webhookrx.router.expressions.patterns import matcher
-from webhookrx.router.expressions.places import find
 from webhookrx.router.expressions.program_tree import (
     BinaryOp,
     Call,
@@ -37,8 +43,18 @@ from webhookrx.router.expressions.program_tree import (
     Unary,
     start,
 )
-from webhookrx.router.expressions.run import Run
-from webhookrx.router.expressions.values import long_text, stored, truth
+from webhookrx.router.expressions.run import (
+    MAX_NESTING,
+    MAX_PATTERNS,
+    OPERATION,
+    Ended,
+    OperationError,
+    RecoverableError,
+    Run,
+    RunLimits,
+    located,
+)
+from webhookrx.router.expressions.values import find, long_text, stored, truth
 
 T = TypeVar("T")
 

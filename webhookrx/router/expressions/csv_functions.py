@@ -11,9 +11,7 @@ from typing import Any, Final, NamedTuple
 from webhookrx.message.fields import MISSING
 from webhookrx.router.expressions.function import ONE, Function, text_argument
 from webhookrx.router.expressions.kv_functions import CHARACTER, escaped
-from webhookrx.router.expressions.limits import CALL, ELEMENT
-from webhookrx.router.expressions.mistakes import OperationError
-from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.run import CALL, ELEMENT, OperationError, Run
 from webhookrx.router.expressions.values import LISTS, OBJECTS, as_text, long_text, stored
 
 

@@ -14,18 +14,19 @@ from webhookrx.intake.json_body import PayloadError, parse_strict_json
 from webhookrx.message.fields import MISSING
 from webhookrx.message.macros import NANOSECONDS
 from webhookrx.router.expressions.function import Function, text_argument
-from webhookrx.router.expressions.limits import CALL, ELEMENT, MAX_INTEGER, MIN_INTEGER, SHORT
-from webhookrx.router.expressions.mistakes import OperationError
 from webhookrx.router.expressions.moments import Moment
-from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.run import CALL, ELEMENT, MAX_INTEGER, MIN_INTEGER, SHORT, OperationError, Run
 from webhookrx.router.expressions.values import (
+    ADDRESSES,
     LISTS,
+    NETWORKS,
     OBJECTS,
     Rows,
     Table,
     as_number,
     as_text,
     decoded,
+    ipv4_address,
     json_text,
     long_text,
     stored,
@@ -263,4 +264,46 @@ DATA_FUNCTIONS: Final = (
     Function("vars", "", "The variables that are declared and set, as an object.", _vars, 0, 0),
     Function("uuid", "", "A new UUID, version 4.", _uuid, 0, 0),
     Function("uuid4", "", "Another name of `uuid`.", _uuid, 0, 0),
+)
+
+
+_LONGEST: Final = 64
+"""Characters of an address or a network."""
+
+
+def _ip(run: Run, value: Any) -> IPv4Address | IPv6Address:
+    if type(value) in ADDRESSES:
+        found: IPv4Address | IPv6Address = value
+        return found
+    text = text_argument(run, value)
+    run.spend(CALL * 2)
+    try:
+        if len(text) > _LONGEST or "%" in text:
+            raise ValueError
+        return IPv6Address(text) if ":" in text else ipv4_address(text)
+    except ValueError:
+        raise OperationError("The text is no address.") from None
+
+
+def _subnet(run: Run, value: Any) -> IPv4Network | IPv6Network:
+    if type(value) in NETWORKS:
+        found: IPv4Network | IPv6Network = value
+        return found
+    text = text_argument(run, value)
+    run.spend(CALL * 4)
+    address, slash, mask = text.partition("/")
+    try:
+        if len(text) > _LONGEST or "%" in text or (slash and not mask):
+            raise ValueError
+        if ":" in address:
+            return IPv6Network((IPv6Address(address), int(mask) if slash else 128), strict=False)
+        bits = mask if "." in mask else int(mask) if slash else 32
+        return IPv4Network((ipv4_address(address), bits), strict=False)
+    except ValueError:
+        raise OperationError('The text is no network, such as "192.0.2.0/24".') from None
+
+
+ADDRESS_FUNCTIONS: Final = (
+    Function("ip", "text", "The address in a text, for `in`; stored, it is that text again.", _ip),
+    Function("subnet", "text", "The network in a text, such as `192.0.2.0/24`, for `in`.", _subnet, folds=True),
 )

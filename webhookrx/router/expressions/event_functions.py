@@ -10,9 +10,7 @@ from xml.parsers import expat
 
 from webhookrx.router.expressions.function import SEPARATOR, SOME, Function, text_argument
 from webhookrx.router.expressions.kv_functions import CHARACTER, KeyValues, greedy_pairs
-from webhookrx.router.expressions.limits import CALL, ELEMENT, MAX_DEPTH
-from webhookrx.router.expressions.mistakes import OperationError
-from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.run import CALL, ELEMENT, MAX_DEPTH, OperationError, Run
 from webhookrx.router.expressions.values import stored
 
 _BAR: Final = re.compile(r"([^|\\]*+(?:\\.[^|\\]*+|\\\Z)*+)(\||\Z)", re.DOTALL)

@@ -10,9 +10,7 @@ import re
 from typing import Final
 
 from webhookrx.diagnostics import Position
-from webhookrx.router.expressions.limits import MAX_INTEGER, MAX_NESTING, MIN_INTEGER
-from webhookrx.router.expressions.macros import macro_path, macro_settable
-from webhookrx.router.expressions.mistakes import ExpressionError
+from webhookrx.router.expressions.paths import macro_path, macro_settable
 from webhookrx.router.expressions.program_lexer import (
     FLOAT,
     INTEGER,
@@ -42,6 +40,7 @@ from webhookrx.router.expressions.program_tree import (
     TupleOf,
     Unary,
 )
+from webhookrx.router.expressions.run import MAX_INTEGER, MAX_NESTING, MIN_INTEGER, ExpressionError
 
 LEVELS: Final = (
     ("??",),

@@ -11,11 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from webhookrx.message.fields import MISSING
 from webhookrx.router.expressions.function import MANY, Function
-from webhookrx.router.expressions.limits import ELEMENT
-from webhookrx.router.expressions.mistakes import OperationError, located
 from webhookrx.router.expressions.paths import Evaluate, FieldPath
 from webhookrx.router.expressions.program_tree import Call, Expression, ListOf, Literal, ObjectOf, start
-from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.run import ELEMENT, OperationError, Run, located
 from webhookrx.router.expressions.values import stored
 
 

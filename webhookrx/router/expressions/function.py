@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from webhookrx.router.expressions.limits import SHORT
-from webhookrx.router.expressions.mistakes import OperationError
-from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.run import SHORT, OperationError, Run
 from webhookrx.router.expressions.values import long_text
 
 Apply: TypeAlias = Callable[..., Any]

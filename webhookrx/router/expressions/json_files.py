@@ -9,8 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from webhookrx.intake.json_body import PayloadError, parse_strict_json
 from webhookrx.router.expressions.function import Function
-from webhookrx.router.expressions.mistakes import OperationError
-from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.run import OperationError, Run
 from webhookrx.router.expressions.values import Rows, Table
 
 Files: TypeAlias = Callable[[str], Any]

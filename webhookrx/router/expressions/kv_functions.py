@@ -10,9 +10,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from webhookrx.router.expressions.function import ONE, SEPARATOR, SOME, Function, text_argument
-from webhookrx.router.expressions.limits import CALL
-from webhookrx.router.expressions.mistakes import OperationError
-from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.run import CALL, OperationError, Run
 from webhookrx.router.expressions.values import LISTS, OBJECTS, as_text, long_text, stored
 
 _KEY: Final = r"[A-Za-z0-9_.-]"

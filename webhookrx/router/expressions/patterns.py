@@ -10,9 +10,7 @@ from typing import Any, Final
 
 from webhookrx.regex import LinearRegex, compile_linear, cost_of, spans_of
 from webhookrx.router.expressions.function import Function, text_argument
-from webhookrx.router.expressions.limits import ELEMENT, OPERATION
-from webhookrx.router.expressions.mistakes import OperationError
-from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.run import ELEMENT, OPERATION, OperationError, Run
 from webhookrx.router.expressions.values import as_number, as_text, long_text
 from webhookrx.work import PER_INSTRUCTION
 

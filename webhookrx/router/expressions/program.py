@@ -12,8 +12,6 @@ from webhookrx.message.fields import MISSING
 from webhookrx.router.expressions.compiler import Compiler
 from webhookrx.router.expressions.hiding import hides
 from webhookrx.router.expressions.json_files import Files, no_files
-from webhookrx.router.expressions.limits import RunLimits
-from webhookrx.router.expressions.mistakes import Ended, ExpressionError, OperationError, located
 from webhookrx.router.expressions.operators import add, identical
 from webhookrx.router.expressions.paths import FieldPath
 from webhookrx.router.expressions.program_parser import DECLARE, parse
@@ -30,7 +28,7 @@ from webhookrx.router.expressions.program_tree import (
     Statement,
     Switch,
 )
-from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.run import Ended, ExpressionError, OperationError, Run, RunLimits, located
 from webhookrx.router.expressions.values import as_number, stored
 from webhookrx.work import Work
 

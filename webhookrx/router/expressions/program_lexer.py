@@ -9,8 +9,7 @@ from bisect import bisect_right
 from typing import Final, NamedTuple
 
 from webhookrx.diagnostics import Position
-from webhookrx.router.expressions.limits import MAX_SOURCE
-from webhookrx.router.expressions.mistakes import ExpressionError
+from webhookrx.router.expressions.run import MAX_SOURCE, ExpressionError
 
 WORD: Final = "word"
 INTEGER: Final = "integer"

@@ -6,10 +6,190 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from webhookrx.router.expressions.limits import RunLimits
-from webhookrx.router.expressions.mistakes import OperationError
-from webhookrx.router.expressions.undo_log import UndoLog
-from webhookrx.work import Work
+import msgspec
+
+from webhookrx.diagnostics import Position
+from webhookrx.errors import WebhookrxError
+from webhookrx.message.fields import MISSING
+from webhookrx.work import MOST_FOR_STEP, Work
+
+MAX_SOURCE: Final = 64 * 1024
+"""Characters of a program."""
+
+MAX_NESTING: Final = 64
+"""How deep blocks, parentheses and operands of a program may nest; far from the interpreter's own limit."""
+
+MAX_PATTERNS: Final = 100
+"""Regular expressions, globs and formats of moments of a program."""
+
+MAX_DEPTH: Final = 128
+"""How deep a value that a program makes may nest, as deep as a body may (L{webhookrx.intake.json_body.MAX_DEPTH})."""
+
+MAX_INTEGER: Final = 2**63 - 1
+MIN_INTEGER: Final = -(2**63)
+"""Integers that arithmetic takes and makes. Others are left alone as long as they are only moved."""
+
+OPERATION: Final = 250
+"""Units of an operation of a program, with what it does to a short text."""
+
+SHORT: Final = 64
+"""Characters of a text that an operation takes or makes for nothing."""
+
+ELEMENT: Final = 130
+"""Units of an element of a list or an object that is copied, looked at or made."""
+
+CONTAINER: Final = 800
+"""Units of an object or a list that is copied, whatever is in it."""
+
+CALL: Final = 800
+"""Units of what a function does for each of its results, such as a pair or a column."""
+
+
+SLOW_PATH: Final = 1000
+"""Units of a field that is not found at once: by a name with dots, in a list, or not at all."""
+
+
+class RunLimits(msgspec.Struct, frozen=True):
+    """
+    Bounds of one run.
+
+    @ivar operations: of a program. There are no loops, so none is done twice, and a longer program does not compile.
+    @ivar work: units.
+    @ivar text: characters of one text that an operation takes or makes.
+    @ivar elements: of one list or object that an operation takes or makes, those within others counted.
+    """
+
+    operations: int = 10_000
+    work: int = MOST_FOR_STEP
+    text: int = 1024 * 1024
+    elements: int = 10_000
+
+
+class ExpressionError(WebhookrxError):
+    """
+    A program can't be compiled, or a run of it failed.
+
+    @ivar problem: one sentence; it may quote the program, and never the message.
+    @ivar line: of the place in the program, from 1.
+    @ivar column: of the place in the program, in characters from 1.
+    """
+
+    def __init__(self, problem: str, line: int, column: int) -> None:
+        super().__init__(f"line {line}, column {column}: {problem}")
+        self.problem = problem
+        self.line = line
+        self.column = column
+
+
+class RecoverableError(ExpressionError):
+    """An operation failed on these values. C{??} gives another value in its place."""
+
+
+class OperationError(Exception):
+    """
+    An operation failed; whoever called it knows where it stands in the program.
+
+    @ivar final: a bound of the whole run is reached; C{??} does not help.
+    """
+
+    def __init__(self, problem: str, *, final: bool = False) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.final = final
+
+
+def located(position: Position, error: OperationError) -> ExpressionError:
+    """Return an error with its place in the program: L{RecoverableError} when the run may go on without this value."""
+    kind = ExpressionError if error.final else RecoverableError
+    return kind(error.problem, position.line, position.column)
+
+
+class Ended(Exception):
+    """
+    C{drop} or C{done} within an expression.
+
+    @ivar keep: the message is kept.
+    """
+
+    def __init__(self, keep: bool) -> None:
+        super().__init__()
+        self.keep = keep
+
+
+_ADDED: Final = object()
+_TAKEN_OUT: Final = object()
+_REPLACED: Final = object()
+
+
+class UndoLog:
+    """
+    What one run changed, in order. Members of objects get their old order back too: it is that of the sender.
+    """
+
+    __slots__ = ("_entries", "_orders")
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[Any, Any, Any, Any]] = []
+        self._orders: dict[int, tuple[dict[str, Any], list[str]]] = {}
+
+    def set_member(self, members: dict[str, Any], name: str, value: Any) -> None:
+        """Set a member of an object."""
+        self._entries.append((members, name, members.get(name, MISSING), None))
+        members[name] = value
+
+    def set_element(self, elements: list[Any], index: int, value: Any) -> None:
+        """Set an element of a list that is there."""
+        self._entries.append((elements, index, elements[index], None))
+        elements[index] = value
+
+    def append(self, elements: list[Any], value: Any) -> None:
+        """Add an element to a list."""
+        self._entries.append((elements, None, None, _ADDED))
+        elements.append(value)
+
+    def knows_order(self, members: dict[str, Any]) -> bool:
+        """Tell whether a member was removed from an object before."""
+        return id(members) in self._orders
+
+    def remove_member(self, members: dict[str, Any], name: str) -> Any:
+        """Remove a member of an object that is there, and return it."""
+        if id(members) not in self._orders:
+            # The entry keeps the object alive, so that no other one gets its id.
+            self._orders[id(members)] = members, list(members)
+        value = members.pop(name)
+        self._entries.append((members, name, value, None))
+        return value
+
+    def remove_element(self, elements: list[Any], index: int) -> None:
+        """Remove an element of a list that is there; those behind it move up."""
+        self._entries.append((elements, index, elements.pop(index), _TAKEN_OUT))
+
+    def replace_elements(self, elements: list[Any], others: list[Any]) -> None:
+        """Set a list to other elements."""
+        self._entries.append((elements, None, elements[:], _REPLACED))
+        elements[:] = others
+
+    def undo(self) -> None:
+        """Take all changes back."""
+        while self._entries:
+            place, key, old, how = self._entries.pop()
+            if how is _ADDED:
+                place.pop()
+            elif how is _TAKEN_OUT:
+                place.insert(key, old)
+            elif how is _REPLACED:
+                place[:] = old
+            elif old is MISSING:
+                del place[key]
+            else:
+                place[key] = old
+        for members, names in self._orders.values():
+            # Those that the run added are gone already.
+            ordered = {name: members[name] for name in names if name in members}
+            members.clear()
+            members.update(ordered)
+        self._orders.clear()
+
 
 _IN_ORDER: Final = 20
 """Units of a member of an object whose order is kept in mind, in case that the run fails."""

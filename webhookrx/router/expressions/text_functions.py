@@ -13,9 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
 from webhookrx.router.expressions.function import Function, text_argument, text_list
-from webhookrx.router.expressions.limits import SHORT
-from webhookrx.router.expressions.mistakes import OperationError
-from webhookrx.router.expressions.run import Run
+from webhookrx.router.expressions.run import SHORT, OperationError, Run
 from webhookrx.router.expressions.values import decoded, long_text
 
 

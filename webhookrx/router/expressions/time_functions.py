@@ -13,11 +13,8 @@ from typing import Any, Final
 
 from webhookrx.message.macros import NANOSECONDS
 from webhookrx.router.expressions.function import MANY, Function, text_argument
-from webhookrx.router.expressions.limits import CALL, MAX_INTEGER, MIN_INTEGER
-from webhookrx.router.expressions.mistakes import OperationError
-from webhookrx.router.expressions.moments import FIXED, GUESSED, Moment, seconds_of
-from webhookrx.router.expressions.run import Run
-from webhookrx.router.expressions.time_formats import Reader, Writer
+from webhookrx.router.expressions.moments import FIXED, GUESSED, Moment, Reader, Writer, seconds_of
+from webhookrx.router.expressions.run import CALL, MAX_INTEGER, MIN_INTEGER, OperationError, Run
 from webhookrx.router.expressions.values import as_number
 
 _ISO: Final = (Reader("%Y-%m-%dT%H:%M:%S%f%z"), Reader("%Y-%m-%dT%H:%M:%S%f"))
