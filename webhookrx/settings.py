@@ -176,13 +176,13 @@ class Group:
 
     @ivar number: from 0; it stays the same when a worker is started again.
     @ivar size: how many there are; 1 for a process that has no others beside it.
-    @ivar turns: descriptor of a file that all of them inherit, to take turns by record locks on it (fcntl(2)); None
-        for a process without others.
+    @ivar lock_fd: descriptor of a file that all of them inherit, for record locks (fcntl(2)); None for a process
+        without others.
     """
 
     number: int = 0
     size: int = 1
-    turns: int | None = None
+    lock_fd: int | None = None
 
 
 ALONE = Group()

@@ -22,7 +22,7 @@ from webhookrx.filesystem import SHARE_YES, FileSystem, InUse, sharing_group
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.message.encoders import encode_line
 from webhookrx.observers.file import FileObserver, build_file
-from webhookrx.observers.turns import turns_for
+from webhookrx.observers.writers import pipe_lock
 from webhookrx.settings import Group
 from webhookrx.testing import make_message
 
@@ -78,8 +78,8 @@ class SharedFileContractTests(FileContractTests):
         """Make one of a new file, in a group of two of which the other has the file open."""
         self.path = os.path.abspath(self.mktemp())
         self.file_system = FaultyFileSystem()
-        turns = os.memfd_create("turns")
-        self.addCleanup(os.close, turns)
+        lock_fd = os.memfd_create("lock")
+        self.addCleanup(os.close, lock_fd)
         other, observer = (
             FileObserver(
                 "file:x",
@@ -87,8 +87,8 @@ class SharedFileContractTests(FileContractTests):
                 encode_line,
                 self.ack,
                 file_system=self.file_system,
-                sharing=sharing_group(turns),
-                turns=turns,
+                sharing=sharing_group(lock_fd),
+                lock_fd=lock_fd,
             )
             for _ in range(2)
         )
@@ -311,8 +311,8 @@ class OpenTests(FileTestCase):
 
         self.assertEqual(["one", "two", "three"], read_texts(self.path))
 
-    def test_torn_line(self) -> None:
-        """A line that a crash has torn is closed off by the first batch; its bytes stay."""
+    def test_partial_line(self) -> None:
+        """A partial line of a crash gets a line end by the first batch; its bytes stay."""
         for content, before in ((b"", b""), (b"whole\n", b"whole\n"), (b"whole\ntor", b"whole\ntor\n")):
             with open(self.path, "wb") as file:
                 file.write(content)
@@ -321,7 +321,7 @@ class OpenTests(FileTestCase):
             with open(self.path, "rb") as file:
                 self.assertEqual(before + encode_line(make_message("one")), file.read())
 
-    def test_torn_line_not_readable(self) -> None:
+    def test_partial_line_not_readable(self) -> None:
         """A file that may be written but not read gets a line end to be sure."""
         with open(self.path, "wb") as file:
             file.write(b"whole\n")
@@ -395,8 +395,8 @@ class FullDiskTests(FileTestCase):
         self.store(observer, "one", "two")
 
         with open(self.path, "rb") as file:
-            torn, *lines = file.read().splitlines()
-        self.assertEqual(10, len(torn))
+            partial, *lines = file.read().splitlines()
+        self.assertEqual(10, len(partial))
         self.assertEqual(["one", "two"], [json.loads(line)["MESSAGE"] for line in lines])
 
     def test_file_size_limit(self) -> None:
@@ -583,8 +583,8 @@ class LockTests(FileTestCase):
 
         self.assertIn("not a regular file", str(error))
 
-    def test_torn_by_another(self) -> None:
-        """In a shared file, a line that another process has left torn is closed off; a whole one is not touched."""
+    def test_partial_line_of_another(self) -> None:
+        """In a shared file, a partial line of another process gets a line end; a whole one does not."""
         observer = self.observer(shared=True)
         fd = self.other_process(fcntl.LOCK_SH)
         for other, before in ((b"torn", b"torn\n"), (b"whole\n", b"torn\n%swhole\n")):
@@ -610,9 +610,9 @@ class GroupTests(FileTestCase):
 
     def group(self) -> Group:
         """Make a worker of two."""
-        turns = os.memfd_create("turns")
-        self.addCleanup(os.close, turns)
-        return Group(0, 2, turns)
+        lock_fd = os.memfd_create("lock")
+        self.addCleanup(os.close, lock_fd)
+        return Group(0, 2, lock_fd)
 
     def worker(self, group: Group, path: str | None = None, **options: str) -> FileObserver:
         """Make the observer of a worker, and open it."""
@@ -622,7 +622,7 @@ class GroupTests(FileTestCase):
         return observer
 
     def test_share(self) -> None:
-        """They share it, without being told so, and close off what one of them has left torn."""
+        """They share it without an option, and end a partial line that one of them has left."""
         group = self.group()
         first = self.worker(group)
         another_process = self.patch(filesystem, "_held_locks", {})
@@ -657,7 +657,7 @@ class GroupTests(FileTestCase):
         told.close()
 
     def test_no_regular_file(self) -> None:
-        """They take turns at a FIFO, which must have a reader as ever; a device just gets the lines."""
+        """They write to a FIFO one at a time, which must have a reader as ever; a device just gets the lines."""
         fifo = self.path + ".fifo"
         os.mkfifo(fifo)
         group = self.group()
@@ -666,9 +666,9 @@ class GroupTests(FileTestCase):
         self.addCleanup(os.close, reading)
         worker = self.worker(group, fifo)
         self.store(worker, "one")
-        turns = turns_for(cast("int", group.turns), reading)
-        turns.take()
-        turns.give_back(torn=True)
+        lock = pipe_lock(cast("int", group.lock_fd), reading)
+        lock.acquire()
+        lock.release(partial=True)
         self.store(worker, "two")
         lines = os.read(reading, 10_000).splitlines()
 

@@ -54,14 +54,14 @@ class StdoutContractTests(ObserverContract, SynchronousTestCase):
 
 
 class GroupStdoutContractTests(StdoutContractTests):
-    """So is one of a worker, which takes turns with others."""
+    """So is one of a worker, which shares it with others."""
 
     def make_observer(self) -> StdoutObserver:
         """Make one of a new pipe."""
         alone = super().make_observer()
-        turns = os.memfd_create("turns")
-        self.addCleanup(os.close, turns)
-        return StdoutObserver("stdout", encode_line, "durable", alone._fd, self.file_system, turns)
+        lock_fd = os.memfd_create("lock")
+        self.addCleanup(os.close, lock_fd)
+        return StdoutObserver("stdout", encode_line, "durable", alone._fd, self.file_system, lock_fd)
 
 
 class StdoutTests(SynchronousTestCase):

@@ -18,8 +18,7 @@ from webhookrx.config.observer_strings import parse_observer
 from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
 from webhookrx.message.rfc5424 import FACILITIES, SEVERITIES, SyslogFormat
-from webhookrx.observers.patience import Patience
-from webhookrx.observers.sockets import describe
+from webhookrx.observers.sockets import Deadline, describe
 from webhookrx.observers.syslog import SyslogObserver, build_syslog
 from webhookrx.observers.syslog_options import SYSLOG_OPTIONS
 from webhookrx.testing import make_message
@@ -76,7 +75,7 @@ class FakeServer:
         self.connections: list[FakeConnection] = []
         self.errors: list[OSError] = []
 
-    def connect(self, patience: Patience) -> FakeConnection:
+    def connect(self, deadline: Deadline) -> FakeConnection:
         """Make a connection, or fail as told."""
         if self.errors:
             raise self.errors.pop(0)
@@ -175,8 +174,8 @@ class ConnectionTests(SynchronousTestCase):
         self.observer.reopen()
         connect = self.server.connect
 
-        def broken(patience: Patience) -> FakeConnection:
-            connection = connect(patience)
+        def broken(deadline: Deadline) -> FakeConnection:
+            connection = connect(deadline)
             connection.send_errors = [BrokenPipeError(errno.EPIPE, "Broken pipe")]
             return connection
 

@@ -27,18 +27,18 @@ BATCHES = 60
 MANY = 10**6
 """Batches of one that is stopped from outside."""
 
-#: A worker whose threads take turns at one thing each.
-TURN_TAKER = """
+#: A worker whose threads lock one pipe each.
+LOCK_USER = """
 import sys, time
 from concurrent.futures import ThreadPoolExecutor
-from webhookrx.observers.turns import turns_for
+from webhookrx.observers.writers import pipe_lock
 
 def work(thing):
-    turns = turns_for(int(sys.argv[1]), thing)
+    lock = pipe_lock(int(sys.argv[1]), thing)
     for _ in range(200):
-        turns.take()
+        lock.acquire()
         time.sleep(0.001)
-        turns.give_back(torn=False)
+        lock.release(partial=False)
 
 with ThreadPoolExecutor(2) as threads:
     list(threads.map(work, map(int, sys.argv[2:])))
@@ -240,7 +240,7 @@ class PipeTests(SharingCase):
         shared = (self.turns, self.writing, writing)
         processes = [
             subprocess.Popen(
-                [sys.executable, "-c", TURN_TAKER, *map(str, shared)], cwd=ROOT, stderr=subprocess.PIPE, pass_fds=shared
+                [sys.executable, "-c", LOCK_USER, *map(str, shared)], cwd=ROOT, stderr=subprocess.PIPE, pass_fds=shared
             )
             for _ in range(2)
         ]

@@ -24,7 +24,7 @@ from webhookrx.config.observer_strings import parse_observer
 from webhookrx.errors import Rejected, Unavailable
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.observers import syslog_connection
-from webhookrx.observers.patience import Patience
+from webhookrx.observers.sockets import Deadline
 from webhookrx.observers.syslog import SyslogObserver, build_syslog
 from webhookrx.testing import make_message
 
@@ -642,39 +642,39 @@ class PatienceTests(SynchronousTestCase):
         self.addCleanup(self.quiet.close)
         self.addCleanup(self.other.close)
 
-    def patience(self, seconds: float) -> Patience:
+    def deadline(self, seconds: float) -> Deadline:
         """Make one that is closed after the test."""
-        patience = Patience(seconds)
-        self.addCleanup(patience.close)
-        return patience
+        deadline = Deadline(seconds)
+        self.addCleanup(deadline.close)
+        return deadline
 
     def test_event(self) -> None:
         """It ends when something happens, and looks once even after the deadline."""
-        patience = self.patience(0)
+        deadline = self.deadline(0)
         self.other.send(b"x")
 
-        self.assertTrue(patience.wait(self.quiet, select.POLLIN))
+        self.assertTrue(deadline.wait(self.quiet, select.POLLIN))
 
     def test_bounds(self) -> None:
         """It ends without an event at its own bound; at the deadline it is an error, and begins anew after it."""
-        patience = self.patience(0.2)
+        deadline = self.deadline(0.2)
 
-        self.assertFalse(patience.wait(self.quiet, select.POLLIN, at_most=0.01))
-        self.assertRaises(TimeoutError, patience.wait, self.quiet, select.POLLIN)
-        patience.begin()
-        self.assertGreater(patience.left(), 0)
+        self.assertFalse(deadline.wait(self.quiet, select.POLLIN, at_most=0.01))
+        self.assertRaises(TimeoutError, deadline.wait, self.quiet, select.POLLIN)
+        deadline.begin()
+        self.assertGreater(deadline.left(), 0)
 
     def test_hurry(self) -> None:
         """In a hurry a second is left for what waits and for what is to come, and never more."""
-        patience = self.patience(3600)
-        patience.hurry()
-        patience.hurry()
+        deadline = self.deadline(3600)
+        deadline.stop_now()
+        deadline.stop_now()
 
         began = time.monotonic()
-        self.assertLessEqual(patience.left(), 1)
-        self.assertRaises(TimeoutError, patience.wait, self.quiet, select.POLLIN)
-        patience.begin()
-        self.assertLessEqual(patience.left(), 1)
+        self.assertLessEqual(deadline.left(), 1)
+        self.assertRaises(TimeoutError, deadline.wait, self.quiet, select.POLLIN)
+        deadline.begin()
+        self.assertLessEqual(deadline.left(), 1)
         self.assertLess(time.monotonic() - began, 20)
 
 

@@ -17,7 +17,7 @@ from webhookrx.message.template import Template
 from webhookrx.observers.client_tls import TLS_OPTIONS, ClientTLS, read_client_tls
 from webhookrx.observers.http_bodies import FORMATS, BodyFormat
 from webhookrx.observers.http_headers import FIELD_VALUE, TOKEN
-from webhookrx.observers.lines import RenderLine
+from webhookrx.observers.writers import RenderLine
 
 HTTP_OPTIONS = (
     "format",

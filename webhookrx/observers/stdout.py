@@ -16,9 +16,14 @@ from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.filesystem import FileSystem
 from webhookrx.interfaces import IMessageObserver
-from webhookrx.observers.line_writer import LineWriter, TurnTakingWriter
-from webhookrx.observers.lines import LINE_OPTIONS, RenderLine, render_line_for
-from webhookrx.observers.turns import turns_for
+from webhookrx.observers.writers import (
+    LINE_OPTIONS,
+    LineWriter,
+    PipeWriter,
+    RenderLine,
+    pipe_lock,
+    render_line_for,
+)
 from webhookrx.settings import ALONE, Group
 
 if TYPE_CHECKING:
@@ -32,16 +37,14 @@ class StdoutObserver:
     """
     Writes messages as lines to a duplicate of a file descriptor.
 
-    C{twistd} puts its log in the place of C{sys.stdout}, so that one can't be used. With C{--ack durable} it syncs
-    when the descriptor is a regular file; a pipe or terminal has no disk, so there its word means C{"written"}.
-    After a failed sync the file behind the descriptor is opened anew through C{/proc}, if it was opened for appending.
-    If not, nothing is safe any more until the service is restarted: whoever shares the descriptor would write over it.
+    C{twistd} replaces C{sys.stdout} by its log, so a descriptor is used. With C{--ack durable} a regular file is
+    synced; a pipe or terminal has no disk, so there its promise is C{"written"}. After a failed sync the file behind
+    the descriptor is opened again through C{/proc}, if it was opened for appending. If not, every batch fails until the
+    service is restarted: other users of the descriptor would overwrite our lines.
 
-    @param spec: the spec string.
-    @param render_line: makes a line of a message.
     @param ack: the C{--ack} level.
-    @param fd: the descriptor, standard output outside tests.
-    @param turns: as for L{turns_for}, when other processes write to it, too; None when none does.
+    @param fd: the descriptor; standard output outside tests.
+    @param lock_fd: as for L{pipe_lock}, if other processes write to it, too; else None.
     """
 
     def __init__(
@@ -51,7 +54,7 @@ class StdoutObserver:
         ack: str,
         fd: int = 1,
         file_system: FileSystem | None = None,
-        turns: int | None = None,
+        lock_fd: int | None = None,
     ) -> None:
         self.spec = spec
         self.prepare = render_line
@@ -59,7 +62,7 @@ class StdoutObserver:
         self._sync_wanted = ack == "durable"
         self._fd = fd
         self._file_system = FileSystem() if file_system is None else file_system
-        self._turns = turns
+        self._lock_fd = lock_fd
         self._identity = self._identify()
         self._writer: LineWriter | None = None
 
@@ -79,7 +82,7 @@ class StdoutObserver:
         """
         Write a batch.
 
-        @raise OSError: none of it counts as safe.
+        @raise OSError: no message of it counts as safe.
         """
         writer = self._writer
         if writer is None or writer.is_closed:
@@ -97,9 +100,9 @@ class StdoutObserver:
 
     def _open_anew(self) -> LineWriter:
         """
-        Open the file behind the descriptor once more, so that a sync means something again.
+        Open the file behind the descriptor again, so that a sync means something again.
 
-        @raise OSError: it is not to be had, or must not be opened.
+        @raise OSError: it can't be opened, or must not be.
         """
         file_system = self._file_system
         if not file_system.control(self._fd, fcntl.F_GETFL) & os.O_APPEND:
@@ -112,9 +115,9 @@ class StdoutObserver:
         )
 
     def _writer_to(self, fd: int) -> LineWriter:
-        if self._turns is None:
+        if self._lock_fd is None:
             return LineWriter(self._file_system, fd)
-        return TurnTakingWriter(self._file_system, fd, turns_for(self._turns, fd))
+        return PipeWriter(self._file_system, fd, pipe_lock(self._lock_fd, fd))
 
     def _identify(self) -> tuple[int, int]:
         try:
@@ -130,9 +133,9 @@ def build_stdout(
     """
     Make the observer of C{stdout[:format=json|template:template=TEXT]}.
 
-    @param group: all workers of it write to one standard output, in turns.
+    @param group: its workers write to one standard output, one at a time.
     @raise ConfigError: it has an argument, an option is wrong, or standard output is closed.
     """
     if args:
         raise ConfigError("observer 'stdout' takes no argument, only options such as format=json")
-    return StdoutObserver(spec, render_line_for(SpecOptions("stdout", options)), ack, turns=group.turns)
+    return StdoutObserver(spec, render_line_for(SpecOptions("stdout", options)), ack, lock_fd=group.lock_fd)

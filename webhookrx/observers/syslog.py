@@ -13,8 +13,7 @@ from zope.interface import implementer
 from webhookrx.config.spec_options import SpecOptions
 from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
-from webhookrx.observers.patience import Patience
-from webhookrx.observers.sockets import describe
+from webhookrx.observers.sockets import Deadline, describe
 from webhookrx.observers.syslog_connection import (
     Connection,
     connect_tcp,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from webhookrx.message.rfc5424 import SyslogFormat
 
 #: Opens a connection; raises C{OSError}, or L{ConfigError} for files that are wrong by now.
-Connect: TypeAlias = Callable[[Patience], Connection]
+Connect: TypeAlias = Callable[[Deadline], Connection]
 
 
 @implementer(IWaitingObserver)
@@ -81,18 +80,18 @@ class SyslogObserver:
         self._connect = connect
         self._timeout = timeout
         self._max_size = max_size
-        self._patience: Patience | None = None
+        self._deadline: Deadline | None = None
         self._connection: Connection | None = None
 
     def open(self) -> None:
         """Be ready; the first batch connects."""
-        self._patience = Patience(self._timeout)
+        self._deadline = Deadline(self._timeout)
 
     def hurry(self) -> None:
         """End what waits within a second, and what is to come as well."""
-        patience = self._patience  # another thread may close it
-        if patience is not None:
-            patience.hurry()
+        deadline = self._deadline  # another thread may close it
+        if deadline is not None:
+            deadline.stop_now()
 
     def store(self, batch: Sequence[Prepared]) -> list[Exception | None] | None:
         """
@@ -116,9 +115,9 @@ class SyslogObserver:
     def close(self) -> None:
         """Close the connection."""
         self._disconnect()
-        if self._patience is not None:
-            patience, self._patience = self._patience, None
-            patience.close()
+        if self._deadline is not None:
+            deadline, self._deadline = self._deadline, None
+            deadline.close()
 
     def _too_long(self, messages: Sequence[bytes]) -> dict[int, Rejected]:
         return {
@@ -128,10 +127,10 @@ class SyslogObserver:
         }
 
     def _deliver(self, messages: Sequence[bytes]) -> dict[int, Rejected]:
-        patience = self._patience
-        if patience is None:
+        deadline = self._deadline
+        if deadline is None:
             raise Unavailable("it is not open")
-        patience.begin()
+        deadline.begin()
         try:
             if self._is_connected():
                 try:
@@ -141,7 +140,7 @@ class SyslogObserver:
                 except OSError:
                     # The server was restarted, most likely; it is there again or it is not.
                     self._disconnect()
-            self._connection = self._connect(patience)
+            self._connection = self._connect(deadline)
             return self._send(messages)
         except OSError as error:
             self._disconnect()

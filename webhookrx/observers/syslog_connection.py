@@ -1,6 +1,6 @@
 """
 Connections that carry syslog: streams over TCP, TLS and UNIX sockets, and datagrams. Everything blocks, for as long as
-a L{Patience} lasts.
+a L{Deadline} lasts.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from webhookrx.errors import Rejected
-from webhookrx.observers.patience import Patience
-from webhookrx.observers.sockets import connect_socket, connect_to_host, shake_hands, unacknowledged
+from webhookrx.observers.sockets import Deadline, connect_socket, connect_to_host, shake_hands, unacknowledged
 
 #: Puts the frame of a stream around one message.
 Frame: TypeAlias = Callable[[bytes], bytes]
@@ -75,9 +74,9 @@ class StreamConnection:
     @param stream: connected and not blocking; over TLS, after the handshake.
     """
 
-    def __init__(self, stream: socket.socket, patience: Patience, frame: Frame) -> None:
+    def __init__(self, stream: socket.socket, deadline: Deadline, frame: Frame) -> None:
         self._socket = stream
-        self._patience = patience
+        self._deadline = deadline
         self._frame = frame
         self._is_proven = False
 
@@ -105,9 +104,9 @@ class StreamConnection:
 
         @raise OSError: it does.
         """
-        end = self._patience.now() + seconds
-        while (left := end - self._patience.now()) > 0:
-            if self._patience.wait(self._socket, select.POLLIN, at_most=left):
+        end = self._deadline.now() + seconds
+        while (left := end - self._deadline.now()) > 0:
+            if self._deadline.wait(self._socket, select.POLLIN, at_most=left):
                 self.check()
 
     def send(self, messages: Sequence[bytes]) -> dict[int, Rejected]:
@@ -120,9 +119,9 @@ class StreamConnection:
             try:
                 unsent = unsent[self._socket.send(unsent) :]
             except (BlockingIOError, ssl.SSLWantWriteError):
-                self._patience.wait(self._socket, select.POLLOUT)
+                self._deadline.wait(self._socket, select.POLLOUT)
             except ssl.SSLWantReadError:
-                self._patience.wait(self._socket, select.POLLIN)
+                self._deadline.wait(self._socket, select.POLLIN)
         self._wait_until_acknowledged()
         if self._socket.family != socket.AF_UNIX:
             self._outlive()
@@ -132,7 +131,7 @@ class StreamConnection:
         look = _SHORTEST_LOOK
         while unacknowledged(self._socket):
             # No event tells of it, so it is asked for now and then; an end of the connection wakes us at once.
-            if self._patience.wait(self._socket, select.POLLIN, at_most=look):
+            if self._deadline.wait(self._socket, select.POLLIN, at_most=look):
                 self.check()
             look = min(2 * look, _LONGEST_LOOK)
         # A reset empties the buffer too.
@@ -147,7 +146,7 @@ class StreamConnection:
         @raise OSError: it does.
         """
         seconds = WATCH if self._is_proven else SHORTEST_PROBATION
-        if self._patience.left() > seconds:
+        if self._deadline.left() > seconds:
             self.probation(seconds)
         self._is_proven = True
 
@@ -173,16 +172,16 @@ class Daemon:
     @raise OSError: there is none.
     """
 
-    def __init__(self, path: str, patience: Patience) -> None:
+    def __init__(self, path: str, deadline: Deadline) -> None:
         self._path = path
-        self._patience = patience
+        self._deadline = deadline
         self._identity = self._identify()
 
     def check(self) -> None:
         """
         @raise OSError: it is not there any more; another may be.
         """
-        probe, _ = connect_socket(socket.AF_UNIX, socket.SOCK_DGRAM, self._path, self._patience)
+        probe, _ = connect_socket(socket.AF_UNIX, socket.SOCK_DGRAM, self._path, self._deadline)
         probe.close()
         if self._identify() != self._identity:
             raise ConnectionResetError(errno.ECONNRESET, "its socket was replaced")
@@ -201,9 +200,9 @@ class DatagramConnection:
     @param daemon: who reads from the UNIX socket that it is connected to.
     """
 
-    def __init__(self, datagrams: socket.socket, patience: Patience, daemon: Daemon | None = None) -> None:
+    def __init__(self, datagrams: socket.socket, deadline: Deadline, daemon: Daemon | None = None) -> None:
         self._socket = datagrams
-        self._patience = patience
+        self._deadline = deadline
         self._daemon = daemon
 
     def check(self) -> None:
@@ -232,7 +231,7 @@ class DatagramConnection:
     def _wait_until_read(self) -> None:
         look = _SHORTEST_LOOK
         while unacknowledged(self._socket):
-            if self._patience.wait(self._socket, 0, at_most=look):
+            if self._deadline.wait(self._socket, 0, at_most=look):
                 self.check()
             look = min(2 * look, _LONGEST_LOOK)
 
@@ -241,7 +240,7 @@ class DatagramConnection:
             try:
                 self._socket.send(message)
             except BlockingIOError:
-                self._patience.wait(self._socket, select.POLLOUT)
+                self._deadline.wait(self._socket, select.POLLOUT)
             else:
                 return
 
@@ -250,18 +249,18 @@ class DatagramConnection:
         self._socket.close()
 
 
-def connect_tcp(host: str, port: int, patience: Patience, frame: Frame) -> StreamConnection:
+def connect_tcp(host: str, port: int, deadline: Deadline, frame: Frame) -> StreamConnection:
     """
     Connect to the first address of a host that answers.
 
     @raise OSError: none does, or the host has no address.
     """
-    stream, took = connect_to_host(host, port, socket.SOCK_STREAM, patience)
-    return _on_probation(StreamConnection(stream, patience, frame), took)
+    stream, took = connect_to_host(host, port, socket.SOCK_STREAM, deadline)
+    return _on_probation(StreamConnection(stream, deadline, frame), took)
 
 
 def connect_tls(
-    host: str, port: int, patience: Patience, make_context: MakeContext, server_name: str
+    host: str, port: int, deadline: Deadline, make_context: MakeContext, server_name: str
 ) -> StreamConnection:
     """
     The same over TLS.
@@ -271,48 +270,48 @@ def connect_tls(
     @raise webhookrx.errors.ConfigError: C{make_context} can't make one.
     """
     context = make_context()
-    stream, took = connect_to_host(host, port, socket.SOCK_STREAM, patience)
+    stream, took = connect_to_host(host, port, socket.SOCK_STREAM, deadline)
     try:
         secured = context.wrap_socket(stream, server_hostname=server_name, do_handshake_on_connect=False)
     except BaseException:
         stream.close()
         raise
-    began = patience.now()
+    began = deadline.now()
     try:
-        shake_hands(secured, patience)
+        shake_hands(secured, deadline)
     except BaseException:
         secured.close()
         raise
-    took = max(took, patience.now() - began)
-    return _on_probation(StreamConnection(secured, patience, octet_counted), took)
+    took = max(took, deadline.now() - began)
+    return _on_probation(StreamConnection(secured, deadline, octet_counted), took)
 
 
-def connect_udp(host: str, port: int, patience: Patience) -> DatagramConnection:
+def connect_udp(host: str, port: int, deadline: Deadline) -> DatagramConnection:
     """
     Choose the first address of a host to send to; nothing is sent yet.
 
     @raise OSError: the host has no address, or none that can be reached.
     """
-    datagrams, _ = connect_to_host(host, port, socket.SOCK_DGRAM, patience)
-    return DatagramConnection(datagrams, patience)
+    datagrams, _ = connect_to_host(host, port, socket.SOCK_DGRAM, deadline)
+    return DatagramConnection(datagrams, deadline)
 
 
-def connect_unix(path: str, patience: Patience) -> Connection:
+def connect_unix(path: str, deadline: Deadline) -> Connection:
     """
     Connect to a UNIX socket, of datagrams or a stream: what it is, is known only by trying.
 
     @raise OSError: nobody listens there.
     """
     # Looked at first: one that is replaced in between is found to be another later.
-    daemon = Daemon(path, patience)
+    daemon = Daemon(path, deadline)
     try:
-        datagrams, _ = connect_socket(socket.AF_UNIX, socket.SOCK_DGRAM, path, patience)
-        return DatagramConnection(datagrams, patience, daemon)
+        datagrams, _ = connect_socket(socket.AF_UNIX, socket.SOCK_DGRAM, path, deadline)
+        return DatagramConnection(datagrams, deadline, daemon)
     except OSError as error:
         if error.errno != errno.EPROTOTYPE:
             raise
-    stream, _ = connect_socket(socket.AF_UNIX, socket.SOCK_STREAM, path, patience)
-    return StreamConnection(stream, patience, line)
+    stream, _ = connect_socket(socket.AF_UNIX, socket.SOCK_STREAM, path, deadline)
+    return StreamConnection(stream, deadline, line)
 
 
 def _on_probation(connection: StreamConnection, round_trip: float) -> StreamConnection:

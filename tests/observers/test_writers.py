@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import json
 import os
+import struct
 from collections.abc import Sequence
+from mmap import mmap
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.faulty_file_system import FaultyFileSystem
+from webhookrx.config.spec_options import SpecOptions
+from webhookrx.errors import ConfigError
 from webhookrx.filesystem import DiskSpace, FileSystem
-from webhookrx.observers.line_writer import AHEAD, ASKED_AGAIN, MAX_PIECES, LineWriter, RoomAhead
+from webhookrx.message.encoders import encode_line
+from webhookrx.observers.writers import (
+    AHEAD,
+    CHECK_INTERVAL,
+    MAX_PIECES,
+    LineWriter,
+    PipeLock,
+    PipeWriter,
+    RoomAhead,
+    pipe_lock,
+    render_line_for,
+)
+from webhookrx.testing import make_message
 
 ENOSPC = OSError(errno.ENOSPC, "No space left on device")
 
@@ -21,13 +39,13 @@ class LineWriterTests(SynchronousTestCase):
     """Lines arrive whole, or it says so."""
 
     def writer(
-        self, torn: bool = False, **plans: Sequence[Exception | int | None]
+        self, partial: bool = False, **plans: Sequence[Exception | int | None]
     ) -> tuple[LineWriter, FaultyFileSystem]:
         """Make a writer to a new file."""
         self.path = self.mktemp()
         self.file_system = FaultyFileSystem(**plans)
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        return LineWriter(self.file_system, fd, torn), self.file_system
+        return LineWriter(self.file_system, fd, partial), self.file_system
 
     def content(self) -> bytes:
         """Return what is in the file."""
@@ -63,7 +81,7 @@ class LineWriterTests(SynchronousTestCase):
 
             self.assertEqual(b"one\ntwo\nthree\n", self.content(), steps)
 
-    def test_torn_line(self) -> None:
+    def test_partial_line(self) -> None:
         """After a write that failed inside a line, the next batch begins on a line of its own."""
         cases: list[tuple[list[Exception | int | None], bytes]] = [
             ([ENOSPC], b"three\n"),
@@ -72,7 +90,7 @@ class LineWriterTests(SynchronousTestCase):
             ([6, ENOSPC], b"one\ntw\nthree\n"),
             ([2, 2, ENOSPC], b"one\nthree\n"),
             ([4, 1, ENOSPC], b"one\nt\nthree\n"),
-            # Failing again and again, even on the line end that closes the torn line.
+            # Failing again and again, even on the line end that closes the partial line.
             ([1, ENOSPC, ENOSPC, ENOSPC], b"o\nthree\n"),
         ]
         for steps, expected in cases:
@@ -86,7 +104,7 @@ class LineWriterTests(SynchronousTestCase):
             self.assertEqual(expected, self.content(), steps)
 
     def test_line_end_alone_was_written(self) -> None:
-        """When only the line end that closes the torn line got through, it is not written twice."""
+        """When only the line end that closes the partial line got through, it is not written twice."""
         writer, _ = self.writer(writev=[1, ENOSPC, 1, ENOSPC])
         for _ in range(2):
             self.assertRaises(OSError, writer.write, [b"one\n"])
@@ -95,9 +113,9 @@ class LineWriterTests(SynchronousTestCase):
 
         self.assertEqual(b"o\ntwo\n", self.content())
 
-    def test_torn_before(self) -> None:
-        """A torn line from before its time is closed off, once."""
-        writer, _ = self.writer(torn=True)
+    def test_partial_before(self) -> None:
+        """A partial line from before its time is closed off, once."""
+        writer, _ = self.writer(partial=True)
         writer.write([b"one\n"])
         writer.write([b"two\n"])
         writer.close()
@@ -195,7 +213,7 @@ class RoomAheadTests(SynchronousTestCase):
     def test_rarely(self) -> None:
         """Small batches ask once in a while."""
         for _ in range(1000):
-            self.now += ASKED_AGAIN / 100
+            self.now += CHECK_INTERVAL / 100
             self.write(10)
 
         self.assertLessEqual(self.asked, 11)
@@ -212,7 +230,7 @@ class RoomAheadTests(SynchronousTestCase):
         self.write(10)
         self.free = self.FLOOR
         self.write(10)
-        self.now += ASKED_AGAIN
+        self.now += CHECK_INTERVAL
         self.assertRaises(OSError, self.write, 10)
         self.free = self.FLOOR + 10
         self.write(10)
@@ -242,3 +260,180 @@ class RoomAheadTests(SynchronousTestCase):
             except OSError:
                 self.assertFalse(fits)
             self.assertGreaterEqual(self.free, self.FLOOR)
+
+
+class PipeCase(SynchronousTestCase):
+    """A pipe, and the lock file that its writers inherit. Another process is one that opens the lock file itself."""
+
+    def setUp(self) -> None:
+        """Make both."""
+        self.shared = os.memfd_create("lock")
+        self.reading, self.writing = os.pipe()
+        self.addCleanup(os.close, self.shared)
+        self.addCleanup(os.close, self.reading)
+        self.lock = self.lock_at(self.writing)
+
+    def lock_at(self, fd: int) -> PipeLock:
+        """Return the lock of a pipe."""
+        return pipe_lock(self.shared, fd)
+
+
+class PipeLockTests(PipeCase):
+    """One process at a time."""
+
+    def test_one_for_all(self) -> None:
+        """One pipe has one lock in a process; another pipe has another."""
+        other, end = os.pipe()
+        self.addCleanup(os.close, other)
+        self.addCleanup(os.close, end)
+        copy = os.dup(self.writing)
+        self.addCleanup(os.close, copy)
+
+        self.assertIs(self.lock, self.lock_at(copy))
+        self.assertIsNot(self.lock, self.lock_at(end))
+
+    def test_partial(self) -> None:
+        """The next writer learns of a partial line, and only the next."""
+        for partial in (False, True, True, False):
+            self.lock.acquire()
+            self.lock.release(partial=partial)
+            self.assertEqual(partial, self.lock.acquire())
+            self.lock.release(partial=False)
+
+    def test_gone(self) -> None:
+        """A writer that dies while it holds the lock has left a partial line."""
+        with mmap(self.shared, 0) as memory:
+            self.lock.acquire()
+            left = memory[:]
+            self.lock.release(partial=False)
+            memory[:] = left
+
+        self.assertTrue(self.lock.acquire())
+        self.lock.release(partial=False)
+
+    def test_excludes(self) -> None:
+        """While one process holds the lock, no other gets it; afterwards it does."""
+        other = os.open(f"/proc/self/fd/{self.shared}", os.O_RDWR)
+        self.addCleanup(os.close, other)
+
+        def is_taken() -> bool:
+            try:
+                fcntl.fcntl(other, fcntl.F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 0, 0))
+            except BlockingIOError:
+                return True
+            fcntl.fcntl(other, fcntl.F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_UNLCK, 0, 0, 0, 0))
+            return False
+
+        self.assertFalse(is_taken())
+        self.lock.acquire()
+        self.assertTrue(is_taken())
+        self.lock.release(partial=False)
+        self.assertFalse(is_taken())
+
+    def test_circle(self) -> None:
+        """
+        The lock belongs to an open file, not to a process: else the kernel would take threads of two processes at two
+        pipes for a deadlock.
+        """
+        other = os.open(f"/proc/self/fd/{self.shared}", os.O_RDWR)
+        self.addCleanup(os.close, other)
+        self.lock.acquire()
+        answer = fcntl.fcntl(other, fcntl.F_OFD_GETLK, struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 0, 0))
+        self.lock.release(partial=False)
+        kind, *_, process = struct.unpack("hhqqi", answer)
+        self.assertEqual((fcntl.F_WRLCK, -1), (kind, process))
+
+    def test_no_lock(self) -> None:
+        """A missing lock is an error each time, and leaves no thread waiting."""
+        self.patch(fcntl, "fcntl", _no_lock)
+        for _ in range(2):
+            self.assertRaises(OSError, self.lock.acquire)
+
+    def test_no_file(self) -> None:
+        """A lock file without bytes is an error, and nothing of it stays open."""
+        before = os.listdir("/proc/self/fd")
+        with open(os.devnull, "rb") as null:
+            self.assertRaises((OSError, ValueError), pipe_lock, null.fileno(), self.writing)
+        self.assertEqual(len(before), len(os.listdir("/proc/self/fd")))
+
+
+def _no_lock(*_: object) -> bytes:
+    raise OSError(errno.ENOLCK, "No locks available")
+
+
+class PipeWriterTests(PipeCase):
+    """Lines to a pipe that others write to."""
+
+    def writer(self, **plans: list[Exception | int | None]) -> PipeWriter:
+        """Make a writer."""
+        return PipeWriter(FaultyFileSystem(**plans), self.writing, self.lock)
+
+    def read(self) -> bytes:
+        """Return what was written."""
+        return os.read(self.reading, 10_000)
+
+    def test_partial_line_of_another(self) -> None:
+        """A partial line of another writer gets a line end, once; and so does one's own by the next writer."""
+        broken = OSError(32, "Broken pipe")
+        first, second = self.writer(writev=[2, broken]), self.writer()
+        self.assertRaises(OSError, first.write, [b"one\n"])
+        second.write([b"two\n"])
+        first.write([b"three\n"])
+        self.assertEqual(b"on\ntwo\nthree\n", self.read())
+        first.close()
+
+    def test_failed_at_once(self) -> None:
+        """A write that fails at once leaves no partial line."""
+        writer = self.writer(writev=[OSError(32, "Broken pipe")])
+        self.assertRaises(OSError, writer.write, [b"one\n"])
+        writer.write([b"two\n"])
+        writer.close()
+
+        self.assertEqual(b"two\n", self.read())
+
+    def test_whole_batch(self) -> None:
+        """The lock is held until the last piece of a batch is written."""
+        taken = []
+        writer = self.writer(writev=[3, 5])
+        release = self.lock.release
+
+        def note(*, partial: bool) -> None:
+            taken.append(os.read(self.reading, 100))
+            release(partial=partial)
+
+        self.patch(self.lock, "release", note)
+        writer.write([b"one\n", b"two\n", b"three\n"])
+        writer.close()
+
+        self.assertEqual([b"one\ntwo\nthree\n"], taken)
+
+
+class RenderLineTests(SynchronousTestCase):
+    """Options become what renders a line."""
+
+    def test_json(self) -> None:
+        """Lines are JSON when nothing else is asked for, by one and the same function, so that observers share it."""
+        for options in ({}, {"format": "json"}):
+            self.assertIs(encode_line, render_line_for(SpecOptions("file", options)))
+        self.assertEqual(
+            "hello", json.loads(render_line_for(SpecOptions("file", {}))(make_message("hello")))["MESSAGE"]
+        )
+
+    def test_template(self) -> None:
+        """A template renders lines; format=template beside it is welcome, not needed."""
+        for options in ({"template": "<$MESSAGE>"}, {"format": "template", "template": "<$MESSAGE>"}):
+            self.assertEqual(b"<hello>\n", render_line_for(SpecOptions("file", options))(make_message("hello")))
+
+    def test_errors(self) -> None:
+        """What can't be is an error that names the observer, the option and what is allowed."""
+        cases = [
+            ({"format": "xml"}, 'format="xml" is not known; it takes json or template'),
+            ({"format": "template"}, "needs template=TEXT"),
+            ({"format": "json", "template": "x"}, "template= goes with format=template"),
+            ({"template": "${open"}, "column 1"),
+        ]
+        for options, text in cases:
+            error = self.assertRaises(ConfigError, render_line_for, SpecOptions("stdout", options))
+
+            self.assertIn("'stdout'", str(error))
+            self.assertIn(text, str(error))
