@@ -1,7 +1,5 @@
 """
-The seams between the shells: rooms on one floor meet here and are joined in L{webhookrx.service.receiver}.
-
-Twisted lives from here up.
+The interfaces between rooms of one floor, which L{webhookrx.service.receiver} joins. Twisted lives from here up.
 """
 
 from __future__ import annotations
@@ -23,20 +21,20 @@ if TYPE_CHECKING:
 
     from webhookrx.errors import Reason
 
-#: Told once, in the reactor thread: None when every observer has the message safe, else why it is not.
+#: Called once, in the reactor thread: None when every observer has the message safe, else why it is not.
 Acknowledge: TypeAlias = Callable[[NotStored | None], None]
-#: What an observer makes of a message before it is queued: bytes to write, or the message itself.
+#: A message as an observer's C{prepare} returns it: bytes to write, or the message itself.
 Prepared: TypeAlias = bytes | Message
 
 
 class IMessageObserver(Interface):
     """
-    Takes messages in batches and says when they are safe.
+    Stores messages in batches and reports when they are safe.
 
     C{open}, C{store}, C{reopen} and C{close} are never called two at a time. They are called in a thread that belongs
-    to this observer alone, so they may block; not always in the same one. Only the C{open} at the start of the service
-    is in the reactor thread, where nothing else has to be done yet; and so is a C{close} after it, when another
-    observer can't be opened.
+    to this observer alone, though not always in the same one, so they may block. Two calls are exceptions: the C{open}
+    at the start of the service is made in the reactor thread, which has nothing else to do yet, and so is a C{close}
+    after it when another observer can't be opened.
 
     C{prepare} is called beside them: in the reactor thread or, for an observer behind a spool, in the spool's. It must
     not block.
@@ -44,23 +42,24 @@ class IMessageObserver(Interface):
 
     spec: str = Attribute("The spec string it was made from, fit for a log line.")
     promise: str = Attribute(
-        "The most that its word can mean: 'durable', 'written' or 'queued'. Final once it is open. Where that is not "
-        "'durable', the reactor may wait a moment for C{store}, see L{webhookrx.pipeline.observer_thread.BriefWait}."
+        "How safe a stored message is at best: 'durable', 'written' or 'queued'. Final once it is open. Unless it is "
+        "'durable', the reactor may wait briefly for C{store}, see L{webhookrx.pipeline.observer_thread.BriefWait}."
     )
 
     def open() -> None:
         """
-        Open what it writes to: at the start before any connection is accepted, and again after a C{close} when the
-        observer is needed after all. It undoes a C{hurry}.
+        Open the destination: at the start before any connection is accepted, and again after a C{close} when the
+        observer is needed after all. This undoes a C{hurry}.
 
         @raise webhookrx.errors.ConfigError: it can't be opened; the text names it and says why.
         """
 
     def prepare(message: Message) -> Prepared:
         """
-        Turn a message into what C{store} takes, so that encoding is paid once and its size is known.
+        Encode a message for C{store}, so that this is paid once and its size is known.
 
-        Observers whose C{prepare} compares equal share one call. All of them get the same message: it is read-only.
+        Observers whose C{prepare} compares equal share one call. All of them get the same message: treat it as
+        read-only.
         """
 
     def store(batch: Sequence[Prepared]) -> Sequence[Exception | None] | None:
@@ -68,7 +67,7 @@ class IMessageObserver(Interface):
         Make a batch as safe as the C{--ack} level asks.
 
         @return: None when all of it is safe, else one entry a message: None, or why that one is not safe;
-            L{webhookrx.errors.Rejected} says that no retry mends it.
+            L{webhookrx.errors.Rejected} when no retry will help.
         @raise webhookrx.errors.Unavailable: none of the batch is safe, and the same batch may be tried again.
         @raise Exception: none of the batch is safe.
         """
@@ -77,7 +76,7 @@ class IMessageObserver(Interface):
         """Close and open again by name: a log rotation moved the file away."""
 
     def close() -> None:
-        """Let go of everything, after the last C{store}. C{open} may follow. Not called when C{open} failed."""
+        """Release everything, after the last C{store}. C{open} may follow. Not called when C{open} failed."""
 
 
 class IWaitingObserver(IMessageObserver):
@@ -85,7 +84,7 @@ class IWaitingObserver(IMessageObserver):
 
     def hurry() -> None:
         """
-        The receiver stops, or needs the observer no more: a C{store} that waits, and any that is called from now on,
+        Stop waiting: the receiver stops, or needs the observer no more. A C{store} that waits, and every later one,
         tries once more at most and ends soon, with an exception if need be. This holds until the next C{open}.
 
         Called from any thread, beside any other call, and possibly several times. It must not block.
@@ -94,12 +93,12 @@ class IWaitingObserver(IMessageObserver):
 
 class Backlog(NamedTuple):
     """
-    What an observer keeps that another one is still to get.
+    What an observer, such as a spool, keeps for another one.
 
     @ivar messages: how many wait.
-    @ivar bytes: what they take.
+    @ivar bytes: that they take.
     @ivar oldest: when the oldest of them was received, nanoseconds since the epoch; None when none waits.
-    @ivar dead: messages that were refused for good and are kept apart.
+    @ivar dead: dead letters: messages that were rejected for good.
     @ivar dropped: messages that were dropped for want of room or for their age, since the start.
     @ivar away: why the other observer does not take messages now; None when it does, as far as is known.
     @ivar full: no more messages are taken.
@@ -117,7 +116,7 @@ class Backlog(NamedTuple):
 
     @classmethod
     def of_all(cls, backlogs: Sequence[Backlog]) -> Backlog:
-        """Return what several observers keep together; what one is away or full with, all are."""
+        """Return the sum of several observers; where one is away or full, the sum is, too."""
         return cls(
             messages=sum(each.messages for each in backlogs),
             bytes=sum(each.bytes for each in backlogs),
@@ -131,27 +130,27 @@ class Backlog(NamedTuple):
 
 
 class IBufferingObserver(IWaitingObserver):
-    """An observer that keeps messages for another one which may be away."""
+    """An observer that keeps messages for another one, which may be away."""
 
     def backlog() -> Backlog:
-        """Tell what waits, from any thread, without waiting for a disk."""
+        """Return what waits, from any thread, without waiting for a disk."""
 
     def finish() -> None:
         """
-        Nothing more is stored: end what goes on beside C{store}, and wait for that, some seconds at most.
+        End all background work, and wait for its end, some seconds at most: there is no further C{store}.
 
-        Called as C{store} is, after the last one and L{hurry}, once before each C{close}.
+        Called in the thread of C{store}, after the last one and L{hurry}, once before each C{close}.
         """
 
 
 class LaneStatus(NamedTuple):
     """
-    How the way to one observer is doing.
+    The status of one observer.
 
     @ivar spec: the observer's spec string, fit for a log line.
     @ivar messages: how many wait for it, those that are being stored included.
-    @ivar bytes: what they are counted for.
-    @ivar stalled: its C{store} has been running for longer than an answer may take, and it is given no messages.
+    @ivar bytes: that they are counted for.
+    @ivar stalled: its C{store} has been running for longer than an answer may take, and it gets no messages.
     @ivar failed_ago: seconds since its last C{store}, which made nothing safe; 0 as long as it can't be opened again;
         None when all is well.
     @ivar backlog: what it keeps for another observer; None when it keeps nothing.
@@ -167,22 +166,22 @@ class LaneStatus(NamedTuple):
 
 class IMessageConsumer(Interface):
     """
-    The end of the chain that the web side sees: C{twisted.internet.interfaces.IConsumer} for messages.
+    The chain, as resources see it: C{twisted.internet.interfaces.IConsumer} for messages.
 
     Every byte from the first of a body to the last acknowledgement is counted against one limit.
     """
 
     def registerProducer(producer: IPushProducer, streaming: bool) -> None:
-        """Register who is paused when the queue is nearly full; only C{streaming=True} is supported."""
+        """Register the producer, paused when the queue is nearly full; only C{streaming=True} is supported."""
 
     def unregisterProducer() -> None:
         """Forget the producer."""
 
     def has_room(size: int, *, small: bool) -> bool:
         """
-        Whether a body of C{size} bytes would find room now; nothing is counted.
+        Tell whether a body of C{size} bytes would find room now; nothing is counted.
 
-        @param small: it is a small body, for which some room is kept.
+        @param small: it is a small body; some room is kept for these.
         """
 
     def reserve(size: int, *, small: bool) -> bool:
@@ -192,7 +191,7 @@ class IMessageConsumer(Interface):
         """Give back what was reserved."""
 
     def prepare(message: Message) -> object:
-        """Do the work of L{write} that takes time in proportion to the message; call C{write} with the result soon."""
+        """Do the part of L{write} that takes time in proportion to the message; pass the result to C{write} soon."""
 
     def write(message: Message, acknowledge: Acknowledge, prepared: object = None) -> None:
         """
@@ -223,7 +222,7 @@ class IObserverFactory(Interface):
 
 
 class ITraffic(Interface):
-    """Is told what happens on the wire, to count it and to log it."""
+    """Counts and logs what happens on the wire."""
 
     def refused(reason: Reason, detail: str, peer: str, method: bytes, path: bytes, source: str = "") -> None:
         """
@@ -234,23 +233,23 @@ class ITraffic(Interface):
         """
 
     def answered(source: str, seconds: float) -> None:
-        """A message was answered with 200, so many seconds after its request was there in full."""
+        """A message was answered with 200, so many seconds after its request was complete."""
 
     def accepted(source: str, notes: Sequence[str], left_out: int, size: int) -> None:
         """
         A message was made.
 
-        @param notes: words for what was worth counting about it.
-        @param left_out: how many names of its payload were the receiver's own.
-        @param size: bytes of its body as it came by the wire.
+        @param notes: names of further counters that it increments.
+        @param left_out: how many names of its payload were dropped because the receiver sets them itself.
+        @param size: bytes of its body on the wire.
         """
 
     def expects(source: str, events: Sequence[tuple[str, str]]) -> None:
-        """The steps of a connector may count these; so their counts exist from now on, with 0 if need be."""
+        """Create the counters of a connector's steps, at 0, so that they show before the first message."""
 
     def processed(source: str, events: Sequence[tuple[str, str]], problem: str) -> None:
         """
-        The steps of a connector have seen a message, whether it was kept or dropped.
+        The steps of a connector have processed a message, whether they kept or dropped it.
 
         @param events: what they have counted: a word and a label.
         @param problem: how a step failed, in one sentence; empty when none has.
@@ -258,7 +257,7 @@ class ITraffic(Interface):
 
     def accept_failed(error: str) -> None:
         """
-        The system has not let us accept a connection; it waits.
+        The system refused to accept a connection, for now.
 
         @param error: the name of the error, such as C{EMFILE}.
         """
@@ -267,41 +266,41 @@ class ITraffic(Interface):
         """A connection ended before its TLS handshake did."""
 
     def dropped_unread() -> None:
-        """What a sender has sent was dropped: it has left, and there is too much to do."""
+        """A request was dropped unread under overload: its sender has left."""
 
     def failed(what: str, failure: Failure) -> None:
-        """Something of ours raised what it should not."""
+        """Our own code raised an unexpected exception."""
 
 
 class IStandingQueue(Interface):
-    """Tells by the age of what waits in a queue whether the queue stands."""
+    """Tells by the age of its entries whether a queue stands: stays full, instead of absorbing a burst."""
 
-    stands: bool = Attribute("Whether it does.")
+    stands: bool = Attribute("Whether the queue stands.")
 
     def observe(now: float, age: float, length: float) -> bool:
         """
-        Take note of the queue as it is now; to be called whenever that is known anew.
+        Learn the present age and length of the queue; call this whenever they are known anew.
 
         @param now: seconds on the monotonic clock.
-        @param age: seconds that what is at its end waits.
+        @param age: seconds that its oldest entry has waited.
         @param length: how much is in it, in any unit; its age, where only that is known.
         @return: whether it stands.
         """
 
 
 class IOverload(Interface):
-    """What the wire is told while more is sent than can be read."""
+    """The state of the wire while senders send more than can be read."""
 
-    refusing: bool = Attribute("The requests that are read now have waited for too long, and are to be refused.")
+    refusing: bool = Attribute("The requests that are read now have waited for too long; refuse them.")
 
-    behind: bool = Attribute("What is ready to be read is more than fits into one turn, so that some of it waits.")
+    behind: bool = Attribute("More is ready to be read than fits into one turn of the reactor, so that some waits.")
 
     def has_unread(fd: int) -> bool:
-        """Tell whether what has come by the connection of this descriptor waits for us to read it."""
+        """Tell whether the connection of this descriptor has received bytes that are not read yet."""
 
 
 class ITLSCreator(IOpenSSLServerConnectionCreator):
-    """Makes the server's end of TLS connections, in memory for Twisted's TLS or on a socket."""
+    """Makes the server side of TLS connections, in memory for Twisted's TLS or on a socket."""
 
     def connection_on(sock: socket) -> Connection:
-        """Return the TLS of a connection that was accepted on that socket, in accept state; nothing is read yet."""
+        """Return the TLS connection on an accepted socket, in accept state; nothing is read yet."""

@@ -138,17 +138,17 @@ class StepThread:
         self._clock.callLater(0, self._step)
 
     def wait(self, seconds: float) -> bool:
-        """Do the work now, if there is some and it is not held up."""
+        """Do the work now, unless there is none or it is held up."""
         is_done = self._may_work and bool(self._tasks)
         self._step()
         return is_done
 
     def stop(self) -> None:
-        """Note that the work that was given is all."""
+        """Note that no more work comes."""
         self.is_stopped = True
 
     def hold(self) -> None:
-        """Leave all work undone until L{release}, as a thread does that a slow disk holds up."""
+        """Do no work until L{release}, as if a slow disk held the thread up."""
         self._may_work = False
 
     def release(self) -> None:
@@ -178,7 +178,7 @@ class RecordingConsumer:
     @ivar messages: all that were written, in order.
     @ivar failure: what messages are acknowledged with; None means that they are safe.
     @ivar is_full: refuse everything, whatever the limits say.
-    @ivar seconds_to_room: what it says when it is asked after how many seconds there should be room.
+    @ivar seconds_to_room: what L{retry_after} returns.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class RecordingConsumer:
         self._gate.pause_if_high()
 
     def retry_after(self) -> int:
-        """Return what it was told to."""
+        """Return C{seconds_to_room}."""
         return self.seconds_to_room
 
     def _end_turn(self) -> None:

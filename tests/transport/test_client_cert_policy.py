@@ -26,6 +26,7 @@ from tests.system.certificates import (
 from tests.transport.in_memory import REFUSED, TLS12, TLS13, WORKS, Meeting, client_context, meet
 from webhookrx.config.files import Snapshot
 from webhookrx.config.tls_files import check_tls_files, contents_of
+from webhookrx.diagnostics import ERROR
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Listener, Source
 from webhookrx.transport.handshake import describe_failure
@@ -114,7 +115,9 @@ class _PolicyCase(SynchronousTestCase):
         """Who was trusted when the files were checked is, and nobody else, whatever is in them by now."""
         tls = server_settings(self.world.directory, self.world.server, peer_verify=True, **policy)
         files = Snapshot()
-        self.assertEqual([], [each for each in check_tls_files(tls, datetime.now(UTC), files) if each.fatal])
+        self.assertEqual(
+            [], [each for each in check_tls_files(tls, datetime.now(UTC), files) if each.severity == ERROR]
+        )
         known = contents_of([Source(listeners=(Listener("1", "tcp:1", tls=tls),))], files)
         for path in known:
             os.remove(path)
