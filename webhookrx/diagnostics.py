@@ -242,25 +242,27 @@ def path_text(path: Path) -> str:
         elif _PLAIN_KEY.fullmatch(name):
             text += f".{name}" if text else name
         else:
-            text += f"[{quoted(name)}]"
+            text += f"[{quoted_short(name)}]"
     return text
 
 
-def quoted(text: str, most: int | None = _SHOWN) -> str:
+def quoted_short(text: str) -> str:
     """
-    Return a text in quotes, fit for one line: control characters escaped.
+    Return a text in quotes, fit for one line: control characters escaped. Of a long one the end is left out.
+    """
+    return quoted(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
-    @param most: of a text that is longer than so many characters the rest is left out; None: it is shown whole.
-    """
-    shown = text if most is None or len(text) <= most else text[: most - 1] + "…"
-    return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown) + '"'
+
+def quoted(text: str) -> str:
+    """Return a text in quotes, fit for one line: control characters escaped, backslashes as they are."""
+    return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text) + '"'
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return a question that names the nearest known word; nothing when none is near."""
     folded = {name.lower(): name for name in sorted(known, reverse=True)}
     near = difflib.get_close_matches(word[:_SHOWN].lower(), folded, n=1)
-    return f"Did you mean {quoted(folded[near[0]])}?" if near else ""
+    return f"Did you mean {quoted_short(folded[near[0]])}?" if near else ""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

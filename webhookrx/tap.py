@@ -21,11 +21,12 @@ from webhookrx.config.check import check_report, error_lines, error_report
 from webhookrx.config.limits import LIMITS
 from webhookrx.config.open_files import most_open_files
 from webhookrx.config.options import BY_NAME, OPTIONS, Kind, Option, shown_name
-from webhookrx.config.problems import COMMAND_LINE, quoted, suggestion
+from webhookrx.config.problems import COMMAND_LINE
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
 from webhookrx.config.worker_count import usable_cpus
 from webhookrx.config.writable import run_as, unwritable
 from webhookrx.config.written import Text, Written
+from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
 from webhookrx.operations.oplog import forget_plugin_cache_complaints
 from webhookrx.service import known_observers

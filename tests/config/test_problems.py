@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, suggestion
+from webhookrx.config.problems import ConfigProblems, Place, Problems
+from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
 
 HERE = Place("paths", "x.yaml:3")

@@ -14,7 +14,7 @@ from webhookrx.config.references import References, bare_reference
 from webhookrx.config.resolve import Resolved
 from webhookrx.errors import ConfigError
 
-SECRET = "c4nary"
+BURIED = "c4nary"
 
 
 class FilledTests(SynchronousTestCase):
@@ -140,7 +140,7 @@ class WholeFileTests(SynchronousTestCase):
 
     def test_settings(self) -> None:
         """Values anywhere in the file are filled, a token among them; and it is masked as ever."""
-        token = write_text(self.mktemp(), "token", f"{SECRET}\n")
+        token = write_text(self.mktemp(), "token", f"{BURIED}\n")
         resolved = self.settings(
             f"""
             sources:
@@ -153,13 +153,13 @@ class WholeFileTests(SynchronousTestCase):
             NAME="one",
             PORT="8181",
             BODY="1KiB",
-            TOKEN=f"{SECRET}2",
+            TOKEN=f"{BURIED}2",
             FILE=os.path.abspath("a:b"),
             WORD="x:y",
         )
         (source,) = resolved.settings.sources
         (observer,) = resolved.settings.observers
-        self.assertEqual(("one", (SECRET.encode(), f"{SECRET}2".encode())), (source.name, source.auth_tokens))
+        self.assertEqual(("one", (BURIED.encode(), f"{BURIED}2".encode())), (source.name, source.auth_tokens))
         self.assertEqual(1024, resolved.settings.limits.body)
         self.assertEqual((os.path.abspath("a:b"),), observer.args)
         self.assertEqual((("template", "${HOST} x:y"),), observer.options)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TextIO
 from webhookrx.commands.query import problem_facts, problem_lines
 from webhookrx.commands.rules_reading import read_rules_file, tell_errors, terms_facts, terms_text
 from webhookrx.commands.terminal import DONE, FAILED, encodable, print_json, print_table, safe
-from webhookrx.diagnostics import quoted, suggestion
+from webhookrx.diagnostics import quoted_short, suggestion
 from webhookrx.errors import WebhookrxError
 from webhookrx.query import DecidingTerm, Fleet, Query, QueryError, explain, parse
 from webhookrx.router.rules.router import Router, router_of
@@ -103,7 +103,7 @@ def _chosen(rules: Sequence[Rule], name: str | None) -> Sequence[Rule]:
     chosen = [rule for rule in rules if rule.name == name]
     if not chosen:
         raise WebhookrxError(
-            f"There is no rule {quoted(name)}. {suggestion(name, [rule.name for rule in rules])}"
+            f"There is no rule {quoted_short(name)}. {suggestion(name, [rule.name for rule in rules])}"
             if rules
             else "There are no rules."
         )

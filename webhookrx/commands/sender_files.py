@@ -105,7 +105,10 @@ def _problem(classifier: Classifier, entry: SenderDefinition, path: str) -> tupl
     if match is None:
         return SAMPLE_MISSED, f"The request in {quoted(path)} hits no entry."
     if match.sender.id != entry.id:
-        return SAMPLE_MISSED, f"The request in {quoted(path)} hits the entry {quoted(match.sender.id)}: {match.why}."
+        return (
+            SAMPLE_MISSED,
+            f"The request in {quoted(path)} hits the entry {quoted(match.sender.id)}: {match.why}.",
+        )
     return None
 
 

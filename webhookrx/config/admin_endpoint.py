@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable
 
 from webhookrx.config.endpoint_strings import Address, EndpointString, parse_endpoint
-from webhookrx.config.problems import quoted
 from webhookrx.config.values import Values
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Listener
 
@@ -32,7 +32,8 @@ def admin_listener(values: Values, taken: Iterable[Listener]) -> Listener | None
     for listener in taken:
         if _overlap(parse_endpoint(listener.inner).address, endpoint.address):
             values.problems.error(
-                f"Senders use {quoted(listener.text)}, which takes the same address as {quoted(endpoint.text)}.", place
+                f"Senders use {quoted(listener.text)}, which takes the same address as {quoted(endpoint.text)}.",
+                place,
             )
     if not endpoint.local:
         values.problems.warn(

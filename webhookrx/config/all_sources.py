@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from webhookrx.config.files import Snapshot
-from webhookrx.config.problems import Place, Problems, quoted
+from webhookrx.config.problems import Place, Problems
 from webhookrx.config.shared_endpoints import check_shared_patterns, share_endpoints
 from webhookrx.config.source_endpoints import PlacedListener, check_tokens, source_listeners
 from webhookrx.config.source_settings import (
@@ -22,7 +22,7 @@ from webhookrx.config.source_settings import (
 from webhookrx.config.tls_files import check_tls_files
 from webhookrx.config.values import Effective, Values
 from webhookrx.config.written import ConfigFile, Entry, Layer
-from webhookrx.diagnostics import ERROR
+from webhookrx.diagnostics import ERROR, quoted
 from webhookrx.settings import TLS, Source
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -113,7 +113,8 @@ def _name_place(entry: Entry) -> Place:
 def _name(text: str, place: Place, problems: Problems) -> str:
     if not _NAME.fullmatch(text):
         problems.error(
-            f"{quoted(text)} is no name: letters, digits, '.', '_' and '-', 64 at most, a letter or digit first.", place
+            f"{quoted(text)} is no name: letters, digits, '.', '_' and '-', 64 at most, a letter or digit first.",
+            place,
         )
     return text
 

@@ -15,9 +15,10 @@ import yaml
 
 from webhookrx.config.files import read_file
 from webhookrx.config.options import BY_YAML_KEY, Kind, Option, Scope, shown_name
-from webhookrx.config.problems import Place, Problems, suggestion
+from webhookrx.config.problems import Place, Problems
 from webhookrx.config.references import References, bare_reference
 from webhookrx.config.written import ConfigFile, Entry, Text, Written
+from webhookrx.diagnostics import suggestion
 from webhookrx.errors import ConfigError
 
 _SOURCE_KEYS = [key for key, option in BY_YAML_KEY.items() if option.scope is Scope.SOURCE]

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from webhookrx.config.files import absolute
 from webhookrx.config.options import parse_flag
-from webhookrx.config.problems import quoted, suggestion
 from webhookrx.config.spec_strings import escaped, split_spec
+from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
 from webhookrx.settings import BACKLOG
 

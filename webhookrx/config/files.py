@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Iterable
 
-from webhookrx.config.problems import quoted
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.settings import FileContents, MiB
 

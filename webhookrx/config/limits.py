@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from webhookrx.config.problems import quoted, suggestion
+from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration, format_size, parse_duration, parse_size
 from webhookrx.settings import Limits

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from webhookrx.config.files import absolute
-from webhookrx.config.problems import quoted, quoted_spec
-from webhookrx.config.spec_strings import escaped, split_raw, split_spec, unescaped
+from webhookrx.config.spec_strings import escaped, quoted_spec, split_raw, split_spec, unescaped
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.settings import MESSAGE_FILE, Observer
 

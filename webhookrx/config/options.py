@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from webhookrx.config.problems import quoted
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration
 from webhookrx.settings import MESSAGE_FILE, PLAIN_PORT, TLS_PORT, Settings, Source

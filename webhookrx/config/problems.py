@@ -8,20 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from webhookrx import diagnostics as findings
-from webhookrx.diagnostics import nearest, suggestion
 from webhookrx.errors import ConfigError
-
-__all__ = [
-    "COMMAND_LINE",
-    "ConfigProblems",
-    "Place",
-    "Problems",
-    "nearest",
-    "quoted",
-    "quoted_spec",
-    "suggestion",
-]
 
 COMMAND_LINE = "command line"
 
@@ -89,17 +76,3 @@ class Problems:
         """
         if self.errors:
             raise ConfigProblems(self.errors)
-
-
-def quoted(text: str) -> str:
-    """Return a text in quotes, fit for one line of a message: control characters escaped, backslashes as they are."""
-    return findings.quoted(text, most=None)
-
-
-def quoted_spec(text: str) -> str:
-    """
-    Return an endpoint or observer string in quotes. Where it may hold the password of a URL, all before its host is
-    left out.
-    """
-    name, colon, rest = text.partition(":")
-    return quoted(f"{name}:…@{rest.rpartition('@')[2]}" if colon and "@" in rest else text)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from webhookrx.config.files import absolute, read_file
-from webhookrx.config.problems import quoted
 from webhookrx.config.spec_strings import escaped, split_raw, unescaped
 from webhookrx.config.tls_files import OTHERS
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 
 _REFERENCE: Final = re.compile(r"(?P<escape>\$?)\$\{(?P<kind>env|file):(?P<name>[^}]*)(?P<end>\}?)")

@@ -19,13 +19,15 @@ from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
 from webhookrx.config.observer_strings import default_observer, parse_observer, secret_files
 from webhookrx.config.open_files import fit_connections
 from webhookrx.config.options import BY_NAME, Scope
-from webhookrx.config.problems import ConfigProblems, Place, Problems, quoted, quoted_spec, suggestion
+from webhookrx.config.problems import ConfigProblems, Place, Problems
+from webhookrx.config.spec_strings import quoted_spec
 from webhookrx.config.state_dir import check_state_dir, default_state_dir
 from webhookrx.config.this_host import HostFacts, this_host
 from webhookrx.config.tls_files import OTHERS, contents_of
 from webhookrx.config.values import DEFAULT, Effective, Values, origin
 from webhookrx.config.worker_count import worker_count
 from webhookrx.config.written import ConfigFile, Layer
+from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Limits, Observer, Router, Settings, Source, largest_body
 

@@ -14,12 +14,12 @@ from webhookrx.config.endpoint_strings import parse_endpoint
 from webhookrx.config.file_signatures import DATA_FILES, signature_of
 from webhookrx.config.files import Snapshot, list_directory, read_file
 from webhookrx.config.last_set import Kept, LastSet, encoded, last_set
-from webhookrx.config.problems import Place, Problems, quoted
+from webhookrx.config.problems import Place, Problems
 from webhookrx.config.rule_files import check_rule_files, json_contents, json_files_of, read_json_files, tls_of
 from webhookrx.config.this_host import HostFacts
 from webhookrx.config.tls_files import check_tls_files, contents_of
 from webhookrx.config.values import Effective, Values
-from webhookrx.diagnostics import ERROR, Diagnostic, has_errors
+from webhookrx.diagnostics import ERROR, Diagnostic, has_errors, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.router.rules import router
 from webhookrx.router.rules.naming import check_label, check_name

@@ -14,7 +14,7 @@ import msgspec
 
 from webhookrx.config import tls_files
 from webhookrx.config.files import Snapshot, read_file
-from webhookrx.diagnostics import Diagnostic, diagnose, quoted
+from webhookrx.diagnostics import Diagnostic, diagnose, quoted_short
 from webhookrx.errors import ConfigError
 from webhookrx.router.expressions import OperationError, table_of
 from webhookrx.router.rules.router import Connector
@@ -97,7 +97,7 @@ def _read_json_file(path: str, contents: dict[str, bytes]) -> Diagnostic | None:
     except ConfigError as error:
         return diagnose("json-file-unusable" if os.path.lexists(path) else "json-file-missing", (), error.problem)
     except OperationError as error:
-        return diagnose("json-file-unusable", (), f"{quoted(path)} can't be used: {error.problem}")
+        return diagnose("json-file-unusable", (), f"{quoted_short(path)} can't be used: {error.problem}")
     contents[path] = content
     return None
 

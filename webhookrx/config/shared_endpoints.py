@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from webhookrx.config.problems import Problems, quoted
+from webhookrx.config.problems import Problems
 from webhookrx.config.source_endpoints import PlacedListener
 from webhookrx.config.source_settings import PlacedPattern
+from webhookrx.diagnostics import quoted
 from webhookrx.intake.pattern_checks import NO_SLASH, NOT_LINEAR, check_patterns
 from webhookrx.settings import Listener
 

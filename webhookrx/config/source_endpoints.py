@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from webhookrx.config.endpoint_strings import EndpointString, default_endpoint, parse_endpoint
-from webhookrx.config.problems import Place, Problems, quoted
+from webhookrx.config.problems import Place, Problems
 from webhookrx.config.values import Values, yes_or_no
+from webhookrx.diagnostics import quoted
 from webhookrx.settings import PLAIN_PORT, TLS, TLS_PORT, Listener, Source
 
 #: The field of L{TLS} that an option sets, and the option.

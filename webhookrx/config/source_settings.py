@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import msgspec
 
 from webhookrx.config.files import absolute, read_file
-from webhookrx.config.problems import Place, Problems, quoted
+from webhookrx.config.problems import Place, Problems
 from webhookrx.config.tls_files import OTHERS
 from webhookrx.config.values import Effective, Values, origin
 from webhookrx.config.written import Layer, Written
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.intake.pattern_checks import health_path_problem
 from webhookrx.intake.tokens import check_token, parse_token_file

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from webhookrx.config.options import parse_flag
-from webhookrx.config.problems import quoted
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration, format_size, parse_duration, parse_size
 

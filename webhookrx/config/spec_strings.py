@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from webhookrx.config.problems import quoted_spec
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 
 #: A part, escapes left in. A backslash at the very end is for L{unescaped} to complain about.
@@ -87,3 +87,12 @@ def _split(text: str) -> list[_Part]:
 
 def _nothing_to_escape(text: str) -> str:
     raise ConfigError(f"{quoted_spec(text)} ends with a backslash, which has nothing to escape.")
+
+
+def quoted_spec(text: str) -> str:
+    """
+    Return an endpoint or observer string in quotes. Where it may hold the password of a URL, all before its host is
+    left out.
+    """
+    name, colon, rest = text.partition(":")
+    return quoted(f"{name}:…@{rest.rpartition('@')[2]}" if colon and "@" in rest else text)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from webhookrx.config.files import LARGEST_FILE, absolute, read_file
-from webhookrx.config.problems import quoted
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 
 #: Mode bits that let others than the owner write.

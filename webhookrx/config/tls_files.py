@@ -19,8 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from webhookrx.config.files import Snapshot
-from webhookrx.config.problems import quoted
-from webhookrx.diagnostics import ERROR, Diagnostic, diagnose
+from webhookrx.diagnostics import ERROR, Diagnostic, diagnose, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.settings import TLS, FileContents, Source
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from webhookrx.config.files import absolute
 from webhookrx.config.options import BY_NAME, Kind, parse_flag
-from webhookrx.config.problems import COMMAND_LINE, Place, Problems, nearest, quoted
+from webhookrx.config.problems import COMMAND_LINE, Place, Problems
 from webhookrx.config.written import Layer, Text, Written
+from webhookrx.diagnostics import nearest, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration, parse_duration
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 from functools import partial
 from math import ceil
 
-from webhookrx.config.problems import quoted
 from webhookrx.config.values import Values
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Settings
 

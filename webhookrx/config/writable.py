@@ -9,7 +9,7 @@ import pwd
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from webhookrx.config.problems import quoted
+from webhookrx.diagnostics import quoted
 from webhookrx.settings import Observer
 
 

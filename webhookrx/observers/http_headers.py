@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from webhookrx.config.files import read_file
-from webhookrx.config.problems import quoted
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.intake.tokens import check_token, parse_token_file
 

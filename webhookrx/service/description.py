@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.interfaces import IAddress
 
-from webhookrx.config.problems import quoted
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import REASONS, CannotStart, ConfigError
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Facts

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import inspect
 
-from webhookrx.diagnostics import Path, quoted, suggestion
+from webhookrx.diagnostics import Path, quoted_short, suggestion
 from webhookrx.typed_yaml.core_values import core_value, flag, whole_number
 from webhookrx.typed_yaml.members import members
 from webhookrx.typed_yaml.nodes import Mapping, Node, Scalar, Sequence, shown_node
@@ -133,7 +133,7 @@ class TypedReader:
         for key, key_node, value in members(node, path, _with_underscores, self._notes):
             field = fields.get(key)
             if field is None:
-                sentence = f"There is no key {quoted(key_node.text)} here. {suggestion(key, fields)}"
+                sentence = f"There is no key {quoted_short(key_node.text)} here. {suggestion(key, fields)}"
                 self._notes.add("unknown-key", key_node.position, (*path, key[:80]), sentence)
             elif isinstance(value, Scalar) and value.is_nothing() and not isinstance(bare(field.type), inspect.AnyType):
                 values[field.name] = self._nothing(value, field, (*path, key))

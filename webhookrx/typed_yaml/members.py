@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from webhookrx.diagnostics import Path, quoted
+from webhookrx.diagnostics import Path, quoted_short
 from webhookrx.typed_yaml.nodes import Mapping, Node, Scalar, Sequence
 from webhookrx.typed_yaml.notes import Notes
 
@@ -30,7 +30,7 @@ def members(node: Mapping, path: Path, spelled: Callable[[str], str], notes: Not
             node.members[key] = key_node, value
             yield key, key_node, value
         else:
-            sentence = f"The key {quoted(key)} is there twice, first in line {first[0].position.line}."
+            sentence = f"The key {quoted_short(key)} is there twice, first in line {first[0].position.line}."
             notes.add("duplicate-key", key_node.position, (*path, key[:80]), sentence)
     for other in _merged(merges, path, notes):
         for key, key_node, value in _written(other, path, spelled, notes, None):

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from webhookrx.diagnostics import Position, quoted
+from webhookrx.diagnostics import Position, quoted_short
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of a file."""
@@ -233,7 +233,7 @@ def too_many(position: Position) -> Broken:
 def shown_node(node: Node) -> str:
     """Return what a node is, for people."""
     if isinstance(node, Scalar):
-        return quoted(node.text)
+        return quoted_short(node.text)
     return "a list" if isinstance(node, Sequence) else "a mapping"
 
 

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from webhookrx.diagnostics import Diagnostic, Path, diagnose, nearest, quoted
+from webhookrx.diagnostics import Diagnostic, Path, diagnose, nearest, quoted_short
 from webhookrx.errors import ConfigError
 from webhookrx.intake.pattern_checks import (
     GLOB,
@@ -79,7 +79,7 @@ def rule_mistakes(rule: Rule, path: Path, check_paths: PathCheck) -> Iterator[Di
     yield from _label_mistakes(rule.labels, (*path, "labels"))
     if rule.protocol not in PROTOCOLS:
         near = nearest(rule.protocol, PROTOCOLS)
-        sentence = f"{quoted(rule.protocol)} is not a protocol; it takes HTTPS or HTTP. {near}".rstrip()
+        sentence = f"{quoted_short(rule.protocol)} is not a protocol; it takes HTTPS or HTTP. {near}".rstrip()
         yield diagnose("bad-protocol", (*path, "protocol"), sentence)
     yield from _port_mistakes(rule.port, (*path, "port"))
     yield from _tls_mistakes(rule, path)
@@ -130,7 +130,7 @@ def _tls_mistakes(rule: Rule, path: Path) -> Iterator[Diagnostic]:
             yield diagnose(f"http-with-{word}", place, f"HTTP takes no {what}; leave {member} out, or write HTTPS.")
         if file and not file.startswith("/"):
             # What has lines is no path, and may be the key itself.
-            shown = "It" if "\n" in file or "-----" in file else quoted(file)
+            shown = "It" if "\n" in file or "-----" in file else quoted_short(file)
             sentence = f"{shown} is not an absolute path; it begins with a slash, such as /etc/webhookrx/key.pem."
             yield diagnose("relative-path", place, sentence)
 

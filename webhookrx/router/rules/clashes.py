@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from webhookrx.diagnostics import Diagnostic, diagnose, quoted
+from webhookrx.diagnostics import Diagnostic, diagnose, quoted_short
 from webhookrx.router.rules.naming import LONGEST_NAME, connector_name
 from webhookrx.router.rules.router import name_clash, port_clash, too_long
 from webhookrx.router.rules.rule import Host, Rule
@@ -99,4 +99,4 @@ def _where(second: Placed, first: Placed, host: Host | None) -> str:
         same = "all routers" if not second.rule.selector.strip() else "the routers that match"
         return same if first.rule.selector.strip() == second.rule.selector.strip() else "the routers that match both"
     others = len(set(second.hosts) & set(first.hosts)) - 1
-    return quoted(host.name) + (f" and {others} more of the hosts" if others else "")
+    return quoted_short(host.name) + (f" and {others} more of the hosts" if others else "")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from webhookrx.diagnostics import quoted
+from webhookrx.diagnostics import quoted_short
 from webhookrx.errors import ConfigError
 from webhookrx.message.escapes import TEXT_ESCAPES
 
@@ -48,7 +48,7 @@ def check_name(name: str) -> None:
     @raise ConfigError: it is none.
     """
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-        raise ConfigError(f"{quoted(name)} is not a name; it takes 1 to {LONGEST_NAME} {_WHAT_IT_TAKES}.")
+        raise ConfigError(f"{quoted_short(name)} is not a name; it takes 1 to {LONGEST_NAME} {_WHAT_IT_TAKES}.")
 
 
 def check_rule_name(name: str) -> None:
@@ -59,7 +59,8 @@ def check_rule_name(name: str) -> None:
     """
     if not _RULE_NAME.fullmatch(name) or len(name) > LONGEST_RULE_NAME:
         raise ConfigError(
-            f"{quoted(name)} is not a name; it takes 1 to {LONGEST_RULE_NAME} characters without control characters."
+            f"{quoted_short(name)} is not a name; "
+            f"it takes 1 to {LONGEST_RULE_NAME} characters without control characters."
         )
 
 
@@ -71,10 +72,10 @@ def check_label_key(key: str) -> None:
     """
     prefix, slash, name = key.rpartition("/")
     if slash and not (_PREFIX.fullmatch(prefix) and len(prefix) <= LONGEST_NAME):
-        raise ConfigError(f"The key {quoted(key)} of a label has something before its / that is not a DNS name.")
+        raise ConfigError(f"The key {quoted_short(key)} of a label has something before its / that is not a DNS name.")
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_KEY:
         raise ConfigError(
-            f"{quoted(key)} is not the key of a label; it takes 1 to {_LONGEST_KEY} {_WHAT_IT_TAKES}; "
+            f"{quoted_short(key)} is not the key of a label; it takes 1 to {_LONGEST_KEY} {_WHAT_IT_TAKES}; "
             "a DNS name and a / may stand before it."
         )
 
@@ -87,7 +88,7 @@ def check_label_value(value: str) -> None:
     """
     if value and not (_NAME.fullmatch(value) and len(value) <= _LONGEST_VALUE):
         raise ConfigError(
-            f"{quoted(value)} is not the value of a label; it takes up to {_LONGEST_VALUE} {_WHAT_IT_TAKES}."
+            f"{quoted_short(value)} is not the value of a label; it takes up to {_LONGEST_VALUE} {_WHAT_IT_TAKES}."
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from webhookrx.diagnostics import Diagnostic, diagnose, quoted
+from webhookrx.diagnostics import Diagnostic, diagnose, quoted_short
 from webhookrx.query import QueryError, parse
 from webhookrx.router.rules.naming import LONGEST_NAME, connector_name
 from webhookrx.router.rules.rule import Host, Preprocessing, Rule
@@ -137,9 +137,8 @@ def connectors_of(router: Router, reading: RulesReading) -> tuple[list[Connector
         path = ("connector_rules", place)
         found = []
         if connector.port in ports:
-            found.append(
-                diagnose("port-clash", (*path, "port"), port_clash(rule, ports[connector.port], quoted(router.name)))
-            )
+            sentence = port_clash(rule, ports[connector.port], quoted_short(router.name))
+            found.append(diagnose("port-clash", (*path, "port"), sentence))
         if connector.name in names:
             sentence = name_clash(connector.name, rule, names[connector.name])
             found.append(diagnose("duplicate-connector", (*path, "name"), sentence))
@@ -154,20 +153,19 @@ def connectors_of(router: Router, reading: RulesReading) -> tuple[list[Connector
 
 def port_clash(rule: Rule, other: str, where: str) -> str:
     """Return the sentence on two rules that want one port."""
-    return (
-        f"Port {rule.port} is wanted by the rules {quoted(other)} and {quoted(rule.name)}, both on {where}; "
-        "a router has a port once."
-    )
+    rules = f"{quoted_short(other)} and {quoted_short(rule.name)}"
+    return f"Port {rule.port} is wanted by the rules {rules}, both on {where}; a router has a port once."
 
 
 def name_clash(name: str, rule: Rule, other: str) -> str:
     """Return the sentence on two rules that make one name."""
-    return f"The rules {quoted(other)} and {quoted(rule.name)} both make a connector {quoted(name)}; change a suffix."
+    rules = f"{quoted_short(other)} and {quoted_short(rule.name)}"
+    return f"The rules {rules} both make a connector {quoted_short(name)}; change a suffix."
 
 
 def too_long(name: str) -> str:
     """Return the sentence on a connector's name."""
-    return f"The connector {quoted(name)} has {len(name)} characters in its name; it takes up to {LONGEST_NAME}."
+    return f"The connector {quoted_short(name)} has {len(name)} characters in its name; it takes up to {LONGEST_NAME}."
 
 
 def _matches(selector: str, record: Mapping[str, Any]) -> bool:

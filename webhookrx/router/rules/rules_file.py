@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from webhookrx.diagnostics import Diagnostic, Path, Position, diagnose, has_errors, in_order, quoted
+from webhookrx.diagnostics import Diagnostic, Path, Position, diagnose, has_errors, in_order, quoted_short
 from webhookrx.router.rules.checks import check_paths, host_mistakes, rule_mistakes
 from webhookrx.router.rules.clashes import Placed, clashes, long_names
 from webhookrx.router.rules.rule import Host, Rule, RulesFile
@@ -164,7 +164,7 @@ class _Checks:
             if self._reading.is_sound(path) and first.setdefault(each.name, index) != index:
                 line = self._reading.position((key, first[each.name], "name")).line
                 sentence = (
-                    f"Two {what} have the name {quoted(each.name)}, the first in line {line}; each needs its own."
+                    f"Two {what} have the name {quoted_short(each.name)}, the first in line {line}; each needs its own."
                 )
                 yield diagnose("duplicate-name", path, sentence)
 

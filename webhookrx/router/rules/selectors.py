@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhookrx.diagnostics import Diagnostic, Path, diagnose, nearest, quoted
+from webhookrx.diagnostics import Diagnostic, Path, diagnose, nearest, quoted_short
 from webhookrx.message.fields import MISSING, get_field, split_path
 from webhookrx.query import Fleet, Query, QueryError, line_and_column, parse
 from webhookrx.router.rules.router import router_of
@@ -100,16 +100,18 @@ class Known:
         if self._is_somewhere(field):
             if not field.startswith("meta."):
                 return ""
-            return f"Only hosts of the inventory have the field {quoted(field)}, no router itself; give it a label."
+            return (
+                f"Only hosts of the inventory have the field {quoted_short(field)}, no router itself; give it a label."
+            )
         meant = next((found.expand(to) for pattern, to in _MEANT if (found := pattern.fullmatch(field))), "")
         well_formed = _ALSO_KNOWN.fullmatch(field) is not None
         if well_formed and not meant and not self._records:
             return ""
-        near = f"Did you mean {quoted(meant)}?" if meant else nearest(field, self._names())
+        near = f"Did you mean {quoted_short(meant)}?" if meant else nearest(field, self._names())
         if well_formed and self._records:
-            return f"No host of this file has the field {quoted(field)}. {near}".rstrip()
+            return f"No host of this file has the field {quoted_short(field)}. {near}".rstrip()
         fields = f"{', '.join(PLAIN_FIELDS)} and label.NAME"
-        return f"A router has no field {quoted(field)}. {near or f'Known are {fields}.'}"
+        return f"A router has no field {quoted_short(field)}. {near or f'Known are {fields}.'}"
 
     def _is_somewhere(self, field: str) -> bool:
         path = split_path(field)

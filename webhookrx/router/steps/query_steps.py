@@ -10,7 +10,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Final
 
-from webhookrx.diagnostics import Path, quoted
+from webhookrx.diagnostics import Path, quoted_short
 from webhookrx.query import Query, QueryError, line_and_column, parse
 from webhookrx.router.steps.context import Action, Condition, StepContext, StepEvent
 from webhookrx.router.steps.step_problem import StepProblems
@@ -77,5 +77,5 @@ def doubtful_fields(query: Query) -> Iterator[tuple[str, int]]:
     columns = {use.field: use.column for use in reversed(query.fields) if use.field.partition(".")[0] not in _TOPMOST}
     for field, column in islice(sorted(columns.items(), key=itemgetter(1)), _MOST_DOUBTS):
         meant = next((found.expand(to) for pattern, to in _MEANT if (found := pattern.fullmatch(field))), "")
-        near = f" Did you mean {quoted(meant)}?" if meant else ""
-        yield f"A message has no field {quoted(field)}: all are below log or meta.{near}", column
+        near = f" Did you mean {quoted_short(meant)}?" if meant else ""
+        yield f"A message has no field {quoted_short(field)}: all are below log or meta.{near}", column

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from webhookrx.diagnostics import ERROR, Diagnostic, has_errors, nearest, quoted
+from webhookrx.diagnostics import ERROR, Diagnostic, has_errors, nearest, quoted_short
 from webhookrx.router.expressions import ExpressionError, Files, compile_expression, is_mask, no_files
 from webhookrx.router.rules.rule import DROP, KEEP, KINDS, ON_ERROR, Probe, SetField, Step
 from webhookrx.router.steps.context import DROPPED, PROBE, UNKNOWN_SENDER, Action, Condition, StepContext, StepEvent
@@ -122,7 +122,7 @@ def _check_on_error(step: Step, problems: StepProblems) -> None:
     wanted = KEEP if step.on_error is None else step.on_error
     if wanted not in ON_ERROR:
         near = nearest(wanted, ON_ERROR)
-        sentence = f"{quoted(wanted)} is not one of {', '.join(ON_ERROR)}. {near}".rstrip()
+        sentence = f"{quoted_short(wanted)} is not one of {', '.join(ON_ERROR)}. {near}".rstrip()
         problems.add("bad-on-error", sentence, ("on_error",))
     elif not has_errors(problems) and wanted == KEEP and (problems.hides or step.unset is not None or _masks(step.set)):
         problems.add(

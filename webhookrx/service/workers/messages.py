@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypedDict
 from msgspec import Meta, Struct
 from msgspec.msgpack import Decoder, encode
 
-from webhookrx.config.problems import quoted
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.operations.counters import Histogram
 from webhookrx.operations.facts import Facts
