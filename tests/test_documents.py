@@ -16,10 +16,10 @@ import twisted.plugins
 from tests import documents
 from tests.contracts.observer_contract import ObserverContract
 from tests.system.certificates import Authority, server_settings
-from webhookrx.config.observer_strings import parse_observer
+from webhookrx.config.observers import parse_observer
+from webhookrx.config.option_reader import Text, Written
 from webhookrx.config.options import BY_YAML_KEY, OPTIONS
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
-from webhookrx.config.written import Text, Written
 from webhookrx.http import protocol
 from webhookrx.http.answers import RECEIVED, refusal
 from webhookrx.intake import json_body as payload

@@ -16,9 +16,9 @@ from tests.documents import ROOT, read
 from tests.system.sandboxed import settings_of
 from webhookrx.commands import main as command
 from webhookrx.config.limits import LIMITS
+from webhookrx.config.option_reader import Text, Written
 from webhookrx.config.options import OPTIONS
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
-from webhookrx.config.written import Text, Written
 from webhookrx.quantities import parse_duration
 from webhookrx.service import known_observers
 from webhookrx.settings import Limits

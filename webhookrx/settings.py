@@ -214,7 +214,7 @@ class Router:
     not_taken: str = ""
     """Why the rules file is not in use, but the last good set of connectors: what is wrong first. Empty: it is."""
     good: bytes = field(default=b"", repr=False, compare=False)
-    """What to keep of this set for the next start, see L{webhookrx.config.last_set}; empty for one that is not good,
+    """What to keep of this set for the next start, see L{webhookrx.config.rule_files}; empty for one that is not good,
     and where nothing is kept."""
     json_files: Mapping[str, bytes] = field(default_factory=dict)
     """What the JSON files hold that expressions of its rules name, by their absolute paths."""

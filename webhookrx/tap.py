@@ -17,15 +17,12 @@ from typing import Any
 from twisted.application.service import IService
 from twisted.python import usage
 
-from webhookrx.config.check import check_report, error_lines, error_report
+from webhookrx.config.check import check_report, error_lines, error_report, run_as, unwritable
 from webhookrx.config.limits import LIMITS
-from webhookrx.config.open_files import most_open_files
+from webhookrx.config.machine import most_open_files, usable_cpus
+from webhookrx.config.option_reader import COMMAND_LINE, Text, Written
 from webhookrx.config.options import BY_NAME, OPTIONS, Kind, Option, shown_name
-from webhookrx.config.problems import COMMAND_LINE
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
-from webhookrx.config.worker_count import usable_cpus
-from webhookrx.config.writable import run_as, unwritable
-from webhookrx.config.written import Text, Written
 from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
 from webhookrx.operations.oplog import forget_plugin_cache_complaints

@@ -10,7 +10,7 @@ from functools import partial
 
 from tests.commands.running import CommandCase, Ran, run_command
 from webhookrx.commands import rules_reading
-from webhookrx.config.this_host import HostFacts
+from webhookrx.config.machine import HostFacts
 
 RULES = """\
     connector_rules:

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from textwrap import dedent
 
-from webhookrx.config.problems import COMMAND_LINE, ConfigProblems
+from webhookrx.config.option_reader import COMMAND_LINE, ConfigProblems, Text, Written
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
-from webhookrx.config.written import Text, Written
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Observer
 

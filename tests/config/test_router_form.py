@@ -16,13 +16,11 @@ from tests.config.starting import NOW, check_observer, given, write_text
 from tests.system.certificates import self_signed, write
 from webhookrx.config import router_form
 from webhookrx.config.check import check_report
-from webhookrx.config.file_signatures import signature_of
-from webhookrx.config.files import read_file
-from webhookrx.config.last_set import LAST_SET, last_set
-from webhookrx.config.problems import ConfigProblems
+from webhookrx.config.files import LAST_SET, read_file, signature_of, write_state
+from webhookrx.config.machine import HostFacts
+from webhookrx.config.option_reader import ConfigProblems
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
-from webhookrx.config.state_dir import write_state
-from webhookrx.config.this_host import HostFacts
+from webhookrx.config.rule_files import last_set
 from webhookrx.router.rules.rule import DEFAULT_PATHS, Preprocessing, Step
 from webhookrx.settings import TLS, Connector, Listener, Router, Settings, Source
 

@@ -1,7 +1,10 @@
-"""Tests for L{webhookrx.config.rule_files}."""
+"""
+Tests for L{webhookrx.config.rule_files}.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import timedelta
 
@@ -9,11 +12,13 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.config.starting import NOW
 from tests.system.certificates import Authority, Identity, self_signed
-from webhookrx.config import tls_files
-from webhookrx.config.files import Snapshot
-from webhookrx.config.rule_files import check_rule_files
+from webhookrx.config import pem
+from webhookrx.config.files import LAST_SET, Snapshot, write_state
+from webhookrx.config.rule_files import Kept, check_rule_files, encoded, last_set
 from webhookrx.diagnostics import ERROR, WARNING, Diagnostic
+from webhookrx.errors import ConfigError
 from webhookrx.router.rules.router import Router, connectors_of
+from webhookrx.router.rules.rule import SetField
 from webhookrx.router.rules.rules_file import read_rules
 from webhookrx.settings import TLS
 
@@ -75,8 +80,8 @@ class CheckRuleFilesTests(SynchronousTestCase):
     def test_once(self) -> None:
         """A pair that several rules name is looked at once, and each of them has what is wrong with it."""
         looked: list[TLS] = []
-        real = tls_files.check_tls_files
-        self.patch(tls_files, "check_tls_files", lambda tls, *others: (looked.append(tls), real(tls, *others))[1])
+        real = pem.check_tls_files
+        self.patch(pem, "check_tls_files", lambda tls, *others: (looked.append(tls), real(tls, *others))[1])
         text = "connector_rules:\n" + "".join(
             f"- {{name: {name}, protocol: HTTPS, port: {port}, key_file: /no/key, cert_file: /no/cert}}\n"
             for name, port in (("a", 8443), ("b", 8444))
@@ -105,3 +110,59 @@ class CheckRuleFilesTests(SynchronousTestCase):
             (directory, "tls-file-unreadable", ERROR),
         ):
             self.assertEqual((code, severity), (found.code, found.severity))
+
+
+RULES = """\
+connector_rules:
+- {name: one, protocol: HTTP, port: 8181, selector: name = other}
+- {name: two, suffix: x, protocol: HTTPS, port: 8182, key_file: /k, cert_file: /c, include_request_headers: yes,
+   preprocessing: {classify: yes, steps: [{set: {field: meta.a, value: 1.10}}]}}
+"""
+SENDER = "{id: a, vendor: v, product: p, when: {headers: {x-a: '*'}}}"
+KEPT = Kept("edge", {"site": "fra"}, ("two",), "rules.yaml", RULES, (("/s/a.yaml", SENDER),))
+
+
+class LastSetTests(SynchronousTestCase):
+    """What was in use."""
+
+    def setUp(self) -> None:
+        self.directory = os.path.abspath(self.mktemp())
+
+    def keep(self, content: bytes) -> None:
+        """Write the file."""
+        write_state(self.directory, LAST_SET, content)
+
+    def test_none(self) -> None:
+        """Where nothing was kept there is none."""
+        self.assertIsNone(last_set(self.directory))
+
+    def test_whole(self) -> None:
+        """It has the connectors that there were, whichever their selectors match now, and all of each; and senders."""
+        self.keep(encoded(KEPT))
+        found = last_set(self.directory)
+        assert found is not None
+        self.assertEqual(("edge", {"site": "fra"}), (found.router, found.labels))
+        (two,) = found.connectors
+        self.assertEqual(
+            ("edge-two-x", "two", 8182, "/k", "/c"), (two.name, two.rule, two.port, two.key_file, two.cert_file)
+        )
+        self.assertTrue(two.include_request_headers and two.preprocessing.classify)
+        (step,) = two.preprocessing.steps
+        assert isinstance(step.set, SetField)
+        self.assertEqual(b"1.10", bytes(step.set.value))
+        self.assertEqual(["a"], [entry.id for entry in found.senders])
+
+    def test_bad(self) -> None:
+        """What is damaged, of a later version, or has rules that are not good here is told, and not used."""
+        whole = json.loads(encoded(KEPT))
+        for content, problem in (
+            (b"", "is damaged"),
+            (b"\xff", "is damaged"),
+            (encoded(KEPT)[:-30], "is damaged"),
+            (b"{}", "is damaged"),
+            (json.dumps(whole | {"version": 2}).encode(), "of version 2"),
+            (json.dumps(whole | {"rules": ["two", "three"]}).encode(), "not good here"),
+            (json.dumps(whole | {"text": RULES.replace("8182", "0")}).encode(), "not good here"),
+        ):
+            self.keep(content)
+            self.assertIn(problem, str(self.assertRaises(ConfigError, last_set, self.directory)))

@@ -23,7 +23,7 @@ from zope.interface.verify import verifyObject
 
 from tests.system.certificates import Authority, Identity, self_signed, write, write_ca_file
 from tests.transport.in_memory import ClosingTransport
-from webhookrx.config.spec_options import SpecOptions
+from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.observers import client_tls
 from webhookrx.observers.client_tls import (

@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests import documents
 from tests.contracts.observer_contract import ObserverContract
 from tests.system.certificates import Authority, key_pem, write, write_ca_file
-from webhookrx.config.observer_strings import parse_observer
+from webhookrx.config.observers import parse_observer
 from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
 from webhookrx.message.rfc5424 import FACILITIES, SEVERITIES, SyslogFormat

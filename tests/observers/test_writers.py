@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.faulty_file_system import FaultyFileSystem
-from webhookrx.config.spec_options import SpecOptions
+from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.filesystem import DiskSpace, FileSystem
 from webhookrx.message.encoders import encode_line

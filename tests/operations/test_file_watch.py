@@ -6,7 +6,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.config.file_signatures import Signature, signature_of
+from webhookrx.config.files import Signature, signature_of
 from webhookrx.operations.file_watch import FileWatch
 
 

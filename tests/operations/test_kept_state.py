@@ -12,8 +12,7 @@ from twisted.internet.task import Clock
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.config.last_set import LAST_SET
-from webhookrx.config.state_dir import read_state
+from webhookrx.config.files import LAST_SET, read_state
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.kept_state import AGAIN, KeptState, keep_last_set
 from webhookrx.settings import Router, Settings

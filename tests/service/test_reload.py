@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.config.problems import ConfigProblems
+from webhookrx.config.option_reader import ConfigProblems
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.operations.counters import Counters
 from webhookrx.service.reload import Reloads

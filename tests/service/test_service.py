@@ -17,8 +17,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from tests.system.certificates import self_signed, server_settings
-from webhookrx.config.file_signatures import signature_of
-from webhookrx.config.files import read_file
+from webhookrx.config.files import read_file, signature_of
 from webhookrx.errors import ConfigError
 from webhookrx.intake.judge import Receipt
 from webhookrx.operations.facts import Phase

@@ -20,7 +20,7 @@ from zope.interface.verify import verifyObject
 
 from tests.operations.facts import make_facts
 from tests.transport.test_shared_ports import FakeEndpoint
-from webhookrx.config.file_signatures import signature_of
+from webhookrx.config.files import signature_of
 from webhookrx.errors import ConfigError
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Level, Phase

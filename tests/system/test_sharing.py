@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.system.receiver import PATIENCE, ROOT, wait_until
 from tests.system.sharing_program import BATCH
-from webhookrx.config.observer_strings import parse_observer
+from webhookrx.config.observers import parse_observer
 from webhookrx.service import known_observers
 from webhookrx.settings import Group
 from webhookrx.testing import make_message

@@ -22,7 +22,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from tests.system.certificates import CLIENT, Authority, server_settings, write_ca_file
 from tests.system.sandboxed import LIBRARY, settings_of, system_calls
-from webhookrx.config.endpoint_strings import parse_endpoint
+from webhookrx.config.endpoints import parse_endpoint
 from webhookrx.quantities import parse_duration
 from webhookrx.settings import Settings
 

@@ -25,7 +25,7 @@ from tests.system.certificates import (
 )
 from tests.transport.in_memory import REFUSED, TLS12, TLS13, WORKS, Meeting, client_context, meet
 from webhookrx.config.files import Snapshot
-from webhookrx.config.tls_files import check_tls_files, contents_of
+from webhookrx.config.pem import check_tls_files, contents_of
 from webhookrx.diagnostics import ERROR
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Listener, Source

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TextIO
 import msgspec
 
 from webhookrx.commands.terminal import print_diagnostics, read_input, shown_name
-from webhookrx.config.this_host import HostFacts, this_host
+from webhookrx.config.machine import HostFacts, this_host
 from webhookrx.diagnostics import ERROR
 from webhookrx.errors import ConfigError
 from webhookrx.query import DecidingTerm, parse

@@ -10,8 +10,7 @@ from importlib.resources import files
 from typing import Final, NamedTuple
 
 from webhookrx.commands.terminal import encodable
-from webhookrx.config.file_signatures import DATA_FILES
-from webhookrx.config.files import list_directory, read_file
+from webhookrx.config.files import DATA_FILES, list_directory, read_file
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted
 from webhookrx.errors import ConfigError, WebhookrxError
 from webhookrx.intake.json_body import body_text, json_or_missing

@@ -222,9 +222,7 @@ def _chosen(
     chosen = [each for each in connectors if asked.rule in (None, each.rule) and asked.port in (None, each.port)]
     if not chosen:
         which = "" if asked.port is None else f" at port {asked.port}"
-        raise WebhookrxError(
-            f"The router {quoted(router.router.name)} has no connector{which}; see rules explain."
-        )
+        raise WebhookrxError(f"The router {quoted(router.router.name)} has no connector{which}; see rules explain.")
     return chosen
 
 

@@ -1,16 +1,19 @@
 """
-Reading the files that a configuration names, with one clear sentence for each way in which that fails.
+Files and directories that a configuration names: read with one clear sentence for each failure, watched, replaced.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Final
 
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
-from webhookrx.settings import FileContents, MiB
+from webhookrx.settings import FileContents, MiB, Signature
 
 LARGEST_FILE = 16 * MiB
 """A configuration, key or certificate file is never near this; C{/dev/zero} and a mistaken log file are past it."""
@@ -113,3 +116,123 @@ def _why_not(name: str, error: OSError) -> str:
     if isinstance(error, NotADirectoryError):
         return f"{name} is not a directory, or lies below something that is none."
     return f"{name} can't be read: {error.strerror}."
+
+
+DATA_FILES: Final = (".yaml", ".yml")
+"""How the names of data files in a directory end."""
+
+
+def signature_of(path: str) -> Signature:
+    """
+    Return what changes when a file does, or may be read by this process where it could not, or the other way. That of
+    a directory changes with the data files in it, and not with others: messages may be written there.
+    """
+    try:
+        found = os.stat(path)
+        if stat.S_ISDIR(found.st_mode):
+            names = sorted(name for name in os.listdir(path) if name.endswith(DATA_FILES))
+            return (found.st_dev, found.st_ino, *(part for name in names for part in _of_data_file(path, name)))
+    except OSError as error:
+        return (error.errno or 0,)
+    except ValueError:
+        return ()
+    return _of(path, found)
+
+
+def _of_data_file(directory: str, name: str) -> Signature:
+    path = os.path.join(directory, name)
+    try:
+        return (zlib.crc32(os.fsencode(name)), *_of(path, os.stat(path)))
+    except OSError as error:
+        return (zlib.crc32(os.fsencode(name)), error.errno or 0)
+
+
+def _of(path: str, found: os.stat_result) -> Signature:
+    readable = int(os.access(path, os.R_OK, effective_ids=True))
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, readable
+
+
+#: Mode bits that let others than the owner write.
+_WRITABLE: Final = 0o022
+
+
+LAST_SET: Final = "connectors.json"
+"""The name of the file in the state directory that holds the last good set of connectors."""
+
+
+def default_state_dir(environ: Mapping[str, str]) -> str | None:
+    """
+    Return the directory of a service that names none; None where it has none.
+
+    @param environ: the environment; C{STATE_DIRECTORY} is what systemd sets, several separated by colons.
+    """
+    directory = environ.get("STATE_DIRECTORY", "").partition(":")[0]
+    return absolute(directory) if directory else None
+
+
+def check_state_dir(directory: str) -> None:
+    """
+    Find out whether there can be a directory of that name.
+
+    @raise ConfigError: there can't.
+    """
+    if os.path.isdir(directory):
+        return
+    if os.path.lexists(directory):
+        raise ConfigError(f"{quoted(directory)} is no directory.")
+    if not os.path.isdir(os.path.dirname(directory)):
+        raise ConfigError(f"The directory {quoted(os.path.dirname(directory))} does not exist.")
+
+
+def read_state(directory: str, name: str) -> bytes | None:
+    """
+    Return what is in a file; None when it is not there.
+
+    @raise ConfigError: it can't be read; or it is a link, or others may write to it: it says what is opened, and where.
+    """
+    path = os.path.join(directory, name)
+    try:
+        found, around = os.lstat(path), os.stat(directory)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"{quoted(path)} can't be read: {error.strerror}.") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise ConfigError(f"{quoted(path)} is not a regular file.")
+    if found.st_uid not in (0, os.geteuid(), around.st_uid) or stat.S_IMODE(found.st_mode) & _WRITABLE:
+        raise ConfigError(f"{quoted(path)} can be written by others than the user that webhookrx runs as.")
+    return read_file(path)[0]
+
+
+def write_state(directory: str, name: str, content: bytes) -> None:
+    """
+    Put a file in the place of another: whole or not at all, and so that it outlives a power cut. Nobody else can read
+    it. The directory is made when it is not there.
+
+    @raise OSError: it can't be written; what was there stays.
+    """
+    if len(content) > LARGEST_FILE:
+        raise OSError(f"{len(content)} bytes are more than the {LARGEST_FILE} that a file may have")
+    with suppress(FileExistsError):
+        os.mkdir(directory, 0o700)
+    path = os.path.join(directory, name)
+    new = f"{path}.new"
+    with suppress(FileNotFoundError):
+        os.unlink(new)  # that of a process which was killed
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+        os.rename(new, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(new)
+        raise
+    # The name is safe once the directory is.
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

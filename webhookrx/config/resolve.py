@@ -12,21 +12,26 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from webhookrx.config.admin_endpoint import admin_listener
-from webhookrx.config.all_sources import resolve_sources
-from webhookrx.config.files import Snapshot, read_file
+from webhookrx.config.endpoints import admin_listener
+from webhookrx.config.files import Snapshot, check_state_dir, default_state_dir, read_file
 from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
-from webhookrx.config.observer_strings import default_observer, parse_observer, secret_files
-from webhookrx.config.open_files import fit_connections
+from webhookrx.config.machine import HostFacts, fit_connections, this_host, worker_count
+from webhookrx.config.observers import default_observer, parse_observer, secret_files
+from webhookrx.config.option_reader import (
+    DEFAULT,
+    ConfigFile,
+    ConfigProblems,
+    Effective,
+    Layer,
+    Place,
+    Problems,
+    Values,
+    origin,
+)
 from webhookrx.config.options import BY_NAME, Scope
-from webhookrx.config.problems import ConfigProblems, Place, Problems
-from webhookrx.config.spec_strings import quoted_spec
-from webhookrx.config.state_dir import check_state_dir, default_state_dir
-from webhookrx.config.this_host import HostFacts, this_host
-from webhookrx.config.tls_files import OTHERS, contents_of
-from webhookrx.config.values import DEFAULT, Effective, Values, origin
-from webhookrx.config.worker_count import worker_count
-from webhookrx.config.written import ConfigFile, Layer
+from webhookrx.config.pem import OTHERS, contents_of
+from webhookrx.config.sources import resolve_sources
+from webhookrx.config.specs import quoted_spec
 from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Limits, Observer, Router, Settings, Source, largest_body
@@ -76,7 +81,7 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
 
     @param command_line: what was given there, by the name of the option.
     @param running: the settings in use, when these are to replace them.
-    @raise webhookrx.config.problems.ConfigProblems: something is wrong; it holds all of it.
+    @raise webhookrx.config.option_reader.ConfigProblems: something is wrong; it holds all of it.
     """
     problems = Problems()
     _check_encoding(command_line, problems)
@@ -191,13 +196,13 @@ def _check_encoding(command_line: Layer, problems: Problems) -> None:
 
 def _read(service: Values, problems: Problems, environ: Mapping[str, str]) -> ConfigFile:
     """
-    @raise webhookrx.config.problems.ConfigProblems: the file can't be read at all.
+    @raise webhookrx.config.option_reader.ConfigProblems: the file can't be read at all.
     """
     texts = service.texts("config")
     if not texts:
         return ConfigFile({})
     # A megabyte of memory that nobody needs who has no file.
-    from webhookrx.config.config_file import read_config_file
+    from webhookrx.config.yaml_file import read_config_file
 
     try:
         return read_config_file(texts[0].text, problems, environ)

@@ -10,15 +10,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from webhookrx.config.endpoint_strings import parse_endpoint
-from webhookrx.config.file_signatures import DATA_FILES, signature_of
-from webhookrx.config.files import Snapshot, list_directory, read_file
-from webhookrx.config.last_set import Kept, LastSet, encoded, last_set
-from webhookrx.config.problems import Place, Problems
-from webhookrx.config.rule_files import check_rule_files, json_contents, json_files_of, read_json_files, tls_of
-from webhookrx.config.this_host import HostFacts
-from webhookrx.config.tls_files import check_tls_files, contents_of
-from webhookrx.config.values import Effective, Values
+from webhookrx.config.endpoints import parse_endpoint
+from webhookrx.config.files import DATA_FILES, Snapshot, list_directory, read_file, signature_of
+from webhookrx.config.machine import HostFacts
+from webhookrx.config.option_reader import Effective, Place, Problems, Values
+from webhookrx.config.pem import check_tls_files, contents_of
+from webhookrx.config.rule_files import (
+    Kept,
+    LastSet,
+    check_rule_files,
+    encoded,
+    json_contents,
+    json_files_of,
+    last_set,
+    read_json_files,
+    tls_of,
+)
 from webhookrx.diagnostics import ERROR, Diagnostic, has_errors, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.router.rules import router

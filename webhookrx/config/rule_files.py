@@ -1,28 +1,31 @@
 """
-The files that connector rules name, keys, certificates and JSON files: whether they are there and can be used by this
-process.
+The keys, certificates and JSON files that connector rules name, and the last good set of connectors.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from webhookrx.config import tls_files
-from webhookrx.config.files import Snapshot, read_file
+from webhookrx.config import pem
+from webhookrx.config.files import LAST_SET, Snapshot, read_file, read_state
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted_short
 from webhookrx.errors import ConfigError
 from webhookrx.router.expressions import OperationError, table_of
-from webhookrx.router.rules.router import Connector
+from webhookrx.router.rules.router import Connector, connector_of
 from webhookrx.router.steps.steps import json_files
+from webhookrx.senders.definition import SenderDefinition
 from webhookrx.settings import TLS
 
 if TYPE_CHECKING:
     from webhookrx.router.rules.rules_file import RulesReading
+
+_VERSION: Final = 1
+"""Of the format of the last good set."""
 
 
 def check_rule_files(
@@ -43,7 +46,7 @@ def check_rule_files(
         if tls is None:
             continue
         if tls not in checked:
-            checked[tls] = tls_files.check_tls_files(tls, now, files)
+            checked[tls] = pem.check_tls_files(tls, now, files)
         diagnostics += (reading.in_rule(connector.rule, found) for found in checked[tls])
     return diagnostics
 
@@ -105,3 +108,76 @@ def _read_json_file(path: str, contents: dict[str, bytes]) -> Diagnostic | None:
 def tls_of(connector: Connector) -> TLS | None:
     """Return the files of a connector; None for one of plain HTTP."""
     return TLS(connector.key_file, connector.cert_file) if connector.protocol == "HTTPS" else None
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """
+    What is in the file.
+
+    @ivar router: the name of the router.
+    @ivar labels: its labels.
+    @ivar rules: the names of the rules with connectors.
+    @ivar file: what the rules file was called.
+    @ivar text: what was in it.
+    @ivar senders: name and text of each data file of the operator's.
+    @ivar allow_slow_patterns: whether the rules were read so.
+    @ivar version: of this format.
+    """
+
+    router: str
+    labels: Mapping[str, str]
+    rules: tuple[str, ...]
+    file: str
+    text: str
+    senders: tuple[tuple[str, str], ...] = ()
+    allow_slow_patterns: bool = False
+    version: int = _VERSION
+
+
+class LastSet(msgspec.Struct, frozen=True):
+    """
+    What was in use.
+
+    @ivar router: the name of the router, C{labels} its labels.
+    @ivar senders: kinds of senders that the operator knows.
+    """
+
+    router: str
+    labels: Mapping[str, str]
+    connectors: Sequence[Connector]
+    senders: tuple[SenderDefinition, ...]
+
+
+def encoded(kept: Kept) -> bytes:
+    """Return what goes into the file."""
+    return msgspec.json.format(msgspec.json.encode(kept)) + b"\n"
+
+
+def last_set(directory: str) -> LastSet | None:
+    """
+    Return what the file in a directory holds; None when there is none.
+
+    @raise ConfigError: it can't be used.
+    """
+    content = read_state(directory, LAST_SET)
+    return None if content is None else _decoded(content)
+
+
+def _decoded(content: bytes) -> LastSet:
+    try:
+        kept = msgspec.json.decode(content, type=Kept)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{LAST_SET} is damaged: {error}.") from None
+    if kept.version != _VERSION:
+        raise ConfigError(f"{LAST_SET} is of version {kept.version}, which is not known here.")
+    # It needs YAML, which is not small.
+    from webhookrx.router.rules.rules_file import read_rules
+    from webhookrx.senders.definitions import all_definitions
+
+    reading = read_rules(kept.text.encode(), kept.file, allow_slow_patterns=kept.allow_slow_patterns)
+    rules = {rule.name: rule for rule in reading.rules}
+    if not reading.valid or not rules.keys() >= set(kept.rules):
+        raise ConfigError(f"{LAST_SET} has rules that are not good here.")
+    connectors = [connector_of(kept.router, rules[name]) for name in kept.rules]
+    senders, _ = all_definitions((), [(file, text.encode()) for file, text in kept.senders])
+    return LastSet(kept.router, kept.labels, connectors, tuple(senders))

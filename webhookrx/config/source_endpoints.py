@@ -1,16 +1,15 @@
 """
-The endpoints of one source: its endpoint strings joined with its C{--tls-*} options.
+The endpoints of one source, its endpoint strings joined with its C{--tls-*} options; and those that sources share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from webhookrx.config.endpoint_strings import EndpointString, default_endpoint, parse_endpoint
-from webhookrx.config.problems import Place, Problems
-from webhookrx.config.values import Values, yes_or_no
+from webhookrx.config.endpoints import EndpointString, default_endpoint, parse_endpoint
+from webhookrx.config.option_reader import Place, Problems, Values, yes_or_no
 from webhookrx.diagnostics import quoted
 from webhookrx.settings import PLAIN_PORT, TLS, TLS_PORT, Listener, Source
 
@@ -185,3 +184,38 @@ def _check_use(values: Values, options: _TLSTexts, listeners: list[PlacedListene
         for role in _TRUST:
             if options.get(role, ("no", None))[0] != "no":
                 values.problems.warn("It is not used: no endpoint of the source speaks TLS.", options[role][1])
+
+
+def share_endpoints(listeners: Sequence[PlacedListener], problems: Problems) -> list[PlacedListener]:
+    """
+    Return the listeners with equal ones made the same object, so that sources that share an endpoint have an equal
+    L{Listener}, however each wrote it. Conflicts are noted.
+    """
+    kept: list[PlacedListener] = []
+    for each in listeners:
+        other = next((known for known in kept if known.endpoint.address.overlaps(each.endpoint.address)), None)
+        if other is None:
+            kept.append(each)
+        elif _same_socket(each.listener, other.listener) and each.listener.tls == other.listener.tls:
+            if each.source == other.source:
+                problems.warn(f"{quoted(each.listener.text)} is there twice.", each.place)
+            else:
+                kept.append(replace(each, listener=other.listener))
+        else:
+            problems.error(_conflict(each, other), each.place)
+    return kept
+
+
+def _same_socket(one: Listener, other: Listener) -> bool:
+    return (one.inner, one.proxy_protocol) == (other.inner, other.proxy_protocol)
+
+
+def _conflict(each: PlacedListener, other: PlacedListener) -> str:
+    ours, theirs = quoted(each.listener.text), quoted(other.listener.text)
+    if each.source == other.source:
+        who = f"source {quoted(each.source)} has {theirs} and {ours}"
+    else:
+        who = f"source {quoted(other.source)} has {theirs}, source {quoted(each.source)} has {ours}"
+    if _same_socket(each.listener, other.listener):
+        return f"One endpoint has one TLS setting, but here it has two: {who}."
+    return f"Two endpoints can't take the same address: {who}."

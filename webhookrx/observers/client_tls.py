@@ -21,8 +21,8 @@ from twisted.web.iweb import IPolicyForHTTPS
 from zope.interface import implementer
 
 from webhookrx.config.files import read_file
-from webhookrx.config.spec_options import SpecOptions
-from webhookrx.config.tls_files import PrivateKey, load_key_and_chain, load_trust
+from webhookrx.config.pem import PrivateKey, load_key_and_chain, load_trust
+from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.settings import TLS
 

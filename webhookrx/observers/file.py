@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
-from webhookrx.config.spec_options import SpecOptions
+from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.filesystem import SHARE_YES, DiskSpace, FileLock, FileSystem, WriteLock, sharing_group
 from webhookrx.interfaces import IMessageObserver

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from webhookrx.config.spec_options import SpecOptions
+from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.template import Template

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
-from webhookrx.config.spec_options import SpecOptions
+from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.filesystem import FileSystem
 from webhookrx.interfaces import IMessageObserver

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from zope.interface import implementer
 
-from webhookrx.config.spec_options import SpecOptions
+from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
 from webhookrx.observers.sockets import Deadline, describe

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from webhookrx.config.spec_options import SpecOptions
+from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.message.rfc5424 import FACILITIES, SEVERITIES, SyslogFormat, check_sd_id
 from webhookrx.message.template import Template

@@ -22,7 +22,7 @@ from webhookrx.message.message import Message
 from webhookrx.message.template import Template
 
 if TYPE_CHECKING:
-    from webhookrx.config.spec_options import SpecOptions
+    from webhookrx.config.specs import SpecOptions
     from webhookrx.filesystem import DiskSpace, FileSystem
 
 #: The most pieces that the kernel takes in one call (C{IOV_MAX}, Linux).

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from webhookrx.config.file_signatures import signature_of
+from webhookrx.config.files import signature_of
 from webhookrx.settings import Signature
 
 

@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from twisted.logger import Logger
 
-from webhookrx.config.last_set import LAST_SET
-from webhookrx.config.state_dir import read_state, write_state
+from webhookrx.config.files import LAST_SET, read_state, write_state
 from webhookrx.errors import ConfigError
 from webhookrx.operations.counters import Counters
 from webhookrx.settings import Settings
@@ -48,7 +47,7 @@ class KeptState:
         self._busy = False
 
     def keep(self, directory: str, name: str, content: bytes) -> None:
-        """Have a file put in its place soon; see L{webhookrx.config.state_dir.write_state}."""
+        """Have a file put in its place soon; see L{webhookrx.config.files.write_state}."""
         self._next = _File(directory, name, content)
         self._not_before = 0.0
         self.tick()

@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from webhookrx.config.problems import ConfigProblems
+from webhookrx.config.option_reader import ConfigProblems
 from webhookrx.errors import WebhookrxError
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.notify import Notifier

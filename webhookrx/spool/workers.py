@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from webhookrx.config.spec_options import SpecOptions
+from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import Backlog, IBufferingObserver
 from webhookrx.settings import ALONE, Group

@@ -17,7 +17,7 @@ from typing import cast
 from OpenSSL import SSL
 from OpenSSL.crypto import X509, X509Store, X509StoreFlags
 
-from webhookrx.config.tls_files import load_trust
+from webhookrx.config.pem import load_trust
 from webhookrx.errors import ConfigError
 from webhookrx.settings import TLS, FileContents
 from webhookrx.transport.handshake import ClientCertificateRefused

@@ -15,7 +15,7 @@ from twisted.internet.endpoints import serverFromString, wrapServerTLS
 from twisted.internet.interfaces import IListeningPort, IProtocolFactory, IStreamServerEndpoint
 from zope.interface import implementer
 
-from webhookrx.config.spec_strings import split_spec
+from webhookrx.config.specs import split_spec
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import ITLSCreator
 from webhookrx.settings import Listener

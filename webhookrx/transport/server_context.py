@@ -13,7 +13,7 @@ from OpenSSL.SSL import Connection
 from twisted.protocols.tls import TLSMemoryBIOProtocol
 from zope.interface import implementer
 
-from webhookrx.config.tls_files import load_key_and_chain
+from webhookrx.config.pem import load_key_and_chain
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import ITLSCreator
 from webhookrx.settings import TLS, FileContents

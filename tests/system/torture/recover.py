@@ -12,7 +12,7 @@ from typing import cast
 
 from tests.system.receiver import PATIENCE, NotReached
 from tests.system.torture.subject import OUTPUT, token_of_line
-from webhookrx.config.observer_strings import parse_observer
+from webhookrx.config.observers import parse_observer
 from webhookrx.interfaces import IBufferingObserver, IMessageObserver
 from webhookrx.service import known_observers
 from webhookrx.testing import make_message

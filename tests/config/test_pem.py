@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.config.tls_files}.
+Tests for L{webhookrx.config.pem}.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.system.certificates import (
     write_hashed_directory,
 )
 from webhookrx.config.files import Snapshot
-from webhookrx.config.tls_files import check_tls_files, contents_of, load_key_and_chain, load_trust
+from webhookrx.config.pem import check_tls_files, contents_of, load_key_and_chain, load_trust
 from webhookrx.diagnostics import ERROR, WARNING, Diagnostic
 from webhookrx.errors import ConfigError
 from webhookrx.settings import TLS, Listener, Source

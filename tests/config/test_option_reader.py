@@ -1,12 +1,12 @@
 """
-Tests for L{webhookrx.config.problems}.
+Tests for L{webhookrx.config.option_reader}.
 """
 
 from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.config.problems import ConfigProblems, Place, Problems
+from webhookrx.config.option_reader import ConfigProblems, Place, Problems
 from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
 

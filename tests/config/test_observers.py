@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.config.observer_strings}.
+Tests for L{webhookrx.config.observers}.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.config.observer_strings import default_observer, parse_observer
+from webhookrx.config.observers import default_observer, parse_observer
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Observer
 

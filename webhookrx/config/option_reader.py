@@ -1,20 +1,153 @@
 """
-The options of one source, or of the service: the highest place that holds an option decides, and is remembered.
+Raw options as people write them, and one reader that gives each its value, its origin and its mistakes.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from webhookrx.config.files import absolute
 from webhookrx.config.options import BY_NAME, Kind, parse_flag
-from webhookrx.config.problems import COMMAND_LINE, Place, Problems
-from webhookrx.config.written import Layer, Text, Written
 from webhookrx.diagnostics import nearest, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration, parse_duration
+
+COMMAND_LINE = "command line"
+
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """
+    Where something was written.
+
+    @ivar option: the option as its user spells it: C{"--paths"} or C{"sources[0].paths"}.
+    @ivar where: C{"command line"}, C{"FILE:LINE"}, or nothing for a default.
+    """
+
+    option: str
+    where: str
+
+
+class ConfigProblems(ConfigError):
+    """
+    Everything that is wrong, one line each.
+
+    @ivar errors: the problems in the order in which they were found; at least one.
+    """
+
+    def __init__(self, errors: Sequence[ConfigError]) -> None:
+        first = errors[0]
+        super().__init__(first.problem, option=first.option, where=first.where)
+        self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        return "\n".join(str(error) for error in self.errors)
+
+
+@dataclass(slots=True)
+class Problems:
+    """Takes errors and warnings while a configuration is read; the same text at one place counts once."""
+
+    errors: list[ConfigError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def error(self, problem: str, place: Place) -> None:
+        """Note that a setting can't be used."""
+        error = ConfigError(problem, option=place.option, where=place.where)
+        if str(error) not in {str(known) for known in self.errors}:
+            self.errors.append(error)
+
+    def warn(self, problem: str, place: Place) -> None:
+        """Note what is allowed but probably not meant."""
+        text = str(ConfigError(problem, option=place.option, where=place.where))
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def attempt(self, place: Place, call: Callable[..., T], *args: object) -> T | None:
+        """Return what the call returns; None when it raised L{ConfigError}, which is noted at that place."""
+        try:
+            return call(*args)
+        except ConfigError as error:
+            self.error(error.problem, Place(error.option or place.option, error.where or place.where))
+            return None
+
+    def raise_errors(self) -> None:
+        """
+        @raise ConfigProblems: there is an error.
+        """
+        if self.errors:
+            raise ConfigProblems(self.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """
+    One value as text, and where it was written. Its C{repr} never shows the text: it may be a token.
+    """
+
+    text: str = field(repr=False)
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """
+    All values of one option at one place.
+
+    @ivar label: the option as its user spells it.
+    @ivar values: at least one; a flag has C{yes} or C{no}, a limit C{NAME=VALUE}.
+    """
+
+    label: str
+    values: tuple[Text, ...]
+
+    @property
+    def place(self) -> Place:
+        """Where the first value was written."""
+        return self.place_of(self.values[0])
+
+    def place_of(self, value: Text) -> Place:
+        """Where one of the values was written."""
+        return Place(self.label, value.where)
+
+
+#: What was written at one place, by the name of the option.
+Layer: TypeAlias = Mapping[str, Written]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """
+    One item of C{sources:}.
+
+    @ivar place: the item as a whole: C{sources[0]} and its first line.
+    @ivar name: what C{name:} says; None without it.
+    @ivar values: its options.
+    """
+
+    place: Place
+    name: Text | None
+    values: Layer
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """
+    A configuration file.
+
+    @ivar values: the options at the top level: the service's own, and a source's as defaults for all sources.
+    @ivar name: what C{name:} at the top level says, for the one source of a file without C{sources:}.
+    @ivar entries: the items of C{sources:}; None without that key.
+    """
+
+    values: Layer
+    name: Text | None = None
+    entries: tuple[Entry, ...] | None = None
+
 
 DEFAULT = "default"
 

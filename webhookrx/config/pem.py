@@ -1,6 +1,5 @@
 """
-Keys, certificates and CA directories, checked at start and at each reload, so that a mistake is one clear line and not
-a traceback, a pass phrase prompt, or a service that refuses every client.
+Keys, certificates and CA directories, checked at start and reload.
 """
 
 from __future__ import annotations

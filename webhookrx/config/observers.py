@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from webhookrx.config.files import absolute
-from webhookrx.config.spec_strings import escaped, quoted_spec, split_raw, split_spec, unescaped
+from webhookrx.config.specs import escaped, quoted_spec, split_raw, split_spec, unescaped
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.settings import MESSAGE_FILE, Observer
