@@ -28,7 +28,7 @@ def _format_csv(run: Run, value: Any, *, columns: Any = None, delimiter: str = "
     else:
         raise OperationError("columns is a list of texts.")
     if len(cells) > run.limits.elements:
-        raise OperationError(f"A list has more than {run.limits.elements} elements.")
+        raise run.too_many("A list")
     run.spend(len(cells) * CALL)
     texts: list[str] = []
     size = 0
@@ -40,7 +40,7 @@ def _format_csv(run: Run, value: Any, *, columns: Any = None, delimiter: str = "
         texts.append(delimiter + text if size else text)
         size += len(texts[-1])
         if size > run.limits.text:
-            raise OperationError(f"A text is longer than {run.limits.text} characters.")
+            raise run.too_long()
     return long_text(run, "".join(texts))
 
 
@@ -115,7 +115,7 @@ def _parse_csv(
         column, at = _column(text, at, written, strip)
         read.append(column)
         if len(read) > run.limits.elements:
-            raise OperationError(f"A list has more than {run.limits.elements} elements.")
+            raise run.too_many("A list")
     return stored(run, read if names is None else dict(zip(names, read, strict=False)), fresh=False)
 
 
@@ -125,7 +125,7 @@ def _names(run: Run, value: Any) -> list[str] | None:
     if type(value) not in LISTS or not all(type(each) is str for each in value):
         raise OperationError("Columns and string delimiters are lists of texts.")
     if len(value) > run.limits.elements:
-        raise OperationError(f"A list has more than {run.limits.elements} elements.")
+        raise run.too_many("A list")
     run.spend(len(value) * ELEMENT)
     return list(value)
 
@@ -187,16 +187,6 @@ CSV_FUNCTIONS: Final = (
         "strip_whitespace=false, greedy=false",
         "The columns of a text: a list, or an object when they have names. Each character of the delimiter is one.",
         _parse_csv,
-        options={
-            "columns": object,
-            "delimiter": str,
-            "string_delimiters": object,
-            "dialect": str,
-            "quote_pairs": tuple,
-            "strip_whitespace": bool,
-            "strip_whitespaces": bool,
-            "greedy": bool,
-        },
         choices={"dialect": tuple(_DIALECTS)},
     ),
     Function(
@@ -204,7 +194,6 @@ CSV_FUNCTIONS: Final = (
         'list, columns=[…], delimiter=",", default_value=""',
         "The elements of a list, or the members of an object, with a delimiter between them.",
         _format_csv,
-        options={"columns": object, "delimiter": str, "default_value": str},
         checks={"delimiter": ONE},
     ),
 )

@@ -105,7 +105,7 @@ def _len(_: Run, value: Any) -> int:
 
 def _read_json(run: Run, text: str) -> Any:
     if len(text) > run.limits.text:
-        raise OperationError(f"A text is longer than {run.limits.text} characters.")
+        raise run.too_long()
     run.spend(len(text) * _JSON_BYTE + sum(map(text.count, "[{,:")) * _JSON_VALUE)
     try:
         read = parse_strict_json(text.encode("utf-8", "replace"))
@@ -145,7 +145,7 @@ def _keys(run: Run, value: Any) -> list[Any]:
     if kind not in OBJECTS and kind not in LISTS:
         raise OperationError("The argument is no object and no list.")
     if len(value) > run.limits.elements:
-        raise OperationError(f"An object has more than {run.limits.elements} elements.")
+        raise run.too_many("An object")
     made: list[Any] = stored(run, list(value) if kind in OBJECTS else list(range(len(value))), fresh=False)
     return made
 
@@ -158,8 +158,8 @@ def _dict_to_pairs(constants: tuple[Any, ...]) -> Any:
     def pairs(run: Run, value: Any) -> list[Any]:
         if type(value) not in OBJECTS:
             raise OperationError("The argument is no object.")
-        if len(value) > run.limits.elements // 3:
-            raise OperationError(f"A list has more than {run.limits.elements} elements.")
+        if len(value) * 3 > run.limits.elements:
+            raise run.too_many("A list")
         run.spend(len(value) * 3 * ELEMENT)
         made: list[Any] = stored(run, [{key: name, member: each} for name, each in value.items()], fresh=False)
         return made

@@ -130,7 +130,7 @@ def _with_extensions(
         run.spend(each.count("\\") * CALL)
         target[name] = unescaped.sub(r"\1", each) if "\\" in each else each
         if len(target) > run.limits.elements:
-            raise OperationError(f"An object has more than {run.limits.elements} elements.")
+            raise run.too_many("An object")
     parsed: dict[str, Any] = stored(run, made, fresh=False)
     return parsed
 
@@ -177,7 +177,7 @@ class _Xml:
     def _start(self, name: str, attributes: list[str]) -> None:
         self._elements += 1 + len(attributes) // 2
         if self._elements > self._run.limits.elements:
-            raise OperationError(f"An object has more than {self._run.limits.elements} elements.")
+            raise self._run.too_many("An object")
         if len(self._made) >= MAX_DEPTH:
             raise OperationError(f"An object or a list nests deeper than {MAX_DEPTH} levels.")
         self._run.spend(CALL * 2 + len(attributes) * ELEMENT)

@@ -170,7 +170,7 @@ def _parse_kv(
     for name, each in pairs:
         made[name] = each
         if len(made) > run.limits.elements:
-            raise OperationError(f"An object has more than {run.limits.elements} elements.")
+            raise run.too_many("An object")
     if stray is not None:
         made[stray_words_key] = ",".join(_stray_word(run, each) for each in (each.strip(" ") for each in stray) if each)
     stored_pairs: dict[str, Any] = stored(run, made, fresh=False)
@@ -235,7 +235,7 @@ def _format_kv(
         pairs.append(f"{name}{value_separator}{text}")
         size += len(pairs[-1]) + len(pair_separator)
         if size > run.limits.text:
-            raise OperationError(f"A text is longer than {run.limits.text} characters.")
+            raise run.too_long()
     return long_text(run, pair_separator.join(pairs))
 
 
@@ -263,12 +263,6 @@ KV_FUNCTIONS: Final = (
         "The `key=value` pairs in a text, as an object. A value ends at the pair separator, or at a blank before the "
         "next key; it may be quoted. What belongs to no pair is left out, or a member of the name given.",
         _parse_kv,
-        options={
-            "value_separator": str,
-            "pair_separator": str,
-            "stray_words_key": str,
-            "stray_words_append_to_value": bool,
-        },
         checks={"value_separator": SEPARATOR},
     ),
     Function(
@@ -276,7 +270,6 @@ KV_FUNCTIONS: Final = (
         'object, value_separator="=", pair_separator=", ", quote_char="\\"", always_quote=false',
         "The members of an object as pairs; values with blanks are quoted, lists and objects are left out.",
         _format_kv,
-        options={"value_separator": str, "pair_separator": str, "quote_char": str, "always_quote": bool},
         checks={"value_separator": ONE, "pair_separator": SOME},
         choices={"quote_char": _QUOTES},
     ),

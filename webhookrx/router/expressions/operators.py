@@ -150,7 +150,7 @@ def add(run: Run, left: Any, right: Any) -> Any:
     if kind is type(right) and (kind is str or kind is bytes):
         size = len(left) + len(right)
         if size > run.limits.text:
-            raise OperationError(f"A text is longer than {run.limits.text} characters.")
+            raise run.too_long()
         if size > SHORT:
             run.spend(size if kind is bytes or (left.isascii() and right.isascii()) else 4 * size)
         return left + right
@@ -173,7 +173,7 @@ def add(run: Run, left: Any, right: Any) -> Any:
 
 def _check_elements(run: Run, count: int) -> None:
     if count > run.limits.elements:
-        raise OperationError(f"An object or a list has more than {run.limits.elements} elements.")
+        raise run.too_many("An object or a list")
     run.spend(count * ELEMENT)
 
 

@@ -12,7 +12,15 @@ from webhookrx.diagnostics import Position
 from webhookrx.message.fields import MISSING, Path
 from webhookrx.message.macros import HARD_MACROS
 from webhookrx.router.expressions.program_tree import Expression, Literal, MemberAccess, Name, start
-from webhookrx.router.expressions.run import SLOW_PATH, ExpressionError, OperationError, RecoverableError, Run, located
+from webhookrx.router.expressions.run import (
+    SLOW_PATH,
+    ExpressionError,
+    OperationError,
+    RecoverableError,
+    Run,
+    error_at,
+    located,
+)
 from webhookrx.router.expressions.values import Keys, find, put, take_away
 
 
@@ -127,12 +135,9 @@ class FieldPath:
             end of a target may be. A name-value pair that may be missing is no mistake.
         """
         if None in (self._path[:-1] if is_target else self._path):
-            raise located(self.position, OperationError(BEHIND_LAST))
+            raise error_at(self.position, BEHIND_LAST)
         if self.local and self._root not in names and not (may_be_missing and self._root[0] == "$"):
-            raise located(
-                self.position,
-                OperationError(f"Nothing sets {_what(self._root)}. {_hint(self._root[:40], names)}"),
-            )
+            raise error_at(self.position, f"Nothing sets {_what(self._root)}. {_hint(self._root[:40], names)}")
 
     def keys(self) -> Callable[[Run], Keys]:
         """Return what works the keys out."""

@@ -103,7 +103,7 @@ class _Regex:
 
     def _raw(self, run: Run, text: str) -> bytes:
         if len(text) > run.limits.text:
-            raise OperationError(f"A text is longer than {run.limits.text} characters.")
+            raise run.too_long()
         raw = text.encode("utf-8", "replace")
         # What is short is paid for by the operation.
         units = len(raw) * self._cost.per_byte
@@ -174,7 +174,7 @@ def _regexp_subst(constants: tuple[Any, ...], **options: bool) -> Callable[[Run,
             filled = [part if isinstance(part, bytes) else _group(found, part) for part in parts]
             size += sum(map(len, filled))
             if size > run.limits.text:
-                raise OperationError(f"A text is longer than {run.limits.text} characters.")
+                raise run.too_long()
             run.spend(len(filled) * ELEMENT + sum(map(len, filled)))
             pieces += [raw[end : found.start()], *filled]
             end = found.end()
@@ -269,8 +269,7 @@ PATTERN_FUNCTIONS: Final = (
         _regexp_search,
         2,
         2,
-        {"keep_zero": bool, "list_mode": bool},
-        range(1, 2),
+        constants=range(1, 2),
     ),
     Function(
         "regexp_subst",

@@ -28,7 +28,7 @@ from webhookrx.router.expressions.program_tree import (
     Statement,
     Switch,
 )
-from webhookrx.router.expressions.run import Ended, ExpressionError, OperationError, Run, RunLimits, located
+from webhookrx.router.expressions.run import Ended, ExpressionError, OperationError, Run, RunLimits, error_at, located
 from webhookrx.router.expressions.values import as_number, stored
 from webhookrx.work import Work
 
@@ -238,9 +238,9 @@ class _Statements:
         def is_between(run: Run, wanted: Any) -> bool:
             number, least, most = as_number(wanted), as_number(first(run)), as_number(last(run))
             if number is None or least is None or most is None:
-                raise located(position, OperationError("A range stands between numbers, and the value is one."))
+                raise error_at(position, "A range stands between numbers, and the value is one.")
             if least >= most:
-                raise located(position, OperationError("A range ends above where it begins."))
+                raise error_at(position, "A range ends above where it begins.")
             return least <= number < most
 
         return is_between

@@ -104,6 +104,11 @@ def located(position: Position, error: OperationError) -> ExpressionError:
     return kind(error.problem, position.line, position.column)
 
 
+def error_at(position: Position, problem: str) -> RecoverableError:
+    """Return what is wrong at a place in the program."""
+    return RecoverableError(problem, position.line, position.column)
+
+
 class Ended(Exception):
     """
     C{drop} or C{done} within an expression.
@@ -228,6 +233,14 @@ class Run:
             self.left = 0
             raise OperationError("The program has too much to do with this message.", final=True)
         self.left -= units
+
+    def too_long(self) -> OperationError:
+        """Return the error of a text that is too long."""
+        return OperationError(f"A text is longer than {self.limits.text} characters.")
+
+    def too_many(self, what: str) -> OperationError:
+        """Return the error of an object or a list that has too many elements; C{what} names it."""
+        return OperationError(f"{what} has more than {self.limits.elements} elements.")
 
     def remove_member(self, members: dict[str, Any], name: str) -> Any:
         """

@@ -93,7 +93,7 @@ def _str_replace(run: Run, value: Any, old: Any, new: Any, count: Any = 0) -> st
     # Checked before it is made: each letter of a long text may stand for a long one.
     size = len(text) + found * (len(new) - len(old))
     if size > run.limits.text:
-        raise OperationError(f"A text is longer than {run.limits.text} characters.")
+        raise run.too_long()
     run.spend(size + found * _REPLACED)
     return long_text(run, text.replace(old, new, found))
 
@@ -190,8 +190,8 @@ def _hex_decode(run: Run, value: Any) -> bytes:
 
 def _urlencode(run: Run, value: Any) -> str:
     text = text_argument(run, value)
-    if len(text) * 12 > 12 * run.limits.text:
-        raise OperationError(f"A text is longer than {run.limits.text} characters.")
+    if len(text) > run.limits.text:
+        raise run.too_long()
     run.spend(len(text) * _URL)
     return long_text(run, quote(text, safe="", errors="replace"))
 
@@ -226,8 +226,6 @@ def _utf8_sanitize(run: Run, value: Any) -> str:
     return decoded(run, value) if type(value) is bytes else text_argument(run, value)
 
 
-_CASE: Final = {"ignorecase": bool}
-
 TEXT_FUNCTIONS: Final = (
     Function("lower", "text", "The text in lower case.", _on_text(str.lower, _CASE_UNITS)),
     Function("lowercase", "text", "Another name of `lower`.", _on_text(str.lower, _CASE_UNITS)),
@@ -240,7 +238,6 @@ TEXT_FUNCTIONS: Final = (
         _any_of(str.startswith),
         2,
         2,
-        _CASE,
     ),
     Function(
         "endswith",
@@ -249,7 +246,6 @@ TEXT_FUNCTIONS: Final = (
         _any_of(str.endswith),
         2,
         2,
-        _CASE,
     ),
     Function(
         "includes",
@@ -258,7 +254,6 @@ TEXT_FUNCTIONS: Final = (
         _includes,
         2,
         2,
-        {**_CASE, "limit": object},
     ),
     Function("strcasecmp", "a, b", "0 when two texts are equal but for case, else -1 or 1.", _strcasecmp, 2, 2),
     Function(
@@ -281,7 +276,6 @@ TEXT_FUNCTIONS: Final = (
         'text, alg="sha256"',
         "The digest, as bytes: `hex_encode(digest(…))`.",
         _bytes_digest,
-        options={"alg": str},
         choices={"alg": (*_DIGESTS, *map(str.upper, _DIGESTS))},
     ),
     Function("base64_encode", "text", "A text or bytes in Base64.", _base64_encode),

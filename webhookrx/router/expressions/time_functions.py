@@ -185,7 +185,6 @@ def _set_timestamp(run: Run, value: Any, *, stamp: str = "stamp") -> bool:
     return True
 
 
-_STAMP: Final = {"stamp": str}
 _ONE_CONSTANT: Final = range(1, 2)
 
 TIME_FUNCTIONS: Final = (
@@ -215,7 +214,6 @@ TIME_FUNCTIONS: Final = (
         _get_timestamp,
         0,
         0,
-        _STAMP,
         choices={"stamp": tuple(_STAMPS)},
     ),
     Function(
@@ -223,7 +221,6 @@ TIME_FUNCTIONS: Final = (
         'moment, stamp="stamp"',
         "Sets the same to a moment. It is true.",
         _set_timestamp,
-        options=_STAMP,
         choices={"stamp": tuple(_STAMPS)},
     ),
     Function(

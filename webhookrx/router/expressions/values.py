@@ -157,7 +157,7 @@ def decoded(run: Run, raw: bytes) -> str:
     @raise OperationError: they are too many.
     """
     if len(raw) > run.limits.text:
-        raise OperationError(f"A text is longer than {run.limits.text} characters.")
+        raise run.too_long()
     run.spend(len(raw))
     return raw.decode("utf-8", "replace")
 
@@ -171,7 +171,7 @@ def long_text(run: Run, text: str) -> str:
     size = len(text)
     if size > SHORT:
         if size > run.limits.text:
-            raise OperationError(f"A text is longer than {run.limits.text} characters.")
+            raise run.too_long()
         run.spend(size if text.isascii() else 4 * size)
     return text
 
@@ -274,7 +274,7 @@ class _Copy:
     def _take(self, elements: int, depth: int) -> None:
         self._elements += elements
         if self._elements > self._run.limits.elements:
-            raise OperationError(f"An object or a list has more than {self._run.limits.elements} elements.")
+            raise self._run.too_many("An object or a list")
         if depth == 0:
             raise OperationError(f"An object or a list nests deeper than {MAX_DEPTH} levels.")
         self._run.spend(elements * ELEMENT + CONTAINER)
