@@ -17,7 +17,7 @@ from webhookrx.diagnostics import Diagnostic, diagnose, quoted_short
 from webhookrx.errors import ConfigError
 from webhookrx.router.expressions import OperationError, table_of
 from webhookrx.router.rules.router import Connector, connector_of
-from webhookrx.router.steps.steps import json_files
+from webhookrx.router.steps.step_compiler import json_files
 from webhookrx.senders.definition import SenderDefinition
 from webhookrx.settings import TLS
 

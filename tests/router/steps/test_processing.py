@@ -22,9 +22,8 @@ from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message
 from webhookrx.router.rules.rule import Preprocessing, Regex, SetField, Step
 from webhookrx.router.steps import processing
-from webhookrx.router.steps.context import CLASSIFIED, DROPPED, PROBE, STEP_ERROR, UNKNOWN_SENDER
+from webhookrx.router.steps.context import CLASSIFIED, DROPPED, PROBE, STEP_ERROR, UNKNOWN_SENDER, StepError
 from webhookrx.router.steps.processing import Processing, ProcessingResult
-from webhookrx.router.steps.step_problem import StepError
 from webhookrx.senders import otlp, unpacking
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.definition import SenderDefinition, Severity, Time, When

@@ -25,7 +25,7 @@ from webhookrx.intake.pattern_checks import (
 )
 from webhookrx.router.rules.naming import check_label_key, check_label_value, check_name, check_rule_name
 from webhookrx.router.rules.rule import PROTOCOLS, Host, Preprocessing, Rule
-from webhookrx.router.steps.steps import step_problems
+from webhookrx.router.steps.step_compiler import step_problems
 
 LONGEST_PATH: Final = 10_000
 MOST_PATHS: Final = 10_000

@@ -1,5 +1,5 @@
 """
-A message on its way through processing steps, and what they leave behind of it for the counters.
+What all kinds of steps share: the context and the events of a message, and the problems of a step as it is written.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
+from webhookrx.diagnostics import Diagnostic, Path, diagnose
+from webhookrx.errors import WebhookrxError
 from webhookrx.work import Work
 
 if TYPE_CHECKING:
@@ -30,14 +32,14 @@ UNKNOWN_SENDER: Final[StepEvent] = (CLASSIFIED, "")
 
 class StepContext(msgspec.Struct, gc=False):
     """
-    One message under way.
+    One message on its way through the steps.
 
     @ivar record: the message; steps change it in place.
-    @ivar evidence: what is known of the request.
-    @ivar host_is_set: the path said which host it is, so that no sender's entry does.
-    @ivar classifier: knows the senders; None where no step asks.
-    @ivar match: who sent it, once a Classify has found out.
-    @ivar work: what may still be done for it.
+    @ivar evidence: the request, as Classify and Parse see it.
+    @ivar host_is_set: C{meta.host.name} is from the path: no sender's entry replaces it.
+    @ivar classifier: None where no step classifies.
+    @ivar work: the budget of the current step.
+    @ivar match: the sender, once a Classify has found it.
     @ivar stale: C{log.body} may have changed since C{evidence} was made.
     """
 
@@ -50,9 +52,37 @@ class StepContext(msgspec.Struct, gc=False):
     stale: bool = False
 
 
-#: Tells whether a step is done to a message. What it raises means that the step failed.
+#: Tells whether a step applies to a message. If it raises, the step has failed.
 Condition: TypeAlias = Callable[[StepContext], bool]
 
-#: Does one step to a message. An event of the kind L{DROPPED} ends its way. What it raises means that the step failed
-#: and has left the message as it was.
+#: Applies a step to a message. An event of the kind L{DROPPED} drops the message. If it raises, the step has failed and
+#: left the message as it was.
 Action: TypeAlias = Callable[[StepContext], "StepEvent | None"]
+
+
+class StepError(WebhookrxError):
+    """
+    A step can't be used.
+
+    @ivar diagnostic: the first thing that is wrong with it.
+    """
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.sentence)
+        self.diagnostic = diagnostic
+
+
+class StepProblems(list[Diagnostic]):
+    """
+    What is wrong with one step, in the order in which it was found. Paths begin at the step.
+
+    @ivar hides: the step removes or masks something of a message.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hides = False
+
+    def add(self, code: str, sentence: str, path: Path = (), line: int = 0, column: int = 0) -> None:
+        """Note one more; the arguments are those of L{Diagnostic}."""
+        self.append(diagnose(code, path, sentence, line, column))

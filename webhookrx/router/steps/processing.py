@@ -17,7 +17,7 @@ from webhookrx.router.expressions import ExpressionError, Files, no_files
 from webhookrx.router.rules.rule import DROP, TAG, Preprocessing
 from webhookrx.router.steps.context import DROPPED, STEP_ERROR, UNKNOWN_SENDER, StepContext, StepEvent
 from webhookrx.router.steps.sender_steps import classify, classify_known, parse
-from webhookrx.router.steps.steps import CompiledStep, compile_step
+from webhookrx.router.steps.step_compiler import CompiledStep, compile_step
 from webhookrx.senders.otlp import OtlpError
 from webhookrx.work import MOST_FOR_MESSAGE, MOST_FOR_STEP, TooMuchWork, Work
 
@@ -68,7 +68,7 @@ class Processing:
 
     @ivar idle: there are none, so that nobody needs to call L{run}.
     @ivar possible_events: all events that its steps may leave, but for those of senders that are known, in order.
-    @raise webhookrx.router.steps.step_problem.StepError: a step is wrong.
+    @raise webhookrx.router.steps.context.StepError: a step is wrong.
     """
 
     __slots__ = ("_classifier", "_clock", "_steps", "idle", "possible_events")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from webhookrx.router.expressions import Files, no_files
 from webhookrx.router.rules.rule import DROP, TAG, Preprocessing
 from webhookrx.router.steps.context import DROPPED, Action, StepContext, StepEvent
+from webhookrx.router.steps.field_steps import own_copy
 from webhookrx.router.steps.processing import NotBegun, Processing, ProcessingResult, tag, told
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.evidence import Evidence
@@ -62,7 +63,7 @@ class TracedProcessing(Processing):
 
     def run(self, record: dict[str, Any], evidence: Evidence, host_is_set: bool = False) -> ProcessingResult:
         """See L{Processing.run}."""
-        self.before = copied(record)
+        self.before = own_copy(record)
         self.done = []
         outcome = super().run(record, evidence, host_is_set)
         # When no work is left for a step, none is left for those after it.
@@ -78,7 +79,7 @@ class TracedProcessing(Processing):
 
     def _failed(self, name: str, on_error: str, record: dict[str, Any], error: Exception) -> None:
         """Remember a failure, with what L{Processing.run} does about it."""
-        record = copied(record)
+        record = own_copy(record)
         if on_error == TAG:
             tag(record, name)
         self.done.append(Done(name, record, problem=told(name, error), dropped=on_error == DROP))
@@ -108,14 +109,7 @@ class TracedProcessing(Processing):
                 self._failed(name, on_error, context.record, error)
                 raise
             dropped = event is not None and event[0] == DROPPED
-            self.done.append(Done(name, copied(context.record), dropped=dropped))
+            self.done.append(Done(name, own_copy(context.record), dropped=dropped))
             return event
 
         return watched
-
-
-def copied(value: Any) -> Any:
-    """Return a value with objects and arrays of its own."""
-    if isinstance(value, dict):
-        return {name: copied(member) for name, member in value.items()}
-    return [copied(each) for each in value] if isinstance(value, list) else value
