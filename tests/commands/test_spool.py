@@ -421,7 +421,7 @@ class MistakeTests(SpoolCase):
         for arguments in (("drop", "1"), ("replay", "1"), ("drop", "--waiting", "3")):
             status, _, err = self.spool(*arguments)
             self.assertEqual(1, status)
-            self.assertIn("only read any more", err)
+            self.assertIn("read-only file", err)
         _, out, _ = self.spool("list", "--waiting", "--json")
         totals, *messages = map(json.loads, out.splitlines())
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
 
-from tests.spool.faulty_spool import stored
-from tests.spool.test_queue import QueueCase
-from webhookrx.spool.database import SpoolFile
+from tests.spool.faulty_spool import _Connection, sqlite_error, stored
+from tests.spool.test_queue import QueueCase, letter
+from webhookrx.spool.database import SpoolFile, batch_for
 from webhookrx.spool.directory import SpoolDirectory
+from webhookrx.spool.faults import Fault, fault_of
+from webhookrx.spool.quota import SMALL_LOG_BYTES
 from webhookrx.spool.rows import ROW_OVERHEAD
-from webhookrx.spool.schema import SMALL_LOG_BYTES
 
 COPY = "PRAGMA wal_checkpoint(PASSIVE)"
 TRANSACTION = 16 * 1024
@@ -93,8 +98,8 @@ class SpoolFileTests(QueueCase):
         self.written("00000001.sqlite")
         self.file.stop_writing()
         self.file.checkpoint()
-        self.file.give_back_log()
-        self.assertFalse(self.file.give_back(0, 100, lambda: False))
+        self.file.truncate_log()
+        self.assertFalse(self.file.vacuum(self.clocks.monotonic))
         self.assertRaises(sqlite3.Error, self.append, 100)
         self.assertEqual(
             (False, False, []), (self.file.is_writable, self.file.is_stuck, self.written("00000001.sqlite"))
@@ -129,3 +134,118 @@ class SpoolFileTests(QueueCase):
                 pass
         self.assertEqual((0, [], False), (self.copies(), self.file.read(0), self.file.is_stuck))
         self.assertEqual(0, self.file.read_totals().messages)
+
+
+class _TornCursor:
+    """A cursor that fails after some rows."""
+
+    def __init__(self, cursor: sqlite3.Cursor, good: int) -> None:
+        self._cursor = cursor
+        self._good = good
+        self.close = cursor.close
+
+    def __iter__(self) -> Iterator[Any]:
+        for _, row in zip(range(self._good), self._cursor, strict=False):
+            yield row
+        raise sqlite_error("SQLITE_CORRUPT")
+
+
+class ReadTests(QueueCase):
+    """A file with four messages, and three dead letters."""
+
+    def setUp(self) -> None:
+        """Open it."""
+        super().setUp()
+        queue = self.open()
+        self.batch = stored("one", "two", "six", "ten", "bad", "worse", "worst")
+        queue.append(self.batch)
+        queue.ack([], [letter(row) for row in queue.next_batch()[4:]])
+        queue.close()
+        self.reader = SpoolFile(SpoolDirectory(self.path, self.faults), 1, writable=False)
+        self.addCleanup(self.reader._reader.close)
+
+    def messages(self, *args: int, **bounds: int) -> list[bytes]:
+        """Read messages."""
+        return [row.data for row in self.reader.read(*args, **bounds)]
+
+    def dead(self, *args: int, **bounds: int) -> list[bytes]:
+        """Read dead letters."""
+        return [found.data for found in self.reader.read_dead(*args, **bounds)]
+
+    def test_bounds(self) -> None:
+        """So many come, or of so many bytes, but one at least; those behind a number."""
+        size = len(self.batch[0]) + ROW_OVERHEAD
+        read: Callable[..., list[bytes]]
+        for read, first, data in ((self.messages, 0, self.batch[:4]), (self.dead, 4, self.batch[4:])):
+            self.assertEqual(data, read(first))
+            self.assertEqual(data[2:], read(first + 2))
+            self.assertEqual([], read(first + len(data)))
+            self.assertEqual(data[:2], read(first, count=2))
+            self.assertEqual(data[:1], read(first, size=1))
+            self.assertEqual(data[:1], read(first, size=size))
+            self.assertEqual(data[:2], read(first, size=size + 1))
+
+    def test_damage(self) -> None:
+        """What comes before damage is read; when nothing does, that is an error."""
+        execute = _Connection.execute
+        for good in (0, 1, 2):
+
+            def torn(connection: _Connection, statement: str, *parameters: Any, good: int = good) -> Any:
+                return _TornCursor(execute(connection, statement, *parameters), good)
+
+            with mock.patch.object(_Connection, "execute", torn):
+                for read, first in ((self.messages, 0), (self.dead, 4)):
+                    if good:
+                        self.assertEqual(self.batch[first : first + good], read(first))
+                    else:
+                        self.assertEqual(Fault.DAMAGED, fault_of(self.assertRaises(sqlite3.Error, read, first)))
+
+    def test_text(self) -> None:
+        """Text that is none, wherever it is found, makes one message damaged, or it is damage of the file."""
+        db = sqlite3.connect(os.path.join(self.path, "00000001.sqlite"))
+        db.execute("INSERT INTO passed VALUES (5, 1, 2, 3)")
+        for table, column in (
+            ("waiting", "data"),
+            ("waiting", "received"),
+            ("dead", "reason"),
+            ("passed", "bytes"),
+            ("state", "next_id"),
+        ):
+            db.execute(f"UPDATE {table} SET {column} = CAST(x'6e6fff' AS TEXT) WHERE rowid IN (1, 5)")
+        db.commit()
+        db.close()
+        row = self.reader.read_one(1)
+        assert row is not None
+        self.assertFalse(row.is_whole)
+        self.assertEqual([False, True, True, True], [row.is_whole for row in self.reader.read(0)])
+        self.assertEqual(["no\ufffd", "no", "no"], [found.reason for found in self.reader.read_dead(0)])
+        for read in (self.reader.oldest, self.reader.read_cursors, self.reader.read_totals):
+            self.assertEqual(Fault.DAMAGED, fault_of(self.assertRaises(sqlite3.Error, read)))
+
+    def test_one(self) -> None:
+        """One that waits is found by its number; one that does not is None."""
+        row = self.reader.read_one(2)
+        assert row is not None
+        self.assertEqual((2, self.batch[1]), (row.id, row.data))
+        for number in (0, 5, 8):
+            self.assertIsNone(self.reader.read_one(number))
+
+    def test_nothing_stays_open(self) -> None:
+        """One that can't be read is closed again."""
+        self.faults.fail("PRAGMA user_version", "SQLITE_IOERR_READ", read_only=True)
+        opened: list[sqlite3.Connection] = []
+        connect = self.faults.connect
+
+        def noting(path: str, *, read_only: bool) -> sqlite3.Connection:
+            opened.append(connect(path, read_only=read_only))
+            return opened[-1]
+
+        self.patch(self.faults, "connect", noting)
+        self.assertRaises(sqlite3.Error, SpoolFile, SpoolDirectory(self.path, self.faults), 1, writable=False)
+        (db,) = opened
+        self.assertRaises(sqlite3.ProgrammingError, db.execute, "SELECT 1")
+
+    def test_batch(self) -> None:
+        """A batch is a quarter of what waits, within its bounds."""
+        for waiting, count in ((0, 32), (131, 32), (132, 33), (3999, 999), (4000, 1000), (10**6, 1000)):
+            self.assertEqual(count, batch_for(waiting))

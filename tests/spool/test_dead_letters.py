@@ -161,8 +161,8 @@ class DeadLetterTests(QueueCase):
         for name in ("SQLITE_CORRUPT", "SQLITE_IOERR_READ"):
             self.path += "x"
             queue = self.refused(3, 10)
-            self.faults.fail("SELECT id, received, crc", name, read_only=True, times=old_file._PATIENCE)
-            for _ in range(old_file._PATIENCE - 1):
+            self.faults.fail("SELECT id, received, crc", name, read_only=True, times=old_file._READ_TRIES)
+            for _ in range(old_file._READ_TRIES - 1):
                 self.assertRaises(sqlite3.Error, queue.next_batch)
             self.assertEqual([], queue.next_batch())
 

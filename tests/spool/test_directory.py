@@ -212,7 +212,7 @@ class EarlyRemovalTests(SynchronousTestCase):
 
     def test_number(self) -> None:
         """Its number is not given out again, until the mark that keeps it is removed after a higher one was."""
-        self.directory.remove_early(1)
+        self.directory.remove_last(1)
         self.assertEqual(["00000001.failed"], os.listdir(self.path))
         self.assertEqual(([], 2), (self.directory.numbers(), self.directory.next_number()))
         self.directory.remove_marks()
@@ -220,7 +220,7 @@ class EarlyRemovalTests(SynchronousTestCase):
 
     def test_order(self) -> None:
         """The number is safe on disk before the file goes, and the file goes after what belongs to it."""
-        self.directory.remove_early(1)
+        self.directory.remove_last(1)
         calls = [(call, os.path.basename(path)) for call, path in self.faults.calls if call in ("fsync", "unlink")]
         self.assertEqual("fsync", calls[0][0])
         self.assertEqual({("unlink", name) for name in self.names}, set(calls[1:]))
@@ -230,6 +230,6 @@ class EarlyRemovalTests(SynchronousTestCase):
         """When its number can't be kept it stays, and so it does when that can't be made safe."""
         for call, failure in (("open", OSError(errno.ENOSPC, "full")), ("fsync", OSError(errno.EIO, "broken"))):
             self.faults.fail(call, failure)
-            error = self.assertRaises(OSError, self.directory.remove_early, 1)
+            error = self.assertRaises(OSError, self.directory.remove_last, 1)
             self.assertEqual(failure.errno, error.errno)
             self.assertEqual(self.names, [name for name in sorted(os.listdir(self.path)) if "sqlite" in name])

@@ -45,7 +45,7 @@ class DrainLogCase(SynchronousTestCase):
             self.clocks.now += 1
             self.clocks.wall += SECOND
             if problem is not None:
-                self.log.is_away(problem)
+                self.log.went_away(problem)
             self.log.tick()
 
 
@@ -55,13 +55,13 @@ class AwayTests(DrainLogCase):
     def test_once(self) -> None:
         """It is said once that it is away, and once that it is back, with what waits."""
         self.status = self.status._replace(messages=3, oldest=self.clocks.wall - 90 * SECOND)
-        self.log.is_away("no answer")
+        self.log.went_away("no answer")
         self.wait(100, "no answer")
         self.assertEqual(
             ["Observer http:x does not take messages: no answer; 3 wait in the spool, the oldest for 90s"], self.said()
         )
-        self.log.is_back()
-        self.log.is_back()
+        self.log.came_back()
+        self.log.came_back()
         self.assertEqual(["Observer http:x takes messages again; 3 wait in the spool, the oldest for 3m"], self.said())
 
     def test_ages(self) -> None:
@@ -69,13 +69,13 @@ class AwayTests(DrainLogCase):
         for seconds, text in ((-5, "0s"), (7200, "2h"), (86399, "23h"), (180_000, "2d"), (119, "119s"), (7199, "119m")):
             self.status = self.status._replace(messages=1, oldest=self.clocks.wall - seconds * SECOND)
             self.clocks.now += 1000
-            self.log.is_away("no answer")
-            self.log.is_back()
+            self.log.went_away("no answer")
+            self.log.came_back()
             self.assertTrue(self.said()[0].endswith(f"the oldest for {text}"), seconds)
 
     def test_reason_changes(self) -> None:
         """Another reason is said, but not more often than every ten seconds."""
-        self.log.is_away("HTTP 503")
+        self.log.went_away("HTTP 503")
         self.said()
         self.wait(LOG_PAUSE - 1, "HTTP 401")
         self.assertEqual([], self.said())
@@ -106,7 +106,7 @@ class AwayTests(DrainLogCase):
 
     def test_reminder(self) -> None:
         """Every five minutes it is said again, until it is back; the next reason is said soon then."""
-        self.log.is_away("no answer")
+        self.log.went_away("no answer")
         self.said()
         self.status = self.status._replace(messages=7, oldest=self.clocks.wall - 3600 * SECOND)
         self.wait(3 * REMINDER + 10)
@@ -115,7 +115,7 @@ class AwayTests(DrainLogCase):
         self.assertIn("still does not take messages: no answer; 7 wait in the spool, the oldest for ", lines[0])
         self.wait(1, "HTTP 401")
         self.assertEqual(1, len(self.said()))
-        self.log.is_back()
+        self.log.came_back()
         self.said()
         self.wait(3 * REMINDER)
         self.assertEqual([], self.said())
@@ -124,7 +124,7 @@ class AwayTests(DrainLogCase):
         """Who goes and comes all the time gets few lines, as many of one kind as of the other."""
         for _ in range(60):
             self.wait(1, "no answer")
-            self.log.is_back()
+            self.log.came_back()
         away = [line for line in self.lines if "does not take" in line]
 
         self.assertEqual(6, len(away))
@@ -132,7 +132,7 @@ class AwayTests(DrainLogCase):
 
     def test_safe(self) -> None:
         """A reason is cut, and can't move a cursor or end a line."""
-        self.log.is_away("a\x1b[2J\u202e\n\udc80" + "x" * 1000)
+        self.log.went_away("a\x1b[2J\u202e\n\udc80" + "x" * 1000)
         (line,) = self.said()
 
         self.assertIn(r": a\x1b[2J\u202e\n\udc80xxx", line)

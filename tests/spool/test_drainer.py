@@ -353,12 +353,12 @@ class DrainTests(DrainerCase):
         """
         turns: list[float] = []
 
-        def tidy() -> bool:
+        def vacuum() -> bool:
             turns.append(self.clocks.now)
             self.clocks.now += 0.25
             return len(turns) < 3
 
-        self.patch(self.queue, "tidy", tidy)
+        self.patch(self.queue, "vacuum", vacuum)
         self.assertEqual(0.25, self.drainer.step())
         self.clocks.now += 0.125
         self.append("one")

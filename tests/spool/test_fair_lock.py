@@ -7,7 +7,7 @@ from threading import Thread
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.spool.fair_lock import FairLock
+from webhookrx.spool.queue import FairLock
 
 TRIES = 10_000_000
 """To look for what another thread does at once."""

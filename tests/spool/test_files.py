@@ -85,7 +85,7 @@ class LockTests(QueueCase):
         self.assertRaises(NotStored, queue.append, stored("lost"))
         self.clocks.now += LOCKED_TIME
         self.assertRaises(NotStored, queue.append, stored("lost"))
-        queue._files.begin_if_needed()
+        queue._files.ensure_newest()
         self.faults.fail("BEGIN", "SQLITE_BUSY")
         self.assertRaises(NotStored, queue.append, stored("lost"))
         queue.append(stored("one"))
@@ -131,7 +131,7 @@ class LockTests(QueueCase):
         (one, _) = queue.next_batch()
         queue.ack([one.id])
         self.assertEqual(2, self.faults.statements.count(("00000001.sqlite", "connect")))
-        self.patch(old_file, "_PATIENCE", 10)  # so often what can't be read is tried before it counts as damaged
+        self.patch(old_file, "_READ_TRIES", 10)  # so often what can't be read is tried before it counts as damaged
         for _ in range(20):
             self.faults.fail("SELECT id, crc", "SQLITE_PROTOCOL", read_only=True)
             queue._files.old[0]._batch = []

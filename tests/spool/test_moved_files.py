@@ -163,7 +163,7 @@ class MovedTests(QueueCase):
         self.addCleanup(directory.unlock)
         lock = os.path.join(self.path, "lock")
         os.rename(lock, lock + "-old")
-        directory.see_lock()
+        directory.restore_lock()
         directory.unlock()
         os.rename(lock + "-old", lock)
         with open(lock) as other:

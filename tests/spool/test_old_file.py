@@ -21,7 +21,7 @@ class OldFileTests(QueueCase):
     def setUp(self) -> None:
         """Open it for reading."""
         super().setUp()
-        self.patch(old_file, "_PATIENCE", 3)
+        self.patch(old_file, "_READ_TRIES", 3)
         queue = self.open()
         queue.append([*stored("one", received=100), *stored("two", received=200), *stored("bad", "worse")])
         queue.ack([], [letter(row) for row in queue.next_batch()[2:]])
@@ -151,7 +151,7 @@ class OldFileTests(QueueCase):
 
     def test_unreadable(self) -> None:
         """It is looked for as far as its numbers go, and no further than takes seconds."""
-        self.patch(old_file, "_LOOKED_FOR", 50)
+        self.patch(old_file, "_LONGEST_GAP", 50)
         for state, looks in ((self.totals, self.totals.next_id), (Totals(0, 0, 0, 0, 0, 0), 50)):
             self.old = self.of(state)
             self.faults.mend()

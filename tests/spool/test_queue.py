@@ -24,7 +24,7 @@ from tests.spool.faulty_spool import (
 )
 from webhookrx.errors import NotStored
 from webhookrx.filesystem import InUse
-from webhookrx.spool import giving_back, old_file
+from webhookrx.spool import database, old_file
 from webhookrx.spool.database import SpoolFile
 from webhookrx.spool.directory import LAST_NUMBER, SpoolDirectory
 from webhookrx.spool.queue import FULL_LAPSES, SpoolQueue
@@ -237,15 +237,15 @@ class OrderTests(QueueCase):
 
     def test_tidy(self) -> None:
         """Room that nothing needs goes back to the file system while nothing waits."""
-        self.patch(giving_back, "IDLE_PAGES", 256)
+        self.patch(database, "IDLE_PAGES", 256)
         queue = self.open()
         path = os.path.join(self.path, "00000001.sqlite")
         for _ in range(5):
             queue.append(stored(*["x" * 100_000] * 10))
-        self.assertFalse(queue.tidy())
+        self.assertFalse(queue.vacuum())
         drain(queue)
-        self.assertTrue(queue.tidy())
-        while queue.tidy():
+        self.assertTrue(queue.vacuum())
+        while queue.vacuum():
             pass
 
         self.assertLess(os.path.getsize(path), 2 * 1024**2)
@@ -635,7 +635,7 @@ class FaultTests(QueueCase):
             leave()
             newest = queue._files.newest
             if newest is not None:
-                queue._files.give_up(newest, "a test")
+                queue._files.retire(newest, "a test")
 
         self.patch(old_file.OldFile, "read", noting)
         self.patch(queue, "_detach_missing_files", give_up)
@@ -753,8 +753,8 @@ class DamageTests(QueueCase):
     def setUp(self) -> None:
         """Look past damage at once, and for no more messages than there may be here: it is done one by one."""
         super().setUp()
-        self.patch(old_file, "_LOOKED_FOR", 4000)
-        self.patch(old_file, "_PATIENCE", 1)
+        self.patch(old_file, "_LONGEST_GAP", 4000)
+        self.patch(old_file, "_READ_TRIES", 1)
 
     def fill(self, count: int = 3000) -> str:
         """Let so many messages wait, close, and return the path of the file."""
@@ -882,7 +882,7 @@ class DamageTests(QueueCase):
         What can't be read for a moment is delivered all the same, in order and whole: a disk that fails looks like one
         that has lost something. Once that was waited for, the rest of the file is not waited for again.
         """
-        self.patch(old_file, "_PATIENCE", 10)
+        self.patch(old_file, "_READ_TRIES", 10)
         queue = self.open()
         queue.append(stored(*map(str, range(50))))
         # The first one ends the writing of the file, and at the ninth of those that follow there is patience left.

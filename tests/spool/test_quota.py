@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import cast
 
-from tests.spool.faulty_spool import drain, stored, texts
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.spool.faulty_spool import Disk, drain, stored, texts
 from tests.spool.test_queue import QueueCase, letter
-from webhookrx.spool.quota import Quota, SpoolFull
-from webhookrx.spool.rows import ROW_OVERHEAD, Totals
+from webhookrx.filesystem import DiskSpace
+from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.quota import (
+    LOG_BYTES,
+    NO_FOOTPRINT,
+    SMALL_LOG_BYTES,
+    BatchSize,
+    DiskReserve,
+    Footprint,
+    Quota,
+    SpoolFull,
+)
+from webhookrx.spool.rows import PAGE, ROW_OVERHEAD, Totals
 
 SECOND = 10**9
 
@@ -37,7 +51,7 @@ class RoomTests(QueueCase):
         """Make room; return how many were dropped, or why there is none."""
         with self.file.transaction(durable=False) as transaction:
             try:
-                return room.make(transaction, elsewhere, incoming, self.now, short)
+                return room.make_room(transaction, elsewhere, incoming, self.now, short)
             except SpoolFull as error:
                 return str(error)
 
@@ -87,7 +101,7 @@ class RoomTests(QueueCase):
         self.assertEqual(3, len(self.queue.next_batch()))
         self.assertEqual(4, self.make(room, 4 * self.size))
 
-    def test_would_make(self) -> None:
+    def test_has_room(self) -> None:
         """A look at the totals says what an append finds, at each limit and next to it."""
         state, oldest = self.file.read_totals(), self.file.oldest()
         for size, age, drop_oldest, incoming, elsewhere, short in product(
@@ -99,10 +113,10 @@ class RoomTests(QueueCase):
             (0, 1, 4 * self.size, 4 * self.size + 1),
         ):
             room = Quota(size, age, drop_oldest)
-            would = room.would_make(state, oldest, elsewhere, incoming, self.now, short)
+            would = room.has_room(state, oldest, elsewhere, incoming, self.now, short)
             try:
                 with self.file.transaction(durable=False) as transaction:
-                    room.make(transaction, elsewhere, incoming, self.now, short)
+                    room.make_room(transaction, elsewhere, incoming, self.now, short)
                     raise _Undo
             except (SpoolFull, _Undo) as end:
                 self.assertEqual(isinstance(end, _Undo), would, (room, incoming, elsewhere, short))
@@ -110,5 +124,134 @@ class RoomTests(QueueCase):
     def test_would_make_empty(self) -> None:
         """Where nothing waits nothing is too old."""
         nothing = Totals(0, 0, 0, 0, 1, 0)
-        self.assertTrue(Quota(100, 1.0).would_make(nothing, None, 0, 100, self.now, 0))
-        self.assertFalse(Quota(100, 1.0).would_make(nothing, None, 0, 101, self.now, 0))
+        self.assertTrue(Quota(100, 1.0).has_room(nothing, None, 0, 100, self.now, 0))
+        self.assertFalse(Quota(100, 1.0).has_room(nothing, None, 0, 101, self.now, 0))
+
+
+KIB, MIB = 1024, 1024**2
+
+
+class IncomingTests(SynchronousTestCase):
+    """A batch."""
+
+    def test_of(self) -> None:
+        """It counts its bytes and so many for each message, and takes pages that may be half full."""
+        for sizes, size, least, most in (
+            ((), 0, 32 * KIB, 32 * KIB),
+            ((10,), 74, 32 * KIB + 2 * 74, 32 * KIB + 2 * 74),
+            ((2100,) * 100, 216_400, 409_600, 500_000),
+            ((10_000_000,), 10_000_064, 10_000_064 + 40 * KIB, 10_000_064 + 40 * KIB),
+        ):
+            incoming = BatchSize.of([bytes(length) for length in sizes])
+            self.assertEqual(size, incoming.size)
+            self.assertTrue(least <= incoming.pages <= most, incoming)
+
+    def test_real(self) -> None:
+        """It is never less than what a message of any length really takes; see the queue for that."""
+        self.assertGreater(BatchSize.of(stored("x")).pages, 4096 * 5)
+
+
+class FootprintTests(SynchronousTestCase):
+    """A file."""
+
+    def test_new_pages(self) -> None:
+        """Pages that hold nothing are taken first."""
+        for free, batch, new in ((0, MIB, MIB), (MIB, MIB, 0), (MIB // 2, MIB, MIB // 2), (2 * MIB, MIB, 0)):
+            self.assertEqual(new, Footprint(4 * MIB, 0, 4 * MIB, free).new_pages(batch), free)
+
+    def test_fixed_growth(self) -> None:
+        """The log needs room up to its limit, and what is not copied yet needs its own."""
+        for file, log, pages, grown in (
+            (4 * MIB, 0, 4 * MIB, 2 * MIB),
+            (4 * MIB, MIB, 4 * MIB, MIB),
+            (4 * MIB, 9 * MIB, 4 * MIB, 0),
+            (4 * MIB, 9 * MIB, 5 * MIB, MIB),
+            (4 * MIB, 9 * MIB, 3 * MIB, 0),
+        ):
+            footprint = Footprint(file, log, pages, 0)
+            self.assertEqual(grown + 64 * KIB, footprint.fixed_growth(MIB, 512 * KIB), (file, log, pages))
+
+    def test_removal(self) -> None:
+        """However small a batch, the log has room for removing what waits."""
+        for batch in (0, 1, 512 * KIB):
+            self.assertEqual((1536 + 64) * KIB, NO_FOOTPRINT.fixed_growth(batch, 512 * KIB), batch)
+        self.assertEqual((1536 + 64) * KIB + 1, NO_FOOTPRINT.fixed_growth(512 * KIB + 1, 512 * KIB))
+
+    def test_not_there(self) -> None:
+        """A file that is not there yet takes nothing, and has no pages to spare."""
+        self.assertEqual((0, 0, 0, 0), tuple(NO_FOOTPRINT))
+
+
+FLOOR = 1000
+MIB = 1024**2
+BATCH = BatchSize(100_000, 150_000)
+LEFT = Footprint(4 * MIB, MIB, 5 * MIB, 50_000)
+"""That of a file with something of everything: 100,000 bytes of the batch need new pages."""
+
+
+class _File:
+    """A file that takes so much."""
+
+    def __init__(self, footprint: Footprint) -> None:
+        self.footprint = lambda: footprint
+        self.limits: list[int] = []
+
+    def limit_log(self, size: int) -> None:
+        """Note it."""
+        self.limits.append(size)
+
+
+class ReserveTests(SynchronousTestCase):
+    """What is free above the floor against what a batch needs."""
+
+    def shortage(
+        self, above_floor: int, footprint: Footprint, *, drop_oldest: bool = False
+    ) -> tuple[int | str, list[int]]:
+        """Return how much must be dropped, or why there is no room; and what the log was limited to."""
+        file = _File(footprint)
+        space = DiskSpace("/nowhere", FLOOR, Disk(above_floor + FLOOR).statvfs)
+        try:
+            found: int | str = DiskReserve(space, drop_oldest=drop_oldest).shortage(cast("SpoolFile", file), BATCH)
+        except SpoolFull as error:
+            found = str(error)
+        return found, file.limits
+
+    def test_log(self) -> None:
+        """The log is large as long as that, the batch and 16 MiB leave the floor untouched, and small from then on."""
+        for footprint in (NO_FOOTPRINT, LEFT):
+            need = footprint.fixed_growth(BATCH.pages, LOG_BYTES) + footprint.new_pages(BATCH.pages) + 16 * MIB
+            self.assertEqual((0, [LOG_BYTES]), self.shortage(need, footprint))
+            self.assertEqual((0, [SMALL_LOG_BYTES]), self.shortage(need - 1, footprint))
+
+    def test_room(self) -> None:
+        """A batch has room as long as it and a small log leave the floor untouched."""
+        for footprint in (NO_FOOTPRINT, LEFT):
+            need = footprint.fixed_growth(BATCH.pages, SMALL_LOG_BYTES) + footprint.new_pages(BATCH.pages)
+            self.assertEqual(0, self.shortage(need, footprint)[0])
+            self.assertEqual(0, self.shortage(need, footprint, drop_oldest=True)[0])
+            self.assertIn(f"{need} more are wanted", str(self.shortage(need - 1, footprint)[0]))
+
+    def test_drop(self) -> None:
+        """So much is dropped as is lacking, and two pages more; no more than the batch has new pages."""
+        fixed, new = LEFT.fixed_growth(BATCH.pages, SMALL_LOG_BYTES), LEFT.new_pages(BATCH.pages)
+        for lacking, dropped in ((1, 1), (new - 1, new - 1), (new, new), (new + 500, new)):
+            found, _ = self.shortage(fixed + new - lacking, LEFT, drop_oldest=True)
+            self.assertEqual(dropped + 2 * PAGE, found, lacking)
+        without = LEFT._replace(free=BATCH.pages)
+        self.assertEqual(0, self.shortage(fixed - 500, without, drop_oldest=True)[0])
+
+    def test_below_the_floor(self) -> None:
+        """What the log needs may come from below the floor, and no further."""
+        fixed, new = LEFT.fixed_growth(BATCH.pages, SMALL_LOG_BYTES), LEFT.new_pages(BATCH.pages)
+        self.assertEqual(new + 2 * PAGE, self.shortage(fixed - FLOOR, LEFT, drop_oldest=True)[0])
+        self.assertIn("more are wanted", str(self.shortage(fixed - FLOOR - 1, LEFT, drop_oldest=True)[0]))
+
+    def test_no_file(self) -> None:
+        """Before there is a file there is room for as much as for one that takes nothing yet."""
+        need = NO_FOOTPRINT.fixed_growth(BATCH.pages, SMALL_LOG_BYTES) + BATCH.pages
+        for above_floor, has_room in ((need, True), (need - 1, False)):
+            reserve = DiskReserve(DiskSpace("/nowhere", FLOOR, Disk(above_floor + FLOOR).statvfs), drop_oldest=False)
+            if has_room:
+                self.assertEqual(0, reserve.shortage(None, BATCH))
+            else:
+                self.assertRaises(SpoolFull, reserve.shortage, None, BATCH)

@@ -7,14 +7,16 @@ import sqlite3
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import stored
-from webhookrx.spool.directory import LAST_NUMBER
-from webhookrx.spool.faults import Fault, fault_of
+from tests.spool.test_queue import QueueCase, letter
+from webhookrx.spool import rows as rows_module
+from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.directory import LAST_NUMBER, SpoolDirectory
+from webhookrx.spool.faults import Fault, damage, decode_errors_are_damage, fault_of
 from webhookrx.spool.rows import (
     DeadLetter,
+    ListedMessage,
     Row,
-    bad_text_is_damage,
     checksum,
-    damage,
     dead_letter_of,
     first_number,
     oldest_of,
@@ -75,7 +77,7 @@ class DamageTests(SynchronousTestCase):
         """Text that is none is damage; another error stays what it is."""
 
         def read(error: Exception) -> None:
-            with bad_text_is_damage():
+            with decode_errors_are_damage():
                 raise error
 
         error = self.assertRaises(sqlite3.Error, read, UnicodeDecodeError("utf-8", b"\xff", 0, 1, "wrong"))
@@ -112,3 +114,49 @@ class DamageTests(SynchronousTestCase):
         self.assertEqual(30, oldest_of(db))
         db.execute("UPDATE waiting SET received = 'x'")
         self.assertEqual(Fault.DAMAGED, fault_of(self.assertRaises(sqlite3.Error, oldest_of, db)))
+
+
+class ListingTests(QueueCase):
+    """A file with three messages that wait, and one that is dead."""
+
+    def setUp(self) -> None:
+        """Open it."""
+        super().setUp()
+        queue = self.open()
+        self.batch = stored("one", "two", "three", "bad", received=1000)
+        queue.append(self.batch)
+        queue.ack([], [letter(queue.next_batch()[3])])
+        queue.close()
+        self.file = SpoolFile(SpoolDirectory(self.path, self.faults), 1, writable=False)
+        self.addCleanup(self.file.close)
+
+    def test_entries(self) -> None:
+        """A listed message has the values of the message itself, whether it waits or is dead."""
+        entries = self.file.list_waiting(0, 100)
+        self.assertEqual([(1, 1000), (2, 1000), (3, 1000)], [entry[:2] for entry in entries])
+        rows = [Row(number, checksum(number, data), data) for number, data in enumerate(self.batch, 1)]
+        self.assertEqual([ListedMessage.of(row) for row in rows[:3]], entries)
+        self.assertEqual((None, "", 0), entries[0][3:])
+        self.assertEqual([ListedMessage.of(letter(rows[3]))], self.file.list_dead(0, 100))
+
+    def test_between(self) -> None:
+        """Those between two numbers come, a hundred at most in one go."""
+        self.assertEqual([2], [entry.id for entry in self.file.list_waiting(1, 3)])
+        self.assertEqual([], self.file.list_dead(4, 100))
+        self.patch(rows_module, "LISTED_TOGETHER", 2)
+        self.assertEqual([1, 2], [entry.id for entry in self.file.list_waiting(0, 100)])
+
+    def test_damage(self) -> None:
+        """Values of another kind say nothing, and text that is none is shown as far as it is."""
+        db = sqlite3.connect(self.file._reader.execute("PRAGMA database_list").fetchone()[2])
+        db.execute("UPDATE waiting SET received = 'x', data = 5")
+        db.execute("UPDATE dead SET received = -1, reason = CAST(x'6eff' AS TEXT), spec = 7, died = 'x'")
+        db.commit()
+        db.close()
+        self.assertEqual(ListedMessage(1, None, 1), self.file.list_waiting(0, 100)[0])
+        self.assertEqual(ListedMessage(4, None, len(self.batch[3]), "n\ufffd", "7", 0), self.file.list_dead(0, 100)[0])
+
+    def test_close(self) -> None:
+        """It lets go of its file."""
+        self.file.close()
+        self.assertRaises(sqlite3.ProgrammingError, self.file.list_waiting, 0, 100)

@@ -11,7 +11,7 @@ from twisted.logger import formatEvent, globalLogPublisher
 from tests.spool.faulty_spool import Disk, SmallDisk, drain, make_queue, stored, texts
 from tests.spool.test_queue import QueueCase, letter
 from webhookrx.errors import NotStored
-from webhookrx.spool import giving_back, reserve
+from webhookrx.spool import database, quota
 from webhookrx.spool.queue import SpoolQueue
 from webhookrx.spool.quota import Quota, SpoolFull
 
@@ -75,7 +75,7 @@ class SmallDiskTests(QueueCase):
         queue = self.open(disk=disk)
         self.fill(queue, disk, 5000)
         drain(queue)
-        while queue.tidy():
+        while queue.vacuum():
             pass
 
         self.assertGreater(disk.free, 7 * MIB)
@@ -219,7 +219,7 @@ class FullDiskTests(QueueCase):
         self.assertEqual(list(map(str, range(200))), drain(queue))
         self.assertEqual((0, 0), queue.status()[:2])
         self.assertEqual(["00000001.failed"], self.names())
-        self.assertFalse(queue.tidy())
+        self.assertFalse(queue.vacuum())
         queue.refresh()
         self.faults.mend()
         self.clocks.now += 1.0
@@ -359,5 +359,5 @@ class FullDiskTests(QueueCase):
 
     def test_constants(self) -> None:
         """What is moved at a time while room is short fits into what is kept for removing."""
-        self.assertLess(giving_back.TIGHT_PAGES * 4096, 512 * 1024)
-        self.assertGreater(reserve._NEAR_FLOOR, 0)
+        self.assertLess(database.TIGHT_PAGES * 4096, 512 * 1024)
+        self.assertGreater(quota._NEAR_FLOOR, 0)

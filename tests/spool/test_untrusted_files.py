@@ -8,7 +8,7 @@ import sqlite3
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import Clocks
-from webhookrx.spool.untrusted_files import PATIENCE, NoSpoolFile, UntrustedFileSystem
+from webhookrx.spool.untrusted_files import TIME_LIMIT, NoSpoolFile, UntrustedFileSystem
 
 LONG = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT count(*) FROM n"
 
@@ -32,7 +32,7 @@ class PatienceTests(SynchronousTestCase):
 
     def test_at_first(self) -> None:
         """The first look has its time, too, from when the file system was asked for; then it is interrupted."""
-        self.clocks.now += PATIENCE
+        self.clocks.now += TIME_LIMIT
         self.look()
         self.clocks.now += 1
         self.assertIn("interrupted", str(self.assertRaises(sqlite3.OperationalError, self.look)))
@@ -42,12 +42,12 @@ class PatienceTests(SynchronousTestCase):
         for _ in range(2):
             self.clocks.now += 1000
             with self.files.in_time():
-                self.clocks.now += PATIENCE
+                self.clocks.now += TIME_LIMIT
                 self.look()
 
         def late() -> None:
             with self.files.in_time():
-                self.clocks.now += PATIENCE + 1
+                self.clocks.now += TIME_LIMIT + 1
                 self.look()
 
         self.assertIn("longer than 30 s", str(self.assertRaises(NoSpoolFile, late)))

@@ -17,10 +17,9 @@ from webhookrx.errors import WebhookrxError
 from webhookrx.message.encoders import NotAMessage, decode_stored
 from webhookrx.message.macros import isodate
 from webhookrx.quantities import format_size
-from webhookrx.spool.admin import HIGHEST, ChangeResult
+from webhookrx.spool.admin import HIGHEST, ChangeResult, MessageRef, SpoolAdmin
 from webhookrx.spool.faults import error_text
-from webhookrx.spool.group_desk import MessageRef, SpoolAdmin
-from webhookrx.spool.listing import ListedMessage
+from webhookrx.spool.rows import ListedMessage
 
 _LISTED: Final = 100
 """Messages that C{spool list} shows unless told otherwise."""

@@ -1,5 +1,5 @@
 """
-What a drainer says in the log: few lines, however often the same thing happens.
+The log lines of a drainer: few, however often the same thing happens.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 LOG_PAUSE: Final = 10.0
 """Seconds between two lines that say that the observer is away; twice as many after each new reason."""
 REMINDER: Final = 300.0
-"""Seconds after which it is said again that the observer is away."""
+"""Seconds after which a line says again that the observer is away."""
 COUNT_PAUSE: Final = 60.0
-"""Seconds between two lines that count messages: those that were refused for good, or dropped."""
+"""Seconds between two lines that count messages: those refused for good, or dropped."""
 
 NOT_ENCODED: Final = "it can't be encoded"
-"""How the reason of a message begins that an observer could not encode."""
+"""The beginning of the reason of a message that an observer could not encode."""
 
 _LONGEST: Final = 300
-"""Characters of a text that is not ours."""
+"""Characters of a third party's text."""
 
 _log = Logger()
 
 
 class DrainLog:
     """
-    Says that an observer is away or back, and what became of messages that it will never get. What is held back is
-    said later, by L{tick} or L{end}.
+    Reports that an observer is away or back, and messages that it will never get. L{tick} and L{end} write the lines
+    that were held back.
 
     @param path: directory of the spool.
     @param spec: the observer behind, as its C{spec} is.
-    @param status: tells what waits.
+    @param status: returns the backlog.
     @param clock: seconds on the monotonic clock.
     @param wall_clock: nanoseconds since the epoch.
     """
@@ -59,7 +59,7 @@ class DrainLog:
         self._clock = clock
         self._wall_clock = wall_clock
         self._away: str | None = None
-        self._said: str | None = None  # the reason that was said last, since the observer went away
+        self._reported: str | None = None  # the last reason in the log, since the observer went away
         self._pause = LOG_PAUSE
         self._next_away = 0.0
         self._next_reminder = 0.0
@@ -70,66 +70,66 @@ class DrainLog:
         self._dropped = status().dropped
         self._next_dropped: float | None = None
 
-    # -- what happens --------------------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------------------
 
-    def is_away(self, problem: str) -> None:
-        """The observer has not taken a batch."""
+    def went_away(self, problem: str) -> None:
+        """The observer has not stored a batch."""
         self._away = problem
         now = self._clock()
-        if problem == self._said or now < self._next_away:
+        if problem == self._reported or now < self._next_away:
             return
-        if self._said is None:
+        if self._reported is None:
             self._pause = LOG_PAUSE
             sentence = "Observer {spec} does not take messages: {problem}; {waiting}"
         else:
-            # The reasons of some observers never are the same text twice.
+            # The reasons of some observers are never the same text twice.
             self._pause = min(2 * self._pause, REMINDER)
             sentence = "Observer {spec} does not take messages for another reason now: {problem}; {waiting}"
-        self._say_away(sentence)
+        self._report_away(sentence)
 
-    def is_back(self) -> None:
-        """The observer has taken a batch."""
+    def came_back(self) -> None:
+        """The observer has stored a batch."""
         self._away = None
-        if self._said is not None:
-            self._said = None
+        if self._reported is not None:
+            self._reported = None
             _log.warn("Observer {spec} takes messages again; {waiting}", spec=self._spec, waiting=self._waiting())
 
     def refused(self, letters: Sequence[DeadLetter]) -> None:
         """Messages have become dead letters."""
         for letter in letters:
-            # What an encoder trips over is a sender's text, which it may quote.
+            # What an encoder trips over is a sender's text, which its error may quote.
             reason = NOT_ENCODED if letter.reason.startswith(NOT_ENCODED) else letter.reason
             if self._refused and reason != self._reason:
                 self._other_reasons = True
             else:
                 self._reason = reason
             self._refused += 1
-        self._say_refused_if_due()
+        self._report_refused_if_due()
 
     def tick(self) -> None:
-        """Say what has become due."""
+        """Write the lines that are due."""
         now = self._clock()
-        if self._away is not None and self._said is not None and now >= self._next_reminder:
+        if self._away is not None and self._reported is not None and now >= self._next_reminder:
             self._pause = LOG_PAUSE
-            self._say_away("Observer {spec} still does not take messages: {problem}; {waiting}")
-        self._say_refused_if_due()
-        self._say_dropped_if_due()
+            self._report_away("Observer {spec} still does not take messages: {problem}; {waiting}")
+        self._report_refused_if_due()
+        self._report_dropped_if_due()
 
     def end(self) -> None:
-        """Say what has not been said yet."""
+        """Write all counts that were held back."""
         self._next_refused = 0.0
-        self._say_refused_if_due()
+        self._report_refused_if_due()
         self._next_dropped = 0.0
-        self._say_dropped_if_due()
+        self._report_dropped_if_due()
 
     # -- lines ---------------------------------------------------------------------------------------------------
 
-    def _say_away(self, sentence: str) -> None:
-        self._said = self._away
+    def _report_away(self, sentence: str) -> None:
+        self._reported = self._away
         now = self._clock()
         self._next_away = now + self._pause
         self._next_reminder = now + REMINDER
-        _log.warn(sentence, spec=self._spec, problem=shown(self._away or ""), waiting=self._waiting())
+        _log.warn(sentence, spec=self._spec, problem=printable(self._away or ""), waiting=self._waiting())
 
     def _waiting(self) -> str:
         status = self._status()
@@ -138,7 +138,7 @@ class DrainLog:
             return text
         return f"{text}, the oldest for {_roughly(max(0, self._wall_clock() - status.oldest) // 10**9)}"
 
-    def _say_refused_if_due(self) -> None:
+    def _report_refused_if_due(self) -> None:
         now = self._clock()
         if not self._refused or now < self._next_refused:
             return
@@ -150,16 +150,13 @@ class DrainLog:
             path=self._path,
             count="1 message was" if count == 1 else f"{count} messages were",
             spec=self._spec,
-            reason=shown(self._reason),
+            reason=printable(self._reason),
             others=", and for other reasons" if others else "",
             quoted=shlex.quote(self._path),
         )
 
-    def _say_dropped_if_due(self) -> None:
-        """
-        Sum up: the first is told when it is dropped, wherever the observer may be, but most of those that follow it in
-        short order are not.
-        """
+    def _report_dropped_if_due(self) -> None:
+        """Sum up: the queue reports the first drop at once, but most of those that follow in short order are not."""
         dropped = self._status().dropped
         if dropped == self._dropped:
             self._next_dropped = None
@@ -174,13 +171,13 @@ class DrainLog:
         _log.warn("Spool {path}: {count} oldest messages dropped since the start", path=self._path, count=dropped)
 
 
-def shown(text: str) -> str:
-    """Return a text of somebody else so that a line, or a terminal, can hold it: its beginning, with escapes."""
+def printable(text: str) -> str:
+    """Make a third party's text safe for a log line or a terminal: its beginning, with escapes."""
     text = escape(text[:_LONGEST]) + ("…" if len(text) > _LONGEST else "")
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _roughly(seconds: int) -> str:
-    """Write a length of time for people, in whole units of which there are two or more."""
+    """Write a duration for people, in the largest unit of which there are two or more."""
     unit = next((unit for unit in (86400, 3600, 60) if seconds >= 2 * unit), 1)
     return format_duration(seconds // unit * unit)

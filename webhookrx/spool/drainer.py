@@ -1,7 +1,7 @@
 """
-Gives what waits to the observer, in order, until it has it.
+Delivers waiting messages to the observer behind a spool, in order, and retries with backoff.
 
-L{Drainer.step} does one batch and says when to come back, so that it needs no thread and no clock to be tested;
+L{Drainer.step} delivers one batch and returns when to call it again, so that tests need no thread and no clock;
 L{DrainThread} is the thread.
 """
 
@@ -20,7 +20,7 @@ from twisted.logger import Logger
 from webhookrx.backoff import Backoff
 from webhookrx.errors import Rejected, Unavailable
 from webhookrx.message.encoders import NotAMessage, decode_stored
-from webhookrx.spool.drain_log import NOT_ENCODED, DrainLog, shown
+from webhookrx.spool.drain_log import NOT_ENCODED, DrainLog, printable
 from webhookrx.spool.faults import error_text
 from webhookrx.spool.rows import DeadLetter, Row
 
@@ -33,13 +33,13 @@ FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 30.0
 """The largest bound of such a pause, in seconds."""
 POLL: Final = 1.0
-"""Seconds after which a queue that is empty is looked at again: a person may have put something back."""
+"""Seconds between two reads of an empty queue: a command may have put dead letters back."""
 DISK_PAUSE: Final = 0.5
-"""Seconds between two tries when the queue itself can't be read or written."""
+"""Seconds between two tries while the queue itself can't be read or written."""
 PROBLEM_PAUSE: Final = 10.0
-"""Seconds between two log lines that say that the spool itself fails."""
+"""Seconds between two log lines about failures of the spool itself."""
 
-#: What became of a message: None when the observer has it.
+#: For each message: None when the observer has stored it, else why not.
 _Outcomes = Sequence[BaseException | None]
 
 _log = Logger()
@@ -47,8 +47,7 @@ _log = Logger()
 
 class Drainer:
     """
-    Takes batches from a queue to an observer. All of it belongs to one thread, but for C{away}, C{is_idle} and
-    L{reopen}.
+    Moves batches from a queue to an observer. Use it in one thread, but for C{away}, C{is_idle} and L{reopen}.
 
     @param queue: open; L{close} closes it.
     @param inner: open; L{close} closes it.
@@ -56,7 +55,7 @@ class Drainer:
     @param jitter: a number from 0 to 1.
     @param clock: seconds on the monotonic clock.
     @param wall_clock: nanoseconds since the epoch.
-    @ivar is_idle: nothing waited when it was last looked at.
+    @ivar is_idle: nothing waited at the last read.
     """
 
     def __init__(
@@ -74,10 +73,10 @@ class Drainer:
         self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, jitter)
         self._clock = clock
         self._wall_clock = wall_clock
-        self._said = DrainLog(path, inner.spec, queue.status, clock, wall_clock)
+        self._drain_log = DrainLog(path, inner.spec, queue.status, clock, wall_clock)
         self._not_before = 0.0
-        self._next_tidy = 0.0
-        self._unsettled: tuple[list[int], list[DeadLetter]] = ([], [])
+        self._next_vacuum = 0.0
+        self._unacked: tuple[list[int], list[DeadLetter]] = ([], [])
         self._away: str | None = None
         self._problem: str | None = None
         self._next_problem_line = 0.0
@@ -85,24 +84,24 @@ class Drainer:
 
     @property
     def away(self) -> str | None:
-        """Why the observer gets no messages; None when it does, as far as is known."""
+        """Why the observer gets no messages; None while it does, or before the first failure."""
         return self._problem or self._away
 
     def reopen(self) -> None:
-        """Let the observer open anew before its next batch, from any thread."""
+        """Reopen the observer before its next batch; call it in any thread."""
         self._reopen = True
 
     def step(self) -> float:
         """
-        Do one batch, if there is one and it is time. Nothing is raised, whatever happens.
+        Deliver one batch, if one waits and no pause lasts. Never raises.
 
-        @return: seconds until there is something to do, if nothing happens before: 0 when there is at once.
+        @return: seconds until the next step is due, unless L{DrainThread.wake} comes first; 0 for at once.
         """
         try:
-            return self._do_what_is_due()
+            return self._step()
         except BaseException as error:
             # Even SystemExit: a thread that ends here leaves every later message waiting for ever.
-            return self._has_failed(error)
+            return self._note_failure(error)
 
     def close(self) -> None:
         """Close the observer and the queue, after the last step."""
@@ -112,73 +111,73 @@ class Drainer:
             self._could_not("close", error)
         finally:
             try:
-                self._said.end()
+                self._drain_log.end()
             finally:
                 self._queue.close()
 
-    def _do_what_is_due(self) -> float:
+    def _step(self) -> float:
         if self._reopen:
             self._reopen = False
             self._reopen_inner()
-        # However long the pause: people look at the totals, and their command or the disk may have made room.
+        # During a pause, too: metrics show the totals, and a command or the disk may have made room.
         self._queue.refresh()
-        self._said.tick()
+        self._drain_log.tick()
         pause = self._not_before - self._clock()
         if pause > 0:
             return min(pause, POLL)
-        pause = self._do_batch()
+        pause = self._deliver_batch()
         self._problem = None
         return pause
 
-    def _do_batch(self) -> float:
-        # What could not be noted last time goes before all else, or the observer would get it again and again.
+    def _deliver_batch(self) -> float:
+        # First what could not be removed last time, or the observer would get it again and again.
         self._ack()
-        # Before it looks, so that what is appended meanwhile wakes it.
+        # Before the read, so that an append meanwhile wakes this thread.
         self.is_idle = True
         rows = self._queue.next_batch()
         if not rows:
-            return self._tidy()
+            return self._vacuum()
         self.is_idle = False
         done, dead, failure = self._offer(rows)
-        self._unsettled = (done, dead)
+        self._unacked = (done, dead)
         self._ack()
         if failure is None:
-            self._is_back()
+            self._note_back()
             return 0.0
         if done:
             self._backoff.succeeded()
-        self._is_away(failure)
+        self._note_away(failure)
         return self._pause(self._backoff.failed(failure.retry_after if isinstance(failure, Unavailable) else None))
 
-    def _tidy(self) -> float:
+    def _vacuum(self) -> float:
         """
-        Do one turn of giving room back, when the last one is at least as long ago as it took: whoever stores messages
-        meanwhile has the disk for as long as this.
+        Return space for one turn, unless the last turn ended less long ago than it took: storing gets at least half of
+        the disk's time.
         """
         began = self._clock()
-        if began < self._next_tidy:
-            return self._next_tidy - began
-        more = self._queue.tidy()
+        if began < self._next_vacuum:
+            return self._next_vacuum - began
+        more = self._queue.vacuum()
         took = self._clock() - began
-        self._next_tidy = began + 2 * took
+        self._next_vacuum = began + 2 * took
         return took if more else POLL
 
     def _ack(self) -> None:
-        done, dead = self._unsettled
+        done, dead = self._unacked
         if done or dead:
             self._queue.ack(done, dead)
-            self._unsettled = ([], [])
-            self._said.refused(dead)
+            self._unacked = ([], [])
+            self._drain_log.refused(dead)
 
     def _pause(self, seconds: float) -> float:
         self._not_before = self._clock() + seconds
         return seconds
 
-    def _has_failed(self, error: BaseException) -> float:
-        """Note that the spool itself has failed, or that something in it is wrong."""
+    def _note_failure(self, error: BaseException) -> float:
+        """Note a failure of the spool itself."""
         self._problem = f"the spool can't be drained: {error_text(error)}"
         now = self._clock()
-        # A pause that the observer asked for is not cut short.
+        # It does not shorten a pause that the observer asked for.
         self._not_before = max(self._not_before, now + DISK_PAUSE)
         if now >= self._next_problem_line:
             self._next_problem_line = now + PROBLEM_PAUSE
@@ -191,7 +190,7 @@ class Drainer:
     # -- the observer --------------------------------------------------------------------------------------------
 
     def _offer(self, rows: Sequence[Row]) -> tuple[list[int], list[DeadLetter], BaseException | None]:
-        """Offer a batch; return what the observer has, what is dead, and why something is neither."""
+        """Offer a batch; return the numbers that are stored, the dead letters, and why a message is neither."""
         dead: list[DeadLetter] = []
         whole: list[Row] = []
         prepared: list[Prepared] = []
@@ -223,7 +222,7 @@ class Drainer:
         except MemoryError:
             raise
         except BaseException as error:
-            # It depends on the message alone, so it would fail the same way every time.
+            # It depends on the message alone, so every retry would fail the same way.
             return self._letter(row, f"{NOT_ENCODED}: {error_text(error)}")
 
     def _store(self, prepared: list[Prepared]) -> _Outcomes:
@@ -246,24 +245,24 @@ class Drainer:
             self._could_not("reopen", error)
 
     def _could_not(self, verb: str, error: BaseException) -> None:
-        problem = shown(error_text(error))
+        problem = printable(error_text(error))
         _log.error("Observer {spec} could not {verb}: {problem}", spec=self._inner.spec, verb=verb, problem=problem)
 
-    def _is_away(self, failure: BaseException) -> None:
+    def _note_away(self, failure: BaseException) -> None:
         self._away = error_text(failure)
-        self._said.is_away(self._away)
+        self._drain_log.went_away(self._away)
 
-    def _is_back(self) -> None:
+    def _note_back(self) -> None:
         self._backoff.succeeded()
         self._away = None
-        self._said.is_back()
+        self._drain_log.came_back()
 
 
 def _outcome_of_each(count: int, returned: object) -> _Outcomes:
     """
-    Read what C{store} returned, other than None, as one entry a message: None, or why the observer does not have it.
+    Read what C{store} returned, other than None, as one entry a message: None, or why it is not stored.
 
-    An observer that breaks its contract has said nothing about its messages, so it has none of them.
+    Where an observer breaks its contract, none of the messages count as stored.
     """
     try:
         outcomes = list(islice(cast("Iterable[object]", returned), count + 1))
@@ -280,11 +279,11 @@ def _outcome_of_each(count: int, returned: object) -> _Outcomes:
 
 class DrainThread:
     """
-    A thread that steps a drainer until it is stopped, and closes it once nobody else needs what is closed with it.
+    A thread that steps a drainer until it is stopped, and closes it after L{release}.
 
-    What it works with is its own to close: an observer may hold on to a batch for longer than anybody waits for it.
+    The thread closes the drainer because C{store} of the observer may return later than anybody waits for it.
 
-    @param drainer: nobody else steps or closes it.
+    @param drainer: only this thread steps or closes it.
     @param name: the thread's name, for debuggers and C{top -H}.
     """
 
@@ -299,32 +298,32 @@ class DrainThread:
 
     def start(self) -> None:
         """
-        Begin; after the process has gone to the background.
+        Start; call it after the process has gone to the background.
 
         @raise RuntimeError: the system has no thread left.
         """
         self._thread.start()
 
     def wake(self) -> None:
-        """Let it look now whether there is something to do, from any thread."""
+        """End its pause; call it in any thread."""
         self._wake.set()
 
     def stop(self) -> None:
-        """Let it drain no more after the batch that the observer has, from any thread."""
+        """Stop draining after the current batch; call it in any thread."""
         self._stopping = True
         self._wake.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it drains no more after L{stop}, and tell whether that is so."""
+        """Wait for the current batch after L{stop}, and tell whether draining has ended."""
         return self._stopped.wait(seconds)
 
     def release(self) -> None:
-        """Stop it, and let it close what it works with: nothing is appended any more."""
+        """Stop it, and let it close the drainer: nothing is appended any more."""
         self.stop()
         self._released.set()
 
     def join(self, seconds: float) -> bool:
-        """Wait for its end after L{release}, and tell whether it has ended and all is closed."""
+        """Wait for its end after L{release}, and tell whether all is closed."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
@@ -344,5 +343,5 @@ class DrainThread:
         try:
             return self._drainer.step()
         except BaseException:
-            # Memory that is short even for saying so, or a log that fails. The next step may do better.
+            # Too little memory even for a log line, or a log that fails. The next step may succeed.
             return DISK_PAUSE

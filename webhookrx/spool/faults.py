@@ -1,21 +1,23 @@
 """
-What an error of SQLite means for the file that it came from.
+What an error of SQLite means for the spool file it came from: passing, locked, failed (C{EIO}) or damaged.
 """
 
 from __future__ import annotations
 
 import errno
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 
 
 class Fault(Enum):
-    """What to do about the file."""
+    """What an error says about the file."""
 
     PASSING = "nothing was written; the file is as good as before"
-    LOCKED = "the same, but locks of it are had by somebody else, or could not be let go: then opening it anew helps"
+    LOCKED = "the same, but another holder has its locks, or they can't be released: reopening the file helps"
     FAILED = "a write or sync failed: what is in the page cache may never reach the disk"
-    DAMAGED = "what is in the file is not what was written"
+    DAMAGED = "the content of the file is not what was written"
 
 
 #: I/O errors that say nothing of the file's own content: memory, and the C{-shm} file, which is never synced.
@@ -29,7 +31,7 @@ _HARMLESS = frozenset(
     }
 )
 
-#: The same of its locks.
+#: I/O errors of its locks.
 _LOCKS = frozenset(
     {
         sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK,
@@ -43,7 +45,7 @@ _LOCKS = frozenset(
 
 def fault_of(error: BaseException) -> Fault:
     """
-    Say what an error means. One without a code of SQLite's is Python's own, about what it was asked.
+    Classify an error. One without an SQLite code is Python's own, about the call, and passing.
     """
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) or sqlite3.SQLITE_OK
     primary = code & 0xFF
@@ -56,28 +58,45 @@ def fault_of(error: BaseException) -> Fault:
     # The name of the file is gone, or is that of another file.
     if code == sqlite3.SQLITE_READONLY_DBMOVED:
         return Fault.FAILED
-    # A number that is there already: the totals, which say what the next one is, were damaged.
+    # A message number that exists already: the totals, which hold the next number, were damaged.
     if primary == sqlite3.SQLITE_CONSTRAINT:
         return Fault.DAMAGED
-    # A schema that lacks what we made: some page of it was replaced.
+    # A schema that lacks our tables: a page of it was replaced.
     if primary == sqlite3.SQLITE_ERROR and "no such" in str(error):
         return Fault.DAMAGED
     return Fault.PASSING
 
 
 def is_full(error: BaseException) -> bool:
-    """Tell whether there was no room for what should be written."""
+    """Tell whether the disk or a disk quota is full: C{ENOSPC}, C{EDQUOT} or C{SQLITE_FULL}."""
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
 
 def error_text(error: object) -> str:
-    """Say what an error says, whatever it is made of, for a log line: SQLite's own name of it as well."""
+    """Return the text of any error for a log line, with SQLite's name for it."""
     name = getattr(error, "sqlite_errorname", None) if isinstance(error, sqlite3.Error) else None
     try:
         text = str(error) or type(error).__name__
     except BaseException:
-        # An error of somebody else: its words must not end the thread that asks for them.
+        # The __str__ of a third party must not end the thread that calls it.
         text = type(error).__name__
     return f"{text} ({name})" if name else text
+
+
+def damage(problem: str) -> sqlite3.Error:
+    """Make the error that SQLite itself raises for a damaged file, for damage that it does not notice."""
+    error = sqlite3.DatabaseError(problem)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    error.sqlite_errorname = "SQLITE_CORRUPT"
+    return error
+
+
+@contextmanager
+def decode_errors_are_damage() -> Iterator[None]:
+    """Raise L{damage} for text that is not UTF-8: SQLite quotes damaged text in its errors."""
+    try:
+        yield
+    except UnicodeDecodeError:
+        raise damage("its text is not text") from None

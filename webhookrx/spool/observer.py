@@ -1,5 +1,5 @@
 """
-C{spool:DIR:observer=SPEC}: keeps messages on disk until an observer that can be away has them.
+C{spool:DIR:observer=SPEC}: keeps messages on disk until another observer, which may be away, has stored them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from webhookrx.errors import ConfigError
 from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import Backlog, IBufferingObserver, IMessageObserver, IWaitingObserver
 from webhookrx.message.encoders import encode_stored
-from webhookrx.spool.directory import STILL_OURS, SpoolDirectory, SpoolFileSystem
-from webhookrx.spool.drain_log import shown
+from webhookrx.spool.directory import STILL_OURS, SpoolDirectory, SpoolFileSystem, open_to_others
+from webhookrx.spool.drain_log import printable
 from webhookrx.spool.drainer import Drainer, DrainThread
 from webhookrx.spool.faults import error_text
 from webhookrx.spool.queue import SpoolQueue
 from webhookrx.spool.quota import Quota
-from webhookrx.spool.untrusted_files import open_to_others
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared
@@ -34,9 +33,9 @@ REFUSE: Final = "refuse"
 DROP_OLDEST: Final = "drop-oldest"
 
 LAST_BATCH: Final = 5.0
-"""Seconds that finishing waits for the observer behind to come back with its last batch."""
+"""Seconds that L{SpoolObserver.finish} waits for the last batch of the observer behind."""
 LAST_STEP: Final = 0.2
-"""Seconds that closing waits for what is usually done by then: the last batch, and closing the files."""
+"""Seconds that L{SpoolObserver.close} waits for the last batch and for closing the files."""
 
 _log = Logger()
 
@@ -44,26 +43,24 @@ _log = Logger()
 @implementer(IBufferingObserver)
 class SpoolObserver:
     """
-    Says that a message is safe once it is committed and synced to its own disk, and gives it to another observer, at
-    least once and in order, when that one takes it.
+    Stores messages durably in files of its own, and delivers them to another observer, at least once and in order.
 
     @param spec: the spec string.
-    @param directory: absolute path; it is made if the one around it is there.
-    @param inner: the observer that may be away.
+    @param directory: absolute path; it is made if its parent exists.
+    @param inner: the observer behind.
     @param within: as for L{SpoolDirectory}.
-    @param size: bytes that may wait, see L{Quota}.
-    @param age: seconds that the oldest may wait; None for ever.
-    @param full: what happens then: C{"refuse"} or C{"drop-oldest"}.
+    @param size: as for L{Quota}; so is C{age}.
+    @param full: what happens at these limits: C{"refuse"} or C{"drop-oldest"}.
     @param min_free: bytes that stay free on the file system; None for the default of L{DiskSpace}.
-    @param space: in place of what C{directory} and C{min_free} say.
-    @param make_thread: makes what steps the drainer.
+    @param space: replaces C{min_free}.
+    @param make_thread: makes the thread that steps the drainer.
     @param clock: seconds on the monotonic clock.
     @param wall_clock: nanoseconds since the epoch.
     @param jitter: a number from 0 to 1.
     """
 
     promise = "durable"
-    #: One function for all spools, so that its work is done once for a message.
+    #: One function for all spools, so that each message is encoded once.
     prepare = staticmethod(encode_stored)
 
     def __init__(
@@ -102,10 +99,10 @@ class SpoolObserver:
 
     def open(self) -> None:
         """
-        Take the directory, open the observer behind, and begin to drain.
+        Lock the directory, open the observer behind, and start draining.
 
-        @raise ConfigError: one of them can't be opened; or another receiver has the directory, or this one still, in a
-            thread that L{close} has not waited for.
+        @raise ConfigError: one of them can't be opened; or another receiver has locked the directory, or this one
+            still, in a thread that L{close} has not waited for.
         """
         if self._former is not None and not self._former.join(0):
             raise ConfigError(f"observer spool: {self._path!r} can't be opened: {STILL_OURS}")
@@ -135,22 +132,22 @@ class SpoolObserver:
         """
         Commit a batch.
 
-        @raise webhookrx.errors.NotStored: none of it is safe.
+        @raise webhookrx.errors.NotStored: none of it is stored.
         """
         self._queue.append(cast("Sequence[bytes]", batch))
         if self._thread is not None and self._drainer is not None and self._drainer.is_idle:
             self._thread.wake()
 
     def reopen(self) -> None:
-        """Let the observer behind open anew, before its next batch."""
+        """Reopen the observer behind before its next batch."""
         if self._thread is not None and self._drainer is not None:
             self._drainer.reopen()
             self._thread.wake()
 
     def hurry(self) -> None:
         """
-        Drain no more after the batch that the observer behind has now; from any thread, any number of times. What
-        waits stays on disk, and what is stored from now on goes there, too.
+        Stop draining after the current batch; in any thread, any number of times. What waits stays on disk, and what is
+        stored from now on goes there, too.
         """
         thread = self._thread
         if thread is not None:
@@ -159,19 +156,19 @@ class SpoolObserver:
             try:
                 self._inner.hurry()
             except BaseException as error:
-                problem = shown(error_text(error))
+                problem = printable(error_text(error))
                 _log.error("Observer {spec} could not hurry: {problem}", spec=self._inner.spec, problem=problem)
 
-    def finish(self, patience: float = LAST_BATCH) -> None:
-        """Wait for the batch that the observer behind has, C{patience} seconds at most."""
+    def finish(self, seconds: float = LAST_BATCH) -> None:
+        """Stop draining, and wait for the current batch at most C{seconds} seconds."""
         if self._thread is not None:
             self.hurry()
-            self._thread.wait(patience)
+            self._thread.wait(seconds)
 
     def close(self) -> None:
         """
-        Let go of all of it. The thread that drains closes what it uses, as soon as the observer behind comes back with
-        its last batch; that is waited for a moment only.
+        Stop. The draining thread closes the files and the observer behind after its last batch, for which this waits
+        L{LAST_STEP} only.
         """
         if self._thread is None:
             return
@@ -187,5 +184,5 @@ class SpoolObserver:
             )
 
     def backlog(self) -> Backlog:
-        """Tell what waits."""
+        """Return the backlog."""
         return self._queue.status()._replace(away=None if self._drainer is None else self._drainer.away)

@@ -1,7 +1,7 @@
 """
-A file of a spool that is only read any more: it had an I/O error, is damaged, or another one came after it.
+A read-only file of a spool: it had an I/O error, is damaged, or a newer one exists.
 
-How far it is done is kept in memory, and noted in the newest file; it is removed once all of it is.
+Its read cursor is kept in memory and saved in the newest file; it is removed once all of it is delivered.
 """
 
 from __future__ import annotations
@@ -18,48 +18,48 @@ if TYPE_CHECKING:
     from webhookrx.spool.database import SpoolFile
     from webhookrx.spool.rows import DeadLetter, Row, Totals
 
-_PATIENCE: Final = 60
+_READ_TRIES: Final = 60
 """
-So many reads may fail in a row before what can't be read counts as damaged; the drainer pauses between them, so that is
-half a minute. A disk that says C{EIO} for a moment is C{SQLITE_CORRUPT} to SQLite, as one that has lost a page.
+Failed reads in a row after which unreadable data counts as damaged; the drainer pauses between them, so that is half a
+minute. A disk that says C{EIO} for a moment is C{SQLITE_CORRUPT} to SQLite, as one that has lost a page.
 """
 
-_LOOKED_FOR: Final = 100_000
-"""So many messages in a row may be unreadable; it takes seconds to look for that many."""
+_LONGEST_GAP: Final = 100_000
+"""Message numbers in a row that may be unreadable; searching that many takes seconds."""
 
 
 class OldFile:
     """
-    Reads a file from where it is done so far, past damage if need be.
+    Reads a file from its cursor on, past damage if necessary.
 
     @param file: open; nobody writes to it.
-    @param state: its totals, as far as they are known.
-    @param passed: how far it is done; None when nothing is known of that.
-    @param is_locked: locks of this process may be in the way of reading it.
+    @param totals: its totals, as far as they are known.
+    @param cursor: how far it has been delivered; None when that is unknown.
+    @param is_locked: locks of this process may prevent reading it.
     @ivar oldest: when its first message was received.
-    @ivar dead: how many dead letters are in it.
+    @ivar dead: how many dead letters it has.
     @ivar damaged: some of it could not be read.
     """
 
     def __init__(
         self,
         file: SpoolFile,
-        state: Totals,
+        totals: Totals,
         oldest: int | None,
-        passed: ReadCursor | None = None,
+        cursor: ReadCursor | None = None,
         *,
         damaged: bool = False,
         is_locked: bool = False,
     ) -> None:
         self.file = file
         self.oldest = oldest
-        self.dead = state.dead
+        self.dead = totals.dead
         self.damaged = damaged
         self._is_locked = is_locked
-        self._offered = state.offered
-        # Where nothing is known of the state, every number may be there.
-        self._end = state.next_id or sys.maxsize
-        self._position, self._messages, self._bytes = passed or (0, state.messages, state.bytes)
+        self._offered = totals.offered
+        # Without totals, every number may exist.
+        self._end = totals.next_id or sys.maxsize
+        self._position, self._messages, self._bytes = cursor or (0, totals.messages, totals.bytes)
         self._batch: list[Row] = []
         self._batch_end = 0  # the last number of the batch as it was read
         self._failures = 0
@@ -67,12 +67,12 @@ class OldFile:
 
     @property
     def cursor(self) -> ReadCursor:
-        """How far it is done."""
+        """How far it has been delivered."""
         return ReadCursor(self._position, self._messages, self._bytes)
 
     def read(self) -> list[Row]:
         """
-        Return what is next, and the same again until it is settled; nothing at its end.
+        Return the next batch, and the same again until it is acknowledged; nothing at the end of the file.
 
         @raise sqlite3.Error: it can't be read now, but perhaps later.
         """
@@ -81,7 +81,7 @@ class OldFile:
             try:
                 rows = self.file.read(self._position)
                 if rows:
-                    # At its end this goes well again and again while dead letters can't be read.
+                    # Not at the end: reading there succeeds again and again while dead letters can't be read.
                     self._failures = 0
             except sqlite3.Error as error:
                 if self._may_pass(error):
@@ -98,7 +98,7 @@ class OldFile:
 
     def read_dead(self, after: int) -> list[DeadLetter]:
         """
-        Return dead letters behind a number; none at their end, or where they can't be read.
+        Return dead letters after a number; nothing at their end, or where they can't be read.
 
         @raise sqlite3.Error: they can't be read now, but perhaps later.
         """
@@ -114,37 +114,11 @@ class OldFile:
             self.dead = 0
         return letters
 
-    def _may_pass(self, error: sqlite3.Error) -> bool:
-        """Note that it could not be read, and tell whether another try may go well."""
-        fault = fault_of(error)
-        if fault is Fault.LOCKED:
-            self._is_locked = True
-            return True
-        if fault is Fault.DAMAGED and self._is_damage_known:
-            return False
-        self._failures += 1
-        if self._failures < _PATIENCE:
-            return True
-        self._failures = 0
-        # The rest of it is not waited for again wherever a page is missing.
-        self._is_damage_known = True
-        return False
-
-    def _unlock(self) -> None:
-        """
-        Let go of all locks that this process has of it, if any were in the way.
-
-        @raise sqlite3.Error: it can't be opened again now.
-        """
-        if self._is_locked:
-            self.file.reopen()
-            self._is_locked = False
-
     def ack(self, done: Sequence[int]) -> None:
         """
-        Note that these messages of the batch at its head are done.
+        Move the cursor past these messages of the batch.
 
-        @raise sqlite3.Error: they can't be found.
+        @raise sqlite3.Error: the batch can't be read.
         """
         gone = set(done)
         left: list[Row] = []
@@ -159,10 +133,36 @@ class OldFile:
             self._position = self._batch_end
         self._batch = left
 
+    def _may_pass(self, error: sqlite3.Error) -> bool:
+        """Note a failed read, and tell whether another try may succeed."""
+        fault = fault_of(error)
+        if fault is Fault.LOCKED:
+            self._is_locked = True
+            return True
+        if fault is Fault.DAMAGED and self._is_damage_known:
+            return False
+        self._failures += 1
+        if self._failures < _READ_TRIES:
+            return True
+        self._failures = 0
+        # From now on a missing page costs no more tries.
+        self._is_damage_known = True
+        return False
+
+    def _unlock(self) -> None:
+        """
+        Release all locks of this process on the file, if any may be in the way.
+
+        @raise sqlite3.Error: it can't be opened again now.
+        """
+        if self._is_locked:
+            self.file.reopen_reader()
+            self._is_locked = False
+
     def _read_past_damage(self) -> list[Row]:
         """Return the next message that can be read, wherever the tree of messages can be entered again."""
         first = max(self._position, self.file.first_number - 1)
-        for after in range(first, min(self._end, first + _LOOKED_FOR)):
+        for after in range(first, min(self._end, first + _LONGEST_GAP)):
             try:
                 return self.file.read(after, count=1)
             except sqlite3.Error:

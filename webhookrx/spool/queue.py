@@ -1,18 +1,20 @@
 """
-The messages that wait, first in, first out, on disk.
+The waiting messages of a spool, first in, first out, on disk.
 
-One thread appends and another one takes from the head; neither is the reactor's. One lock keeps their transactions
-apart, so that SQLite's own, which is waited for by sleeping, is only ever in the way of a person's command. They have
-it by turns: who appends waits for one transaction of the other at most, or one copying of the log, and each of these is
-bounded in bytes. Reading needs no lock.
+One thread appends and another one takes from the head; neither is the reactor's. A fair lock serialises their
+transactions, so that SQLite's own lock, which is waited for by sleeping, is only ever held by a command of
+C{webhookrx spool}. C{append} waits for one transaction of the other thread at most, or one copying of the log, and each
+of these is bounded in bytes. Reading needs no lock.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from threading import Lock
 from typing import Final
 
 from twisted.logger import Logger
@@ -20,37 +22,61 @@ from twisted.logger import Logger
 from webhookrx.errors import NotStored
 from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import Backlog
-from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.database import SpoolFile, batch_for
 from webhookrx.spool.directory import SpoolDirectory
-from webhookrx.spool.fair_lock import FairLock
-from webhookrx.spool.faults import error_text, is_full
-from webhookrx.spool.file_reader import batch_for
+from webhookrx.spool.faults import damage, error_text, is_full
 from webhookrx.spool.files import SpoolFiles
-from webhookrx.spool.footprint import BatchSize
-from webhookrx.spool.giving_back import give_back
 from webhookrx.spool.old_file import OldFile
-from webhookrx.spool.quota import Quota, SpoolFull
-from webhookrx.spool.reserve import DiskReserve
-from webhookrx.spool.rows import ROW_OVERHEAD, DeadLetter, Row, damage
+from webhookrx.spool.quota import BatchSize, DiskReserve, Quota, SpoolFull
+from webhookrx.spool.rows import DeadLetter, Row
 
 _DROP_LINES: Final = 10.0
-"""Seconds between two log lines about messages that were dropped."""
+"""Seconds between two log lines about dropped messages."""
 
 FULL_LAPSES: Final = 10.0
-"""Seconds after which a refusal says nothing any more, if nobody could look for room since."""
+"""Seconds after which a refusal no longer counts, if room could not be checked since."""
 
 _log = Logger()
+
+
+class FairLock:
+    """
+    A lock that is granted in the order of requests: a thread that releases a C{threading.Lock} and takes it again at
+    once gets it before a waiting thread is awake.
+    """
+
+    def __init__(self) -> None:
+        self._guard: Final = Lock()
+        self._is_held = False
+        self._turns: deque[Lock] = deque()
+
+    def __enter__(self) -> None:
+        with self._guard:
+            if not self._is_held:
+                self._is_held = True
+                return
+            turn = Lock()
+            turn.acquire()
+            self._turns.append(turn)
+        turn.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        with self._guard:
+            if self._turns:
+                # It stays held, by the next thread.
+                self._turns.popleft().release()
+            else:
+                self._is_held = False
 
 
 class SpoolQueue:
     """
     The messages of one directory.
 
-    C{append} belongs to one thread; C{next_batch}, C{ack}, C{refresh} and C{tidy} to another one; L{status} to
-    all. All of them but that may wait for the disk. C{open} comes before all of them and C{close} after, in whichever
-    thread.
+    C{append} is called in one thread; C{next_batch}, C{ack}, C{refresh} and C{vacuum} in another one; L{status} in any.
+    All but L{status} may wait for the disk. C{open} is called before all of them and C{close} after, in any thread.
 
-    @param space: refuses what would leave too little room on the file system.
+    @param space: measures free space on the disk.
     @param clock: seconds on the monotonic clock.
     @param wall_clock: nanoseconds since the epoch.
     """
@@ -58,54 +84,52 @@ class SpoolQueue:
     def __init__(
         self,
         directory: SpoolDirectory,
-        room: Quota,
+        quota: Quota,
         space: DiskSpace,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._room = room
+        self._quota = quota
         self._path = directory.path
-        self._reserve = DiskReserve(space, drop_oldest=room.drop_oldest)
+        self._reserve = DiskReserve(space, drop_oldest=quota.drop_oldest)
         self._clock = clock
         self._wall_clock = wall_clock
         self._lock = FairLock()
         self._files = SpoolFiles(directory, clock)
-        self._acked: frozenset[int] = frozenset()
+        self._acked: frozenset[int] = frozenset()  # the numbers of the last acknowledged batch
         self._refused: BatchSize | None = None  # the last batch for which there was no room; None once there is
         self._refused_until = 0.0
         self._dropped = 0
         self._next_drop_line = 0.0
-        self._unsaid_drops = 0
-
-    # -- life ----------------------------------------------------------------------------------------------------
+        self._unreported_drops = 0
 
     def open(self) -> None:
         """
-        Take the directory, making it if need be, and open what is in it. How long that takes does not depend on how
-        many messages wait.
+        Lock the directory, making it if it is missing, and open its files. The time that takes does not depend on the
+        number of waiting messages.
 
-        @raise webhookrx.filesystem.InUse: another process has it, or something else in this one.
+        @raise webhookrx.filesystem.InUse: it is locked by another process, or by another observer of this one.
         @raise OSError: it can't be made or read.
-        @raise sqlite3.Error: no file can be made in it.
+        @raise sqlite3.Error: no file can be created in it.
         """
         self._acked = frozenset()
         self._files.open()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the files, and unlock the directory."""
         with self._lock:
             self._files.close()
 
     def status(self) -> Backlog:
-        """Tell what waits, from memory; it does not know whether the observer is away."""
-        state, oldest, old = self._files.totals, self._files.oldest, list(self._files.old)
+        """Return the backlog, from memory; C{away} is for the caller to fill in."""
+        totals, oldest, old = self._files.totals, self._files.oldest, list(self._files.old)
         moments = [file.oldest for file in old if file.cursor.messages and file.oldest is not None]
         moments += [] if oldest is None else [oldest]
         return Backlog(
-            messages=state.messages + sum(file.cursor.messages for file in old),
-            bytes=state.bytes + sum(file.cursor.bytes for file in old),
+            messages=totals.messages + sum(file.cursor.messages for file in old),
+            bytes=totals.bytes + sum(file.cursor.bytes for file in old),
             oldest=min(moments, default=None),
-            dead=state.dead + sum(file.dead for file in old),
+            dead=totals.dead + sum(file.dead for file in old),
             dropped=self._dropped,
             away=None,
             full=self._refused is not None and self._clock() < self._refused_until,
@@ -118,84 +142,80 @@ class SpoolQueue:
         """
         Add a batch at the end, and return its numbers once it is committed and synced.
 
-        @param stored: as L{webhookrx.message.encoders.encode_stored} makes them.
-        @raise webhookrx.errors.NotStored: none of it is; the text says why.
+        @param stored: messages as L{webhookrx.message.encoders.encode_stored} makes them.
+        @raise webhookrx.errors.NotStored: none of them is stored; the text says why.
         """
-        incoming = BatchSize.of(stored, ROW_OVERHEAD)
+        incoming = BatchSize.of(stored)
         with self._lock:
             try:
                 self._files.detach_missing_files()
-                file = self._files.begin_if_needed()
+                file = self._files.ensure_newest()
                 numbers, dropped = self._append(file, stored, incoming)
             except SpoolFull:
-                # One that would not even fit into an empty spool says nothing about those that come after it.
-                if incoming.size <= self._room.size:
+                # A batch that does not even fit into an empty spool says nothing about later ones.
+                if incoming.size <= self._quota.size:
                     self._note_refused(incoming)
                 raise
             except (sqlite3.Error, OSError) as error:
                 if is_full(error):
                     self._note_refused(incoming)
-                    self._begin_log_anew()
+                    # As far as there is room, so that removing can use the space of the log.
+                    self._files.checkpoint(at_once=True)
                 raise NotStored(error_text(error)) from error
             self._refused = None
-            self._note_dropped(dropped)
-            self._files.checkpoint(file)
+            self._report_dropped(dropped)
+            self._files.checkpoint()
             return numbers
 
     def _append(self, file: SpoolFile, stored: Sequence[bytes], incoming: BatchSize) -> tuple[range, int]:
         """Add a batch, and return its numbers, and how many messages were dropped for it."""
-        with self._files.judging(file):
+        with self._files.handling_faults(file):
             short = self._reserve.shortage(file, incoming)
         with self._files.writing(file, durable=True) as transaction:
-            dropped = self._room.make(
+            dropped = self._quota.make_room(
                 transaction, self._files.old_bytes, incoming.size, self._wall_clock(), short=short
             )
             numbers = transaction.append(stored)
-            state, oldest = transaction.totals(), transaction.oldest()
-        self._files.totals, self._files.oldest = state, oldest
-        # Once more: only now what is written is safe, if it is where it can be found again.
+            totals, oldest = transaction.totals(), transaction.oldest()
+        self._files.totals, self._files.oldest = totals, oldest
+        # Once more: what is written is safe only if it can be found again.
         self._files.detach_missing_files()
         if self._files.newest is not file:
             raise NotStored("the file of the spool was removed meanwhile")
         return numbers, dropped
 
-    def _begin_log_anew(self) -> None:
-        """Copy the log as far as there is room, so that removing has that of the log."""
-        if self._files.newest is not None:
-            self._files.checkpoint(self._files.newest, at_once=True)
-
     def _note_refused(self, incoming: BatchSize) -> None:
         self._refused, self._refused_until = incoming, self._clock() + FULL_LAPSES
 
-    def _would_be_taken(self, incoming: BatchSize) -> bool:
-        """Tell whether such a batch would be taken now."""
+    def _has_room(self, incoming: BatchSize) -> bool:
+        """Tell whether such a batch would be accepted now."""
         files = self._files
         try:
             short = self._reserve.shortage(files.newest, incoming)
         except SpoolFull:
             return False
-        return self._room.would_make(
+        return self._quota.has_room(
             files.totals, files.oldest, files.old_bytes, incoming.size, self._wall_clock(), short=short
         )
 
-    def _note_dropped(self, count: int) -> None:
+    def _report_dropped(self, count: int) -> None:
         self._dropped += count
-        self._unsaid_drops += count
+        self._unreported_drops += count
         now = self._clock()
-        if self._unsaid_drops and now >= self._next_drop_line:
+        if self._unreported_drops and now >= self._next_drop_line:
             self._next_drop_line = now + _DROP_LINES
-            count, self._unsaid_drops = self._unsaid_drops, 0
+            count, self._unreported_drops = self._unreported_drops, 0
             _log.warn("Spool {path} is full: {count} oldest messages dropped", path=self._path, count=count)
 
     # -- taking --------------------------------------------------------------------------------------------------
 
     def next_batch(self) -> list[Row]:
         """
-        Return the batch at the head: the same that was offered last, as far as it still waits, else a new one. It is
-        empty when nothing waits.
+        Return the batch at the head: the one that was offered last, as far as it still waits, else a new one; empty
+        when nothing waits.
 
         @raise sqlite3.Error: it can't be read now.
-        @raise OSError: the next file could not be begun.
+        @raise OSError: the next file could not be created.
         """
         while True:
             with self._lock:
@@ -203,7 +223,7 @@ class SpoolQueue:
             if old is not None:
                 if rows := old.read():
                     return rows
-                self._end(old)
+                self._remove_delivered(old)
                 continue
             if newest is None:
                 return []
@@ -215,13 +235,13 @@ class SpoolQueue:
                     raise damage("what was removed is still there")
                 return self._offered_of(newest, rows)
             except sqlite3.Error as error:
-                # As an old file it is read with more patience.
+                # As an old file it is read with more tries.
                 with self._lock:
-                    if not self._files.has_failed(newest, error, began):
+                    if not self._files.handle_fault(newest, error, began):
                         raise
 
     def _offered_of(self, file: SpoolFile, rows: list[Row]) -> list[Row]:
-        """Cut what was read to the batch that is, or now becomes, the one that is offered."""
+        """Cut rows to the batch that is offered already, or else to a new one, and save where that ends."""
         if not rows:
             return rows
         if rows[0].id <= self._files.offered:
@@ -233,18 +253,20 @@ class SpoolQueue:
                     transaction.offer(rows[-1].id)
                     self._files.totals = transaction.totals()
             except sqlite3.Error as error:
-                # It is not worth a pause: only after a restart may the batch be another one.
+                # A full disk is not worth a pause: only after a restart may the batch be another one.
                 if not is_full(error):
                     raise
-                self._begin_log_anew()
+                self._files.checkpoint(at_once=True)
             if self._files.newest is file:
                 self._files.offered = rows[-1].id
         return rows
 
     def ack(self, done: Sequence[int], dead: Sequence[DeadLetter] = ()) -> None:
         """
-        Take messages of the batch at the head away: those that the observer has, and those that it has refused.
+        Remove messages of the batch at the head.
 
+        @param done: the numbers of those that the observer has stored.
+        @param dead: those that it has refused for good; they are kept as dead letters.
         @raise sqlite3.Error: they are still there.
         @raise OSError: the same.
         """
@@ -253,7 +275,7 @@ class SpoolQueue:
         while True:
             old = self._files.first_old
             if old is not None:
-                # Before the lock is taken: it may look long for what can be read behind damage.
+                # Before the lock is taken: behind damage it may search long for readable rows.
                 old.read()
             with self._lock:
                 self._detach_missing_files()
@@ -265,51 +287,61 @@ class SpoolQueue:
                     self._ack(old, numbers, dead)
                     break
                 except sqlite3.Error as error:
-                    # A newest file that fails here becomes an old one, and is settled as such.
+                    # A newest file that fails here becomes an old one, and the batch is acknowledged there.
                     if old is not None or newest is None:
                         raise
                     if is_full(error):
-                        self._make_way(newest, error, tries)
+                        self._ack_without_room(newest, error, tries)
                     elif self._files.newest is newest:
                         raise
-        self._copy_log()
+        self._checkpoint()
 
-    def _make_way(self, newest: SpoolFile, error: sqlite3.Error, tries: int) -> None:
+    def _ack_without_room(self, newest: SpoolFile, error: sqlite3.Error, tries: int) -> None:
         """
-        See that what waits is delivered on, although there is no room to note what is done: in memory, as of an old
-        file, if copying the log did not help.
+        Let delivery go on although the disk has no room for a removal: copy the log first, and if that does not help
+        make the file an old one, whose cursor is in memory.
         """
         if tries == 1:
-            self._begin_log_anew()
+            self._files.checkpoint(at_once=True)
         else:
-            self._files.give_up(newest, error_text(error))
+            self._files.retire(newest, error_text(error))
 
     def _ack(self, old: OldFile | None, numbers: Sequence[int], dead: Sequence[DeadLetter]) -> None:
         if old is None:
-            file = self._files.begin_if_needed()
+            file = self._files.ensure_newest()
             with self._files.writing(file, durable=bool(dead)) as transaction:
                 transaction.add_dead_letters(dead)
                 transaction.remove(numbers)
-                state, oldest = transaction.totals(), transaction.oldest()
-            self._files.totals, self._files.oldest, self._acked = state, oldest, frozenset(numbers)
+                totals, oldest = transaction.totals(), transaction.oldest()
+            self._files.totals, self._files.oldest, self._acked = totals, oldest, frozenset(numbers)
         else:
-            if dead:
-                with self._files.writing(self._files.begin_if_needed(), durable=True) as transaction:
-                    transaction.add_dead_letters(dead)
-                    self._files.totals = transaction.totals()
+            self._keep_dead(dead)
             old.ack(numbers)
             self._files.save_cursor(old)
 
-    def _copy_log(self) -> None:
-        """Copy the log once that is due, as a turn of its own: who appends does not wait for what came before, too."""
+    def _keep_dead(self, letters: Sequence[DeadLetter]) -> None:
+        """Add dead letters of an old file to the newest one."""
+        if letters:
+            with self._files.writing(self._files.ensure_newest(), durable=True) as transaction:
+                transaction.add_dead_letters(letters)
+                self._files.totals = transaction.totals()
+
+    def _checkpoint(self) -> None:
+        """Copy the log once that is due, under a lock of its own, so that C{append} need not wait for both."""
         with self._lock:
-            if self._files.newest is not None:
-                self._files.checkpoint(self._files.newest)
+            self._files.checkpoint()
+
+    def _detach_missing_files(self) -> None:
+        """Detach them, and go on with readable ones: C{append} reports what is wrong with the directory."""
+        with suppress(OSError):
+            self._files.detach_missing_files()
+
+    # -- upkeep --------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """
-        Look at the totals and at the room again: a person's command, or something else on the file system, may have
-        changed them.
+        Read the totals and measure the room again: a command of C{webhookrx spool}, or another program on the disk, may
+        have changed them.
 
         @raise sqlite3.Error: they can't be read.
         """
@@ -318,37 +350,32 @@ class SpoolQueue:
             file = self._files.newest
             began = self._clock()
             try:
-                self._files.look()
+                self._files.refresh_totals()
                 if self._refused is not None:
-                    self._look_for_room(self._refused)
+                    self._check_room(self._refused)
             except sqlite3.Error as error:
-                if file is None or not self._files.has_failed(file, error, began):
+                if file is None or not self._files.handle_fault(file, error, began):
                     raise
 
-    def _look_for_room(self, refused: BatchSize) -> None:
-        """Look whether what was refused would be taken now, and else give back what only others have a use for."""
-        if self._would_be_taken(refused):
+    def _check_room(self, refused: BatchSize) -> None:
+        """End the state C{full} if the refused batch would be accepted now, else return pages only others can use."""
+        if self._has_room(refused):
             self._refused = None
             return
         self._note_refused(refused)
         file = self._files.newest
         if file is not None and file.is_tight:
             try:
-                give_back(file, self._clock)
+                file.vacuum(self._clock)
             except sqlite3.OperationalError as error:
-                # There is not even room for the moving of pages.
+                # There is not even room for moving pages.
                 if not is_full(error):
                     raise
-            self._files.checkpoint(file)
+            self._files.checkpoint()
 
-    def _detach_missing_files(self) -> None:
-        """Leave it, and go on with what can be read: C{append} says what is wrong with the directory."""
-        with suppress(OSError):
-            self._files.detach_missing_files()
-
-    def tidy(self) -> bool:
+    def vacuum(self) -> bool:
         """
-        While nothing waits, give some room back to the file system; tell whether there is more to give.
+        While nothing waits, return some space to the file system; tell whether there is more to return.
 
         @raise sqlite3.Error: it could not be done.
         """
@@ -356,48 +383,45 @@ class SpoolQueue:
             file = self._files.newest
             if file is None or self._files.totals.messages:
                 return False
-            with self._files.judging(file):
-                more = give_back(file, self._clock)
+            with self._files.handling_faults(file):
+                more = file.vacuum(self._clock)
                 if file.is_tight and not more:
-                    file.give_back_log()
-        self._copy_log()
+                    file.truncate_log()
+        self._checkpoint()
         return more
 
-    def _end(self, old: OldFile) -> None:
+    def _remove_delivered(self, old: OldFile) -> None:
         """
-        Remove an old file, all of which is done, after carrying its dead letters over; put it aside if it is damaged.
+        Remove an old file, all of which is delivered, after moving its dead letters to the newest; put it aside if it
+        is damaged.
 
-        @raise sqlite3.Error: its dead letters can't be carried now.
+        @raise sqlite3.Error: its dead letters can't be moved now.
         @raise OSError: the same.
         """
         with self._lock:
             try:
-                # The last one stays until there is a newer one: its number must not be given out again.
-                self._files.begin_if_needed()
+                # The last file stays until there is a newer one: its number must not be used again.
+                self._files.ensure_newest()
             except (sqlite3.Error, OSError):
                 if old.dead or old.damaged:
                     raise
-                self._files.remove_early(old)
+                self._files.remove_last(old)
                 return
-        self._carry_dead(old)
+        self._move_dead(old)
         if not old.damaged and old.read():
-            # Put back meanwhile, by a person's command that was in the middle of it when the file was given up.
+            # Put back meanwhile, by a command that was at work when the file was retired.
             return
         with self._lock:
             self._files.remove(old)
-        # Only now, when what it held is not needed any more and nothing can be copied into it. And without the lock:
-        # the file system may take long to take its room back.
+        # Last, when what it held is not needed any more and nothing can be copied into it. And without the lock: the
+        # file system may take long to free its space.
         with suppress(sqlite3.Error):
             old.file.close()
 
-    def _carry_dead(self, old: OldFile) -> None:
+    def _move_dead(self, old: OldFile) -> None:
         after = 0
-        while True:
-            letters = old.read_dead(after)
-            if not letters:
-                return
+        while letters := old.read_dead(after):
             after = letters[-1].id
-            with self._lock, self._files.writing(self._files.begin_if_needed(), durable=True) as transaction:
-                transaction.add_dead_letters(letters)
-                self._files.totals = transaction.totals()
-            self._copy_log()
+            with self._lock:
+                self._keep_dead(letters)
+            self._checkpoint()

@@ -1,11 +1,17 @@
 """
-The spool of one worker, and those that workers of an earlier, larger group have left.
+The spools of workers: the directory of each, and draining those that workers of a former, larger group have left.
+
+The first worker has the directory of the spool itself, and each other one has a directory inside it. So a receiver
+that becomes a group, or a larger or smaller one, finds its waiting messages again.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -14,13 +20,14 @@ from zope.interface import implementer
 
 from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
+from webhookrx.filesystem import InUse
 from webhookrx.interfaces import Backlog, IBufferingObserver
 from webhookrx.settings import ALONE, Group
-from webhookrx.spool.drain_log import shown
+from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.directory import LOCK, SpoolDirectory
+from webhookrx.spool.drain_log import printable
 from webhookrx.spool.faults import error_text
 from webhookrx.spool.observer import DEFAULT_SIZE, DROP_OLDEST, LAST_BATCH, REFUSE, SpoolObserver
-from webhookrx.spool.removal import remove_if_empty
-from webhookrx.spool.worker_directories import directory_of, left_to
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import IMessageObserver, Prepared
@@ -28,18 +35,90 @@ if TYPE_CHECKING:
 
 SPOOL_OPTIONS: Final = ("age", "full", "min_free", "size")
 YOUNGEST: Final = 1.0
-"""Seconds that messages must be allowed to wait at least."""
+"""The shortest C{age}, in seconds."""
+
+_NAME: Final = re.compile(r"worker-([1-9][0-9]{0,5})")
+_OURS: Final = re.compile(rf"{LOCK}|[0-9]+\.sqlite(-wal|-shm|-journal)?")
 
 _log = Logger()
+
+
+def directory_of(path: str, number: int) -> str:
+    """Return the directory of a worker."""
+    return os.path.join(path, f"worker-{number}") if number else path
+
+
+def worker_directories(path: str, *, follow_links: bool) -> dict[int, str]:
+    """
+    Return the existing directories of workers but the first, by their numbers and in their order.
+
+    @param follow_links: accept symbolic links to directories.
+    """
+    found = {}
+    with suppress(OSError), os.scandir(path) as entries:
+        for entry in entries:
+            match = _NAME.fullmatch(entry.name)
+            if match and entry.is_dir(follow_symlinks=follow_links):
+                found[int(match[1])] = entry.path
+    return dict(sorted(found.items()))
+
+
+def left_to(path: str, group: Group) -> list[str]:
+    """Return the directories without a worker in a group that this worker of it drains."""
+    return [
+        directory
+        for number, directory in worker_directories(path, follow_links=True).items()
+        if number >= group.size and number % group.size == group.number
+    ]
+
+
+def remove_if_empty(path: str) -> bool:
+    """
+    Remove a directory without messages and dead letters, and without anything else, such as a damaged file.
+
+    @return: whether it is gone; it stays if it is locked.
+    @raise OSError: it can't be read or removed.
+    @raise sqlite3.Error: a file in it can't be read.
+    """
+    directory = SpoolDirectory(path)
+    try:
+        directory.lock()
+    except InUse:
+        return False
+    try:
+        numbers = directory.numbers()
+        # More than one: only a drainer finds out how far the older ones have been delivered.
+        if len(numbers) > 1 or not all(_OURS.fullmatch(name) for name in os.listdir(path)):
+            return False
+        for number in numbers:
+            if not _is_empty(directory, number):
+                return False
+        for number in numbers:
+            directory.remove(number)
+        os.unlink(os.path.join(path, LOCK))
+        os.rmdir(path)
+    finally:
+        directory.unlock()
+    return True
+
+
+def _is_empty(directory: SpoolDirectory, number: int) -> bool:
+    file = SpoolFile(directory, number, writable=False)
+    try:
+        file.check_totals()
+        totals = file.read_totals()
+    finally:
+        file.close()
+    return not totals.messages and not totals.dead
 
 
 @implementer(IBufferingObserver)
 class WorkerSpool:
     """
-    Stores in its own spool. The others are drained, and removed once nothing is in them any more.
+    Stores in the worker's own spool, drains the ones left to it, and removes those once they are empty.
 
-    @param own: the worker's.
-    @param left: tells the directories of the others.
+    @param own: the spool of the worker.
+    @param left: returns the directories of the others.
     @param make: makes the spool of such a directory, with an observer of its own behind it.
     @param clock: seconds on the monotonic clock.
     """
@@ -62,7 +141,7 @@ class WorkerSpool:
 
     def open(self) -> None:
         """
-        Open its own, and begin to drain the others. What can't be drained is told in the log, and stays where it is.
+        Open its own spool, and start draining the others. A failure of these is logged, and the messages stay there.
 
         @raise webhookrx.errors.ConfigError: its own can't be opened.
         """
@@ -73,18 +152,18 @@ class WorkerSpool:
         """
         Commit a batch.
 
-        @raise webhookrx.errors.NotStored: none of it is safe.
+        @raise webhookrx.errors.NotStored: none of it is stored.
         """
         self._own.store(batch)
 
     def reopen(self) -> None:
-        """Let the observers behind open anew, before their next batches, and try again what could not be drained."""
+        """Reopen the observers behind before their next batches, and retry directories that could not be drained."""
         for spool in self._all():
             spool.reopen()
         self._open_others()
 
     def hurry(self) -> None:
-        """Drain no more after the batches that the observers behind have now."""
+        """Stop draining after the current batches."""
         for spool in self._all():
             spool.hurry()
 
@@ -96,7 +175,7 @@ class WorkerSpool:
             spool.finish(max(0.0, deadline - self._clock()))
 
     def close(self) -> None:
-        """Let go of all of it, and remove what is empty."""
+        """Close all spools, and remove the empty ones but its own."""
         self._own.close()
         others, self._others = self._others, {}
         for path, other in others.items():
@@ -104,10 +183,10 @@ class WorkerSpool:
             try:
                 remove_if_empty(path)
             except Exception as error:
-                _say_not(path, "removed", error)
+                _report(path, "removed", error)
 
     def backlog(self) -> Backlog:
-        """Tell what waits in all of them."""
+        """Return the backlog of all of them."""
         return Backlog.of_all([spool.backlog() for spool in self._all()])
 
     def _open_others(self) -> None:
@@ -120,9 +199,9 @@ class WorkerSpool:
                 other = self._make(path)
                 other.open()
             except Exception as error:
-                _say_not(path, "drained", error)
+                _report(path, "drained", error)
                 continue
-            # Anew each time: other threads may be looking at it.
+            # A new dictionary each time: other threads may be reading the old one.
             self._others = {**self._others, path: other}
             _log.info(
                 "Spool {path}, which a worker has left, is drained: {count} wait in it",
@@ -134,12 +213,12 @@ class WorkerSpool:
         return [self._own, *self._others.values()]
 
 
-def _say_not(path: str, done: str, error: Exception) -> None:
+def _report(path: str, done: str, error: Exception) -> None:
     _log.error(
         "Spool {path}, which a worker has left, is not {done}: {problem}",
         path=path,
         done=done,
-        problem=shown(error_text(error)),
+        problem=printable(error_text(error)),
     )
 
 
@@ -148,8 +227,8 @@ def build_spool(observer: Observer, make_inner: Callable[[], IMessageObserver], 
     Make the observer of C{spool:DIR[:size=SIZE:age=TIME:full=refuse|drop-oldest:min_free=SIZE]:observer=SPEC}.
 
     @param observer: the parsed spec string; its directory is absolute.
-    @param make_inner: makes the observer that its C{observer=} names, as often as need be.
-    @param group: each worker of it has a directory of its own.
+    @param make_inner: makes the observer that its C{observer=} names; called once for each directory.
+    @param@param group: the worker and the size of its group.
     @raise ConfigError: an argument or option is wrong.
     """
     options = dict(observer.options)

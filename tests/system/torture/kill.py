@@ -19,7 +19,7 @@ import time
 from tests.system.torture.crowd import Crowd
 from tests.system.torture.proof import Effort, Figures
 from tests.system.torture.subject import OUTPUT, Output, Subject, observer_options
-from webhookrx.spool.file_reader import BATCH_MESSAGES
+from webhookrx.spool.database import BATCH_MESSAGES
 
 #: Senders of the proof.
 CLIENTS = 32

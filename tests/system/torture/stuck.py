@@ -51,7 +51,7 @@ def stuck_locks(effort: Effort) -> Figures:
             alive += subject.is_running
             acknowledged += len(crowd.acknowledged)
             missing += sorted(set(crowd.acknowledged) - set(output.order))
-            given_up += _log_of(subject).count("it is only read any more")
+            given_up += _log_of(subject).count("it is read-only now")
             subject.stop()
     figures.tell("spells", len(firsts))
     figures.tell("acknowledged", acknowledged)
@@ -87,7 +87,7 @@ def unreadable(effort: Effort) -> Figures:
         other_end.open()
         with suppress(NotReached):
             wait_until(lambda: crowd.acknowledged.keys() <= set(other_end.order), "all is there", 90)
-        given_up = _log_of(subject).count("it is only read any more")
+        given_up = _log_of(subject).count("it is read-only now")
         alive = subject.is_running
         subject.stop()
     other_end.close()

@@ -7,10 +7,9 @@ import sqlite3
 
 from tests.spool.faulty_spool import SmallDisk, drain, stored
 from tests.spool.test_queue import QueueCase
-from webhookrx.spool import giving_back
-from webhookrx.spool.fair_lock import FairLock
-from webhookrx.spool.footprint import PAGE
-from webhookrx.spool.queue import SpoolQueue
+from webhookrx.spool import database
+from webhookrx.spool.queue import FairLock, SpoolQueue
+from webhookrx.spool.rows import PAGE
 
 MIB = 1024**2
 
@@ -53,14 +52,14 @@ class TurnTests(QueueCase):
         """A turn gives back so many pages at most; the last one leaves what is kept, and all of it is off the disk."""
         queue = self.large()
         turns = []
-        while queue.tidy():
+        while queue.vacuum():
             turns.append(self.pages())
-        self.assertEqual({giving_back.TURN_PAGES}, set(turns))
-        self.assertLessEqual(self.pages(), giving_back.TURN_PAGES)
+        self.assertEqual({database.TURN_PAGES}, set(turns))
+        self.assertLessEqual(self.pages(), database.TURN_PAGES)
         size = os.path.getsize(os.path.join(self.path, "00000001.sqlite"))
 
-        self.assertLess(abs(size - giving_back.IDLE_PAGES * PAGE), MIB)
-        self.assertFalse(queue.tidy())
+        self.assertLess(abs(size - database.IDLE_PAGES * PAGE), MIB)
+        self.assertFalse(queue.vacuum())
         self.assertEqual(0, self.pages())
         queue.append(stored("one"))
         self.assertEqual(["one"], drain(queue))
@@ -77,7 +76,7 @@ class TurnTests(QueueCase):
                     self.clocks.now += slow
 
             self.patch(self.faults, "check", slowly)
-            self.assertTrue(queue.tidy())
+            self.assertTrue(queue.vacuum())
             self.assertLess(abs(pages - self.pages()), 2, slow)
 
     def test_turns(self) -> None:
@@ -85,7 +84,7 @@ class TurnTests(QueueCase):
         queue = self.large()
         holds = Holds(self.faults.statements)
         self.patch(queue, "_lock", holds)
-        while queue.tidy():
+        while queue.vacuum():
             pass
         queue.append(stored("x" * 5 * MIB))
         drain(queue)
@@ -101,16 +100,16 @@ class TurnTests(QueueCase):
         """While something waits nothing is given back: what comes needs the room."""
         queue = self.large()
         queue.append(stored("one"))
-        self.assertFalse(queue.tidy())
+        self.assertFalse(queue.vacuum())
         self.assertEqual(0, self.pages())
         drain(queue)
 
-        self.assertTrue(queue.tidy())
+        self.assertTrue(queue.vacuum())
 
     def test_kept(self) -> None:
         """A queue that never was large gives nothing back, and does not write for that."""
         queue = self.large(15)
-        self.assertFalse(queue.tidy())
+        self.assertFalse(queue.vacuum())
         self.assertEqual([], self.written("00000001.sqlite"))
 
     def test_fails(self) -> None:
@@ -128,7 +127,7 @@ class TurnTests(QueueCase):
 
     def problem(self, queue: SpoolQueue) -> str:
         """Let it fail, and return the name of the error."""
-        return str(self.assertRaises(sqlite3.Error, queue.tidy).sqlite_errorname)
+        return str(self.assertRaises(sqlite3.Error, queue.vacuum).sqlite_errorname)
 
     def test_log(self) -> None:
         """Where room is short, that of the log is given back in the end, too."""
@@ -137,7 +136,7 @@ class TurnTests(QueueCase):
         for _ in range(8):
             queue.append(stored(*["x" * 50_000] * 10))
         drain(queue)
-        while queue.tidy():
+        while queue.vacuum():
             pass
 
         self.assertLess(os.path.getsize(os.path.join(self.path, "00000001.sqlite-wal")), 64 * 1024)
