@@ -26,10 +26,10 @@ from webhookrx.message.fields import MISSING
 from webhookrx.query import Fleet
 from webhookrx.query import parse as parse_query
 from webhookrx.router.rules.router import Router
-from webhookrx.router.rules.rule import Preprocessing, Step
 from webhookrx.router.steps.context import StepContext
 from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.sender_steps import classify, parse
+from webhookrx.router.steps.step import Preprocessing, Step
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.evidence import Evidence

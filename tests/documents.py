@@ -18,8 +18,7 @@ from webhookrx.config.option_table import limit_table, option_table
 from webhookrx.errors import REASONS
 from webhookrx.operations.metrics import METRICS
 from webhookrx.router.expressions import function_table
-from webhookrx.router.rules.rule_table import code_table, host_table, rule_table, step_table
-from webhookrx.router.rules.schema import schema_text
+from webhookrx.router.rules.schema import code_table, host_table, rule_table, schema_text, step_table
 from webhookrx.senders.tables import entry_code_table, entry_table, sender_table, severity_table
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -15,9 +15,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.diagnostics import ERROR, FILE_CODES, Diagnostic, Position
 from webhookrx.typed_yaml import LARGEST, Reading, read_typed, text_places
-from webhookrx.typed_yaml.core_values import core_value
 from webhookrx.typed_yaml.nodes import MOST_VALUES
-from webhookrx.typed_yaml.notes import MOST_MISTAKES
+from webhookrx.typed_yaml.typed_reader import MOST_MISTAKES
+from webhookrx.typed_yaml.value_types import core_value
 
 
 class Wheel(msgspec.Struct, frozen=True):

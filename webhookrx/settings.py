@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from webhookrx.router.rules.rule import Preprocessing
+from webhookrx.router.steps.step import Preprocessing
 from webhookrx.senders.definition import SenderDefinition
 
 #: What is known of a file without reading it; the number of an error for one that is not there.
@@ -115,7 +115,7 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
-class Connector:
+class ConnectorSettings:
     """
     What makes a source one of the router form: a connector, from a connector rule.
     """
@@ -150,7 +150,7 @@ class Source:
     health: str = ""
     """Path at which load balancers ask whether the service is ready; none when it is empty."""
     listeners: tuple[Listener, ...] = ()
-    connector: Connector | None = None
+    connector: ConnectorSettings | None = None
     """Of the router form; None for the collector form."""
 
 
@@ -190,7 +190,7 @@ ALONE = Group()
 
 
 @dataclass(frozen=True, slots=True)
-class Router:
+class RouterSettings:
     """
     This router, whose connectors come from a rules file.
 
@@ -235,7 +235,7 @@ class Settings:
     """Where health and metrics are asked for; None: nowhere."""
     workers: int = 1
     """Processes that receive; from 2 on one more watches over them."""
-    router: Router | None = None
+    router: RouterSettings | None = None
     """The router form; None without a rules file."""
     warnings: tuple[str, ...] = ()
     """What is allowed but probably not meant; logged at start, printed by C{--check}."""
@@ -248,20 +248,20 @@ class Settings:
 
     @property
     def watched(self) -> Mapping[str, Signature]:
-        """Files whose change is reason for a reload, see L{Router}; none without a router."""
+        """Files whose change is reason for a reload, see L{RouterSettings}; none without a router."""
         return self.router.watched if self.router is not None else {}
 
     @property
     def blocked(self) -> tuple[str, ...]:
-        """Why the connectors stay as they are, see L{Router}; empty without a router, and while its gate is open."""
+        """Why the connectors stay as they are, see L{RouterSettings}; empty while nothing blocks them."""
         return self.router.blocked if self.router is not None else ()
 
     @property
     def closed(self) -> tuple[str, ...]:
-        """Which connectors could not begin, see L{Router}."""
+        """Which connectors could not begin, see L{RouterSettings}."""
         return self.router.closed if self.router is not None else ()
 
     @property
     def not_taken(self) -> str:
-        """Why the rules file is not in use, see L{Router}."""
+        """Why the rules file is not in use, see L{RouterSettings}."""
         return self.router.not_taken if self.router is not None else ""

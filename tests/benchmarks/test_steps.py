@@ -11,8 +11,8 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from benchmarks import steps
 from benchmarks.tools import ROOT
 from webhookrx.query import Fleet, parse
-from webhookrx.router.rules.rule import Preprocessing, Step
 from webhookrx.router.steps.processing import Processing
+from webhookrx.router.steps.step import Preprocessing, Step
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.definitions import builtin_definitions
 

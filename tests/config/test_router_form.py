@@ -21,8 +21,9 @@ from webhookrx.config.machine import HostFacts
 from webhookrx.config.option_reader import ConfigProblems
 from webhookrx.config.resolve import Resolved, Surroundings, resolve
 from webhookrx.config.rule_files import last_set
-from webhookrx.router.rules.rule import DEFAULT_PATHS, Preprocessing, Step
-from webhookrx.settings import TLS, Connector, Listener, Router, Settings, Source
+from webhookrx.router.rules.rule import DEFAULT_PATHS
+from webhookrx.router.steps.step import Preprocessing, Step
+from webhookrx.settings import TLS, ConnectorSettings, Listener, RouterSettings, Settings, Source
 
 IDENTITY = self_signed("host")
 HOST = HostFacts("lab", "lab.example.com", ("192.0.2.1",), "linux", "x86_64", "1.2.3")
@@ -94,10 +95,10 @@ class ConnectorTests(RouterCase):
         expected = Source(
             "lab-hooks-hooks", "connector", DEFAULT_PATHS,
             listeners=(Listener("8181", "tcp:8181:backlog=4096"),),
-            connector=Connector("hooks", 8181, labels, Preprocessing()),
+            connector=ConnectorSettings("hooks", 8181, labels, Preprocessing()),
         )  # fmt: skip
         self.assertEqual(expected, source)
-        self.assertEqual(Router("lab"), settings.router)
+        self.assertEqual(RouterSettings("lab"), settings.router)
         self.assertEqual((), settings.warnings)
 
     def test_headers_and_health(self) -> None:
@@ -197,10 +198,10 @@ class ConnectorTests(RouterCase):
                 self.directory, "c.yaml", f"rules: {rules}\nrouter_name: edge\nrouter_labels: {labels}\n"
             )
             settings = self.settings(config=config)
-            self.assertEqual(Router("edge", {"site": "fra", "wec": "enabled"}), settings.router)
+            self.assertEqual(RouterSettings("edge", {"site": "fra", "wec": "enabled"}), settings.router)
             self.assertEqual(["edge-hooks-hooks"], [each.name for each in settings.sources])
             router = self.settings(config=config, router_name="other", router_label="site=ber").router
-            self.assertEqual(Router("other", {"site": "ber"}), router)
+            self.assertEqual(RouterSettings("other", {"site": "ber"}), router)
 
     def test_own_senders(self) -> None:
         """Data files of the directory are read, and other files in it are not."""
@@ -588,7 +589,7 @@ class GateTests(RouterCase):
         self.assertEqual(before.sources[1:], again.sources[1:])
         opened = self.settings(again, rules=self.rules(self.tls_rule()), router_name="other", port="9001")
         self.assertEqual(["default", "other-tls-tls"], [each.name for each in opened.sources])
-        self.assertEqual(Router("other"), opened.router)
+        self.assertEqual(RouterSettings("other"), opened.router)
 
     def test_first_rules(self) -> None:
         """Where there was no router, a closed gate leaves it without connectors."""

@@ -18,8 +18,8 @@ from webhookrx.config.rule_files import Kept, check_rule_files, encoded, last_se
 from webhookrx.diagnostics import ERROR, WARNING, Diagnostic
 from webhookrx.errors import ConfigError
 from webhookrx.router.rules.router import Router, connectors_of
-from webhookrx.router.rules.rule import SetField
 from webhookrx.router.rules.rules_file import read_rules
+from webhookrx.router.steps.step import SetField
 from webhookrx.settings import TLS
 
 ROOT = Authority("root")

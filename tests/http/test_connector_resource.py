@@ -16,8 +16,8 @@ from webhookrx.http.root_resource import RootResource
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Receipt
 from webhookrx.router.connector_intake import ConnectorRules
-from webhookrx.router.rules.rule import Preprocessing, Step
 from webhookrx.router.steps.processing import Processing
+from webhookrx.router.steps.step import Preprocessing, Step
 from webhookrx.testing import RECEIVED
 
 NAME = "edge-1-hooks-in"

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from webhookrx.config.files import LAST_SET, read_state
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.kept_state import AGAIN, KeptState, keep_last_set
-from webhookrx.settings import Router, Settings
+from webhookrx.settings import RouterSettings, Settings
 
 
 class Threads:
@@ -103,10 +103,10 @@ class KeptStateTests(SynchronousTestCase):
 
     def test_last_set(self) -> None:
         """The set of a router is kept that is good, where there is a place for it."""
-        good = Router("r", good=b"set")
+        good = RouterSettings("r", good=b"set")
         for state_dir, router in (
             (None, good),
-            (self.directory, Router("r", blocked=("why",))),
+            (self.directory, RouterSettings("r", blocked=("why",))),
             (self.directory, None),
         ):
             keep_last_set(self.kept, Settings((), (), router=router, state_dir=state_dir))

@@ -13,8 +13,8 @@ from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Admission, Receipt, Refused, admit, unpacked
 from webhookrx.message.encoders import encode_line
 from webhookrx.router.connector_intake import ConnectorRules, DroppedMessage, KeptMessage, judge_connector
-from webhookrx.router.rules.rule import Preprocessing, Regex, SetField, Step
 from webhookrx.router.steps.processing import Processing
+from webhookrx.router.steps.step import Preprocessing, Regex, SetField, Step
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.definition import SenderDefinition, When
 

@@ -10,9 +10,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests import documents
 from webhookrx.diagnostics import CODES
-from webhookrx.router.rules.rule import KINDS, Preprocessing, Step
 from webhookrx.router.steps import step_compiler as steps
 from webhookrx.router.steps.processing import Processing
+from webhookrx.router.steps.step import KINDS, Preprocessing, Step
 from webhookrx.router.steps.step_compiler import step_problems
 from webhookrx.senders.classifier import Classifier
 from webhookrx.typed_yaml import read_typed

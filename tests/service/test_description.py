@@ -12,9 +12,9 @@ from tests.operations.facts import make_facts
 from webhookrx.errors import BAD_TOKEN
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Level
-from webhookrx.router.rules.rule import Preprocessing
+from webhookrx.router.steps.step import Preprocessing
 from webhookrx.service.description import cannot_listen, describe, difference, renewals, rules_not_taken, summary
-from webhookrx.settings import TLS, Connector, Listener, Observer, Router, Settings, Source
+from webhookrx.settings import TLS, ConnectorSettings, Listener, Observer, RouterSettings, Settings, Source
 from webhookrx.transport.listener_service import CannotListen
 
 FIRST = Listener("8181", "tcp:8181")
@@ -65,7 +65,7 @@ class DescribeTests(SynchronousTestCase):
 
     def test_connector(self) -> None:
         """A connector is called one; that no token is asked for goes without saying."""
-        connector = Connector("hooks", 8181, {}, Preprocessing())
+        connector = ConnectorSettings("hooks", 8181, {}, Preprocessing())
         (line,) = describe(
             make_settings(Source("edge-1-hooks-in", "connector", ("/a",), listeners=(FIRST,), connector=connector)), {}
         )
@@ -97,7 +97,7 @@ class CannotListenTests(SynchronousTestCase):
 
     def test_rule(self) -> None:
         """The rule that wants the port is named, with a code when somebody else has it; of a source it is as it was."""
-        connector = Connector("hooks", 8443, {}, Preprocessing())
+        connector = ConnectorSettings("hooks", 8443, {}, Preprocessing())
         ours = Source("edge-hooks", "connector", listeners=(Listener("8443", "tcp:8443"),), connector=connector)
         settings = Settings((Source(listeners=(Listener("80", "tcp:80"),)), ours), ())
         taken = CannotListen("Address already in use", "8443")
@@ -121,11 +121,11 @@ class SummaryTests(SynchronousTestCase):
         counters.add("refused", BAD_TOKEN.word, "github")
         facts = make_facts(queue_messages=Level(2, 100))
         self.assertEqual("3 messages, 1 refused, 2 waiting", summary(counters, facts))
-        settings = Settings((), (), router=Router("r", not_taken="at the start"))
+        settings = Settings((), (), router=RouterSettings("r", not_taken="at the start"))
         for given, failure, expected in (
             (settings, "", "at the start"),
             (settings, "at a reload", "at a reload"),
-            (Settings((), (), router=Router("r")), "", ""),
+            (Settings((), (), router=RouterSettings("r")), "", ""),
             (Settings((), ()), "at a reload", ""),
         ):
             self.assertEqual(expected, rules_not_taken(given, failure))

@@ -15,7 +15,7 @@ from webhookrx.http.webhook_resource import WebhookResource
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Admission, Receipt, admit
 from webhookrx.router.connector_intake import ConnectorRules, KeptMessage, judge_connector
-from webhookrx.router.rules.rule import Preprocessing, Step
+from webhookrx.router.steps.step import Preprocessing, Step
 from webhookrx.senders.definition import SenderDefinition, When
 from webhookrx.service.routes import (
     build_roots,
@@ -26,7 +26,7 @@ from webhookrx.service.routes import (
     rules_of,
     tls_files,
 )
-from webhookrx.settings import Connector, Limits, Listener, Observer, Router, Settings, Source
+from webhookrx.settings import ConnectorSettings, Limits, Listener, Observer, RouterSettings, Settings, Source
 from webhookrx.testing import RECEIVED
 
 FIRST = Listener("8181", "tcp:8181")
@@ -75,7 +75,7 @@ class RoutesTests(SynchronousTestCase):
 def connector(name: str, port: int = 8181, preprocessing: Preprocessing | None = None) -> Source:
     """Return a connector."""
     labels = {"product": "webhook", "vendor": "acme", "team": "a", "b.c/d": ""}
-    details = Connector(name, port, labels, preprocessing or Preprocessing())
+    details = ConnectorSettings(name, port, labels, preprocessing or Preprocessing())
     listener = Listener(str(port), f"tcp:{port}")
     return Source(f"edge-1-{name}-in", "connector", ("/in",), listeners=(listener,), connector=details)
 
@@ -85,7 +85,7 @@ class ConnectorTests(SynchronousTestCase):
 
     def settings(self, *sources: Source, **router: Any) -> Settings:
         """Return the settings of a router."""
-        return Settings(sources, (), limits=Limits(body=7), router=Router("edge-1", {"site": "fra"}, **router))
+        return Settings(sources, (), limits=Limits(body=7), router=RouterSettings("edge-1", {"site": "fra"}, **router))
 
     def test_rules(self) -> None:
         """A connector's details and those of its router become its rules."""

@@ -21,9 +21,9 @@ from webhookrx.config.files import read_file, signature_of
 from webhookrx.errors import ConfigError
 from webhookrx.intake.judge import Receipt
 from webhookrx.operations.facts import Phase
-from webhookrx.router.rules.rule import Preprocessing
+from webhookrx.router.steps.step import Preprocessing
 from webhookrx.service.service import ReceiverService, build
-from webhookrx.settings import Connector, Listener, Observer, Router, Settings, Source
+from webhookrx.settings import ConnectorSettings, Listener, Observer, RouterSettings, Settings, Source
 from webhookrx.testing import RECEIVED
 
 
@@ -60,10 +60,10 @@ class BuildTests(SynchronousTestCase):
     def test_router(self) -> None:
         """Connectors and the state of the gate are seen, and its files are watched: a change is reason for a reload."""
         path = self.mktemp()
-        connector = Connector("a", 8181, {"product": "webhook", "vendor": "generic"}, Preprocessing())
+        connector = ConnectorSettings("a", 8181, {"product": "webhook", "vendor": "generic"}, Preprocessing())
         listener = Listener("8181", "tcp:8181")
         source = Source("edge-1-a-b", "connector", listeners=(listener,), connector=connector)
-        router = Router("edge-1", watched={path: signature_of(path)}, blocked=("f:1: error: why",))
+        router = RouterSettings("edge-1", watched={path: signature_of(path)}, blocked=("f:1: error: why",))
         service: Any = build(Settings((source,), (Observer("stdout", "stdout"),), router=router), MemoryReactorClock())
         facts = service.receiver.facts
         self.assertEqual(
@@ -83,8 +83,10 @@ class BuildTests(SynchronousTestCase):
         watched. Whoever reads them is given those in use.
         """
         path, other = self.mktemp(), self.mktemp()
-        settings = Settings((), (Observer("stdout", "stdout"),), router=Router("a", watched={path: signature_of(path)}))
-        after = replace(settings, router=Router("b", watched={other: signature_of(other)}))
+        settings = Settings(
+            (), (Observer("stdout", "stdout"),), router=RouterSettings("a", watched={path: signature_of(path)})
+        )
+        after = replace(settings, router=RouterSettings("b", watched={other: signature_of(other)}))
         given: list[Settings] = []
         found: list[Settings | ConfigError] = [ConfigError("Something is wrong."), after]
 
@@ -115,10 +117,12 @@ class BuildTests(SynchronousTestCase):
         checked = {path: read_file(path) for path in (tls.key_file, tls.cert_file)}
         for path in checked:
             os.remove(path)
-        connector = Connector("a", 8443, {"product": "webhook", "vendor": "generic"}, Preprocessing())
+        connector = ConnectorSettings("a", 8443, {"product": "webhook", "vendor": "generic"}, Preprocessing())
         source = Source("a", "connector", listeners=(Listener("8443", "tcp:8443", tls=tls),), connector=connector)
         settings = Settings(
-            (source,), (Observer("stdout", "stdout"),), router=Router("edge-1", blocked=("why",), tls_files=checked)
+            (source,),
+            (Observer("stdout", "stdout"),),
+            router=RouterSettings("edge-1", blocked=("why",), tls_files=checked),
         )
         service: Any = build(settings, MemoryReactorClock())
         service.receiver._receipts = lambda: Receipt(RECEIVED, "id")
@@ -128,7 +132,7 @@ class BuildTests(SynchronousTestCase):
             (replace(settings, drain_timeout=7.0), "1 sources (1 unchanged); 1 endpoints, 1 observers; the router is"),
         ):
             self.assertIn(said, self.successResultOf(Deferred.fromCoroutine(service.receiver.change(change))))
-        self.assertRaises(ConfigError, build, replace(settings, router=Router("edge-1")), MemoryReactorClock())
+        self.assertRaises(ConfigError, build, replace(settings, router=RouterSettings("edge-1")), MemoryReactorClock())
 
     def test_stop_before_the_start(self) -> None:
         """What was not started has nothing to stop."""

@@ -25,7 +25,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.facts import Level, Phase
 from webhookrx.operations.signals import CUT_OFF
-from webhookrx.router.rules.rule import Preprocessing
+from webhookrx.router.steps.step import Preprocessing
 from webhookrx.service import supervisor as supervisor_module
 from webhookrx.service.supervisor import SupervisorService, build
 from webhookrx.service.workers.messages import (
@@ -43,7 +43,7 @@ from webhookrx.service.workers.messages import (
     ToWorker,
 )
 from webhookrx.service.workers.process import Owner
-from webhookrx.settings import Connector, Listener, Observer, Router, Settings, Source
+from webhookrx.settings import ConnectorSettings, Listener, Observer, RouterSettings, Settings, Source
 from webhookrx.transport.listener_service import CannotListen
 
 LOGGED = Listener("80", "tcp:80")
@@ -364,8 +364,8 @@ class SupervisorTests(SynchronousTestCase):
 
     def watch(self, path: str) -> Settings:
         """Have the service built anew, for a router that watches a file; return its settings."""
-        router = Router("edge-1", watched={path: signature_of(path)}, blocked=("f:1: error: why",))
-        connector = Connector("a", 80, {"product": "webhook", "vendor": "generic"}, Preprocessing())
+        router = RouterSettings("edge-1", watched={path: signature_of(path)}, blocked=("f:1: error: why",))
+        connector = ConnectorSettings("a", 80, {"product": "webhook", "vendor": "generic"}, Preprocessing())
         source = Source("edge-1-a-b", "connector", listeners=(LOGGED,), connector=connector)
         settings = replace(SETTINGS, sources=(source,), router=router)
         self.service = SupervisorService(settings, self, self._reread, self._launch)
@@ -379,7 +379,7 @@ class SupervisorTests(SynchronousTestCase):
         Path(path).touch()
         self.service._ticker.tick()
         self.assertIsInstance(one.told[-1], Fitness)
-        self.reread = replace(settings, router=Router("edge-2", watched={other: signature_of(other)}))
+        self.reread = replace(settings, router=RouterSettings("edge-2", watched={other: signature_of(other)}))
         self.service._ticker.tick()
         one.answer(True, "1 sources")
         worker.answer(True, "1 sources")

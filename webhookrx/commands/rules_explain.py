@@ -32,8 +32,8 @@ from webhookrx.commands.terminal import (
 from webhookrx.diagnostics import Diagnostic
 from webhookrx.query import DecidingTerm, QueryError, explain, parse
 from webhookrx.router.rules.router import Connector, Router, connectors_of
-from webhookrx.router.rules.rule import DROP, TAG, Preprocessing, Probe, SetField, Step
 from webhookrx.router.rules.rules_file import RulesReading
+from webhookrx.router.steps.step import DROP, TAG, Preprocessing, Probe, SetField, Step
 
 
 class _Other(NamedTuple):

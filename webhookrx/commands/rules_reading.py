@@ -15,11 +15,10 @@ from webhookrx.config.machine import HostFacts, this_host
 from webhookrx.diagnostics import ERROR
 from webhookrx.errors import ConfigError
 from webhookrx.query import DecidingTerm, parse
-from webhookrx.router.rules.may_match import METADATA, MayMatch, may_match
-from webhookrx.router.rules.naming import check_label, check_name
 from webhookrx.router.rules.router import Router, router_of
-from webhookrx.router.rules.rule import Host, Rule
+from webhookrx.router.rules.rule import Host, Rule, check_label, check_name
 from webhookrx.router.rules.rules_file import RulesReading, read_rules
+from webhookrx.router.rules.selectors import METADATA, MayMatch, may_match
 
 
 class NamedRouter(NamedTuple):

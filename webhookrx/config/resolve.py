@@ -34,7 +34,7 @@ from webhookrx.config.sources import resolve_sources
 from webhookrx.config.specs import quoted_spec
 from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
-from webhookrx.settings import Limits, Observer, Router, Settings, Source, largest_body
+from webhookrx.settings import Limits, Observer, RouterSettings, Settings, Source, largest_body
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
         sources, effective = resolve_sources(
             command_line, file, problems, now=surroundings.now, plaintext_token=allowed, tls_files=tls_files
         )
-    router: Router | None = None
+    router: RouterSettings | None = None
     state_dir: str | None = None
     if not is_router:
         _is_no_router(service)

@@ -29,9 +29,9 @@ from webhookrx.config.rule_files import (
 from webhookrx.diagnostics import ERROR, Diagnostic, has_errors, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.router.rules import router
-from webhookrx.router.rules.naming import check_label, check_name
+from webhookrx.router.rules.rule import check_label, check_name
 from webhookrx.senders.definition import SenderDefinition
-from webhookrx.settings import TLS, Connector, Listener, Router, Settings, Source
+from webhookrx.settings import TLS, ConnectorSettings, Listener, RouterSettings, Settings, Source
 
 if TYPE_CHECKING:
     from webhookrx.router.rules.rules_file import RulesReading
@@ -51,7 +51,7 @@ class RouterForm:
     @ivar effective: what each of them is, for C{--check}.
     """
 
-    router: Router
+    router: RouterSettings
     sources: tuple[Source, ...]
     effective: tuple[Effective, ...]
 
@@ -105,7 +105,9 @@ def resolve_router(
         del problems.errors[before:]
         for error in wrong:
             problems.warn(f"The rules are not taken, the last good connectors are: {error}", Place("", ""))
-        state, sources = _from_last(last, now, tls_files, Router("", {}, watched, not_taken=str(wrong[0])), problems)
+        state, sources = _from_last(
+            last, now, tls_files, RouterSettings("", {}, watched, not_taken=str(wrong[0])), problems
+        )
         return _form(state, sources, _LAST)
     if reading is None or has_errors(clashes):
         return None
@@ -126,7 +128,7 @@ def resolve_router(
         if state_dir is not None and not wrong:
             texts = tuple((file, content.decode()) for file, content in sender_files)
             good = encoded(Kept(name, labels, rules, reading.file, text.decode(), texts, slow))
-        state = Router(
+        state = RouterSettings(
             name,
             labels,
             watched,
@@ -139,7 +141,7 @@ def resolve_router(
         return _form(state, sources, reading)
     for reason in blocked:
         problems.warn(f"The router is blocked: {reason}", Place("", ""))
-    state = Router(name, labels, watched | named, blocked, senders=senders)
+    state = RouterSettings(name, labels, watched | named, blocked, senders=senders)
     if running is not None:
         return _form(*_as_it_runs(running, state), _AS_IT_RUNS)
     wanted = LastSet(name, labels, connectors, senders)
@@ -147,7 +149,7 @@ def resolve_router(
     return _form(*_from_last(last or wanted, now, tls_files, state, problems), _LAST if last else reading)
 
 
-def _form(state: Router, sources: tuple[Source, ...], origin: RulesReading | str) -> RouterForm:
+def _form(state: RouterSettings, sources: tuple[Source, ...], origin: RulesReading | str) -> RouterForm:
     """
     @param origin: the rules that they came from, or in words what else they came from.
     """
@@ -164,8 +166,8 @@ def _last_set(values: Values, state_dir: str | None) -> LastSet | None:
 
 
 def _from_last(
-    last: LastSet, now: datetime, tls_files: Snapshot, state: Router, problems: Problems
-) -> tuple[Router, tuple[Source, ...]]:
+    last: LastSet, now: datetime, tls_files: Snapshot, state: RouterSettings, problems: Problems
+) -> tuple[RouterSettings, tuple[Source, ...]]:
     """
     Return the router and its connectors, as far as their files can be used, for one whose rules can't be taken now.
 
@@ -290,7 +292,7 @@ def _note(diagnostics: Iterable[Diagnostic], problems: Problems) -> None:
         note(f"{each.sentence} [{each.code}]", Place(each.field, each.where))
 
 
-def _as_it_runs(running: Settings, wanted: Router) -> tuple[Router, tuple[Source, ...]]:
+def _as_it_runs(running: Settings, wanted: RouterSettings) -> tuple[RouterSettings, tuple[Source, ...]]:
     """
     Return the router and its connectors as they are in use, for one that is blocked.
 
@@ -312,7 +314,7 @@ def _as_it_runs(running: Settings, wanted: Router) -> tuple[Router, tuple[Source
 def _source(connector: router.Connector) -> Source:
     port = str(connector.port)
     listener = Listener(port, parse_endpoint(port).inner, tls=tls_of(connector))
-    details = Connector(connector.rule, connector.port, connector.labels, connector.preprocessing)
+    details = ConnectorSettings(connector.rule, connector.port, connector.labels, connector.preprocessing)
     return Source(
         connector.name,
         "connector",

@@ -13,7 +13,7 @@ from webhookrx.http.webhook_resource import Record, Slices, WebhookResource
 from webhookrx.intake.judge import Receipt, SourceRules
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
-from webhookrx.settings import Connector, FileContents, Listener, Settings, Source
+from webhookrx.settings import ConnectorSettings, FileContents, Listener, Settings, Source
 
 if TYPE_CHECKING:
     from webhookrx.router.connector_intake import ConnectorRules
@@ -38,7 +38,7 @@ def rules_of(source: Source, settings: Settings) -> SourceRules:
 
 def connector_rules(
     source: Source,
-    connector: Connector,
+    connector: ConnectorSettings,
     settings: Settings,
     classifier: Classifier | None,
     files: Callable[[str], Any] | None = None,

@@ -10,10 +10,9 @@ from typing import Generic, TypeVar
 import msgspec
 
 from webhookrx.diagnostics import ERROR, Diagnostic, Path, Position, diagnose, has_errors, in_order
-from webhookrx.typed_yaml.by_type import TypedReader
 from webhookrx.typed_yaml.nodes import Broken, Mapping, Node, Scalar, Sequence, compose, decode
-from webhookrx.typed_yaml.notes import Notes
 from webhookrx.typed_yaml.text_places import TextPlaces
+from webhookrx.typed_yaml.typed_reader import Notes, TypedReader
 
 T = TypeVar("T")
 

@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.router.rules.router} and L{webhookrx.router.rules.clashes}.
+Tests for L{webhookrx.router.rules.router} and L{webhookrx.router.rules.checks}.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.router.bad_rules import RULE, rules
 from webhookrx.router.rules.router import Connector, Router, connectors_of, router_of
-from webhookrx.router.rules.rule import DEFAULT_PATHS, Host, Preprocessing
+from webhookrx.router.rules.rule import DEFAULT_PATHS, Host
 from webhookrx.router.rules.rules_file import read_rules
+from webhookrx.router.steps.step import Preprocessing
 
 _HOSTS = "hosts:\n- {name: r1, labels: {s: a}}\n- {name: r2, labels: {s: b}}\n- {name: r3, labels: {s: a}}\n"
 _A = "selector: label.s = a"
@@ -148,7 +149,7 @@ class ConnectorsTests(SynchronousTestCase):
 
 class MeetingTests(SynchronousTestCase):
     """
-    Tests for L{webhookrx.router.rules.clashes.clashes}.
+    Tests for L{webhookrx.router.rules.checks.clashes}.
     """
 
     def test_meetings(self) -> None:

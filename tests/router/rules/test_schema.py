@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.router.rules.schema} and L{webhookrx.router.rules.rule_table}.
+Tests for L{webhookrx.router.rules.schema}.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tests.documents import read, with_table
 from tests.router.bad_rules import BAD
 from tests.router.rules.test_rules_file import GOOD
 from webhookrx.diagnostics import FILE_CODES, ROUTER_CODES, RULE_CODES
-from webhookrx.router.rules.rule import KINDS, Host, Preprocessing, Probe, Regex, Rule, RulesFile, SetField, Step
-from webhookrx.router.rules.rule_table import code_table, host_table, rule_table, step_table
-from webhookrx.router.rules.schema import rules_schema, schema_text
+from webhookrx.router.rules.rule import Host, Rule, RulesFile
+from webhookrx.router.rules.schema import code_table, host_table, rule_table, rules_schema, schema_text, step_table
+from webhookrx.router.steps.step import KINDS, Preprocessing, Probe, Regex, SetField, Step
 
 TYPES = (RulesFile, Rule, Preprocessing, Step, SetField, Regex, Probe, Host)
 

@@ -20,10 +20,10 @@ from webhookrx.intake.json_body import PayloadError, body_text, parse_strict_jso
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message
-from webhookrx.router.rules.rule import Preprocessing, Regex, SetField, Step
 from webhookrx.router.steps import processing
 from webhookrx.router.steps.context import CLASSIFIED, DROPPED, PROBE, STEP_ERROR, UNKNOWN_SENDER, StepError
 from webhookrx.router.steps.processing import Processing, ProcessingResult
+from webhookrx.router.steps.step import Preprocessing, Regex, SetField, Step
 from webhookrx.senders import otlp, unpacking
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.definition import SenderDefinition, Severity, Time, When

@@ -13,8 +13,8 @@ from webhookrx.diagnostics import ERROR, WARNING
 from webhookrx.message.fields import FieldError, get_field, split_path
 from webhookrx.query import parse
 from webhookrx.router.expressions import ExpressionError
-from webhookrx.router.rules.rule import Probe, Regex, SetField, Step
 from webhookrx.router.steps.context import DROPPED, PROBE, StepContext, StepError, StepEvent
+from webhookrx.router.steps.step import Probe, Regex, SetField, Step
 from webhookrx.router.steps.step_compiler import compile_step, doubtful_fields, step_name, step_problems
 from webhookrx.work import TooMuchWork, Work
 

@@ -9,9 +9,9 @@ import json
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.router.steps.test_processing import ACME, a_request
-from webhookrx.router.rules.rule import Preprocessing, SetField, Step
 from webhookrx.router.steps import processing
 from webhookrx.router.steps.processing import Processing
+from webhookrx.router.steps.step import Preprocessing, SetField, Step
 from webhookrx.router.steps.traced import TracedProcessing
 from webhookrx.senders.classifier import Classifier
 

@@ -13,7 +13,7 @@ from tests.operations.facts import make_facts
 from webhookrx.errors import ConfigError
 from webhookrx.operations import facts as facts_module
 from webhookrx.operations.counters import Counters
-from webhookrx.router.rules.rule import Preprocessing, Probe, Regex, SetField, Step
+from webhookrx.router.steps.step import Preprocessing, Probe, Regex, SetField, Step
 from webhookrx.senders.definition import Decode, SenderDefinition, Severity, Time, When
 from webhookrx.service.workers.messages import (
     Begin,
@@ -32,7 +32,7 @@ from webhookrx.service.workers.messages import (
     for_worker,
 )
 from webhookrx.service.workers.portable_settings import portable
-from webhookrx.settings import TLS, Connector, Listener, Observer, Router, Settings, Source
+from webhookrx.settings import TLS, ConnectorSettings, Listener, Observer, RouterSettings, Settings, Source
 
 STEPS = (
     Step(select="log.body EXISTS", condition="meta.host.name = a", label="some"),
@@ -76,9 +76,9 @@ SETTINGS = Settings(
 def with_connector(*steps: Step) -> Settings:
     """Return the settings of a router, too."""
     labels = {"product": "webhook", "vendor": "generic"}
-    connector = Connector("hooks", 8181, labels, Preprocessing(classify=True, steps=steps))
+    connector = ConnectorSettings("hooks", 8181, labels, Preprocessing(classify=True, steps=steps))
     source = Source("edge-1-hooks-in", "connector", listeners=(Listener("8181", "tcp:8181"),), connector=connector)
-    router = Router(
+    router = RouterSettings(
         "edge-1",
         {"site": "fra"},
         {"/rules.yaml": (1, -2, 1 << 63), "/senders": ()},
@@ -109,7 +109,7 @@ class MessagesTests(SynchronousTestCase):
 
     def test_tls_files(self) -> None:
         """What was in keys and certificates comes along, those of a router as well; neither is in what is shown."""
-        router = Router("edge-1", tls_files={"/key": (b"router's \xff", 0o640)})
+        router = RouterSettings("edge-1", tls_files={"/key": (b"router's \xff", 0o640)})
         settings = replace(SETTINGS, router=router, tls_files={"/key": (b"-----secret", 0o600), "/cert": (b"c", 0)})
         begin = Begin(settings, 1, 3, ())
         heard = for_worker(msgspec.msgpack.encode(begin))
@@ -135,7 +135,7 @@ class MessagesTests(SynchronousTestCase):
 
     def test_kept_state(self) -> None:
         """What is kept for the next start stays with the parent, who keeps it."""
-        settings = replace(SETTINGS, router=Router("edge-1", good=b"all of the rules"))
+        settings = replace(SETTINGS, router=RouterSettings("edge-1", good=b"all of the rules"))
         self.assertEqual(settings, portable(settings))
         self.assertNotIn(b"all of the rules", msgspec.msgpack.encode(portable(settings)))
 

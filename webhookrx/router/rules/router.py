@@ -11,8 +11,8 @@ import msgspec
 
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted_short
 from webhookrx.query import QueryError, parse
-from webhookrx.router.rules.naming import LONGEST_NAME, connector_name
-from webhookrx.router.rules.rule import Host, Preprocessing, Rule
+from webhookrx.router.rules.rule import LONGEST_NAME, Host, Rule, connector_name
+from webhookrx.router.steps.step import Preprocessing
 
 if TYPE_CHECKING:
     from webhookrx.router.rules.rules_file import RulesReading

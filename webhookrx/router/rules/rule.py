@@ -1,16 +1,20 @@
 """
-What a rules file holds, as types. The reader of the file, its JSON Schema and the tables
-of the docs come from them.
+The types of a rules file, and the names that rules, routers and labels may have.
+
+The reader of the file, its JSON Schema and the tables of the docs come from these types.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final
 
-import msgspec
 from msgspec import Meta
 
-from webhookrx.router.rules.naming import LONGEST_NAME, LONGEST_RULE_NAME, NAME_PATTERN
+from webhookrx.diagnostics import quoted_short
+from webhookrx.errors import ConfigError
+from webhookrx.message.escapes import TEXT_ESCAPES
+from webhookrx.router.steps.step import Preprocessing, StrictStruct
 
 DEFAULT_PATHS: Final = ("/events", "/events/(?P<HOST>.*)")
 """Specification, table 2.2."""
@@ -20,99 +24,40 @@ CONNECTOR_TYPE: Final = "webhook"
 
 PROTOCOLS: Final = ("HTTPS", "HTTP")
 
-KEEP: Final = "keep"
-DROP: Final = "drop"
-TAG: Final = "tag"
-ON_ERROR: Final = (KEEP, DROP, TAG)
-"""What happens to a message on which a step fails: it goes on, it is dropped, or it goes on with a note."""
+LONGEST_NAME: Final = 253
+"""Characters of the name of a router or a connector: those of a DNS name (RFC 1035 section 2.3.4)."""
+
+LONGEST_RULE_NAME: Final = 63
+"""Characters of the name of a rule, and of a suffix."""
+
+_LONGEST_KEY: Final = 63
+_LONGEST_VALUE: Final = 63
+NAME_PATTERN: Final = "^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"
+"""What the names of routers, and the keys and values of labels, are made of."""
+
+RULE_NAME_PATTERN: Final = f"^[^\ud800-\udfff{re.escape(''.join(TEXT_ESCAPES))}]+$"
+"""What the names of rules, and suffixes, are made of: all but characters that end lines or mislead people. The
+specification sets no limit."""
+
+_NAME: Final = re.compile(NAME_PATTERN)
+_RULE_NAME: Final = re.compile(RULE_NAME_PATTERN)
+_PREFIX: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
+_WHAT_IT_TAKES: Final = "ASCII letters, digits and . _ -, with a letter or digit at both ends"
 
 # For the JSON Schema; the reader's own checks have better sentences.
-_RULE_NAME: Final = {"minLength": 1, "maxLength": LONGEST_RULE_NAME}
-_HOST_NAME: Final = {"pattern": NAME_PATTERN, "maxLength": LONGEST_NAME}
-_PORT: Final = {"minimum": 1, "maximum": 65535}
+_RULE_NAME_SCHEMA: Final = {"minLength": 1, "maxLength": LONGEST_RULE_NAME}
+_HOST_NAME_SCHEMA: Final = {"pattern": NAME_PATTERN, "maxLength": LONGEST_NAME}
+_PORT_SCHEMA: Final = {"minimum": 1, "maximum": 65535}
 
 
-class _Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """All types of the file: nothing in it is ignored."""
-
-
-class SetField(_Base, frozen=True):
-    """Set a field to a value."""
-
-    field: Annotated[str, Meta(description="The field, such as `meta.team` or `log.body.user`.")]
-    value: Annotated[Any, Meta(description="Its value: text, number, true or false, null, list or object.")]
-
-
-class Regex(_Base, frozen=True):
-    """Match a regular expression against a field, and set a field for each named group."""
-
-    pattern: Annotated[str, Meta(description="A regular expression that RE2 can run, looked for anywhere.")]
-    field: Annotated[str, Meta(description="The field that it is matched against.")] = "log.body"
-    into: Annotated[str, Meta(description="The object that gets a member for each named group.")] = "log.attributes"
-    ignore_case: Annotated[bool, Meta(description="Capitals and small letters are the same.")] = False
-
-
-class Probe(_Base, frozen=True):
-    """Count messages that come here."""
-
-    name: Annotated[str, Meta(description="The name of the counter.")]
-
-
-class Step(_Base, frozen=True):
-    """One processing step: exactly one of the kinds below, and when it is done."""
-
-    select: Annotated[str | None, Meta(description="Select Messages: a query; other messages are dropped.")] = None
-    set: Annotated[
-        SetField | tuple[SetField, ...] | None, Meta(description="Set Field: a field and its value, or a list of them.")
-    ] = None
-    unset: Annotated[str | tuple[str, ...] | None, Meta(description="Unset Field: a field, or a list of them.")] = None
-    regex: Annotated[Regex | None, Meta(description="Regex: named groups become fields.")] = None
-    probe: Annotated[Probe | str | None, Meta(description="Probe: a counter with a name.")] = None
-    classify: Annotated[bool | None, Meta(description="Classify: `yes`.")] = None
-    classify_fallback: Annotated[
-        bool | None,
-        Meta(description="Beside `classify`: JSON of unknown senders is `generic-json`; as in `preprocessing`."),
-    ] = None
-    parse: Annotated[bool | None, Meta(description="Parse: `yes`; it needs a Classify before it.")] = None
-    expression: Annotated[str | None, Meta(description="Statements of the expression language.")] = None
-    condition: Annotated[str | None, Meta(description="A query; messages that it does not match skip the step.")] = None
-    on_error: Annotated[
-        str | None,
-        Meta(
-            description="What happens to a message on which the step fails: `keep`, `drop` or `tag`.",
-            extra_json_schema={"enum": list(ON_ERROR)},
-        ),
-    ] = None
-    label: Annotated[str | None, Meta(description="What people call the step; counters and log lines show it.")] = None
-
-
-KINDS: Final = ("select", "set", "unset", "regex", "probe", "classify", "parse", "expression")
-
-
-class Preprocessing(_Base, frozen=True):
-    """What is done to each message of a connector, in this order: classify, parse, steps."""
-
-    classify: Annotated[bool, Meta(description="Find out who sent the message.")] = False
-    classify_fallback: Annotated[
-        bool,
-        Meta(description="JSON of unknown senders is `generic-json`; for `classify` steps, too."),
-    ] = True
-    parse: Annotated[bool, Meta(description="Take time, message and severity from it; needs `classify`.")] = False
-    steps: Annotated[tuple[Step, ...], Meta(description="Processing steps, in order.")] = ()
-
-    @property
-    def classifies(self) -> bool:
-        """Whether it finds out who sent a message, by itself or in one of its steps."""
-        return self.classify or any(step.classify for step in self.steps)
-
-
-class Rule(_Base, frozen=True):
+class Rule(StrictStruct, frozen=True):
     """A connector rule: on which routers there is a connector, and what it does."""
 
-    name: Annotated[str, Meta(description="Its name, unique in the file.", extra_json_schema=_RULE_NAME)]
+    name: Annotated[str, Meta(description="Its name, unique in the file.", extra_json_schema=_RULE_NAME_SCHEMA)]
     protocol: Annotated[str, Meta(description="`HTTPS` or `HTTP`.", extra_json_schema={"enum": list(PROTOCOLS)})]
     port: Annotated[
-        int, Meta(description="The TCP port, 1 to 65535, that receives the POST requests.", extra_json_schema=_PORT)
+        int,
+        Meta(description="The TCP port, 1 to 65535, that receives the POST requests.", extra_json_schema=_PORT_SCHEMA),
     ]
     labels: Annotated[
         dict[str, str], Meta(description="Labels of the rule; messages have them in `meta.connector.labels`.")
@@ -147,10 +92,10 @@ class Rule(_Base, frozen=True):
     ] = ""
 
 
-class Host(_Base, frozen=True):
+class Host(StrictStruct, frozen=True):
     """A router, for previews: what selectors can ask for."""
 
-    name: Annotated[str, Meta(description="The name of the router.", extra_json_schema=_HOST_NAME)]
+    name: Annotated[str, Meta(description="The name of the router.", extra_json_schema=_HOST_NAME_SCHEMA)]
     labels: Annotated[dict[str, str], Meta(description="Its labels: `label.NAME` in selectors.")] = {}
     hostname: Annotated[str, Meta(description="The name of the machine, without a domain.")] = ""
     fqdn: Annotated[str, Meta(description="Its name with its domain.")] = ""
@@ -163,9 +108,79 @@ class Host(_Base, frozen=True):
     ] = {}
 
 
-class RulesFile(_Base, frozen=True):
+class RulesFile(StrictStruct, frozen=True):
     """A whole rules file."""
 
     connector_rules: Annotated[tuple[Rule, ...], Meta(description="The rules; their order does not matter.")] = ()
     hosts: Annotated[tuple[Host, ...], Meta(description="An inventory of routers, for previews.")] = ()
     version: Annotated[int, Meta(description="The version of this format.", ge=1, le=1)] = 1
+
+
+def connector_name(router: str, rule: str, suffix: str = "") -> str:
+    """
+    Return C{<router-name>-<rule-name>-<suffix>}.
+
+    @param suffix: when it is empty, the name of the rule is in its place, and so there twice.
+    """
+    return f"{router}-{rule}-{suffix or rule}"
+
+
+def check_name(name: str) -> None:
+    """
+    Check the name of a router.
+
+    @raise ConfigError: it is none.
+    """
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise ConfigError(f"{quoted_short(name)} is not a name; it takes 1 to {LONGEST_NAME} {_WHAT_IT_TAKES}.")
+
+
+def check_rule_name(name: str) -> None:
+    """
+    Check the name of a rule, or a suffix.
+
+    @raise ConfigError: it is none.
+    """
+    if not _RULE_NAME.fullmatch(name) or len(name) > LONGEST_RULE_NAME:
+        raise ConfigError(
+            f"{quoted_short(name)} is not a name; "
+            f"it takes 1 to {LONGEST_RULE_NAME} characters without control characters."
+        )
+
+
+def check_label_key(key: str) -> None:
+    """
+    Check the key of a label: a name, that may have a DNS name and a slash before it, as in Kubernetes.
+
+    @raise ConfigError: it is none.
+    """
+    prefix, slash, name = key.rpartition("/")
+    if slash and not (_PREFIX.fullmatch(prefix) and len(prefix) <= LONGEST_NAME):
+        raise ConfigError(f"The key {quoted_short(key)} of a label has something before its / that is not a DNS name.")
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST_KEY:
+        raise ConfigError(
+            f"{quoted_short(key)} is not the key of a label; it takes 1 to {_LONGEST_KEY} {_WHAT_IT_TAKES}; "
+            "a DNS name and a / may stand before it."
+        )
+
+
+def check_label_value(value: str) -> None:
+    """
+    Check the value of a label; it may be empty.
+
+    @raise ConfigError: it is none.
+    """
+    if value and not (_NAME.fullmatch(value) and len(value) <= _LONGEST_VALUE):
+        raise ConfigError(
+            f"{quoted_short(value)} is not the value of a label; it takes up to {_LONGEST_VALUE} {_WHAT_IT_TAKES}."
+        )
+
+
+def check_label(key: str, value: str) -> None:
+    """
+    Check a label.
+
+    @raise ConfigError: its key or its value can't be used.
+    """
+    check_label_key(key)
+    check_label_value(value)

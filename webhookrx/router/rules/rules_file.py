@@ -12,8 +12,7 @@ from typing import Final
 import msgspec
 
 from webhookrx.diagnostics import Diagnostic, Path, Position, diagnose, has_errors, in_order, quoted_short
-from webhookrx.router.rules.checks import check_paths, host_mistakes, rule_mistakes
-from webhookrx.router.rules.clashes import Placed, clashes, long_names
+from webhookrx.router.rules.checks import Placed, check_paths, clashes, host_mistakes, long_names, rule_mistakes
 from webhookrx.router.rules.rule import Host, Rule, RulesFile
 from webhookrx.router.rules.selectors import Known, Selectors
 from webhookrx.typed_yaml import Reading, read_typed

@@ -1,15 +1,20 @@
 """
-The JSON Schema of a rules file: C{python -m webhookrx.router.rules.schema}.
+The JSON Schema of a rules file, C{python -m webhookrx.router.rules.schema}, and the tables of its fields and mistakes.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
+from msgspec import NODEFAULT, inspect
 
-from webhookrx.router.rules.rule import KINDS, RulesFile
+from webhookrx.diagnostics import FILE_CODES, ROUTER_CODES, RULE_CODES, Code
+from webhookrx.router.rules.rule import Host, Rule, RulesFile
+from webhookrx.router.steps.step import KINDS, Preprocessing, Probe, Regex, SetField, Step
+from webhookrx.text import table
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -67,6 +72,60 @@ def _as_read(schema: Any) -> Any:
     if len(read.get("anyOf", ())) == 1:
         read |= read.pop("anyOf")[0]
     return read
+
+
+def rule_table() -> str:
+    """Return the table of the fields of a rule, those of C{preprocessing} among them."""
+    return table(_HEAD, [*_fields(Rule), *_fields(Preprocessing, "preprocessing.")])
+
+
+def step_table() -> str:
+    """Return the table of steps, and what is written in them."""
+    inner = [*_fields(SetField, "set."), *_fields(Regex, "regex."), *_fields(Probe, "probe.")]
+    return table(_HEAD, [*_fields(Step), *inner])
+
+
+def host_table() -> str:
+    """Return the table of the fields of a host of the inventory."""
+    return table(_HEAD, _fields(Host))
+
+
+def code_table() -> str:
+    """Return the table of mistakes: those of any such file, of rules, and of a router."""
+    return table(("code", "severity", "meaning"), map(_code_row, (*FILE_CODES, *RULE_CODES, *ROUTER_CODES)))
+
+
+_HEAD = ("field", "required", "default", "meaning")
+
+
+def _fields(cls: type[msgspec.Struct], prefix: str = "") -> Iterable[tuple[str, ...]]:
+    shape = inspect.type_info(cls)
+    assert isinstance(shape, inspect.StructType)
+    for field in shape.fields:
+        yield (
+            f"`{prefix}{field.encode_name}`",
+            "yes" if field.required else "",
+            _default(field),
+            _meaning(field.type),
+        )
+
+
+def _default(field: inspect.Field) -> str:
+    value: Any = field.default if field.default_factory is NODEFAULT else field.default_factory()
+    if isinstance(value, bool):
+        return "`yes`" if value else "`no`"
+    if isinstance(value, tuple):
+        return ", ".join(f"`{each}`" for each in value)
+    return f"`{value}`" if isinstance(value, (str, int)) and value else ""
+
+
+def _meaning(shape: inspect.Type) -> str:
+    said = shape.extra_json_schema if isinstance(shape, inspect.Metadata) else None
+    return str(said["description"]) if said else ""
+
+
+def _code_row(code: Code) -> tuple[str, ...]:
+    return f"`{code.word}`", code.severity, code.meaning
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from webhookrx.message.fields import MISSING, FieldError, Path, get_field, set_f
 from webhookrx.message.message import Value
 from webhookrx.query import spend_json
 from webhookrx.regex import LONGEST_PATTERN, LinearRegex
-from webhookrx.router.rules.rule import Regex, SetField
 from webhookrx.router.steps.context import Action, StepContext, StepEvent, StepProblems
+from webhookrx.router.steps.step import Regex, SetField
 
 _DEEPEST: Final = 32
 """Most names in a path: what a step nests can still be written as JSON."""

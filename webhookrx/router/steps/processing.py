@@ -14,9 +14,9 @@ from webhookrx.message.escapes import escape
 from webhookrx.message.fields import FieldError
 from webhookrx.regex import RegexTooCostly
 from webhookrx.router.expressions import ExpressionError, Files, no_files
-from webhookrx.router.rules.rule import DROP, TAG, Preprocessing
 from webhookrx.router.steps.context import DROPPED, STEP_ERROR, UNKNOWN_SENDER, StepContext, StepEvent
 from webhookrx.router.steps.sender_steps import classify, classify_known, parse
+from webhookrx.router.steps.step import DROP, TAG, Preprocessing
 from webhookrx.router.steps.step_compiler import CompiledStep, compile_step
 from webhookrx.senders.otlp import OtlpError
 from webhookrx.work import MOST_FOR_MESSAGE, MOST_FOR_STEP, TooMuchWork, Work

@@ -14,7 +14,6 @@ from webhookrx.diagnostics import ERROR, Diagnostic, Path, has_errors, nearest, 
 from webhookrx.query import Query, QueryError, line_and_column
 from webhookrx.query import parse as parse_query
 from webhookrx.router.expressions import ExpressionError, Files, compile_expression, is_mask, no_files
-from webhookrx.router.rules.rule import DROP, KEEP, KINDS, ON_ERROR, Probe, SetField, Step
 from webhookrx.router.steps.context import (
     DROPPED,
     PROBE,
@@ -28,6 +27,7 @@ from webhookrx.router.steps.context import (
 )
 from webhookrx.router.steps.field_steps import compile_regex, compile_set, compile_unset
 from webhookrx.router.steps.sender_steps import classify, classify_known, parse
+from webhookrx.router.steps.step import DROP, KEEP, KINDS, ON_ERROR, Probe, SetField, Step
 
 _PROBE_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LABEL: Final = re.compile(r"(?! )[A-Za-z0-9._ -]{1,64}(?<! )")

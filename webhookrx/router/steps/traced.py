@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from webhookrx.router.expressions import Files, no_files
-from webhookrx.router.rules.rule import DROP, TAG, Preprocessing
 from webhookrx.router.steps.context import DROPPED, Action, StepContext, StepEvent
 from webhookrx.router.steps.field_steps import own_copy
 from webhookrx.router.steps.processing import NotBegun, Processing, ProcessingResult, tag, told
+from webhookrx.router.steps.step import DROP, TAG, Preprocessing
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.evidence import Evidence
 

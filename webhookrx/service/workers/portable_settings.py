@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Raw, structs
 from msgspec.msgpack import Ext
 
-from webhookrx.router.rules.rule import SetField, Step
+from webhookrx.router.steps.step import SetField, Step
 from webhookrx.settings import Settings, Source
 
 # Extension types of MessagePack, for numbers that it has not.

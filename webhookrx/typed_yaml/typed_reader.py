@@ -1,20 +1,145 @@
 """
-Nodes to values of wanted types, noting everything that does not fit.
+Nodes of a YAML file to values of wanted types, with a diagnostic for everything that does not fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import inspect
 
-from webhookrx.diagnostics import Path, quoted_short, suggestion
-from webhookrx.typed_yaml.core_values import core_value, flag, whole_number
-from webhookrx.typed_yaml.members import members
-from webhookrx.typed_yaml.nodes import Mapping, Node, Scalar, Sequence, shown_node
-from webhookrx.typed_yaml.notes import Notes
-from webhookrx.typed_yaml.shapes import NODES, WORDS, bare, default_of, fields_of, shape_of, stand_in
+from webhookrx.diagnostics import Diagnostic, Path, Position, diagnose, quoted_short, suggestion
+from webhookrx.typed_yaml.nodes import (
+    MOST_VALUES,
+    Broken,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    control_character,
+    shown_node,
+    too_many,
+    unwanted,
+)
+from webhookrx.typed_yaml.value_types import (
+    NODES,
+    WORDS,
+    bare,
+    core_value,
+    default_of,
+    fields_of,
+    flag,
+    shape_of,
+    stand_in,
+    whole_number,
+)
+
+MOST_MISTAKES: Final = 1000
+
+
+class Notes:
+    """
+    Takes what is wrong.
+
+    @ivar taken: what was found, in the order of the search.
+    """
+
+    def __init__(self) -> None:
+        self.taken: list[Diagnostic] = []
+        self._left = MOST_VALUES
+
+    def add(self, code: str, position: Position, path: Path, sentence: str) -> None:
+        """
+        Note one more.
+
+        @raise Broken: there are too many to be of use.
+        """
+        if len(self.taken) >= MOST_MISTAKES:
+            sentence = f"More than {MOST_MISTAKES:,} mistakes were found; nothing behind this place was looked at."
+            raise Broken("too-many-mistakes", position, sentence)
+        self.taken.append(diagnose(code, path, sentence, position.line, position.column))
+
+    def visit(self, node: Node) -> None:
+        """
+        Count a node.
+
+        @raise Broken: there are too many, once aliases are followed.
+        """
+        self._left -= node.weight
+        if self._left < 0:
+            raise too_many(node.position)
+
+    def clean(self, node: Scalar, path: Path) -> str | None:
+        """Return a text; None, which is noted, when there is something in it that is not allowed."""
+        if not self.is_untagged(node, path):
+            return None
+        found = control_character(node.text)
+        if found is not None:
+            self.add("control-character", node.position, path, unwanted(found))
+            return None
+        return node.text
+
+    def is_untagged(self, node: Node, path: Path) -> bool:
+        """Tell whether a node has no tag; one that it has is noted."""
+        if node.tagged:
+            sentence = "YAML tags are not used here; a text that begins with ! is written in quotes."
+            self.add("yaml-tag", node.position, path, sentence)
+        return not node.tagged
+
+
+#: Key as it is meant, key as it is written, value.
+Member: TypeAlias = tuple[str, Scalar, Node]
+
+
+def members(node: Mapping, path: Path, spelled: Callable[[str], str], notes: Notes) -> Iterator[Member]:
+    """
+    Yield the members of a mapping, each key once; those that C{<<} brings in come last (YAML 1.1, merge key). They are
+    in C{node.members} from then on.
+
+    @param spelled: makes a key, as it is written, the one that is meant.
+    """
+    node.members = {}
+    merges: list[Node] = []
+    for key, key_node, value in _written(node, path, spelled, notes, merges):
+        first = node.members.get(key)
+        if first is None:
+            node.members[key] = key_node, value
+            yield key, key_node, value
+        else:
+            sentence = f"The key {quoted_short(key)} is there twice, first in line {first[0].position.line}."
+            notes.add("duplicate-key", key_node.position, (*path, key[:80]), sentence)
+    for other in _merged(merges, path, notes):
+        for key, key_node, value in _written(other, path, spelled, notes, None):
+            if key not in node.members:
+                node.members[key] = key_node, value
+                yield key, key_node, value
+
+
+def _written(
+    node: Mapping, path: Path, spelled: Callable[[str], str], notes: Notes, merges: list[Node] | None
+) -> Iterator[Member]:
+    for key_node, value in node.pairs if notes.is_untagged(node, path) else ():
+        notes.visit(key_node)
+        if not isinstance(key_node, Scalar):
+            notes.add("bad-key", key_node.position, path, "A key is plain text.")
+        elif key_node.text == "<<" and not key_node.style:
+            if merges is None:
+                notes.add("bad-merge", key_node.position, path, "What << takes in has a << of its own.")
+            else:
+                merges.append(value)
+        elif notes.clean(key_node, path) is not None:
+            yield spelled(key_node.text), key_node, value
+
+
+def _merged(merges: list[Node], path: Path, notes: Notes) -> Iterator[Mapping]:
+    for merge in merges:
+        for other in merge.items if isinstance(merge, Sequence) else (merge,):
+            if isinstance(other, Mapping):
+                yield other
+            else:
+                sentence = "<< takes a mapping, or a list of mappings."
+                notes.add("bad-merge", other.position, path, sentence)
 
 
 class TypedReader:

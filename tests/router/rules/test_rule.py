@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.router.rules.naming}.
+Tests for L{webhookrx.router.rules.rule}.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import ConfigError
-from webhookrx.router.rules.naming import check_label, check_name, check_rule_name, connector_name
+from webhookrx.router.rules.rule import check_label, check_name, check_rule_name, connector_name
 
 NAMES = ["a", "A-1", "edge_webhooks.v2", "0", "a" * 253]
 NO_NAMES = ["", "-a", "a-", ".", "a b", "é", "a/b", "a\n", "a" * 254]
