@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.api_page import observer_api
+from tests.refusals import cause_table
 from webhookrx.config.option_table import limit_table, option_table
 from webhookrx.errors import REASONS
 from webhookrx.operations.metrics import METRICS
@@ -83,6 +84,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "options": ("docs/reference/options.md", option_table),
     "limits": ("docs/reference/limits.md", limit_table),
     "statuses": ("docs/reference/statuses.md", status_table),
+    "causes": ("docs/reference/statuses.md", cause_table),
     "metrics": ("docs/reference/metrics.md", metric_table),
     "connector-rule-fields": ("docs/reference/connector-rules.md", rule_table),
     "connector-rule-steps": ("docs/reference/connector-rules.md", step_table),

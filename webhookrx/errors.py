@@ -48,7 +48,7 @@ BAD_COMPRESSION = Reason("bad_compression", 400, "The body does not unpack by it
 NO_ROOM = Reason("no_room", 503, "There is no room for this message now.")
 OVERLOADED = Reason("overloaded", 503, "There is more to do than this receiver can do now.")
 TOO_MANY_CONNECTIONS = Reason("too_many_connections", 503, "There are too many open connections.")
-DRAINING = Reason("draining", 503, "This receiver is stopping.")
+DRAINING = Reason("draining", 503, "This endpoint is closing: the receiver stops, or listens elsewhere after a reload.")
 NOT_STORED = Reason("not_stored", 503, "The message could not be made safe.")
 INTERNAL_ERROR = Reason("internal_error", 500, "The receiver failed on this request; its log says where.")
 

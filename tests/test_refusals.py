@@ -1,0 +1,33 @@
+"""Tests for L{tests.refusals}."""
+
+from __future__ import annotations
+
+import ast
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.refusals import _causes_in, causes
+from webhookrx.errors import BAD_REQUEST, REASONS
+
+SOURCE = '''
+def parse(data):
+    """Raise C{BAD_REQUEST}."""
+    if reason is BAD_TOKEN:
+        raise RequestRefused(BAD_REQUEST, f"Line {number} is wrong.")
+    return TIMEOUT.detail
+'''
+
+
+class CauseTests(SynchronousTestCase):
+    """Where the code refuses."""
+
+    def test_found(self) -> None:
+        """A reason that is passed on is a cause, with its function and sentence; a comparison or docstring is none."""
+        self.assertEqual(
+            [(BAD_REQUEST, "Line … is wrong.", "http/head.py", "parse")],
+            list(_causes_in(ast.parse(SOURCE), "http/head.py", "")),
+        )
+
+    def test_every_reason(self) -> None:
+        """Every reason has a function that refuses with it."""
+        self.assertEqual(set(REASONS), {cause.reason for cause in causes()})
