@@ -92,9 +92,9 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "connector-rule-codes": ("docs/reference/connector-rules.md", code_table),
     "expression-functions": ("docs/reference/expressions.md", function_table),
     "known-senders": ("docs/reference/classification.md", sender_table),
-    "severities": ("docs/reference/classification.md", severity_table),
-    "sender-format": ("docs/reference/classification.md", entry_table),
-    "entry-codes": ("docs/reference/classification.md", entry_code_table),
+    "severities": ("docs/reference/sender-definitions.md", severity_table),
+    "sender-format": ("docs/reference/sender-definitions.md", entry_table),
+    "entry-codes": ("docs/reference/sender-definitions.md", entry_code_table),
 }
 """Name of a generated block to its page and the function that makes it."""
 

@@ -77,9 +77,9 @@ class CaseTests(SynchronousTestCase):
 
     def test_page(self) -> None:
         """The page on performance names every case."""
-        page = os.path.join(ROOT, "docs", "explanation", "performance.md")
+        page = os.path.join(ROOT, "docs", "explanation", "performance-measurements.md")
         if not os.path.exists(page):
-            raise SkipTest("docs/explanation/performance.md is not there")
+            raise SkipTest("docs/explanation/performance-measurements.md is not there")
         with open(page, encoding="utf-8") as file:
             text = file.read()
         self.assertEqual([], [case.name for case in all_cases() if f"`{case.name}`" not in text])

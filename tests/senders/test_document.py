@@ -1,5 +1,5 @@
 """
-Tests for C{docs/reference/classification.md}: what it shows is so.
+Tests for C{docs/how-to/add-a-sender.md} and C{docs/reference/sender-definitions.md}: what they show is so.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from webhookrx.senders.extraction import extract
 from webhookrx.senders.http_file import read_http_file
 from webhookrx.senders.text_template import TextTemplate
 
-PAGE = read("docs/reference/classification.md")
+PAGE = read("docs/how-to/add-a-sender.md") + read("docs/reference/sender-definitions.md")
 
 
 def block(language: str, beginning: str) -> str:
-    """Return the one block of the page in a language that begins in some way."""
+    """Return the one block of the pages in a language that begins in some way."""
     (text,) = (each.text for each in blocks(PAGE) if each.language == language and each.text.startswith(beginning))
     return text
 

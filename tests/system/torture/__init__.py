@@ -4,6 +4,6 @@ compared with what it has answered.
 
     python -m tests.system.torture [NAME…] [--long] [--seed N]
 
-Each proof prints its figures beside their goals. C{docs/explanation/durability.md} says how each is made, and what came
-out of it.
+Each proof prints its figures beside their goals. C{docs/explanation/how-durability-is-proved.md} describes each method,
+with its figures.
 """
