@@ -4,7 +4,7 @@ Tests for L{webhookrx.quantities}.
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -99,13 +99,11 @@ class SizeTests(SynchronousTestCase):
         self.assertRaises(ValueError, format_size, -1)
 
     @given(st.integers(min_value=0, max_value=10**18 - 1))
-    @settings(deadline=None)
     def test_round_trip(self, size: int) -> None:
         """What is written is read back exactly."""
         self.assertEqual(size, parse_size(format_size(size)))
 
     @given(st.integers(min_value=0, max_value=1000), st.sampled_from([1000, 1024]), st.integers(0, 4))
-    @settings(deadline=None)
     def test_round_trip_of_round_sizes(self, number: int, base: int, power: int) -> None:
         """What is written with a unit is read back exactly."""
         self.assertEqual(number * base**power, parse_size(format_size(number * base**power)))
@@ -147,13 +145,11 @@ class DurationTests(SynchronousTestCase):
             self.assertRaises(ValueError, format_duration, seconds)
 
     @given(st.floats(min_value=0, allow_infinity=False, allow_nan=False))
-    @settings(deadline=None)
     def test_round_trip(self, seconds: float) -> None:
         """What is written is read back exactly, however small or large."""
         self.assertEqual(seconds, parse_duration(format_duration(seconds)))
 
     @given(st.integers(min_value=0, max_value=10**12))
-    @settings(deadline=None)
     def test_round_trip_of_whole_milliseconds(self, milliseconds: int) -> None:
         """A whole number of milliseconds is read back exactly."""
         self.assertEqual(milliseconds / 1000, parse_duration(format_duration(milliseconds / 1000)))

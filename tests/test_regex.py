@@ -9,7 +9,7 @@ import time
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -48,7 +48,6 @@ COSTLY = (
 class LinearRegexTests(SynchronousTestCase):
     """Expressions that are looked for anywhere."""
 
-    @settings(deadline=None, derandomize=True, max_examples=500)
     @given(PATTERNS, TEXTS, st.booleans())
     def test_as_python(self, pattern: str, text: str, ignore_case: bool) -> None:
         """They mean what they mean in Python."""

@@ -8,7 +8,7 @@ import time
 from typing import Annotated, Any
 
 import msgspec
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Meta
 from twisted.trial.unittest import SynchronousTestCase
@@ -231,7 +231,6 @@ class ValueTests(SynchronousTestCase):
             self.assertEqual((expected, type(expected)), (shown, type(shown)), text)
 
     @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**30), 10**30))
-    @settings(deadline=None, derandomize=True)
     @example(1e22)
     def test_numbers(self, number: float) -> None:
         """Whatever number is written, JSON has the same one."""
@@ -404,7 +403,6 @@ class BoundTests(SynchronousTestCase):
         self.assertEqual([MOST_MISTAKES + 1, "too-many-mistakes"], [len(found), found[-1].code])
 
     @given(st.text(alphabet="ab:-?&*!|>'\"%#{}[],<~ \n\\é", max_size=60))
-    @settings(deadline=None, derandomize=True)
     def test_anything(self, text: str) -> None:
         """Whatever the file is, the answer is a cart or what is wrong, and each place is one in the file."""
         reading = read(text)
@@ -574,7 +572,6 @@ class PlaceTests(SynchronousTestCase):
         st.sampled_from(["'{}'", '"{}"', "{}", ">\n  {}", "|\n  {}"]),
         st.lists(st.sampled_from(["a", "b b", "", " c", "d ", "''", "\\t", "\\\\", "e\\"]), min_size=1, max_size=5),
     )
-    @settings(deadline=None, derandomize=True, max_examples=300)
     def test_any_text(self, style: str, pieces: list[str]) -> None:
         """Whatever the text looks like, a place is the character itself or the beginning of the text."""
         text = "name: " + style.format("\n  ".join(pieces)) + "\n"

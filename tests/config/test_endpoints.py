@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.testing import MemoryReactor
@@ -197,7 +197,6 @@ class ParseEndpointTests(SynchronousTestCase):
         endpoint = default_endpoint(443)
         self.assertEqual(("tcp:443", "tcp:443:backlog=4096"), (endpoint.text, endpoint.inner))
 
-    @settings(deadline=None)
     @given(st.text(alphabet=st.sampled_from(":=\\[]/.@ tcpunixslhaproxy0123456789=é\n\x00"), max_size=40))
     def test_any_text(self, text: str) -> None:
         """Any text is understood, or is a configuration error of one line."""

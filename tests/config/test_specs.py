@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.endpoints import quoteStringArgument
 from twisted.trial.unittest import SynchronousTestCase
@@ -48,7 +48,6 @@ class SplitSpecTests(SynchronousTestCase):
         error = self.assertRaises(ConfigError, split_spec, "tcp:1:backlog=1:backlog=2")
         self.assertIn("backlog= twice", error.problem)
 
-    @settings(deadline=None)
     @given(st.lists(st.text(), min_size=1), st.dictionaries(st.text(), st.text(), max_size=3))
     def test_round_trip(self, args: list[str], options: dict[str, str]) -> None:
         """Whatever is escaped and joined comes back when it is split."""
@@ -56,13 +55,11 @@ class SplitSpecTests(SynchronousTestCase):
         parts += [f"{escaped(key)}={escaped(value)}" for key, value in options.items()]
         self.assertEqual((args, options), split_spec(":".join(parts)))
 
-    @settings(deadline=None)
     @given(st.text())
     def test_as_twisted_quotes(self, value: str) -> None:
         """What Twisted's own quoting makes of a value is read back."""
         self.assertEqual(([], {"k": value}), split_spec(f"k={quoteStringArgument(value)}"))
 
-    @settings(deadline=None)
     @given(st.lists(st.text(), min_size=1))
     def test_raw(self, texts: list[str]) -> None:
         """Parts come out as they were written, and unescaped as they were meant."""

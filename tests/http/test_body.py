@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import tracemalloc
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -127,7 +127,6 @@ class ChunkedBodyTests(SynchronousTestCase):
                 reads = [(wire + follows)[start:stop] for start, stop in itertools.pairwise([0, *cuts])]
                 self.assertEqual((b"a", follows), read(*reads), reads)
 
-    @settings(max_examples=200, deadline=None)
     @given(
         st.lists(st.sampled_from([b"\r\n", b"\r\n\r\n", b"0\r\n\r\n", b"a", b"\n", b"\r"]) | st.binary(max_size=20)),
         st.sampled_from([b"", b"T: v\r\n"]),

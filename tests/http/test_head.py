@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -277,7 +277,6 @@ class RefusedHeadTests(SynchronousTestCase):
                 parse(block)
             self.assertNotIn("CANARY", caught.exception.detail)
 
-    @settings(max_examples=300, deadline=None)
     @given(st.binary(max_size=200))
     def test_any_bytes(self, junk: bytes) -> None:
         """Whatever comes, it is a head or it is refused."""

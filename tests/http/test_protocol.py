@@ -8,7 +8,7 @@ import itertools
 import json
 import socket
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.address import IPv4Address
 from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener, IPushProducer
@@ -324,7 +324,6 @@ class ConnectionTests(SynchronousTestCase):
             self.assertEqual([200, 200], sender.statuses())
             self.assertEqual(["abc", "abc"], [values["MESSAGE"] for values in wire.messages])
 
-    @settings(max_examples=60, deadline=None)
     @given(st.lists(st.integers(0, 1200), max_size=12))
     def test_any_split(self, cuts: list[int]) -> None:
         """Wherever a stream is cut, the same answers and messages come of it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ipaddress
 import time
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -187,7 +187,6 @@ class FromProxyHeaderTests(SynchronousTestCase):
         return best
 
     @given(st.lists(st.binary(max_size=60) | st.from_regex(r'[0-9a-f:.,"\[\]=;\\ for%]{0,60}').map(str.encode)))
-    @settings(deadline=None)
     def test_never_raises(self, values: list[bytes]) -> None:
         """Whatever comes, the answer is nothing or an address in its normal form with a port in range."""
         found = from_proxy_header(values)
@@ -199,7 +198,6 @@ class FromProxyHeaderTests(SynchronousTestCase):
             self.assertTrue(found.port is None or 0 <= found.port <= 65535)
 
     @given(st.ip_addresses(), st.none() | st.integers(0, 65535), st.binary(max_size=30), st.booleans())
-    @settings(deadline=None)
     def test_proxy_has_the_last_word(
         self, address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int | None, sent: bytes, forwarded: bool
     ) -> None:
@@ -236,7 +234,6 @@ class NormalIpTests(SynchronousTestCase):
             self.assertEqual((text, None), (text, normal_ip(text)))
 
     @given(st.text(max_size=30))
-    @settings(deadline=None)
     def test_never_raises(self, text: str) -> None:
         """No text raises, and a normal form is its own normal form."""
         found = normal_ip(text)

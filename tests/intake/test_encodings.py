@@ -17,7 +17,7 @@ from functools import cache
 
 import brotli
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -316,7 +316,6 @@ class UnpackTests(SynchronousTestCase):
     @given(
         st.binary(max_size=3000) | st.text(max_size=500).map(str.encode), st.sampled_from(PACKERS), st.integers(1, 9)
     )
-    @settings(deadline=None)
     def test_round_trip(self, body: bytes, packer: tuple[bytes, Callable[[bytes], bytes]], times: int) -> None:
         """What a sender packs comes out as it was."""
         coding, pack = packer
@@ -324,7 +323,6 @@ class UnpackTests(SynchronousTestCase):
         self.assertEqual(body * times, unpack(pack(body * times), [coding], LIMIT))
 
     @given(st.binary(max_size=300), st.sampled_from([b"gzip", b"deflate", b"zstd", b"br"]), st.integers(0, 5000))
-    @settings(deadline=None)
     def test_any_bytes(self, body: bytes, coding: bytes, limit: int) -> None:
         """Whatever bytes come, they are unpacked within the limit or refused for one of two reasons."""
         try:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 
 import msgspec
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -749,14 +749,12 @@ PIECES = st.lists(
 class PropertyTests(SynchronousTestCase):
     """What holds for any body."""
 
-    @settings(deadline=None)
     @given(JSON, st.booleans())
     def test_round_trip(self, value: object, ascii_only: bool) -> None:
         """What a common writer wrote is read, and written again, without a change."""
         body = json.dumps(value, ensure_ascii=ascii_only).encode()
         self.assertEqual(value, json.loads(shown(parse_json(body))))
 
-    @settings(deadline=None)
     @given(st.dictionaries(TEXT, JSON, max_size=5))
     def test_round_trip_to_a_line(self, members: dict[str, object]) -> None:
         """Below a prefix, members that are no objects stand in the line as they were in the body."""
@@ -768,7 +766,6 @@ class PropertyTests(SynchronousTestCase):
         }
         self.assertEqual((clear, 0), ({key: line[key] for key in clear}, left_out))
 
-    @settings(deadline=None, max_examples=500)
     @given(PIECES | st.binary() | TEXT.map(str.encode), st.sampled_from(["", "webhook.", "HO"]))
     def test_any_body(self, body: bytes, prefix: str) -> None:
         """Any body is either refused, or becomes one line of JSON without a hard macro of the sender's."""
@@ -781,7 +778,6 @@ class PropertyTests(SynchronousTestCase):
         self.assertEqual({"ISODATE", *pairs}, json.loads(line).keys())
         self.assertNotIn("\udc00", json.dumps(json.loads(line), ensure_ascii=False))
 
-    @settings(deadline=None, max_examples=300)
     @given(PIECES)
     def test_strict_agrees_with_the_standard_library(self, body: bytes) -> None:
         """What the strict look accepts is what the standard library does, its constants and byte order marks apart."""

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 from unittest import mock
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -490,7 +490,6 @@ class JSONMessageTests(IntakeTestCase):
         values = self.accept(b'[1,"two",{"a":3}]', prefix="p.")
         self.assertEqual((1, "two", {"a": 3}), (values["p.1"], values["p.2"], values["p.3"]))
 
-    @settings(max_examples=200, deadline=None)
     @given(
         st.dictionaries(
             st.text(max_size=8) | st.sampled_from(["SOURCEIP", "MSG", "webhook"]), st.text() | st.integers()
@@ -510,7 +509,6 @@ class JSONMessageTests(IntakeTestCase):
         hard = {"ISODATE", "SOURCEIP", "SOURCEPORT", "TRANSPORT", "RAWMSG_SIZE", "TAGS", "RCPTID"}
         self.assertEqual(hard, {name for name in values if is_hard_macro(name)})
 
-    @settings(max_examples=200, deadline=None)
     @given(st.binary(max_size=300))
     def test_any_body(self, body: bytes) -> None:
         """Any body becomes a message whose line is one line of JSON."""

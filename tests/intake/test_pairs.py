@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -66,7 +66,6 @@ def flattened(members: dict[str, Any], prefix: str, into: dict[str, Any]) -> int
 class NamesTests(SynchronousTestCase):
     """Which names are looked at."""
 
-    @settings(deadline=None, max_examples=500)
     @given(MEMBERS, PREFIXES)
     def test_special_names(self, members: dict[str, Any], prefix: str) -> None:
         """However a special name is put together of prefix and keys, it is seen; the order is that of the document."""

@@ -8,7 +8,7 @@ import re
 import time
 from urllib.parse import quote
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -226,7 +226,6 @@ class PathPatternsTests(SynchronousTestCase):
         st.lists(linear_patterns(), min_size=1, max_size=4),
         st.lists(st.text(alphabet="ab/1%.", max_size=8).map("/".__add__), min_size=1, max_size=6),
     )
-    @settings(deadline=None, max_examples=300)
     def test_as_one_after_the_other(self, patterns: list[str], paths: list[str]) -> None:
         """The answer is that of trying C{re.fullmatch} with one pattern after the other."""
         compiled = PathPatterns(patterns)
@@ -297,7 +296,6 @@ class DecodeGroupsTests(SynchronousTestCase):
             self.assertEqual((raw, BAD_ENCODING), (raw, refused.reason))
 
     @given(st.text(max_size=30))
-    @settings(deadline=None)
     def test_round_trip(self, text: str) -> None:
         """Whatever text is quoted comes out as it was."""
         self.assertEqual({"HOST": text}, decode_groups({"HOST": quote(text, safe="").encode("ascii")}))

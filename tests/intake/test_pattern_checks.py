@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -204,7 +204,6 @@ class CheckPatternsTests(SynchronousTestCase):
         st.lists(st.from_regex(r"/?([ab./]|\[\^?[ab]\]|\(a\|b?\)|\(\?P<HOST>.\)|\\[wdS]){0,4}[*+?]?", fullmatch=True)),
         st.text(alphabet="ab/1", max_size=6).map("/".__add__),
     )
-    @settings(deadline=None)
     def test_hidden_by_the_same_or_all_is_certain(self, patterns: list[str], path: str) -> None:
         """A pattern of which it is said that it is hidden, or can never match, never wins."""
         errors, warnings = check_patterns(patterns)

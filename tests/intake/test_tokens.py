@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hmac
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -171,13 +171,11 @@ class TokenCheckTests(SynchronousTestCase):
         self.assertNotEqual(TokenCheck([b"t"])._digests, TokenCheck([b"t"])._digests)
 
     @given(st.lists(st.binary(max_size=40), max_size=3))
-    @settings(deadline=None)
     def test_never_raises(self, values: list[bytes]) -> None:
         """No value is accepted by chance, and none raises."""
         self.assertFalse(TokenCheck([b"a-token-that-is-long-enough-not-to-be-found"]).accepts(values))
 
     @given(st.from_regex(rb"[!-~\x80-\xff]{1,60}", fullmatch=True))
-    @settings(deadline=None)
     def test_usable_means_accepted(self, token: bytes) -> None:
         """A token with which L{check_token} finds no fault is accepted when shown."""
         self.assertIsNone(check_token(token))

@@ -8,7 +8,7 @@ import json
 import time
 from urllib.parse import parse_qsl, quote, quote_plus, urlencode
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -86,7 +86,6 @@ class ParseQueryTests(SynchronousTestCase):
         self.assertEqual({"a": "1"}, parse_query(b"&" * 5000 + b"a=1"))
 
     @given(st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), max_size=20))
-    @settings(deadline=None)
     def test_round_trip(self, pairs: list[tuple[str, str]]) -> None:
         """Whatever text a form encodes comes out as it was."""
         expected: dict[str, list[str]] = {}
@@ -98,7 +97,6 @@ class ParseQueryTests(SynchronousTestCase):
         self.assertEqual({name: text[0] if len(text) == 1 else text for name, text in expected.items()}, parsed)
 
     @given(st.text(alphabet="ab=&+%;c32F9", max_size=40))
-    @settings(deadline=None)
     def test_as_the_standard_library(self, text: str) -> None:
         """The pairs are those that the standard library finds, for all that is UTF-8."""
         try:

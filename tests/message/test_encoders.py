@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -123,7 +123,6 @@ class EncodeLineTests(SynchronousTestCase):
             with self.subTest(code=hex(code)):
                 self.assertIn(chr(code), self.encoded({"a": chr(code)}))
 
-    @settings(deadline=None)
     @given(st.dictionaries(TEXT, VALUES, max_size=6))
     def test_reads_back(self, values: dict[str, Value]) -> None:
         """Any pairs come out as one line to every reader, from which JSON reads the same pairs."""
@@ -170,7 +169,6 @@ class LongTextTests(SynchronousTestCase):
 class SameTests(SynchronousTestCase):
     """In pieces, the same comes out."""
 
-    @settings(deadline=None, max_examples=300)
     @given(
         st.lists(st.sampled_from([*MISLEADING, *'ab"\\\n\x00\x1fé…😀', "\u2027", "\u202f"]), max_size=40).map("".join),
         st.sampled_from([source_values, router_values]),

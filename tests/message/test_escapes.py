@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import sys
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -35,7 +35,6 @@ class JSONTests(SynchronousTestCase):
             expected = [JSON_ESCAPES.get(char) or escapes.encode(char)[1:-1].decode() for char in chars]
             self.assertEqual(f'"{"".join(expected)}"', encode_json("".join(chars)).decode())
 
-    @settings(deadline=None, max_examples=300)
     @given(PIECES, st.integers(1, 3))
     def test_many(self, text: str, few: int) -> None:
         """Many of them in one piece make no difference to what the JSON says, or to what is not there."""
@@ -68,7 +67,6 @@ class TextTests(SynchronousTestCase):
             chars = ALL[start : start + 100]
             self.assertEqual("".join(TEXT_ESCAPES.get(char, char) for char in chars), escape("".join(chars)))
 
-    @settings(deadline=None, max_examples=300)
     @given(PIECES, st.integers(1, 3))
     def test_many(self, text: str, few: int) -> None:
         """In a piece with many of them, the same characters are the same escapes, and what can be seen stays."""

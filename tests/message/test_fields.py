@@ -8,7 +8,7 @@ import copy
 from types import MappingProxyType
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -110,7 +110,6 @@ class LookUpTests(SynchronousTestCase):
 
         self.assertEqual((1, [1]), (getter(("a", "b"))(record), list(leaves(record))))
 
-    @settings(deadline=None, derandomize=True, max_examples=500)
     @given(RECORDS, PATHS)
     def test_law(self, record: dict[str, Any], path: tuple[str, ...]) -> None:
         """Both ways of looking up find what the law says."""
@@ -122,7 +121,6 @@ class LookUpTests(SynchronousTestCase):
 class ChangeTests(SynchronousTestCase):
     """Fields are set and removed."""
 
-    @settings(deadline=None, derandomize=True, max_examples=500)
     @given(RECORDS, PATHS)
     def test_set_and_get(self, record: dict[str, Any], path: tuple[str, ...]) -> None:
         """What was set is found there; what can't be set was not there, and has not become so."""
@@ -135,7 +133,6 @@ class ChangeTests(SynchronousTestCase):
         else:
             self.assertEqual("new", get_field(record, path))
 
-    @settings(deadline=None, derandomize=True, max_examples=500)
     @given(RECORDS, PATHS)
     def test_unset(self, record: dict[str, Any], path: tuple[str, ...]) -> None:
         """What is said to be removed was there, and the record has changed; else it has not."""

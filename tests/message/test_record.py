@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -280,7 +280,6 @@ class LineTests(SynchronousTestCase):
         self.assertEqual(encode_line(message), b'{"log":{"body":"a\\u2028b"},"meta":{"id":"1"}}\n')
         self.assertEqual(Template.parse("$(format-json)").render(message), encode_object(message).decode())
 
-    @settings(deadline=None, derandomize=True)
     @given(_MESSAGES)
     def test_any(self, message: Message) -> None:
         """Whatever steps have left in it, it is one line of JSON, and every macro has a value."""
@@ -291,7 +290,6 @@ class LineTests(SynchronousTestCase):
             macro_value(name, message)
         self.assertTrue(Template.parse("${MESSAGE} ${log} ${HOST}").render_line(message).endswith(b"\n"))
 
-    @settings(deadline=None, derandomize=True, max_examples=300)
     @given(_MESSAGES)
     def test_stored(self, message: Message) -> None:
         """A spool gives it back exactly: numbers, kinds and order."""
@@ -336,7 +334,6 @@ class SyslogTests(SynchronousTestCase):
             SyslogFormat(sd_id="meta@32473").encode(message),
         )
 
-    @settings(deadline=None, derandomize=True)
     @given(_MESSAGES)
     def test_any(self, message: Message) -> None:
         """Whatever steps have left in it, it can be sent on one line."""

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -246,7 +246,6 @@ class SdIdTests(SynchronousTestCase):
 class GrammarTests(SynchronousTestCase):
     """Whatever a sender chose."""
 
-    @settings(deadline=None, max_examples=300)
     @given(MESSAGES, FORMATS)
     def test_grammar(self, message: Message, made: SyslogFormat) -> None:
         """It keeps to the grammar, and priority, time and text are those of the message."""
@@ -261,7 +260,6 @@ class GrammarTests(SynchronousTestCase):
             self.assertEqual(expected, text.removeprefix(BOM) if made.bom and not expected.isascii() else text)
         self.assertEqual(made.sd_id is not None, bool(parsed.elements))
 
-    @settings(deadline=None)
     @given(st.dictionaries(TEXTS.filter(lambda name: name != "MESSAGE"), TEXTS, max_size=6))
     def test_parameters(self, pairs: dict[str, str]) -> None:
         """Every value comes back from structured data as it was, in order."""
@@ -269,7 +267,6 @@ class GrammarTests(SynchronousTestCase):
 
         self.assertEqual(list(pairs.values()), [value for _, value in parsed.elements[0][1]])
 
-    @settings(deadline=None, max_examples=300)
     @given(MESSAGES, FORMATS)
     def test_lines(self, message: Message, made: SyslogFormat) -> None:
         """For a framing by lines it holds no control character at all, and is one line for any reader."""

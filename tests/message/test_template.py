@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -72,7 +72,6 @@ class ParseTests(SynchronousTestCase):
                 self.assertTrue(str(error).startswith(f"column {column}: "), str(error))
                 self.assertIn(words, str(error))
 
-    @settings(deadline=None)
     @given(st.text(alphabet="$\\{}():-aA1 \n", max_size=12))
     def test_any_text(self, text: str) -> None:
         """Any text either is a template that renders one line, or a L{ValueError} with a column."""
@@ -169,7 +168,6 @@ class RenderLineTests(SynchronousTestCase):
         """Literal text that is not UTF-8 doesn't stop a message."""
         self.assertEqual(b"\\udcff1\n", Template.parse("\udcff$a").render_line(Message({"a": 1}, MOMENT)))
 
-    @settings(deadline=None)
     @given(st.text(alphabet=st.characters(exclude_categories=())), st.lists(st.text(), max_size=3))
     def test_one_line(self, text: str, texts: list[str]) -> None:
         """Whatever the values, the result is one line of UTF-8 to every reader."""

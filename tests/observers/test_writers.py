@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from mmap import mmap
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -167,7 +167,6 @@ class LineWriterTests(SynchronousTestCase):
         self.assertRaises(BrokenPipeError, writer.write, [b"two\n"])
         writer.close()
 
-    @settings(deadline=None)
     @given(
         st.lists(st.lists(st.binary(max_size=5).map(lambda text: text.replace(b"\n", b"") + b"\n"), min_size=1)),
         st.lists(st.one_of(st.just(ENOSPC), st.integers(1, 12))),

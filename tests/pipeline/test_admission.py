@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
@@ -146,7 +146,6 @@ class BudgetTests(SynchronousTestCase):
 
         self.assertEqual((False, True), (budget.is_high, budget.is_low()))
 
-    @settings(deadline=None)
     @given(st.lists(st.tuples(st.booleans(), st.integers(0, 40))))
     def test_nothing_leaks(self, steps: list[tuple[bool, int]]) -> None:
         """Whatever is added, it stays within the limits; and when all is given back, nothing is counted."""

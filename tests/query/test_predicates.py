@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -25,7 +25,6 @@ TEXTS = st.text("aAbBk\u212as\u017f1-. ß\\[]/^", max_size=8)
 class RequiredTextTests(SynchronousTestCase):
     """What a text must contain for an expression to match."""
 
-    @settings(deadline=None, derandomize=True, max_examples=500)
     @given(PATTERNS, TEXTS, st.booleans())
     def test_law(self, pattern: str, text: str, ignore_case: bool) -> None:
         """Whatever an expression matches contains what it requires, once both are casefolded."""

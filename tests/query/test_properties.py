@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -55,7 +55,6 @@ def without_columns(tree: Any) -> Any:
 class AgainstNaiveTests(SynchronousTestCase):
     """Random queries on random records."""
 
-    @settings(deadline=None, derandomize=True, max_examples=400)
     @given(TREES, st.lists(RECORDS, max_size=6), st.data())
     def test_same(self, tree: Any, records: list[Any], data: st.DataObject) -> None:
         """One by one, all at once, and explained, a query matches the records that it should."""
@@ -66,7 +65,6 @@ class AgainstNaiveTests(SynchronousTestCase):
         self.assertEqual([index for index, each in enumerate(expected) if each], Fleet(records).matching(query))
         self.assertEqual(expected, [explain(query, record).matched for record in records])
 
-    @settings(deadline=None, derandomize=True, max_examples=120)
     @given(st.lists(TREES, max_size=4), st.lists(RECORDS, min_size=1, max_size=6))
     def test_many_queries(self, trees: list[Any], records: list[Any]) -> None:
         """What a fleet remembers of queries does not change what others match."""
@@ -77,7 +75,6 @@ class AgainstNaiveTests(SynchronousTestCase):
 
             self.assertEqual(expected, fleet.matching(query), query.text)
 
-    @settings(deadline=None, derandomize=True, max_examples=150)
     @given(TREES, RECORDS)
     def test_deciding_terms(self, tree: Any, record: Any) -> None:
         """Something decided, and each deciding term stands in the query where it says."""
@@ -93,7 +90,6 @@ class AgainstNaiveTests(SynchronousTestCase):
 class RoundTripTests(SynchronousTestCase):
     """The normalised text of a query."""
 
-    @settings(deadline=None, derandomize=True, max_examples=250)
     @given(TREES, st.data())
     def test_round_trip(self, tree: Any, data: st.DataObject) -> None:
         """It is one line, says the same as the query, and is its own normalised text."""
@@ -105,7 +101,6 @@ class RoundTripTests(SynchronousTestCase):
         self.assertEqual(without_columns(plain_tree(query.tree)), without_columns(plain_tree(again.tree)))
         self.assertEqual(normalised, format_tree(again.tree))
 
-    @settings(deadline=None, derandomize=True, max_examples=120)
     @given(TREES)
     def test_plain_tree(self, tree: Any) -> None:
         """The tree can be written as JSON, and read again."""
@@ -117,7 +112,6 @@ class RoundTripTests(SynchronousTestCase):
 class GarbageTests(SynchronousTestCase):
     """Texts that are no queries, mostly."""
 
-    @settings(deadline=None, derandomize=True, max_examples=600)
     @given(st.lists(SNIPPETS, max_size=12).map("".join) | st.text(max_size=20))
     def test_garbage(self, text: str) -> None:
         """A text is a query, or there is an error that points into it."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.query.queries import RECORDS, TREES, naive, text_of_tree
@@ -49,7 +49,6 @@ class Counted(Mapping[str, Any]):
 class ManyTextsTests(SynchronousTestCase):
     """What matches, and what it costs."""
 
-    @settings(deadline=None, derandomize=True, max_examples=150)
     @given(TREES, RECORDS)
     def test_same(self, tree: Any, record: Any) -> None:
         """Texts made for all terms at once match as a naive reading of the query says, on small records too."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -72,7 +72,6 @@ class LineTests(SynchronousTestCase):
         self.assertEqual(split_lines(b"{}\n{}\n{}\n{}"), Events([{}] * 3, "{}"))
 
     @given(st.lists(DOCUMENTS, min_size=1, max_size=5))
-    @settings(max_examples=100, deadline=None, derandomize=True)
     def test_whatever(self, events: list[dict[str, Any]]) -> None:
         """Documents come back as they were, as lines and one after another."""
         texts = list(map(msgspec.json.encode, events))
@@ -145,7 +144,6 @@ class FormTests(SynchronousTestCase):
             self.assertIsNone(form_fields(body, ""), body)
 
     @given(st.lists(st.sampled_from(b"% %2 2 %22 %2B %26 %3D %25 A + & =".split())))
-    @settings(max_examples=200, deadline=None, derandomize=True)
     def test_shortcut(self, parts: list[bytes]) -> None:
         """A form with many quotes is read as any other, whatever its escapes are."""
         body = b"a=" + b"".join(parts)
@@ -256,7 +254,6 @@ class FirstObjectTests(SynchronousTestCase):
         self.assertEqual(first_object(b"", '{"a": "0123"}\n' + "{" * 100, ""), {"a": "0123"})
 
     @given(st.binary(max_size=60) | st.text('{}[]",:a1 \n', max_size=40).map(str.encode))
-    @settings(max_examples=400, deadline=None, derandomize=True)
     def test_anything(self, body: bytes) -> None:
         """Nothing is raised for any body, and nothing of it is lost."""
         text = body_text(body)[0]

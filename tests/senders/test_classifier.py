@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -329,7 +329,6 @@ class EverythingTests(SynchronousTestCase):
     header_names = sorted({name for way in ways for name in (*way.headers, *way.any_header)} | {"content-type"})
 
     @given(st.data())
-    @settings(max_examples=150, deadline=None, derandomize=True)
     def test_anything(self, data: st.DataObject) -> None:
         """Classify and Parse raise nothing, for any head and any body; the short way finds what the long way does."""
         values = st.recursive(
@@ -353,7 +352,6 @@ class EverythingTests(SynchronousTestCase):
             extract(way.sender, evidence)
 
     @given(st.binary(max_size=60), st.lists(st.tuples(st.binary(max_size=8), st.binary(max_size=8)), max_size=4))
-    @settings(max_examples=100, deadline=None, derandomize=True)
     def test_any_bytes(self, block: bytes, pairs: list[tuple[bytes, bytes]]) -> None:
         """Heads may be any bytes."""
         for headers in (HeaderLines(block), pairs):

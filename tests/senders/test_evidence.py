@@ -4,7 +4,7 @@ Tests for L{webhookrx.senders.evidence}.
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -44,7 +44,6 @@ class HeaderTests(SynchronousTestCase):
         self.assertEqual(evidence_of().media_type, "")
 
     @given(st.lists(st.tuples(NAMES, VALUES), max_size=6))
-    @settings(max_examples=200, deadline=None, derandomize=True)
     def test_pairs(self, pairs: list[tuple[bytes, bytes]]) -> None:
         """Header lines that are pairs are looked up in the same way, whatever is in them."""
         lower = [(name.lower(), value) for name, value in pairs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -15,7 +15,6 @@ class HeaderSearchTests(SynchronousTestCase):
     """What is found."""
 
     @given(st.lists(NAMES, max_size=8), st.lists(NAMES, max_size=8))
-    @settings(max_examples=300, deadline=None, derandomize=True)
     def test_same(self, wanted: list[bytes], there: list[bytes]) -> None:
         """Names that are wanted are found, in order and as often as they are there; nothing else is."""
         block = b"POST / HTTP/1.1\r\n" + b"".join(b"%b: a, \ta:b\r\n" % name for name in there) + b"\r\n"

@@ -4,7 +4,7 @@ Tests for L{webhookrx.senders.http_file}.
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -66,7 +66,6 @@ class ReadRecordedTests(SynchronousTestCase):
             self.assertIsInstance(caught.exception, ValueError)
 
     @given(st.binary(max_size=60) | st.text("AB: \r\n{?=&%/", max_size=40).map(str.encode))
-    @settings(max_examples=300, deadline=None, derandomize=True)
     def test_anything(self, data: bytes) -> None:
         """Any bytes are a recording or an error."""
         try:

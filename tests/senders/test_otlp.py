@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -62,7 +62,6 @@ class TellTests(SynchronousTestCase):
             self.assertFalse(holds_logs(body), body)
 
     @given(st.binary(max_size=60), st.integers(0, 200), st.integers(0, 255))
-    @settings(max_examples=300, deadline=None, derandomize=True)
     def test_anything(self, body: bytes, place: int, byte: int) -> None:
         """Any bytes are told or not, and read or refused."""
         damaged = bytearray(_RECORDED)

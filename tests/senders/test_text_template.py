@@ -4,7 +4,7 @@ Tests for L{webhookrx.senders.text_template}.
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -102,7 +102,6 @@ class TextTests(SynchronousTestCase):
             st.sampled_from(["{/a}", "{/x}", " ", ", ", ": ", " (", ")", "[", "] ", '"', "word", "-> "]), max_size=9
         )
     )
-    @settings(max_examples=300, deadline=None, derandomize=True)
     def test_nothing_lost(self, parts: list[str]) -> None:
         """Whatever is left out, values and words stay, in their order."""
         rendered = TextTemplate("".join(parts)).render(scope_of({"a": "VALUE"}))

@@ -9,7 +9,7 @@ from email.utils import format_datetime
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -74,7 +74,6 @@ class Rfc3339Tests(SynchronousTestCase):
             self.assertIsNone(from_rfc3339(value), value)
 
     @given(MOMENTS, OFFSETS, st.sampled_from("Tt "))
-    @settings(max_examples=200, deadline=None, derandomize=True)
     def test_as_python_has_it(self, moment: datetime, offset: timezone, middle: str) -> None:
         """A moment is the one that C{datetime} makes of the same text."""
         aware = moment.replace(tzinfo=offset)
@@ -122,7 +121,6 @@ class NumberTests(SynchronousTestCase):
                 self.assertIsNone(READERS[name](value), (name, value))
 
     @given(st.integers(1, 2**63 - 1))
-    @settings(max_examples=200, deadline=None, derandomize=True)
     def test_exact(self, moment: int) -> None:
         """No digit is lost in any unit."""
         self.assertEqual(READERS["unix-ns"](moment), moment)
@@ -137,7 +135,6 @@ class Rfc2822Tests(SynchronousTestCase):
     """Dates as mails have them."""
 
     @given(MOMENTS.map(lambda moment: moment.replace(microsecond=0)), OFFSETS)
-    @settings(max_examples=100, deadline=None, derandomize=True)
     def test_as_python_writes_it(self, moment: datetime, offset: timezone) -> None:
         """A date that Python has written comes back."""
         aware = moment.replace(tzinfo=offset)
@@ -162,14 +159,12 @@ class WhateverTests(SynchronousTestCase):
     """What senders send."""
 
     @given(st.sampled_from(TIME_FORMATS), st.text(max_size=70) | st.integers() | st.booleans() | st.none())
-    @settings(max_examples=300, deadline=None, derandomize=True)
     def test_anything(self, name: str, value: Any) -> None:
         """A reader returns a moment in range, or nothing."""
         moment = READERS[name](value)
         self.assertTrue(moment is None or 0 < moment < 2**63)
 
     @given(st.text("0123456789-+:.TZ ,UC", max_size=40))
-    @settings(max_examples=300, deadline=None, derandomize=True)
     def test_nearly_a_time(self, text: str) -> None:
         """Nearly a time is one or nothing, too."""
         for reader in READERS.values():

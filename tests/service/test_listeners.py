@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis.strategies import dictionaries, integers, lists, sampled_from
 from twisted.internet.address import IPv4Address
 from twisted.internet.error import CannotListenError
@@ -152,7 +151,6 @@ class ListenersTests(SynchronousTestCase):
         self.assertEqual([413], sender.statuses())
 
     @given(lists(dictionaries(integers(1, 4), sampled_from(("/a", "/b")), max_size=4), min_size=1, max_size=6))
-    @hypothesis_settings(deadline=None, derandomize=True, max_examples=60)
     def test_any_changes(self, states: list[dict[int, str]]) -> None:
         """After any changes the ports are open that are wanted; those that stayed kept sockets and connections."""
         self.setUp()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from OpenSSL import SSL
 from twisted.internet.error import ConnectionAborted, ConnectionDone, ConnectionLost
@@ -109,7 +109,6 @@ class WireTests(SynchronousTestCase):
         assert server.answerer.lost is not None
         self.assertIsNone(describe_failure(server.answerer.lost))
 
-    @settings(deadline=None)
     @given(st.binary(min_size=1, max_size=64), st.sampled_from([b"", b"\x16\x03\x01\x00\x20", b"\x15\x03\x03\x00\x02"]))
     def test_no_byte_of_the_peer(self, noise: bytes, start: bytes) -> None:
         """Whatever a peer sends, the sentence is one of OpenSSL's or ours: short, printable, the same each time."""

@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -159,7 +159,6 @@ class UndoTests(SynchronousTestCase):
                 self.assertEqual(before, record)
 
     @given(PROGRAMS, BODIES)
-    @settings(deadline=None, max_examples=60, derandomize=True)
     def test_random_programs(self, text: str, body: Any) -> None:
         """Of any program there is a result or an error, and after an error the record is byte for byte as before."""
         program = compiled(text)
@@ -191,7 +190,6 @@ class SoupTests(SynchronousTestCase):
                     self.assertIsNone(error.__cause__)
 
     @given(st.text(max_size=60))
-    @settings(deadline=None, max_examples=200, derandomize=True)
     def test_texts(self, text: str) -> None:
         """Of any text there is a program or an error with a place in it."""
         compiled(text)

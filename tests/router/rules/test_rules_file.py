@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 import time
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -211,7 +211,6 @@ class ReadRulesTests(SynchronousTestCase):
         self.assertFalse({code.word for code in ROUTER_CODES} & {code.word for code in RULE_CODES})
 
     @given(st.text(alphabet="name:- portclsHTPS1/{}[],'\"\n", max_size=80))
-    @settings(deadline=None, derandomize=True)
     def test_anything(self, text: str) -> None:
         """Whatever stands behind a rule, the answer is rules, or an error."""
         reading = self.read(RULE + text)
@@ -221,7 +220,6 @@ class ReadRulesTests(SynchronousTestCase):
             self.assertEqual(CODES[found.code].severity, found.severity)
 
     @given(st.text(alphabet="nameOR labelAD().*=!~'\"@\n`\\", max_size=40))
-    @settings(deadline=None, derandomize=True)
     def test_any_selector(self, text: str) -> None:
         """Whatever a selector is, with an inventory and without, it is judged, and its mistakes are inside of it."""
         quoted = "'" + text.replace("'", "''").replace("\n", "\n\n    ") + "'"

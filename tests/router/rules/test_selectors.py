@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from itertools import product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -208,7 +208,6 @@ class MayMatchTests(SynchronousTestCase):
             self.assertEqual((matched, fields), found, text)
         self.assertEqual("may match: os, ip unknown", str(may_match(parse("os = a OR ip = 1"), RECORD, UNKNOWN)))
 
-    @settings(deadline=None, derandomize=True, max_examples=300)
     @given(_QUERIES)
     def test_law(self, text: str) -> None:
         """What is said to be known is so, whatever the machine turns out to be; with all known, it is the query."""

@@ -10,7 +10,7 @@ from base64 import b64encode
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -619,7 +619,6 @@ _BODIES = st.recursive(
 class OutcomeTests(SynchronousTestCase):
     """Tests for what becomes of messages in the end."""
 
-    @settings(deadline=None, derandomize=True, max_examples=300)
     @given(_BODIES, st.booleans())
     def test_any_body(self, body: str, acme: bool) -> None:
         """Whatever is sent, nothing is raised, what is counted was foreseen, and the message can be written."""
