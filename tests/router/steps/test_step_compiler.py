@@ -196,6 +196,14 @@ class SetTests(SynchronousTestCase):
         self.assertNotIn("ann", str(error))
         self.assertEqual(record, before)
 
+    def test_none_beside_dots(self) -> None:
+        """A name with dots further out hides no object that a failing step has made on the way."""
+        record, before = a_record({"a": {}, "a.b": 0}), a_record({"a": {}, "a.b": 0})
+        step = Step(set=(SetField("log.body.a.b.c", 1), SetField("log.observed.no", 1), SetField("log.body.a.x", 1)))
+        record["log"]["observed"] = before["log"]["observed"] = "x"
+        self.assertRaises(FieldError, act, step, record)
+        self.assertEqual(record, before)
+
     @given(st.data())
     def test_failed_set_changes_nothing(self, data: st.DataObject) -> None:
         """However fields lie in one another, a step that fails leaves the message as it was, order included."""

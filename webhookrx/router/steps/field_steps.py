@@ -228,8 +228,11 @@ def _before(record: dict[str, Any], path: Path) -> tuple[Path, Any]:
     value = get_field(record, path)
     if value is not MISSING:
         return path, value
-    length = 1
-    while length < len(path) and get_field(record, path[:length]) is not MISSING:
+    inner: Any = record
+    length = 0
+    # Name by name, as set_field makes objects: a name with dots further out is not on the way.
+    while inner is not MISSING and length < len(path):
+        inner = get_field(inner, path[length : length + 1])
         length += 1
     return path[:length], MISSING
 
