@@ -1,8 +1,7 @@
 """
 Regular expressions that read a text once, whatever is in it: Python's syntax, run by RE2.
 
-Nobody can write one that hangs. What RE2 can't express (look-around, references to groups, atomic groups) does not
-compile here.
+No pattern can make one hang. Look-around, references to groups and atomic groups, which RE2 lacks, do not compile here.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ try:
 except ImportError:  # pragma: no cover  # moved by a later Python: then any pattern may be costly
     _parser = None
 
-# Where the two dialects write one thing differently, or one thing stands for two. A backslash pair and a character
-# class are matched whole, so that what they hold is left alone.
+# The differences between the two dialects. A backslash pair and a character class are matched whole, so that nothing in
+# them is replaced.
 _DIALECT: Final = re.compile(
     r"""
     (?P<octal> \\[1-7][0-7]{2} )            # the same in both
@@ -45,15 +44,15 @@ _TOO_COSTLY: Final = "The text is too long for a regular expression of that size
 
 LONGEST_PATTERN: Final = 10_000
 _MEMORY_LIMIT: Final = 1024 * 1024
-"""Characters of an expression in L{LinearRegex}, and bytes of what RE2 makes of it."""
+"""Characters of an expression in L{LinearRegex}, and bytes of its compiled form."""
 
 
 def quiet_options(*, ignore_case: bool = False, memory: int | None = None, captures: bool = True) -> Any:
     """
     Return options of RE2 that keep it from writing to standard error; its exceptions say it all.
 
-    @param memory: bytes; None for what RE2 takes to be enough.
-    @param captures: somebody asks for groups; without, RE2 has less to do.
+    @param memory: bytes; None for RE2's default.
+    @param captures: groups are needed; without, RE2 is faster.
     """
     options = re2.Options()
     options.log_errors = False
@@ -103,10 +102,10 @@ def _without_names(found: re.Match[str]) -> str:
 
 def spans_of(linear: Any, *, whole: bool = True) -> Callable[[bytes], Sequence[tuple[int, int]] | None]:
     """
-    Return what tells where in a text, as bytes, a C{re2} expression and each of its groups matches, the whole match
-    first; -1 for a group that took no part. None, or spans of -1, when it does not match.
+    Return a function of a text, as bytes, that returns the spans of the match and of each group, the whole match first;
+    -1 for a group that took no part. None, or spans of -1, when the C{re2} expression does not match.
 
-    @param whole: it must match the whole text; else the first place where it does.
+    @param whole: match the whole text, not the first place where it matches.
     """
     expression, anchors = getattr(linear, "_regexp", None), getattr(re2, "_Anchor", None)
     if expression is None or anchors is None:
@@ -133,11 +132,11 @@ class LinearRegex:
 
     RE2 takes a time in proportion to the text, but in the worst case also to the size of the expression, some ten
     nanoseconds for each of its instructions and each byte: C{(a?){1000}b} would take half a minute for a megabyte.
-    Their product is bounded, so that nobody waits for more than about a second; who has less time gives a L{Work}.
+    Their product is bounded, so that a search takes about a second at most; a L{Work} sets a lower bound.
 
-    @ivar pattern: as its user wrote it.
+    @ivar pattern: as it was written.
     @ivar names: the named groups, in the order of the pattern.
-    @ivar size: the instructions that RE2 made of it.
+    @ivar size: instructions of the program that RE2 made.
     @ivar per_byte: units of work for each byte of a text.
     @ivar search: tells whether it matches somewhere in a text, or raises L{RegexTooCostly}.
     @raise ValueError: it does not compile; the text is one sentence.
@@ -218,21 +217,20 @@ def _why_not(pattern: str) -> str:
 
 def parsed_by_re(pattern: str) -> Any:
     """
-    Return how C{re} understands a pattern: a sequence of pairs of an operation and its argument. None for what RE2
-    alone can read, and for what Python gives up on.
+    Return the parsed form of a pattern in C{re}: a sequence of pairs of an operation and its argument. None where C{re}
+    can't parse the pattern, though RE2 may.
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return _parser.parse(pattern)
-    except Exception:  # what is no pattern for it, or nests too deep, and what a later Python may raise
+    except Exception:  # a syntax of RE2 alone, too many levels, or whatever a private parser may raise
         return None
 
 
-# What it costs to look for an expression. RE2 looks at a byte once, in a nanosecond or two, as long as it can remember
-# all states that the expression may be in. There may be as many as subsets of the places in it, and then each byte
-# costs time for each of its instructions. With few places that are more than one certain character, there can't be so
-# many.
+# The cost of a search, from the parsed form. RE2 looks at a byte once, in a nanosecond or two, as long as it can keep
+# all states of the expression. There may be as many as subsets of the places in it, and then each byte costs time for
+# each instruction. An expression with few places that match more than one character can't have so many.
 
 _FEW: Final = 8
 """Places that are no certain character, of which the subsets are few."""
@@ -245,10 +243,10 @@ _PER_BYTE: Final = 3
 
 class Cost(NamedTuple):
     """
-    What an expression costs.
+    The cost of a search.
 
-    @ivar per_byte: units of each byte of a text.
-    @ivar ahead: most bytes behind a match that are looked at before it is known to be one; None for all of them.
+    @ivar per_byte: units of work for each byte of a text.
+    @ivar ahead: most bytes read behind a match before it is known to be one; None for all.
     """
 
     per_byte: int
@@ -257,9 +255,9 @@ class Cost(NamedTuple):
 
 def cost_of(pattern: str, size: int) -> Cost:
     """
-    Return what an expression costs.
+    Return the cost of a search.
 
-    @param size: instructions that RE2 made of it.
+    @param size: instructions of the compiled expression.
     """
     worst = Cost(max(_PER_BYTE, size * PER_INSTRUCTION), None)
     parsed = parsed_by_re(pattern)
@@ -272,9 +270,9 @@ def cost_of(pattern: str, size: int) -> Cost:
 
 def _count(sequence: Any, *, repeated: bool) -> tuple[int, int]:
     """
-    Return how many places there are that are no certain character, and how many that are one.
+    Return how many places match several characters, and how many a single one.
 
-    @param repeated: it is within a repetition, where what may be left out or chosen is not certain.
+    @param repeated: the sequence is within a repetition, where alternatives and optional parts are not certain.
     """
     places = literals = 0
     for operation, argument in sequence:
@@ -299,7 +297,7 @@ def _count(sequence: Any, *, repeated: bool) -> tuple[int, int]:
 
 
 def _ahead(sequence: Any) -> int | None:
-    """Return how far behind the end of a match is looked, at most; None where that is not known."""
+    """Return the most bytes that a search reads behind the end of a match; None where that is not known."""
     width: tuple[int, int] = sequence.getwidth()
     if width[1] < _parser.MAXREPEAT and width[1] < _FAR:
         return width[1]
@@ -312,7 +310,7 @@ def _ahead(sequence: Any) -> int | None:
         inner = _ahead(argument[-1])
         return None if inner is None else inner + _FAR
     if name == "MAX_REPEAT" and len(argument[2]) == 1 and str(argument[2][0][0]) in _CLASSES:
-        # As long as it goes on, so does the match.
+        # Whatever the repetition reads is part of the match.
         return _FAR
     return None
 

@@ -1,6 +1,6 @@
 """
-Work that is counted, in units that take about two nanoseconds each at worst: what a message costs is bounded by what
-is done to it, and not by a clock, so that a busy machine skips nothing.
+The budget of work for a message, in units of about two nanoseconds at worst: counted, not timed, so that a busy machine
+does what an idle one does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 from webhookrx.errors import WebhookrxError
 
 MOST_FOR_MESSAGE: Final = 6_000_000
-"""Units for all steps that one message comes to."""
+"""Units for all steps of one message."""
 
 MOST_FOR_STEP: Final = 4_000_000
 """Units for one of them."""
@@ -20,12 +20,12 @@ PER_INSTRUCTION: Final = 4
 
 
 class TooMuchWork(WebhookrxError):
-    """A bound of work is reached; the text quotes nothing of the message."""
+    """The budget of work is exceeded; the text quotes nothing of the message."""
 
 
 class Work:
     """
-    What is left of the work that may be done for one message.
+    The work left for one message.
 
     @ivar left: units.
     """
@@ -37,9 +37,9 @@ class Work:
 
     def spend(self, units: int) -> None:
         """
-        Count what is to be done.
+        Count work before it is done.
 
-        @raise TooMuchWork: there is not so much left; what is then not done is not counted.
+        @raise TooMuchWork: there is less left; then nothing is counted.
         """
         if units > self.left:
             raise TooMuchWork("All steps together have too much to do with this message.")

@@ -1,5 +1,5 @@
 """
-Which path pattern a request's path matches, and what its named groups took from it.
+Path patterns: the first that matches the path of a request, and the text of its named groups.
 
 Patterns are Python regular expressions that must match the whole raw path. They run on RE2, which reads a path once
 whatever is in it; one set of all of them finds the match, so a thousand cost about as much as one.
@@ -24,7 +24,7 @@ _PERCENT: Final = ord("%")
 
 _MAX_REMEMBERED: Final = 2048
 _MAX_REMEMBERED_LENGTH: Final = 256
-"""Paths whose match is remembered, and the bytes of each: some two mebibytes at most."""
+"""Paths whose match is cached, and the bytes of each: some two mebibytes at most."""
 
 
 class PathPattern(NamedTuple):
@@ -33,8 +33,8 @@ class PathPattern(NamedTuple):
 
     @ivar linear: the C{re2} expression; None when RE2 can't express the pattern.
     @ivar backtracking: the C{re} expression in its place, else None.
-    @ivar groups: what each named group sets, and its number, in the order of the pattern. An alias sets its macro.
-    @ivar spans: where C{linear} puts the groups of a path that it matches as a whole, see L{spans_of}.
+    @ivar groups: the macro that each named group sets, and the number of the group, in the order of the pattern.
+    @ivar spans: L{spans_of} C{linear} for whole paths.
     """
 
     linear: Any
@@ -47,7 +47,7 @@ def compile_pattern(pattern: str) -> PathPattern:
     """
     Compile a pattern for RE2, or for C{re} when RE2 can't express it.
 
-    @raise ValueError: it is no regular expression for either; the text says what is wrong with it.
+    @raise ValueError: neither can compile it; the text says why.
     """
     linear = compile_linear(pattern)
     if linear is not None:
@@ -73,15 +73,15 @@ def decode_groups(groups: Mapping[str, bytes]) -> dict[str, str]:
         raise RequestRefused(BAD_ENCODING) from None
 
 
-#: The indices of some patterns, and what returns the places in them of those that match, or None.
+#: The indices of some patterns, and a function that returns the positions in them of those that match a path, or None.
 _Part: TypeAlias = tuple[tuple[int, ...], Callable[[bytes], list[int] | None]]
 
 
 class LinearSet:
     """
-    Says which of many patterns on RE2 match a path, in one pass over it.
+    Patterns on RE2 that are matched in one pass over a path.
 
-    @param members: the index of each pattern in the caller's list, and the pattern.
+    @param members: patterns, each with its index in the caller's list.
     """
 
     __slots__ = ("_parts",)
@@ -90,11 +90,11 @@ class LinearSet:
         self._parts: list[_Part] = _parts(members) if members else []
 
     def all(self, path: bytes) -> list[int]:
-        """Return the index of every pattern that matches the whole path, in no order."""
+        """Return the indices of the patterns that match the whole path, in no order."""
         return [indices[hit] for indices, matching in self._parts for hit in matching(path) or ()]
 
     def first(self, path: bytes) -> int | None:
-        """Return the lowest index of those that match the whole path."""
+        """Return the lowest index of the patterns that match the whole path."""
         for indices, matching in self._parts:
             hits = matching(path)
             if hits:

@@ -1,5 +1,5 @@
 """
-What is wrong with path patterns, found when they are loaded and not at the first request.
+Checks of path patterns, when they are loaded and not at the first request.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _GROUP: Final = re.compile(
 )
 
 
-#: A star behind a single slash, and all in which one is something else.
+#: A star behind a single slash, and the other places of a slash or a star.
 _STAR: Final = re.compile(r"\\. | \[ \^? \]? (?: \\. | [^\]\\] )* \] | // | / (?P<star> \* )", re.VERBOSE | re.DOTALL)
 
-#: What a path may hold (RFC 3986 §3.3), but for what stands in patterns.
+#: The characters of a path (RFC 3986 §3.3) that mean nothing else in a pattern; but for the dot.
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9._~!&',;=:@%/-]+")
 
 
@@ -95,7 +95,7 @@ def check_patterns(patterns: Sequence[str]) -> PatternCheck:
 
 
 def health_path_problem(path: str) -> str | None:
-    """Return what is wrong with a path at which load balancers ask for health; None when it is one."""
+    """Return why load balancers can't ask for health at a path; None when they can."""
     if not path.startswith("/"):
         return f"{_quoted(path)} is not a path; it begins with a slash, such as /healthz."
     if not _PLAIN_PATH.fullmatch(path):
@@ -113,7 +113,7 @@ def _repeated_group(pattern: str) -> _Said | None:
 
 
 def _group_problems(pattern: str, compiled: PathPattern) -> list[_Said]:
-    # C{re} refuses a repeated name itself, and knows better what is a group.
+    # C{re} refuses a repeated name itself, and is a better judge of groups.
     repeated = _repeated_group(pattern) if compiled.linear is not None else None
     problems = [] if repeated is None else [repeated]
     problems.extend(
@@ -139,7 +139,7 @@ def _slow(pattern: str, compiled: PathPattern) -> list[_Said]:
 
 
 def _warnings(patterns: Sequence[str], usable: Mapping[int, PathPattern]) -> Iterator[PatternProblem]:
-    """Yield what is probably not meant, with what is known of the patterns before each."""
+    """Yield warnings in the order of the patterns."""
     linear = LinearSet([(index, found) for index, found in usable.items() if found.linear is not None])
     index_of: dict[str, int] = {}
     universal: int | None = None
@@ -167,7 +167,7 @@ def _named(patterns: Sequence[str], index: int) -> str:
 
 
 _Nodes: TypeAlias = list[tuple[str, Any]]
-"""A pattern as C{re} understands it: operations and their arguments. Empty when it does not."""
+"""The parsed form of a pattern in C{re}: operations and their arguments. Empty when C{re} can't parse it."""
 
 
 def _nodes(pattern: str) -> _Nodes:
@@ -220,7 +220,7 @@ def _without_groups(nodes: Iterable[tuple[Any, Any]]) -> _Nodes:
 
 
 def _glob(pattern: str) -> _Said | None:
-    """Return a warning of a star that repeats the slash in front of it, which nobody wants."""
+    """Return a warning of a star that repeats the slash in front of it: a glob, not a regular expression."""
     for found in _STAR.finditer(pattern):
         if found["star"]:
             meant = f"{pattern[: found.start('star')]}.{pattern[found.start('star') :]}"

@@ -2,10 +2,10 @@
 The query language of selectors, step conditions and filters.
 """
 
-from webhookrx.query.errors import QueryError, line_and_column
 from webhookrx.query.explanation import DecidingTerm, Explanation, explain
 from webhookrx.query.fleet import Fleet
 from webhookrx.query.query import FieldUse, Query, QueryTooCostly, parse, spend_json
+from webhookrx.query.query_lexer import QueryError, line_and_column
 from webhookrx.query.query_tree import format_tree, plain_tree
 
 __all__ = [

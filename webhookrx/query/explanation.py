@@ -1,5 +1,5 @@
 """
-Why a record matches a query, or does not: the terms that decided, and what their fields hold.
+Why a record matches a query or does not: the terms that decided, and the values of their fields.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class DecidingTerm(msgspec.Struct, frozen=True):
     """
     A term that decided.
 
-    @ivar text: the term as it was written; with C{NOT} before it if that is what it is under.
-    @ivar column: where its field stands in the query, from 1.
-    @ivar field: the field; C{@ANY} for all of them.
-    @ivar found: the first texts of the field, shortened; for C{@ANY}, of those that the operator holds for. None when
-        the field is missing.
+    @ivar text: the term as it was written, with C{NOT} before it if it is negated.
+    @ivar column: the place of its field in the query, from 1.
+    @ivar field: C{@ANY} for all fields.
+    @ivar found: the first texts of the field, shortened; for C{@ANY}, those for which the operator holds. None when the
+        field is missing.
     """
 
     text: str
@@ -51,10 +51,10 @@ class DecidingTerm(msgspec.Struct, frozen=True):
 
 class Explanation(msgspec.Struct, frozen=True):
     """
-    Why a record matches, or does not.
+    Why a record matches or does not.
 
-    @ivar deciding: of a match, the terms that made it one; of none, those that kept it from being one: the first part
-        of an C{AND} that fails, all parts of an C{OR}. Empty for the empty query.
+    @ivar deciding: the terms that made the record match, or kept it from matching: of an C{AND} the first part that
+        fails, of an C{OR} all parts. Empty for the empty query.
     """
 
     matched: bool

@@ -1,5 +1,5 @@
 """
-What an operator asks of one text.
+The operators of queries, each as a predicate on one text.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from webhookrx.regex import LinearRegex
 
 class Operator(NamedTuple):
     """
-    What an operator does.
+    An operator.
 
     @ivar kind: C{equals}, C{contains}, C{matches}, C{compares} or C{among}.
     @ivar strict: upper and lower case differ.
-    @ivar negated: it is true where its counterpart is not, so also for a field that is missing.
+    @ivar negated: true where its counterpart is not, so also for a field that is missing.
     """
 
     kind: str
@@ -53,14 +53,13 @@ AMONG: Final = Operator("among", strict=False, negated=False)
 
 class Predicate(NamedTuple):
     """
-    The question that an operator and its value ask of a text; whether the operator is negated is another matter.
+    An operator with its value, as a question to one text. Negation is left to the term.
 
     @ivar kind: that of the operator.
     @ivar strict: that of the operator.
-    @ivar value: what is compared to; casefolded unless C{strict} or a regular expression.
-    @ivar holds: tells whether it holds for a text.
-    @ivar needs: what is, casefolded, in every casefolded text for which it holds; it may be empty.
-    @ivar cost: units of work for each character that a term looks at.
+    @ivar value: the value compared with; casefolded unless C{strict} or a regular expression.
+    @ivar needs: a casefolded text that every casefolded text contains for which the predicate holds; it may be empty.
+    @ivar cost: units of work for each character.
     """
 
     kind: str
@@ -73,10 +72,10 @@ class Predicate(NamedTuple):
 
 def predicate(asked: Operator, value: str, sign: str = "") -> Predicate:
     """
-    Return what an operator with this value asks.
+    Return the predicate of an operator with a value.
 
-    @param sign: how the operator is written, for one that compares.
-    @raise ValueError: the value is no regular expression, or no number, and the operator wants one; the text is one
+    @param sign: the operator as it is written; used for one that compares.
+    @raise ValueError: the operator takes a regular expression or a number, and the value is none; the text is one
         sentence.
     """
     kind, strict, _ = asked
@@ -93,7 +92,7 @@ def predicate(asked: Operator, value: str, sign: str = "") -> Predicate:
 
 def predicate_among(values: tuple[str, ...]) -> Predicate:
     """
-    Return what C{IN} asks with these values, of which those in CIDR stand for all addresses of a network.
+    Return the predicate of C{IN} with these values. A value in CIDR stands for all addresses of the network.
 
     @raise ValueError: a network has bits set beyond its prefix; the text is one sentence.
     """

@@ -1,5 +1,5 @@
 """
-A query: its text, what it says, and whether a record matches it, within a budget of work.
+Queries: parsed once, then decided for each record within a budget of work.
 
 The tree becomes one function, with nothing left to decide but the values. A short text is asked as it is. Long texts,
 and many, are made once for all terms of a query, and folded and joined at most once.
@@ -49,17 +49,17 @@ become six.
 
 _TEXTS: Final = (str, msgspec.Raw)
 _ARRAYS: Final = (list, tuple)
-# A dict, and what is no container, are told much faster than any mapping.
+# isinstance() is much faster for a dict, and for a scalar of _SCALARS, than for Mapping.
 _CONTAINERS: Final = (dict, list, tuple, Mapping)
 _SCALARS: Final = (int, float, type(None))
 
-#: Tells whether a record, nested dicts, matches. It raises L{QueryTooCostly}, or L{webhookrx.regex.RegexTooCostly},
-#: when that would be more work than there is, and nothing else whatever JSON or YAML can hold.
+#: Tells whether a record, nested dicts, matches. It raises L{QueryTooCostly} or L{webhookrx.regex.RegexTooCostly} when
+#: there is too little work left, and nothing else, whatever JSON or YAML values the record holds.
 Decide: TypeAlias = Callable[[Mapping[str, Any], Work], bool]
 
 
 class QueryTooCostly(TooMuchWork):
-    """A record holds too much for a query of that many terms; the text quotes neither."""
+    """A record is too large for a query with that many terms; the text quotes neither."""
 
 
 class FieldUse(NamedTuple):
@@ -94,7 +94,7 @@ class Query:
 
     @property
     def fields(self) -> tuple[FieldUse, ...]:
-        """The fields that it names, in order, with repetitions; not C{@ANY}."""
+        """The fields in the query, in order, with repetitions; not C{@ANY}."""
         return tuple(FieldUse(term.field, term.column) for term in terms_of(self.tree) if term.path is not None)
 
     def __repr__(self) -> str:
@@ -275,7 +275,7 @@ def _term(term: Term) -> _Part:
 
 
 def _is_large(value: Any) -> bool:
-    """Tell whether a value is a long text, or has to be written as JSON to be compared."""
+    """Tell whether a value is a long text, or is compared as JSON."""
     if isinstance(value, _TEXTS):
         return len(value) > _SHORT
     return not isinstance(value, _SCALARS) and isinstance(value, _CONTAINERS)
@@ -344,9 +344,9 @@ def _bytes(text: str) -> int:
 
 def _spend(work: Work, units: int) -> None:
     """
-    Count what is to be done.
+    Count work before it is done.
 
-    @raise QueryTooCostly: there is not so much left; what is then not done is not counted.
+    @raise QueryTooCostly: there is less left; then nothing is counted.
     """
     if units > work.left:
         raise QueryTooCostly("The message holds too much for a query of that size.")

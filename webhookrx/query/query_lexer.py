@@ -8,10 +8,31 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from webhookrx.errors import WebhookrxError
 from webhookrx.message.escapes import escape
 from webhookrx.message.fields import Path
-from webhookrx.query.errors import QueryError
 from webhookrx.query.predicates import OPERATORS
+
+
+class QueryError(WebhookrxError):
+    """
+    A text is not a query.
+
+    @ivar problem: sentences for its author: the mistake, and what is allowed. They may quote the text.
+    @ivar column: the place of the mistake in characters, from 1; a line end counts as one, see L{line_and_column}.
+    """
+
+    def __init__(self, problem: str, column: int) -> None:
+        super().__init__(f"column {column}: {problem}")
+        self.problem = problem
+        self.column = column
+
+
+def line_and_column(text: str, column: int) -> tuple[int, int]:
+    """Return the line of a column of a text with several lines, and the column in that line, both from 1."""
+    before = text[: column - 1]
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
+
 
 MAX_LENGTH: Final = 16 * 1024
 """Characters of a query."""
@@ -44,9 +65,9 @@ class QueryToken(NamedTuple):
     """
     A piece of a query.
 
-    @ivar kind: C{word}, C{text} (it was in quotes), C{operator}, C{end}, a sign such as C{(}, or a keyword such as
-        C{AND}, in upper case.
-    @ivar text: what it says, without quotes and escapes.
+    @ivar kind: C{word}, C{text} (in quotes), C{operator}, C{end}, a sign such as C{(}, or a keyword such as C{AND}, in
+        upper case.
+    @ivar text: without quotes and escapes.
     @ivar start: the index of its first character.
     @ivar end: the index after its last one.
     """
@@ -58,15 +79,15 @@ class QueryToken(NamedTuple):
 
     @property
     def column(self) -> int:
-        """Where it is, from 1."""
+        """The place of its first character, from 1."""
         return self.start + 1
 
 
 def tokens(query: str) -> Iterator[QueryToken]:
     """
-    Yield all tokens, the last of which is C{end}, as far as the text is well-formed.
+    Yield the tokens of a query; the last is C{end}.
 
-    @raise QueryError: when it comes to what is no token.
+    @raise QueryError: the next characters are not a token.
     """
     at = end = 0
     while at < len(query):
@@ -91,7 +112,7 @@ def tokens(query: str) -> Iterator[QueryToken]:
 
 
 def written(text: str) -> str:
-    """Return a name or a value as it is written in a query: as it is where that is possible, else in quotes."""
+    """Return a name or a value as a query has it: in quotes where it needs them."""
     if _PLAIN.fullmatch(text) and text.upper() not in KEYWORDS and text.upper() != "@ANY":
         return text
     return _in_quotes(text)
@@ -103,14 +124,14 @@ def _in_quotes(text: str) -> str:
 
 
 def written_field(path: Path) -> str:
-    """Return a field as it is written in a query: a name that has dots in it stands in quotes of its own."""
+    """Return a field as a query has it: a name with dots in it has quotes of its own."""
     if not any("." in name for name in path):
         return written(".".join(path))
     return ".".join(name if _PLAIN.fullmatch(name) and "." not in name else _in_quotes(name) for name in path)
 
 
 def shortened(text: str) -> str:
-    """Return what an error quotes of a text: not too much, and nothing that misleads who reads it."""
+    """Return a text for an error: cut short, and with nothing that misleads a reader."""
     return escape(text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…")
 
 

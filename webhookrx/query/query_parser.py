@@ -17,9 +17,8 @@ from collections.abc import Callable
 from typing import Final
 
 from webhookrx.message.fields import MAX_NAMES, Path, split_path
-from webhookrx.query.errors import QueryError
 from webhookrx.query.predicates import IN, OPERATORS, predicate, predicate_among
-from webhookrx.query.query_lexer import KEYWORDS, MAX_LENGTH, QueryToken, shortened, tokens, written_field
+from webhookrx.query.query_lexer import KEYWORDS, MAX_LENGTH, QueryError, QueryToken, shortened, tokens, written_field
 from webhookrx.query.query_tree import ANY, And, Everything, Exists, Node, Not, Or, Term
 
 MAX_LEVELS: Final = 64
@@ -31,7 +30,7 @@ MAX_EXPRESSIONS: Final = 100
 """Regular expressions of a query: each may take a megabyte."""
 
 _UNUSUAL: Final = re.compile(r"[^\w@.:/-]")
-"""What a field may hold in quotes only; values may hold more."""
+"""Characters that need quotes in a field; values may hold more."""
 
 _WANTS_QUOTES: Final = "a value that holds blanks, commas or operators needs quotes."
 
@@ -40,7 +39,7 @@ def parse_tree(query: str) -> Node:
     """
     Read a query.
 
-    @raise QueryError: it is none, or larger than the limits above and L{MAX_LENGTH}.
+    @raise QueryError: the text is not a query, or is larger than the limits above and L{MAX_LENGTH}.
     """
     if len(query) > MAX_LENGTH:
         raise QueryError(f"The query is longer than {MAX_LENGTH:,} characters.", MAX_LENGTH + 1)
@@ -48,7 +47,7 @@ def parse_tree(query: str) -> Node:
 
 
 class _QueryParser:
-    """One reading of one text. Each method takes what it is named after, and leaves the token that follows."""
+    """Recursive descent. Each method consumes the part of the grammar that it is named after."""
 
     def __init__(self, query: str) -> None:
         self._query = query
@@ -237,7 +236,7 @@ def _no_value(operator: QueryToken, found: QueryToken) -> str:
 
 
 def _aliased(path: Path | None) -> Path | None:
-    """Return the path of a field; what begins with C{connector} is below C{meta}, as labels of analytics have it."""
+    """Return the path of a field. C{connector.…} is short for C{meta.connector.…}, as in analytics labels."""
     return ("meta", *path) if path is not None and path[0] == "connector" else path
 
 

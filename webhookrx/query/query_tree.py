@@ -1,5 +1,5 @@
 """
-What a query says, as a tree.
+The syntax tree of a query, and the tree as text and as JSON.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class Term(msgspec.Struct, frozen=True):
     """
     A field, an operator and a value.
 
-    @ivar field: the field as its user means it, such as C{label.site}; L{ANY} for all of them.
-    @ivar path: the same, taken apart; None for all of them.
+    @ivar field: such as C{label.site}; L{ANY} for all fields.
+    @ivar path: the names of the field; None for all fields.
     @ivar operator: such as C{=*}, or L{IN}.
-    @ivar value: what is behind it; for C{IN} as it is shown.
-    @ivar predicate: what it asks of a text.
+    @ivar value: the right side; for C{IN} with commas.
+    @ivar predicate: the question to each text of the field.
     @ivar source: the term as it was written.
-    @ivar column: where its field stands, from 1.
+    @ivar column: the place of its field, from 1.
     @ivar values: those of C{IN}.
     """
 
@@ -41,12 +41,12 @@ class Term(msgspec.Struct, frozen=True):
 
     @property
     def negated(self) -> bool:
-        """Whether it is true where its predicate does not hold."""
+        """Whether the term is true where its predicate does not hold."""
         return self.operator != IN and OPERATORS[self.operator].negated
 
 
 class Exists(msgspec.Struct, frozen=True):
-    """A field is there, with whatever value."""
+    """True of a record that has the field, whatever its value."""
 
     field: str
     path: Path
@@ -55,19 +55,19 @@ class Exists(msgspec.Struct, frozen=True):
 
 
 class Not(msgspec.Struct, frozen=True):
-    """What is in it does not match."""
+    """True where its operand is not."""
 
     operand: Node
 
 
 class And(msgspec.Struct, frozen=True):
-    """All of it matches; two operands or more, none of which is an C{And}."""
+    """True where all operands are: two or more, none an C{And}."""
 
     operands: tuple[Node, ...]
 
 
 class Or(msgspec.Struct, frozen=True):
-    """Any of it matches; two operands or more, none of which is an C{Or}."""
+    """True where any operand is: two or more, none an C{Or}."""
 
     operands: tuple[Node, ...]
 
@@ -92,8 +92,8 @@ def terms_of(node: Node) -> Iterator[Term | Exists]:
 
 def format_tree(node: Node) -> str:
     """
-    Return a tree as one line of text, with parentheses wherever C{AND}, C{OR} and C{NOT} meet. The text is a query
-    that says the same, unless it has become too long for one.
+    Return a tree as one line, with parentheses wherever C{AND}, C{OR} and C{NOT} meet. The line is an equivalent query,
+    unless it is too long for one.
     """
     match node:
         case Term():
@@ -112,7 +112,7 @@ def format_tree(node: Node) -> str:
 
 
 def plain_tree(node: Node) -> dict[str, Any]:
-    """Return a tree as what JSON can say; C{{}} for the empty query."""
+    """Return a tree as objects and lists for JSON; C{{}} for the empty query."""
     match node:
         case Term():
             value = list(node.values) if node.operator == IN else node.value

@@ -1,5 +1,5 @@
 """
-The decision on a request to a connector: one record with the body, and what the router knows beside it.
+The decision on a request to a connector: a message with C{log} and C{meta}, put through the steps of the connector.
 
 As in L{webhookrx.intake.judge}: plain functions on plain values.
 """
@@ -23,17 +23,16 @@ from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.sender_steps import BODY_BASE64
 from webhookrx.senders.evidence import Evidence
 
-#: What a body that may be an object or an array of JSON begins with: white space, a byte order mark.
+#: What may stand before an object or an array of JSON: white space, a byte order mark.
 _BLANKS: Final = b" \t\r\n\xef\xbb\xbf"
 
 
 class ConnectorRules(SourceRules):
     """
-    How one connector decides.
+    The rules of one connector.
 
-    @param name: that of the connector.
+    @param name: of the connector.
     @param labels: C{product}, C{vendor}, and those of its rule.
-    @param processing: what is done to each message.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class ConnectorRules(SourceRules):
         self.router: dict[str, Any] = {"name": router, "labels": dict(router_labels)}
 
     def fixed(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what is the same for all messages: fresh objects if steps may change them."""
+        """Return C{meta.connector} and C{meta.router}, which no message changes for others."""
         if self.processing.idle:
             return self.connector, self.router
         connector, router = self.connector, self.router
@@ -72,9 +71,9 @@ class KeptMessage(msgspec.Struct, frozen=True, gc=False):
     """
     A request that became a message.
 
-    @ivar notes: words for what is worth counting: C{text_body}.
-    @ivar events: what its steps have counted: a word and a label.
-    @ivar problem: how a step failed, one sentence without anything that a sender wrote; empty when none has.
+    @ivar notes: words of counters: C{text_body}.
+    @ivar events: those of its steps.
+    @ivar problem: see L{webhookrx.router.steps.processing.ProcessingResult}.
     """
 
     message: Message
@@ -84,7 +83,7 @@ class KeptMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class DroppedMessage(msgspec.Struct, frozen=True, gc=False):
-    """A request that the steps of its connector do not want."""
+    """A request whose message a step has dropped."""
 
     events: tuple[StepEvent, ...]
     problem: str
@@ -92,9 +91,9 @@ class DroppedMessage(msgspec.Struct, frozen=True, gc=False):
 
 def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> KeptMessage | DroppedMessage:
     """
-    Make a message of an admitted request, and have it go through the steps of its connector.
+    Make a message of an admitted request, and run the steps of its connector.
 
-    A body that is a JSON object becomes C{log.body} as that object; anything else as text.
+    A body that is a JSON object becomes C{log.body} as that object, any other as text.
 
     @param admission: its rules are L{ConnectorRules}.
     @param body: as L{webhookrx.intake.judge.unpacked} returned it.
@@ -142,7 +141,7 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
 
 def _attributes(head: Head, admission: Admission) -> dict[str, Any]:
     """
-    Return what query, path and headers have, each by its name; but for C{HOST}, which says what C{meta.host.name} is.
+    Return the attributes from query, path and headers, but for the group C{HOST}, which sets C{meta.host.name}.
     """
     attributes: dict[str, Any] = {}
     for name, value in admission.query.items():
@@ -165,7 +164,7 @@ def _connection(head: Head, size: int) -> dict[str, Any]:
 
 
 def _decoded(body: bytes) -> Any:
-    """Return what a body holds that is JSON and no single value; L{MISSING} for any other body."""
+    """Return the object or array in a body of JSON; L{MISSING} for any other body."""
     first = body[:1]
     if first not in (b"{", b"["):
         first = body.lstrip(_BLANKS)[:1]

@@ -1,3 +1,3 @@
 """
-Processing steps: what is done to each message of a connector.
+Processing steps: what a connector does to each message.
 """

@@ -1,5 +1,5 @@
 """
-What the preprocessing of a connector does to each message.
+Runs the preprocessing of a connector on each message.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ __all__ = ["Processing", "ProcessingResult", "StepEvent"]
 
 class ProcessingResult(msgspec.Struct, frozen=True, gc=False):
     """
-    How it went with one message.
+    The result for one message.
 
     @ivar kept: False when a step has dropped it.
-    @ivar events: what is to be counted, in order: a kind and a name. The kinds are those of
-        L{webhookrx.router.steps.context}.
-    @ivar problem: the first step that failed, and why, in one sentence without anything of the message; empty when
-        none has.
+    @ivar events: in order, for the counters.
+    @ivar problem: the first step that failed, and why, in one sentence without anything of the message; empty when no
+        step has failed.
     """
 
     kept: bool
@@ -48,15 +47,14 @@ _UNTOUCHED: Final = ProcessingResult(True)
 
 _LONGEST: Final = 10.0
 """
-Seconds after which no other step is begun, far beyond what the work that is allowed takes: for a mistake of ours in how
-it is counted.
+Seconds after which no other step begins: far more than the budget of work takes, in case that work is counted wrongly.
 """
 
 _STEP: Final = 500
 """Units of work to begin a step."""
 
 _ERRORS: Final = "step_errors"
-"""C{meta.step_errors}: the names of steps that failed, where they want that to be noted."""
+"""C{meta.step_errors}: the names of steps with C{on_error: tag} that failed."""
 
 _LONGEST_PROBLEM: Final = 500
 """Characters."""
@@ -66,8 +64,8 @@ class Processing:
     """
     The steps of one connector, ready to run: Classify, Parse, then the others in their order.
 
-    @ivar idle: there are none, so that nobody needs to call L{run}.
-    @ivar possible_events: all events that its steps may leave, but for those of senders that are known, in order.
+    @ivar idle: there are no steps, so that L{run} need not be called.
+    @ivar possible_events: all events that its steps may leave, in order, but for those of known senders.
     @raise webhookrx.router.steps.context.StepError: a step is wrong.
     """
 
@@ -81,9 +79,9 @@ class Processing:
         files: Files = no_files,
     ) -> None:
         """
-        @param classifier: knows the senders; None is enough when C{preprocessing.classifies} is false.
-        @param clock: gives seconds; it ends what should never take so long.
-        @param files: gives the JSON files that expressions name.
+        @param classifier: None is enough when C{preprocessing.classifies} is false.
+        @param clock: seconds, for a bound that no message should ever reach.
+        @param files: the JSON files that expressions name.
         """
         steps = []
         if preprocessing.classify:
@@ -104,12 +102,12 @@ class Processing:
 
     def run(self, record: dict[str, Any], evidence: Evidence, host_is_set: bool = False) -> ProcessingResult:
         """
-        Do all steps to a message. A step that fails leaves it as it was, and then it is dropped or goes on to the next,
-        as the step wants it. So does one that is not begun, since those before it left no work to be done, and one
-        whose condition fails. It never raises.
+        Run all steps on a message; never raise. A step that fails leaves the message as it was, and its C{on_error}
+        drops the message or keeps it for the next step. A step has failed, too, if its condition fails or if the steps
+        before it left no work to begin it.
 
         @param record: the message; it is changed in place, with all objects and arrays in it.
-        @param host_is_set: C{meta.host.name} is from the path, and no sender's entry changes it.
+        @param host_is_set: C{meta.host.name} is from the path: no sender's entry replaces it.
         """
         if not self._steps:
             return _UNTOUCHED
@@ -120,7 +118,7 @@ class Processing:
         clock = self._clock
         end = 0.0
         for name, matches, act, on_error in self._steps:
-            # What the one before has taken.
+            # The work of the step before.
             left -= most - work.left
             work.left = most = left if left < MOST_FOR_STEP else MOST_FOR_STEP
             try:
@@ -129,9 +127,9 @@ class Processing:
                 work.left -= _STEP
                 end = end or clock() + _LONGEST
                 event = None if matches is not None and not matches(context) else act(context)
-            except Exception as error:  # whatever a sender writes, it is decided what happens to its message
+            except Exception as error:  # whatever a sender writes, on_error decides about its message
                 events.append((STEP_ERROR, name))
-                problem = problem or _one_line(_problem(name, error))
+                problem = problem or problem_of(name, error)
                 if on_error == DROP:
                     return ProcessingResult(False, (*events, (DROPPED, name)), problem)
                 if on_error == TAG:
@@ -150,34 +148,28 @@ def _failure_events(step: CompiledStep) -> tuple[StepEvent, ...]:
 
 
 class NotBegun(TooMuchWork):
-    """There is no work left for a step."""
+    """There is no work left to begin a step."""
 
     def __init__(self) -> None:
         super().__init__("It was not begun, since those before it had too much to do.")
 
 
 def tag(record: dict[str, Any], name: str) -> None:
-    """Note that a step failed, where nobody but a step can have written anything."""
+    """Add the name of a failed step to C{meta.step_errors}, which only steps can write."""
     meta = record["meta"]
     errors = meta.get(_ERRORS)
     meta[_ERRORS] = [*errors, name] if type(errors) is list else [name]
 
 
-def _one_line(problem: str) -> str:
-    """Return a sentence as one line of the log: it may quote the rules, whose author is not always the log's reader."""
-    shown = problem if len(problem) <= _LONGEST_PROBLEM else problem[: _LONGEST_PROBLEM - 1] + "…"
-    return escape(shown)
-
-
-def _problem(name: str, error: Exception) -> str:
-    """Say which step failed and why. Only errors of ours are known to quote nothing of a message."""
+def problem_of(name: str, error: Exception) -> str:
+    """
+    Return which step failed and why, as one line of the log. It may quote the rules, which may hold anything, and never
+    a message: of errors that are not ours only the type counts.
+    """
     if isinstance(error, ExpressionError):
-        return f"Step {name!r} failed at {error.line}:{error.column}: {error.problem}"
-    if isinstance(error, (FieldError, OtlpError, RegexTooCostly, TooMuchWork)):
-        return f"Step {name!r} failed: {error}"
-    return f"Step {name!r} failed: {type(error).__name__}."
-
-
-def told(name: str, error: Exception) -> str:
-    """Say which step failed and why, as L{ProcessingResult.problem} does."""
-    return _one_line(_problem(name, error))
+        problem = f"Step {name!r} failed at {error.line}:{error.column}: {error.problem}"
+    elif isinstance(error, (FieldError, OtlpError, RegexTooCostly, TooMuchWork)):
+        problem = f"Step {name!r} failed: {error}"
+    else:
+        problem = f"Step {name!r} failed: {type(error).__name__}."
+    return escape(problem if len(problem) <= _LONGEST_PROBLEM else problem[: _LONGEST_PROBLEM - 1] + "…")

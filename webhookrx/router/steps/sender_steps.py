@@ -1,7 +1,7 @@
 """
-Classify and Parse: who sent a message, and where in it time, message, severity and host are.
+Classify and Parse: the steps that find the sender of a message, and its time, text, severity and host.
 
-Both go by what C{log.body} is when they come to a message, so that steps before them may unpack it.
+Both use C{log.body} as it is at their turn, so that steps before them may unpack it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.extraction import extract
 
 BODY_BASE64: Final = "webhook.body_base64"
-"""The member of C{log.attributes} that holds a body that is no UTF-8."""
+"""The member of C{log.attributes} for a body that is not UTF-8."""
 
 _HOST_NAME: Final = ("meta", "host", "name")
 
@@ -28,20 +28,20 @@ _encode: Final = msgspec.json.Encoder().encode
 def classify(context: StepContext) -> StepEvent | None:
     """
     Set C{meta.vendor}, C{product}, C{service} and C{classify} when the sender is known, and C{meta.sender.delivery_id}
-    where it says which delivery it is; C{classify} alone when an entry of last resort is all that there is. That never
-    takes the place of a sender that an earlier step has found.
+    where the request has the id of a delivery; C{classify} alone when only an entry of last resort matches. Such an
+    entry never replaces a sender that an earlier step has found.
     """
     return _classify(context, True)
 
 
 def classify_known(context: StepContext) -> StepEvent | None:
-    """Do the same without entries of last resort."""
+    """Classify without entries of last resort."""
     return _classify(context, False)
 
 
 def _classify(context: StepContext, last_resort: bool) -> StepEvent | None:
     classifier = context.classifier
-    assert classifier is not None, "whoever asks for it has one"
+    assert classifier is not None, "a connector that classifies has a classifier"
     earlier = context.match
     known_before = earlier is not None and earlier.confidence != LOW
     match = classifier.classify(_evidence(context), last_resort and not known_before)
@@ -61,8 +61,8 @@ def _classify(context: StepContext, last_resort: bool) -> StepEvent | None:
 
 def parse(context: StepContext) -> StepEvent | None:
     """
-    Take from a message of a known sender what its entry says: C{log.time_unix_nano}, C{severity_number},
-    C{severity_text} and C{body}, and C{meta.host.name} unless the path has set it.
+    Set C{log.time_unix_nano}, C{severity_number}, C{severity_text} and C{body} as the entry of a known sender says, and
+    C{meta.host.name} unless the path has set it.
     """
     match = context.match
     if match is None:
@@ -86,7 +86,7 @@ def parse(context: StepContext) -> StepEvent | None:
 
 
 def _evidence(context: StepContext) -> Evidence:
-    """Return what is known of the request, with what steps have made of its body."""
+    """Return the request with the body as steps have changed it."""
     if context.stale:
         context.evidence = _renewed(context.evidence, context.record["log"].get("body"))
         context.stale = False

@@ -92,7 +92,7 @@ def json_files(step: Step) -> list[str]:
 
 
 def step_name(step: Step, number: int) -> str:
-    """Return what a step is called: its label, or its number and kind."""
+    """Return the name of a step: its label, or its number and kind, such as C{3 regex}."""
     return step.label or f"{number} {next(iter(_kinds(step)), 'step')}"
 
 
@@ -121,7 +121,7 @@ def _compile(step: Step, number: int, files: Files, problems: StepProblems) -> C
     if has_errors(problems):
         return None
     action, event = made[0]
-    assert action is not None, "what has no problems can be done"
+    assert action is not None, "a step without errors compiles"
     return CompiledStep(kinds[0], name, event, matches, action, step.on_error or KEEP)
 
 

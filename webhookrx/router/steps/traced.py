@@ -1,5 +1,5 @@
 """
-The steps of a connector, watched: the message after each of them.
+Processing that records the message after each step.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from webhookrx.router.expressions import Files, no_files
 from webhookrx.router.steps.context import DROPPED, Action, StepContext, StepEvent
 from webhookrx.router.steps.field_steps import own_copy
-from webhookrx.router.steps.processing import NotBegun, Processing, ProcessingResult, tag, told
+from webhookrx.router.steps.processing import NotBegun, Processing, ProcessingResult, problem_of, tag
 from webhookrx.router.steps.step import DROP, TAG, Preprocessing
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.evidence import Evidence
@@ -18,13 +18,13 @@ from webhookrx.senders.evidence import Evidence
 
 class Done(NamedTuple):
     """
-    What a step did to one message.
+    One step on one message.
 
-    @ivar step: its name.
-    @ivar record: the message after it, which nothing changes any more.
+    @ivar step: the name of the step.
+    @ivar record: a copy of the message after it.
     @ivar skipped: its condition does not match.
-    @ivar problem: why it failed, or was not begun; empty when it did not.
-    @ivar dropped: it has dropped the message, or has failed and its C{on_error} has.
+    @ivar problem: why it failed, or did not begin; empty otherwise.
+    @ivar dropped: the step, or its C{on_error}, has dropped the message.
     """
 
     step: str
@@ -36,11 +36,11 @@ class Done(NamedTuple):
 
 class TracedProcessing(Processing):
     """
-    Does what L{Processing} does, and remembers what that was.
+    Processing with a record of its last run.
 
-    @ivar names: all steps, in order.
-    @ivar before: the message before the first step; None when there was none.
-    @ivar done: what was done, in order; to a step that is not in it the message did not come.
+    @ivar names: of all steps, in order.
+    @ivar before: the message before the first step; None before the first run.
+    @ivar done: the steps that the message reached, in order.
     """
 
     __slots__ = ("before", "done", "names")
@@ -54,8 +54,8 @@ class TracedProcessing(Processing):
         self._steps = tuple(
             (
                 name,
-                None if matches is None else self._asked(name, matches, on_error),
-                self._watched(name, act, on_error),
+                None if matches is None else self._recorded_condition(name, matches, on_error),
+                self._recorded_action(name, act, on_error),
                 on_error,
             )
             for name, matches, act, on_error in self._steps
@@ -66,7 +66,7 @@ class TracedProcessing(Processing):
         self.before = own_copy(record)
         self.done = []
         outcome = super().run(record, evidence, host_is_set)
-        # When no work is left for a step, none is left for those after it.
+        # When no work is left to begin a step, none is left for the steps after it.
         for name, _, _, on_error in self._steps[len(self.done) :]:
             if self.done and self.done[-1].dropped:
                 break
@@ -78,14 +78,14 @@ class TracedProcessing(Processing):
         return self.done[-1].record if self.done else self.before or {}
 
     def _failed(self, name: str, on_error: str, record: dict[str, Any], error: Exception) -> None:
-        """Remember a failure, with what L{Processing.run} does about it."""
+        """Record a failure and what C{on_error} does about it."""
         record = own_copy(record)
         if on_error == TAG:
             tag(record, name)
-        self.done.append(Done(name, record, problem=told(name, error), dropped=on_error == DROP))
+        self.done.append(Done(name, record, problem=problem_of(name, error), dropped=on_error == DROP))
 
-    def _asked(self, name: str, matches: Callable[[Any], bool], on_error: str) -> Callable[[Any], bool]:
-        """Return what asks for a condition, and remembers when it was not met."""
+    def _recorded_condition(self, name: str, matches: Callable[[Any], bool], on_error: str) -> Callable[[Any], bool]:
+        """Return a condition that records a step that it skips."""
 
         def asked(given: Any) -> bool:
             try:
@@ -99,8 +99,8 @@ class TracedProcessing(Processing):
 
         return asked
 
-    def _watched(self, name: str, act: Action, on_error: str) -> Action:
-        """Return what does a step, and remembers what that did."""
+    def _recorded_action(self, name: str, act: Action, on_error: str) -> Action:
+        """Return an action that records the message after it."""
 
         def watched(context: StepContext) -> StepEvent | None:
             try:
