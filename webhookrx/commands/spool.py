@@ -1,5 +1,5 @@
 """
-The subject C{spool}: what waits in the directory of a spool, and what was refused for good.
+The subject C{spool}: lists, shows, puts back and drops messages of a spool.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from webhookrx.spool.faults import error_text
 from webhookrx.spool.rows import ListedMessage
 
 _LISTED: Final = 100
-"""Messages that C{spool list} shows unless told otherwise."""
+"""The default of C{--limit}."""
 
 _Command = Callable[[SpoolAdmin, argparse.Namespace, TextIO, TextIO], int]
 
@@ -37,7 +37,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     listing.add_argument("--limit", type=_count, default=_LISTED, metavar="N", help=f"at most N ({_LISTED})")
 
     show = _add(verbs, "show", _show, "show whole messages, as JSON")
-    show.add_argument("ids", nargs="+", type=_place, metavar="ID")
+    show.add_argument("ids", nargs="+", type=_ref, metavar="ID")
     show.set_defaults(take_more=_take_more)
 
     replay = _add(verbs, "replay", _replay, "put messages that were refused for good back at the end of the queue")
@@ -49,45 +49,45 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def _add(verbs: Verbs, name: str, command: _Command, text: str) -> argparse.ArgumentParser:
-    parser = verbs.add(name, partial(_with_desk, command), text)
+    parser = verbs.add(name, partial(_with_admin, command), text)
     parser.add_argument("directory", metavar="DIR", help="the directory of the spool")
     parser.add_argument("--json", action="store_true", help="JSON, one object a line")
     return parser
 
 
 def _choose(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="*", type=_place, metavar="ID", help="a message, as list shows it")
+    parser.add_argument("ids", nargs="*", type=_ref, metavar="ID", help="a message, as list shows it")
     parser.add_argument("--all", action="store_true", help="all there are")
     parser.set_defaults(take_more=_take_more)
 
 
 def _take_more(asked: argparse.Namespace, more: list[str]) -> None:
-    """Take numbers that stand behind options, where argparse itself looks for none."""
+    """Add numbers that stand behind options, where argparse itself looks for none."""
     try:
-        asked.ids += map(_place, more)
+        asked.ids += map(_ref, more)
     except argparse.ArgumentTypeError as error:
         asked.parser.error(str(error))
 
 
-def _with_desk(command: _Command, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+def _with_admin(command: _Command, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     try:
-        with closing(SpoolAdmin(asked.directory)) as desk:
-            for directory, caution in desk.cautions.items():
+        with closing(SpoolAdmin(asked.directory)) as admin:
+            for directory, caution in admin.cautions.items():
                 print(f"webhookrx: {safe(directory)} {caution}", file=err)
-            return command(desk, asked, out, err)
+            return command(admin, asked, out, err)
     except sqlite3.Error as error:
         raise WebhookrxError(error_text(error)) from None
 
 
 def _count(text: str) -> int:
-    # Looked at for its length first: Python refuses to read a number of thousands of digits.
+    # The length first: Python refuses to read a number of thousands of digits.
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(HIGHEST)) else 0
     if not 0 < number <= HIGHEST:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {HIGHEST}")
     return number
 
 
-def _place(text: str) -> MessageRef:
+def _ref(text: str) -> MessageRef:
     """Read C{42}, or C{worker-1/42} for a message of another worker than the first."""
     worker, slash, number = text.rpartition("/")
     if not slash:
@@ -100,8 +100,8 @@ def _place(text: str) -> MessageRef:
 # -- commands --------------------------------------------------------------------------------------------------------
 
 
-def _list(desk: SpoolAdmin, asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
-    totals = desk.totals()
+def _list(admin: SpoolAdmin, asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
+    totals = admin.totals()
     oldest = None if totals.oldest is None else isodate(totals.oldest)
     if asked.json:
         print_json(out, {**totals._asdict(), "oldest": oldest})
@@ -109,30 +109,30 @@ def _list(desk: SpoolAdmin, asked: argparse.Namespace, out: TextIO, _: TextIO) -
         since = "" if oldest is None else f", the oldest received {oldest}"
         print(f"waiting: {totals.messages} messages, {format_size(totals.bytes)}{since}", file=out)
         print(f"refused for good: {totals.dead} messages, {format_size(totals.dead_bytes)}", file=out)
-        for worker in desk.workers if len(desk.workers) > 1 else ():
-            part = desk.totals(worker)
+        for worker in admin.workers if len(admin.workers) > 1 else ():
+            part = admin.totals(worker)
             print(f"  worker {worker}: {part.messages} wait, {part.dead} refused for good", file=out)
-    found = desk.waiting() if asked.waiting else desk.dead()
-    for place, item in islice(found, asked.limit):
+    found = admin.waiting() if asked.waiting else admin.dead()
+    for ref, item in islice(found, asked.limit):
         if asked.json:
-            print_json(out, _facts(place, item))
+            print_json(out, _facts(ref, item))
         else:
-            print(_line(place, item), file=out)
+            print(_line(ref, item), file=out)
     left = (totals.messages if asked.waiting else totals.dead) - asked.limit
     if left > 0 and not asked.json:
         print(f"… and {left} more (--limit)", file=out)
     return DONE
 
 
-def _show(desk: SpoolAdmin, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+def _show(admin: SpoolAdmin, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     status = DONE
-    for place in asked.ids:
-        item = desk.find(place)
+    for ref in asked.ids:
+        item = admin.find(ref)
         if item is None:
-            print(f"webhookrx: {place}: there is no message of that number", file=err)
+            print(f"webhookrx: {ref}: there is no message of that number", file=err)
             status = FAILED
             continue
-        facts = _facts(place, ListedMessage.of(item))
+        facts = _facts(ref, ListedMessage.of(item))
         try:
             facts["values"] = decode_stored(item.data).values
         except NotAMessage as error:
@@ -142,16 +142,16 @@ def _show(desk: SpoolAdmin, asked: argparse.Namespace, out: TextIO, err: TextIO)
     return status
 
 
-def _replay(desk: SpoolAdmin, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
-    return _report(desk.replay(_chosen(asked)), "put back", asked.json, out, err)
+def _replay(admin: SpoolAdmin, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+    return _report(admin.replay(_chosen(asked)), "put back", asked.json, out, err)
 
 
-def _drop(desk: SpoolAdmin, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
-    return _report(desk.drop(_chosen(asked), waiting=asked.waiting), "dropped", asked.json, out, err)
+def _drop(admin: SpoolAdmin, asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+    return _report(admin.drop(_chosen(asked), waiting=asked.waiting), "dropped", asked.json, out, err)
 
 
 def _chosen(asked: argparse.Namespace) -> list[MessageRef] | None:
-    """Return the messages that were given; None for all."""
+    """Return the messages of the command line; None for all."""
     if bool(asked.ids) == asked.all:
         asked.parser.error("give either numbers or --all")
     return None if asked.all else asked.ids
@@ -162,17 +162,17 @@ def _report(
 ) -> int:
     status = DONE
     count = 0
-    for place, outcome in outcomes:
+    for ref, outcome in outcomes:
         if outcome.problem:
-            print(f"webhookrx: {place}: {outcome.problem}", file=err)
+            print(f"webhookrx: {ref}: {outcome.problem}", file=err)
             status = FAILED
             continue
         count += 1
         if as_json:
-            print_json(out, _of_place(place) | ({"new_id": outcome.new_id} if outcome.new_id else {}))
+            print_json(out, _id_facts(ref) | ({"new_id": outcome.new_id} if outcome.new_id else {}))
         else:
-            new = f" as {place._replace(id=outcome.new_id)}" if outcome.new_id else ""
-            print(f"{done} {place}{new}", file=out)
+            new = f" as {ref._replace(id=outcome.new_id)}" if outcome.new_id else ""
+            print(f"{done} {ref}{new}", file=out)
     if not as_json:
         print(f"{done}: {count} messages", file=out)
     return status
@@ -181,22 +181,22 @@ def _report(
 # -- text ------------------------------------------------------------------------------------------------------------
 
 
-def _of_place(place: MessageRef) -> dict[str, Any]:
-    return {"id": place.id, **({"worker": place.worker} if place.worker else {})}
+def _id_facts(ref: MessageRef) -> dict[str, Any]:
+    return {"id": ref.id, **({"worker": ref.worker} if ref.worker else {})}
 
 
-def _facts(place: MessageRef, entry: ListedMessage) -> dict[str, Any]:
-    """Return what is known of a message besides its pairs."""
+def _facts(ref: MessageRef, entry: ListedMessage) -> dict[str, Any]:
+    """Return the fields of a message but its pairs."""
     received = isodate(entry.received) if entry.received else None
-    facts: dict[str, Any] = {**_of_place(place), "received": received, "size": entry.size}
+    facts: dict[str, Any] = {**_id_facts(ref), "received": received, "size": entry.size}
     if entry.reason is not None:
         facts |= {"reason": entry.reason, "observer": entry.spec, "refused": isodate(entry.died)}
     return facts
 
 
-def _line(place: MessageRef, entry: ListedMessage) -> str:
-    facts = _facts(place, entry)
-    line = f"{place!s:>12}  {facts['received'] or 'damaged'}  {entry.size:>9} B"
+def _line(ref: MessageRef, entry: ListedMessage) -> str:
+    facts = _facts(ref, entry)
+    line = f"{ref!s:>12}  {facts['received'] or 'damaged'}  {entry.size:>9} B"
     if entry.reason is not None:
         line += f"  refused {facts['refused']} by {safe(entry.spec)}: {safe(entry.reason)}"
     return line
