@@ -131,10 +131,10 @@ class FixedLimitTests(SynchronousTestCase):
             ("depth of JSON", f"{payload.MAX_DEPTH:,}"),
             ("values in a JSON body", f"{payload.MAX_ELEMENTS:,}"),
             ("body that is read as JSON", f"{payload.MAX_JSON // 1024**2} MiB"),
-            ("body that is looked at as JSON5", f"{payload.MAX_UNUSUAL // 1024} KiB"),
+            ("body that is tried as JSON5", f"{payload.MAX_UNUSUAL // 1024} KiB"),
             ("pairs of one body", f"{pairs.MAX_PAIRS:,}"),
             ("digits of an integer in a longer body", f"{payload.MAX_DIGITS}"),
-            ("body with halves of characters", f"{payload.MAX_REPAIRED // 1024} KiB"),
+            ("body with unpaired surrogates", f"{payload.MAX_REPAIRED // 1024} KiB"),
             ("refused body that is read to keep the connection", f"{protocol.DISCARDED_BODY // 1024} KiB"),
         ):
             self.assertIn(f"| {what} | {number} |", page)
