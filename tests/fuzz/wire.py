@@ -5,10 +5,12 @@ Fuzz targets on the wire: heads, chunked bodies, and whole connections cut into 
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
 import atheris
 
 from tests.http.wire import Wire, post
+from tests.pieces import pieces, pieces_of
 from webhookrx.errors import RequestRefused
 from webhookrx.http.body import ChunkedBody
 from webhookrx.http.head import RequestHead, parse_head
@@ -57,9 +59,8 @@ def heads(data: bytes) -> None:
         _check_head(head, parsed)
     rest = rest if end else data
     whole = _fed([rest])
-    middle = len(rest) // 2
-    assert whole == _fed([rest[:middle], rest[middle:]]), "a body depends on where a read ends"
-    assert whole == _fed([rest[at : at + 1] for at in range(len(rest))]), "a body depends on where reads end"
+    assert whole == _fed(pieces(rest, [len(rest) // 2])), "a body depends on where a read ends"
+    assert whole == _fed(pieces_of(1, rest)), "a body depends on where reads end"
     if isinstance(whole, tuple):
         assert whole == _dechunked(rest), (whole, _dechunked(rest))
 
@@ -81,16 +82,16 @@ def _check_head(head: bytes, parsed: RequestHead) -> None:
     assert len(lengths) <= 1, lengths
 
 
-def _fed(pieces: list[bytes]) -> tuple[bytes, bytes] | str:
+def _fed(reads: list[bytes]) -> tuple[bytes, bytes] | str:
     """Return data and rest; or a word for a body that is refused or not complete."""
     body = ChunkedBody()
-    for number, piece in enumerate(pieces, 1):
+    for number, piece in enumerate(reads, 1):
         try:
             rest = body.feed(piece)
         except RequestRefused:
             return "refused"
         if rest is not None:
-            return body.take(), rest + b"".join(pieces[number:])
+            return body.take(), rest + b"".join(reads[number:])
     return "incomplete"
 
 
@@ -118,27 +119,22 @@ def _dechunked(data: bytes) -> tuple[bytes, bytes]:
 def channel(data: bytes) -> None:
     """Answers and messages do not depend on where reads end, nothing fails, and every connection comes to an end."""
     provider = atheris.FuzzedDataProvider(data)
-    cuts = [provider.ConsumeIntInRange(0, 255) for _ in range(provider.ConsumeIntInRange(0, 4))]
+    lengths = [provider.ConsumeIntInRange(0, 255) for _ in range(provider.ConsumeIntInRange(0, 4))]
     stream = provider.ConsumeBytes(len(data))
-    pieces, start = [], 0
-    for cut in cuts:
-        pieces.append(stream[start : start + cut])
-        start += cut
-    pieces.append(stream[start:])
     whole = _talk([stream])
-    assert whole == _talk(pieces), "what is answered depends on where reads end"
+    assert whole == _talk(pieces(stream, accumulate(lengths))), "what is answered depends on where reads end"
     if len(stream) <= 400:
-        assert whole == _talk([stream[at : at + 1] for at in range(len(stream))]), "bytes one by one differ"
+        assert whole == _talk(pieces_of(1, stream)), "bytes one by one differ"
 
 
 _LIMITS = Limits(body=256, header_block=1024, headers=10, target=128)
 
 
-def _talk(pieces: list[bytes]) -> tuple[list[int], list[object]]:
+def _talk(reads: list[bytes]) -> tuple[list[int], list[object]]:
     wire = Wire({"/secret": {"auth_tokens": (b"t",)}, "/.*": {"parse_json": True}}, _LIMITS)
     sender = wire.connect()
-    for piece in pieces:
-        if piece and sender.transport.end not in ("closed", "aborted"):
+    for piece in reads:
+        if sender.transport.end not in ("closed", "aborted"):
             sender.send(piece)
             wire.settle()
     for _ in range(4):

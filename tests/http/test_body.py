@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.pieces import pieces
 from webhookrx.errors import BAD_REQUEST, Reason, RequestRefused
 from webhookrx.http.body import _OVERHEAD as OVERHEAD
 from webhookrx.http.body import ChunkedBody, DiscardedBody, SizedBody
@@ -119,12 +120,8 @@ class ChunkedBodyTests(SynchronousTestCase):
         wire, follows = b"1\r\na\r\n0\r\n\r\n", b"\r\nPOST / HTTP/1.1\r\n\r\n"
         for first in range(len(wire)):
             for kinds in itertools.product((False, True), repeat=min(4, len(wire) - first - 1)):
-                cuts = [
-                    first,
-                    *(first + 1 + number for number, cut in enumerate(kinds) if cut),
-                    len(wire) + len(follows),
-                ]
-                reads = [(wire + follows)[start:stop] for start, stop in itertools.pairwise([0, *cuts])]
+                cuts = (first + 1 + number for number, cut in enumerate(kinds) if cut)
+                reads = pieces(wire + follows, [first, *cuts])
                 self.assertEqual((b"a", follows), read(*reads), reads)
 
     @given(
@@ -138,11 +135,8 @@ class ChunkedBodyTests(SynchronousTestCase):
         chunks = [part for part in parts if part]
         wire = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in chunks) + b"0\r\n" + trailer + b"\r\n"
         body = ChunkedBody()
-        whole = wire + follows
-        edges = sorted({min(cut, len(whole)) for cut in cuts} | {0, len(whole)})
         rest: bytes | None = None
-        for start, stop in itertools.pairwise(edges):
-            piece = whole[start:stop]
+        for piece in pieces(wire + follows, cuts):
             if rest is None:
                 rest = body.feed(piece)
             else:

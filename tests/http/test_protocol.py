@@ -4,7 +4,6 @@ Tests for L{webhookrx.http.protocol}: what a sender sees on the wire, and what b
 
 from __future__ import annotations
 
-import itertools
 import json
 import socket
 
@@ -18,6 +17,7 @@ from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
 from tests.http.wire import Sender, Wire, post
+from tests.pieces import pieces, pieces_of
 from webhookrx.errors import NotStored
 from webhookrx.http.answers import RETRY_AFTER
 from webhookrx.http.body import DISCARDED_BODY
@@ -318,8 +318,8 @@ class ConnectionTests(SynchronousTestCase):
         ):
             wire = Wire()
             sender = wire.connect()
-            for at in range(len(request) * 2):
-                sender.send((request * 2)[at : at + 1])
+            for piece in pieces_of(1, request * 2):
+                sender.send(piece)
                 wire.settle()
             self.assertEqual([200, 200], sender.statuses())
             self.assertEqual(["abc", "abc"], [values["MESSAGE"] for values in wire.messages])
@@ -337,9 +337,8 @@ class ConnectionTests(SynchronousTestCase):
         )
         wire = Wire({"/in": {}})
         sender = wire.connect()
-        edges = sorted({min(cut, len(stream)) for cut in cuts} | {0, len(stream)})
-        for start, stop in itertools.pairwise(edges):
-            sender.channel.dataReceived(stream[start:stop])
+        for piece in pieces(stream, cuts):
+            sender.channel.dataReceived(piece)
             wire.settle()
         for _ in range(8):
             wire.settle()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Sender, Wire, post
+from tests.pieces import pieces_of
 from webhookrx.http.protocol import REQUESTS_A_TURN, SECONDS_A_TURN
 
 LOST = post(target=b"/out")
@@ -96,8 +97,8 @@ class ShareTests(TurnCase):
         """What comes while a sender waits for its turn, as TLS may still deliver it, is put behind what it has sent."""
         sender = self.wire.connect()
         stream = (LOST + post(b"x")) * 3 + LOST * 2 * REQUESTS_A_TURN + post(b"last")
-        for at in range(0, len(stream), 700):
-            sender.channel.dataReceived(stream[at : at + 700])
+        for piece in pieces_of(700, stream):
+            sender.channel.dataReceived(piece)
         for _ in range(10):
             self.take_turns()
             self.wire.settle()

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 
+from tests.pieces import pieces
 from tests.system.doubtful_requests import DOUBTFUL, ODD
 from tests.system.receiver import ANY_PORT, PATIENCE, ReceiverCase, post
 
@@ -343,8 +344,10 @@ class DoubtfulRequestTests(ReceiverCase):
         for name in ("length and chunked", "chunk longer than its size", "LF alone everywhere", "folded encoding"):
             request = DOUBTFUL[name]
             for cut in range(1, min(len(request), 120), 7):
-                connection = self.connect(receiver.port, seconds=5).send(request[:cut])
-                answers = connection.send(request[cut:]).answers()
+                connection = self.connect(receiver.port, seconds=5)
+                for packet in pieces(request, [cut]):
+                    connection.send(packet)
+                answers = connection.answers()
                 self.assertEqual(1, len(answers), (name, cut))
                 self.assertIn(answers[0].status, range(400, 500), (name, cut))
                 connection.socket.close()

@@ -15,6 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 from zope.interface.verify import verifyClass, verifyObject
 
+from tests.pieces import pieces_of
 from webhookrx.transport.proxy_protocol import ProxyProtocolEndpoint
 
 V1 = b"PROXY TCP4 192.0.2.7 192.0.2.1 4321 443\r\n"
@@ -162,8 +163,8 @@ class ProxyProtocolTests(SynchronousTestCase):
         """A header may come in parts."""
         for header in (V1, V2, UNKNOWN):
             protocol, inner, _ = self.connect()
-            for at in range(len(header)):
-                protocol.dataReceived(header[at : at + 1])
+            for piece in pieces_of(1, header):
+                protocol.dataReceived(piece)
             protocol.dataReceived(b"x")
             self.assertEqual((b"x", []), (inner.received, self.bad))
 
