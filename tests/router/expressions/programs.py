@@ -55,5 +55,5 @@ def problem(program: str, body: Any = None, limits: RunLimits | None = None) -> 
     try:
         compile_expression(program, limits or RunLimits()).run(a_record(body))
     except ExpressionError as error:
-        return error.problem, error.line, error.column
+        return error.problem, error.position.line, error.position.column
     raise AssertionError(f"no error: {program!r}")

@@ -80,7 +80,7 @@ class LookUpTests(SynchronousTestCase):
         """A program that names a file which was not read does not compile; where no files are, all are empty."""
         text = 'log.body = cache_json_file("/u.json").x ?? 1;'
         error = self.assertRaises(ExpressionError, compile_expression, text, files=tables_of({"/t.json": TEAMS}))
-        self.assertEqual((1, 28), (error.line, error.column))
+        self.assertEqual((1, 28), (error.position.line, error.position.column))
         compile_expression(text, files=no_files)
 
 

@@ -533,7 +533,7 @@ class ErrorTests(SynchronousTestCase):
             with self.subTest(program):
                 error = self.assertRaises(ExpressionError, compile_expression, program)
                 self.assertIn(sentence, error.problem)
-                self.assertEqual((line, column), (error.line, error.column))
+                self.assertEqual((line, column), (error.position.line, error.position.column))
 
     def test_run_errors(self) -> None:
         """What fails on a message is told with the place in the program, and not a word of the message."""

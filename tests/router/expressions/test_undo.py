@@ -98,8 +98,8 @@ def compiled(text: str) -> Program | None:
         return compile_expression(text)
     except ExpressionError as error:
         lines = text.split("\n")
-        assert 1 <= error.line <= len(lines), text
-        assert 1 <= error.column <= len(lines[error.line - 1]) + 1, text
+        assert 1 <= error.position.line <= len(lines), text
+        assert 1 <= error.position.column <= len(lines[error.position.line - 1]) + 1, text
         assert error.problem.endswith((".", "?", ";")), error.problem
         return None
 

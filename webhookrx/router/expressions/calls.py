@@ -20,7 +20,7 @@ from webhookrx.router.expressions.kv_functions import KV_FUNCTIONS
 from webhookrx.router.expressions.paths import Evaluate
 from webhookrx.router.expressions.patterns import PATTERN_FUNCTIONS
 from webhookrx.router.expressions.program_tree import Call, Expression, ListOf, Literal, start
-from webhookrx.router.expressions.run import OperationError, Run, error_at, located
+from webhookrx.router.expressions.run import ExpressionError, OperationError, Run, located
 from webhookrx.router.expressions.text_functions import TEXT_FUNCTIONS
 from webhookrx.router.expressions.time_functions import TIME_FUNCTIONS
 from webhookrx.work import Work
@@ -141,7 +141,7 @@ def _function(call: Call) -> Function:
     if hint is None:
         close = get_close_matches(name.lower(), FUNCTIONS, 1)
         hint = f"Did you mean {close[0]}()?" if close else ""
-    raise error_at(call.position, f"There is no function '{name}'. {hint}".rstrip())
+    raise ExpressionError(f"There is no function '{name}'. {hint}".rstrip(), call.position)
 
 
 def _check_count(function: Function, call: Call) -> None:
@@ -153,9 +153,9 @@ def _check_count(function: Function, call: Call) -> None:
         wanted = str(function.least)
     else:
         wanted = f"{function.least} or {function.most}"
-    plural = "" if wanted == "1" else "s"
-    found = len(call.arguments)
-    raise error_at(call.position, f"{function.name}({function.usage}) takes {wanted} argument{plural}, not {found}.")
+    arguments = "argument" if wanted == "1" else "arguments"
+    problem = f"{function.name}({function.usage}) takes {wanted} {arguments}, not {len(call.arguments)}."
+    raise ExpressionError(problem, call.position)
 
 
 def _constants(function: Function, call: Call) -> list[int]:
@@ -175,24 +175,24 @@ def _constant_argument(function: Function, given: Expression) -> Any:
     constant = _constant(given)
     if type(constant) is str or (type(constant) is tuple and constant and {type(each) for each in constant} == {str}):
         return constant
-    raise error_at(start(given), f"{function.name}() takes a text here that is written in the program.")
+    raise ExpressionError(f"{function.name}() takes a text here that is written in the program.", start(given))
 
 
 def _option(function: Function, name: str, position: Position, given: Expression) -> Any:
     wanted = function.options.get(name)
     if wanted is None:
         there = f"it has {', '.join(function.options)}" if function.options else "it has none"
-        raise error_at(position, f"{function.name}() has no option '{name[:40]}'; {there}.")
+        raise ExpressionError(f"{function.name}() has no option '{name[:40]}'; {there}.", position)
     if wanted is dict or wanted is object:
         return None
     constant = _constant(given)
     if type(constant) is not wanted:
-        raise error_at(start(given), f"The option '{name}' is {_TYPE_WORDS[wanted]}, written in the program.")
+        raise ExpressionError(f"The option '{name}' is {_TYPE_WORDS[wanted]}, written in the program.", start(given))
     if isinstance(constant, str) and name in function.checks and not function.checks[name][0](constant):
-        raise error_at(start(given), f"The option '{name}' has {function.checks[name][1]}.")
+        raise ExpressionError(f"The option '{name}' has {function.checks[name][1]}.", start(given))
     if name in function.choices and constant not in function.choices[name]:
         there = ", ".join(function.choices[name])
-        raise error_at(start(given), f"The option '{name}' is one of {there}.")
+        raise ExpressionError(f"The option '{name}' is one of {there}.", start(given))
     return constant
 
 
@@ -201,9 +201,9 @@ def _of_fields(function: Function, call: Call, compiler: Compiler) -> Evaluate:
     for argument in call.arguments:
         field = compiler.path(argument, may_be_missing=function.name == "isset")
         if field is None and function.name in _ONLY_FIELDS:
-            raise error_at(start(argument), f"{function.name}() takes a field, such as log.body.user.")
+            raise ExpressionError(f"{function.name}() takes a field, such as log.body.user.", start(argument))
         if field is not None and field.is_root and function.name in _ONLY_FIELDS:
-            raise error_at(start(argument), "'log' and 'meta' can't be removed as a whole.")
+            raise ExpressionError("'log' and 'meta' can't be removed as a whole.", start(argument))
         fields.append(field)
     constants = {name: _option(function, name, position, given) for name, position, given in call.options}
     options = {name: given for name, _, given in call.options}

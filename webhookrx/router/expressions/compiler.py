@@ -48,11 +48,11 @@ from webhookrx.router.expressions.run import (
     MAX_PATTERNS,
     OPERATION,
     Ended,
+    ExpressionError,
     OperationError,
     RecoverableError,
     Run,
     RunLimits,
-    error_at,
     located,
 )
 from webhookrx.router.expressions.values import find, long_text, stored, truth
@@ -92,7 +92,7 @@ class Compiler:
         position = expression.position
         self._depth += 1
         if self._depth > MAX_NESTING:
-            raise error_at(position, f"This nests deeper than {MAX_NESTING} levels.")
+            raise ExpressionError(f"This nests deeper than {MAX_NESTING} levels.", position)
         self.count(position)
         evaluate = self._value(expression)
         self._depth -= 1
@@ -106,7 +106,7 @@ class Compiler:
         """
         self._operations += 1
         if self._operations > self.limits.operations:
-            raise error_at(position, f"The program has more than {self.limits.operations} operations.")
+            raise ExpressionError(f"The program has more than {self.limits.operations} operations.", position)
 
     def cost_of(self, compile_block: Callable[[], T]) -> tuple[T, int]:
         """Return what compiles, and the units of its operations, but for those of blocks within."""
@@ -120,7 +120,8 @@ class Compiler:
         """Count what takes time and memory to compile."""
         self._patterns += 1
         if self._patterns > MAX_PATTERNS:
-            raise error_at(position, f"The program has more than {MAX_PATTERNS} regular expressions and formats.")
+            problem = f"The program has more than {MAX_PATTERNS} regular expressions and formats."
+            raise ExpressionError(problem, position)
 
     def peek(self, expression: Expression) -> Evaluate:
         """Return what works an expression out, or returns L{MISSING} when that fails."""
@@ -269,7 +270,7 @@ class Compiler:
         """Compile C{.name} or C{[key]} behind what is no path, such as a call."""
         position = expression.position
         if expression.key is None:
-            raise error_at(start(expression), BEHIND_LAST)
+            raise ExpressionError(BEHIND_LAST, start(expression))
         of, key = self.value(expression.of), self.value(expression.key)
 
         def member(run: Run) -> Any:
@@ -321,7 +322,7 @@ class Compiler:
             for name, position, value, optional in members:
                 key = name(run)
                 if type(key) is not str:
-                    raise error_at(position, "The name of a member is a text.")
+                    raise RecoverableError("The name of a member is a text.", position)
                 if not optional:
                     made[key] = value(run)
                     continue
@@ -341,7 +342,7 @@ class Compiler:
         if operator in ("and", "or"):
             return all_or_any([self.condition(operand) for operand in operands], until=operator == "or")
         if operator in ("=~", "!~") and type(getattr(expression.first, "value", None)) in (int, float):
-            raise error_at(start(expression.first), f"Before '{operator}' stands a text, not a number.")
+            raise ExpressionError(f"Before '{operator}' stands a text, not a number.", start(expression.first))
         first = self.value(expression.first)
         steps = [self._step(*step) for step in expression.rest]
         if len(steps) > 1:

@@ -92,7 +92,7 @@ class ExpressionParser:
         return self.tokens[self.next]
 
     def error(self, problem: str, token: ProgramToken) -> ExpressionError:
-        return ExpressionError(problem, token.position.line, token.position.column)
+        return ExpressionError(problem, token.position)
 
     def take(self) -> ProgramToken:
         token = self.token

@@ -13,7 +13,7 @@ from webhookrx.message.fields import MISSING
 from webhookrx.router.expressions.function import MANY, Function
 from webhookrx.router.expressions.paths import Evaluate, FieldPath
 from webhookrx.router.expressions.program_tree import Call, Expression, ListOf, Literal, ObjectOf, start
-from webhookrx.router.expressions.run import ELEMENT, OperationError, Run, error_at, located
+from webhookrx.router.expressions.run import ELEMENT, ExpressionError, OperationError, RecoverableError, Run, located
 from webhookrx.router.expressions.values import stored
 
 
@@ -112,9 +112,9 @@ def _targets(made: FieldCall) -> tuple[frozenset[str], frozenset[type]] | None:
         elif isinstance(element, ObjectOf) and not element.members:
             kinds.add(dict)
         else:
-            raise error_at(start(element), "Targets are texts, null, [] and {}.")
+            raise ExpressionError("Targets are texts, null, [] and {}.", start(element))
     if not isinstance(given, ListOf):
-        raise error_at(start(given), "targets is written as a list.")
+        raise ExpressionError("targets is written as a list.", start(given))
     return (frozenset(texts), frozenset(kinds)) if elements else None
 
 
@@ -123,7 +123,7 @@ def _replacement(made: FieldCall) -> Any:
     if given is None:
         return MISSING
     if not isinstance(given, Literal) or type(given.value) is float:
-        raise error_at(start(given), "The replacement is a constant text, integer, true, false or null.")
+        raise ExpressionError("The replacement is a constant text, integer, true, false or null.", start(given))
     return given.value
 
 
@@ -243,7 +243,7 @@ def _set_fields(made: FieldCall) -> Evaluate:
     def set_fields(run: Run) -> Any:
         holder = read(run)
         if type(holder) is not dict:
-            raise error_at(position, "The argument is no object.")
+            raise RecoverableError("The argument is no object.", position)
         try:
             before = {name for name, _ in replacements if name in holder}
             done = {name for name, values in overrides if _set_first(run, holder, name, values)}
@@ -266,12 +266,12 @@ def _candidates(made: FieldCall, option: str) -> list[tuple[str, list[Evaluate]]
     if given is None:
         return []
     if not isinstance(given, ObjectOf):
-        raise error_at(start(given), f'{option} is written as an object: {{"name": value}}.')
+        raise ExpressionError(f'{option} is written as an object: {{"name": value}}.', start(given))
     found = []
     for name, value, _ in given.members:
         key = getattr(name, "value", None)
         if type(key) is not str:
-            raise error_at(start(name), "The name of a field is written as a text.")
+            raise ExpressionError("The name of a field is written as a text.", start(name))
         several = value.elements if isinstance(value, ListOf) else (value,)
         found.append((key, [made.peek(each) for each in several]))
     return found

@@ -18,7 +18,6 @@ from webhookrx.router.expressions.run import (
     OperationError,
     RecoverableError,
     Run,
-    error_at,
     located,
 )
 from webhookrx.router.expressions.values import Keys, find, put, take_away
@@ -64,7 +63,7 @@ def macro_path(name: str, position: Position) -> Path:
     if name in HARD_MACROS:
         close = get_close_matches(name[:40].upper(), MACROS, 1)
         hint = f"Did you mean ${close[0]}?" if close else f"There are {', '.join(MACROS)}; other fields have a path."
-        raise ExpressionError(f"There is no macro '{name[:40]}' here. {hint}", position.line, position.column)
+        raise ExpressionError(f"There is no macro '{name[:40]}' here. {hint}", position)
     return (f"${name}",)
 
 
@@ -135,9 +134,9 @@ class FieldPath:
             end of a target may be. A name-value pair that may be missing is no mistake.
         """
         if None in (self._path[:-1] if is_target else self._path):
-            raise error_at(self.position, BEHIND_LAST)
+            raise ExpressionError(BEHIND_LAST, self.position)
         if self.local and self._root not in names and not (may_be_missing and self._root[0] == "$"):
-            raise error_at(self.position, f"Nothing sets {_what(self._root)}. {_hint(self._root[:40], names)}")
+            raise ExpressionError(f"Nothing sets {_what(self._root)}. {_hint(self._root[:40], names)}", self.position)
 
     def keys(self) -> Callable[[Run], Keys]:
         """Return what works the keys out."""
@@ -258,7 +257,7 @@ class FieldPath:
         return take_quickly
 
     def _missing(self) -> NoReturn:
-        raise RecoverableError(f"{self._described} is not there.", self.position.line, self.position.column)
+        raise RecoverableError(f"{self._described} is not there.", self.position)
 
 
 def path_of(expression: Expression, value: Callable[[Expression], Evaluate]) -> FieldPath | None:

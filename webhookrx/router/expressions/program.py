@@ -28,7 +28,16 @@ from webhookrx.router.expressions.program_tree import (
     Statement,
     Switch,
 )
-from webhookrx.router.expressions.run import Ended, ExpressionError, OperationError, Run, RunLimits, error_at, located
+from webhookrx.router.expressions.run import (
+    START,
+    Ended,
+    ExpressionError,
+    OperationError,
+    RecoverableError,
+    Run,
+    RunLimits,
+    located,
+)
 from webhookrx.router.expressions.values import as_number, stored
 from webhookrx.work import Work
 
@@ -77,11 +86,11 @@ class Program:
             run.undo_log.undo()
             if isinstance(error, OperationError):
                 # There was no work left for a block.
-                raise ExpressionError(error.problem, 1, 1) from None
+                raise ExpressionError(error.problem, START) from None
             if isinstance(error, ExpressionError) or not isinstance(error, Exception):
                 raise
             # A message must not be lost to a mistake of ours; the cause goes with the error.
-            raise ExpressionError(f"The run failed in an unforeseen way: {type(error).__name__}.", 1, 1) from error
+            raise ExpressionError(f"The run failed in an unforeseen way: {type(error).__name__}.", START) from error
         finally:
             run.settle()
         return kept is not False
@@ -99,7 +108,7 @@ def compile_expression(text: str, limits: RunLimits = _DEFAULT_LIMITS, files: Fi
         names = names_in(statements)
         step = _Statements(Compiler(names.set, limits, files)).block(statements)
     except RecursionError:
-        raise ExpressionError("This nests too deep.", 1, 1) from None
+        raise ExpressionError("This nests too deep.", START) from None
     return Program(text, step, limits, names.declared, hides(statements))
 
 
@@ -238,9 +247,9 @@ class _Statements:
         def is_between(run: Run, wanted: Any) -> bool:
             number, least, most = as_number(wanted), as_number(first(run)), as_number(last(run))
             if number is None or least is None or most is None:
-                raise error_at(position, "A range stands between numbers, and the value is one.")
+                raise RecoverableError("A range stands between numbers, and the value is one.", position)
             if least >= most:
-                raise error_at(position, "A range ends above where it begins.")
+                raise RecoverableError("A range ends above where it begins.", position)
             return least <= number < most
 
         return is_between

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from typing import Final, NamedTuple
 
 from webhookrx.diagnostics import Position
-from webhookrx.router.expressions.run import MAX_SOURCE, ExpressionError
+from webhookrx.router.expressions.run import MAX_SOURCE, START, ExpressionError
 
 WORD: Final = "word"
 INTEGER: Final = "integer"
@@ -89,7 +89,7 @@ class ProgramText:
         self.text = text
         self._lines = [0, *(found.end() for found in re.finditer(r"\n", text[:MAX_SOURCE]))]
         if len(text) > MAX_SOURCE:
-            raise ExpressionError(f"The program is longer than {MAX_SOURCE} characters.", 1, 1)
+            raise ExpressionError(f"The program is longer than {MAX_SOURCE} characters.", START)
         surrogate = _SURROGATE.search(text)
         if surrogate:
             raise self.error("A lone surrogate is no character.", surrogate.start())
@@ -102,7 +102,7 @@ class ProgramText:
     def error(self, problem: str, offset: int) -> ExpressionError:
         """Return an error at a character."""
         position = self.position(offset)
-        return ExpressionError(problem, position.line, position.column)
+        return ExpressionError(problem, position)
 
 
 def tokenize(text: str) -> list[ProgramToken]:
@@ -207,7 +207,7 @@ def unescaped(inner: str, position: Position) -> str:
             return _ESCAPES.get(escape[5], escape[0])
         code = int(escape[3], 8) if escape[3] else int(escape[1] or escape[2], 16)
         if 0xD800 <= code <= 0xDFFF:
-            raise ExpressionError("A lone surrogate is no character.", position.line, position.column)
+            raise ExpressionError("A lone surrogate is no character.", position)
         return chr(code)
 
     return _ESCAPE.sub(unescape, inner)

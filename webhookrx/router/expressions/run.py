@@ -13,6 +13,9 @@ from webhookrx.errors import WebhookrxError
 from webhookrx.message.fields import MISSING
 from webhookrx.work import MOST_FOR_STEP, Work
 
+START: Final = Position(1, 1)
+"""The beginning of a program, the place of errors without one."""
+
 MAX_SOURCE: Final = 64 * 1024
 """Characters of a program."""
 
@@ -67,18 +70,16 @@ class RunLimits(msgspec.Struct, frozen=True):
 
 class ExpressionError(WebhookrxError):
     """
-    A program can't be compiled, or a run of it failed.
+    A program does not compile, or a run of it failed.
 
     @ivar problem: one sentence; it may quote the program, and never the message.
-    @ivar line: of the place in the program, from 1.
-    @ivar column: of the place in the program, in characters from 1.
+    @ivar position: the place in the program.
     """
 
-    def __init__(self, problem: str, line: int, column: int) -> None:
-        super().__init__(f"line {line}, column {column}: {problem}")
+    def __init__(self, problem: str, position: Position) -> None:
+        super().__init__(f"line {position.line}, column {position.column}: {problem}")
         self.problem = problem
-        self.line = line
-        self.column = column
+        self.position = position
 
 
 class RecoverableError(ExpressionError):
@@ -101,12 +102,7 @@ class OperationError(Exception):
 def located(position: Position, error: OperationError) -> ExpressionError:
     """Return an error with its place in the program: L{RecoverableError} when the run may go on without this value."""
     kind = ExpressionError if error.final else RecoverableError
-    return kind(error.problem, position.line, position.column)
-
-
-def error_at(position: Position, problem: str) -> RecoverableError:
-    """Return what is wrong at a place in the program."""
-    return RecoverableError(problem, position.line, position.column)
+    return kind(error.problem, position)
 
 
 class Ended(Exception):

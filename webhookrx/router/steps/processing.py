@@ -167,7 +167,7 @@ def problem_of(name: str, error: Exception) -> str:
     a message: of errors that are not ours only the type counts.
     """
     if isinstance(error, ExpressionError):
-        problem = f"Step {name!r} failed at {error.line}:{error.column}: {error.problem}"
+        problem = f"Step {name!r} failed at {error.position.line}:{error.position.column}: {error.problem}"
     elif isinstance(error, (FieldError, OtlpError, RegexTooCostly, TooMuchWork)):
         problem = f"Step {name!r} failed: {error}"
     else:

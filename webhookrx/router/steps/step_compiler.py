@@ -255,7 +255,8 @@ def _compile_expression(text: str, dropped: StepEvent, files: Files, problems: S
         # The line ends behind a block of YAML are no part of it: a mistake at the end is where the last statement ends.
         program = compile_expression(text.rstrip(), files=files)
     except ExpressionError as error:
-        problems.add("bad-expression", error.problem, ("expression",), error.line, error.column)
+        line, column = error.position.line, error.position.column
+        problems.add("bad-expression", error.problem, ("expression",), line, column)
         return None
     problems.hides = program.hides
     run = program.run
