@@ -1,5 +1,5 @@
 """
-Calls of functions: what is wrong with them, and closures for them.
+The table of all functions, and their calls: checked, and compiled to closures.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ FOREIGN: Final = {
     "parse_windows_eventlog_xml": "It is left out; parse_xml() reads any XML.",
     "json_object": 'Write json() or an object: {"name": value}.',
 }
-"""Functions that people will look for, most of them FilterX's, and what to do without them."""
+"""Names that people try, most of them FilterX's, and the way to do it here."""
 
 
 def function_table() -> str:
@@ -91,7 +91,7 @@ _NO_CONSTANT: Final = object()
 
 def compiled_call(call: Call, compiler: Compiler) -> Evaluate:
     """
-    Return what does a call.
+    Return a function that evaluates a call.
 
     @raise ExpressionError: there is no such function, or it takes other arguments.
     """
@@ -128,7 +128,7 @@ def _folded(apply: Callable[..., Any], call: Call, limits: RunLimits) -> Evaluat
 
 
 def has_patterns(call: Call) -> bool:
-    """Tell whether a call has arguments that are compiled with it."""
+    """Tell whether a call has regular expressions or formats, which are compiled with it."""
     return call.name in FUNCTIONS and bool(FUNCTIONS[call.name].constants)
 
 
@@ -163,7 +163,7 @@ def _constants(function: Function, call: Call) -> list[int]:
 
 
 def _constant(expression: Expression) -> Any:
-    """Return the value of a constant, a list as a tuple; C{_NO_CONSTANT} for all else."""
+    """Return the value of a constant, a list as a tuple; C{_NO_CONSTANT} for any other expression."""
     if isinstance(expression, Literal):
         return expression.value
     if isinstance(expression, ListOf) and all(isinstance(each, Literal) for each in expression.elements):

@@ -1,5 +1,5 @@
 """
-From expressions of the tree to closures that take a L{Run}.
+Compiles expressions of the syntax tree into closures that take a L{Run}.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ T = TypeVar("T")
 _TRUE_OR_FALSE: Final = frozenset(
     "== != === !== < <= > >= eq ne lt le gt ge =~ !~ in and or".split() + ["not in"]  # noqa: SIM905, RUF005
 )
-"""Operators that make nothing but C{true} and C{false}."""
+"""Operators with C{true} or C{false} as their value."""
 
 
 class Compiler:
     """
     Compiles the expressions of one program.
 
-    @ivar names: the local variables that something sets.
-    @ivar files: what L{cache_json_file} gives, by path.
-    @ivar limits: those of each run.
+    @ivar names: the local variables that the program sets.
+    @ivar files: the JSON files of C{cache_json_file}, by path.
+    @ivar limits: of each run.
     """
 
     def __init__(self, names: frozenset[str], limits: RunLimits, files: Files) -> None:
@@ -85,9 +85,9 @@ class Compiler:
 
     def value(self, expression: Expression) -> Evaluate:
         """
-        Return what works an expression out.
+        Return a function that evaluates an expression.
 
-        @raise ExpressionError: it can't be.
+        @raise ExpressionError: the expression does not compile.
         """
         position = expression.position
         self._depth += 1
@@ -100,7 +100,7 @@ class Compiler:
 
     def count(self, position: Position) -> None:
         """
-        Count an operation. There are no loops, so that none is done twice in a run.
+        Count an operation. There are no loops, so no operation runs twice.
 
         @raise ExpressionError: there are too many.
         """
@@ -109,7 +109,7 @@ class Compiler:
             raise ExpressionError(f"The program has more than {self.limits.operations} operations.", position)
 
     def cost_of(self, compile_block: Callable[[], T]) -> tuple[T, int]:
-        """Return what compiles, and the units of its operations, but for those of blocks within."""
+        """Return a compiled block, and the units of its operations without those of inner blocks."""
         before, inner = self._operations, self._counted
         compiled = compile_block()
         cost = (self._operations - before - (self._counted - inner)) * OPERATION
@@ -117,14 +117,14 @@ class Compiler:
         return compiled, cost
 
     def _count_pattern(self, position: Position) -> None:
-        """Count what takes time and memory to compile."""
+        """Count a regular expression or a format, which takes time and memory to compile."""
         self._patterns += 1
         if self._patterns > MAX_PATTERNS:
             problem = f"The program has more than {MAX_PATTERNS} regular expressions and formats."
             raise ExpressionError(problem, position)
 
     def peek(self, expression: Expression) -> Evaluate:
-        """Return what works an expression out, or returns L{MISSING} when that fails."""
+        """Return a function that evaluates an expression, and returns L{MISSING} when that fails."""
         path = self.path(expression, may_be_missing=True)
         if path is not None:
             self.count(expression.position)
@@ -143,11 +143,11 @@ class Compiler:
         self, expression: Expression, *, is_target: bool = False, may_be_missing: bool = False
     ) -> FieldPath | None:
         """
-        Return the path that an expression is; None when it is something else.
+        Return an expression as a path; None when it is not one.
 
-        @param is_target: it is what an assignment sets.
-        @param may_be_missing: the program says what is done when it is not there.
-        @raise ExpressionError: it begins with a variable that nothing sets.
+        @param is_target: an assignment sets it.
+        @param may_be_missing: the program handles a missing field.
+        @raise ExpressionError: the path begins with a variable that nothing sets.
         """
         path = path_of(expression, self.value)
         if path is not None:
@@ -155,7 +155,7 @@ class Compiler:
         return path
 
     def condition(self, expression: Expression) -> Callable[[Run], bool]:
-        """Return what tells whether an expression is true."""
+        """Return a function that tells whether an expression is true."""
         evaluate = self.value(expression)
         if isinstance(expression, Unary) and expression.operator == "not":
             return evaluate
@@ -164,7 +164,7 @@ class Compiler:
         return lambda run: truth(evaluate(run))
 
     def fresh(self, expression: Expression) -> Evaluate:
-        """Return what works an expression out as objects and lists hold it; nothing else holds the value."""
+        """Return a function that evaluates an expression for an object or a list; nothing else refers to the value."""
         evaluate, position = self.value(expression), start(expression)
         if isinstance(expression, Literal) and type(expression.value) is not float:
             return evaluate
@@ -180,7 +180,7 @@ class Compiler:
         return freshly
 
     def kept(self, expression: Expression) -> Evaluate:
-        """Return what works an expression out as a variable holds it, which may be what no object can hold."""
+        """Return a function that evaluates an expression for a variable, which may hold more types than an object."""
         evaluate, position, is_fresh = self.value(expression), start(expression), _is_fresh(expression)
         if isinstance(expression, Literal):
             return evaluate
@@ -245,7 +245,7 @@ class Compiler:
         return filled
 
     def _filling(self, expression: Expression) -> Evaluate:
-        """Return what a macro in a text is filled in with, which may be missing at times, but not always."""
+        """Return a function for a macro in a text. Its field may be missing; a variable must be set somewhere."""
         self.path(expression)
         return self.peek(expression)
 
@@ -267,7 +267,7 @@ class Compiler:
         return first_true
 
     def _member(self, expression: Any) -> Evaluate:
-        """Compile C{.name} or C{[key]} behind what is no path, such as a call."""
+        """Compile C{.name} or C{[key]} behind an expression that is not a path, such as a call."""
         position = expression.position
         if expression.key is None:
             raise ExpressionError(BEHIND_LAST, start(expression))
@@ -365,7 +365,7 @@ class Compiler:
         return first_there
 
     def _step(self, operator: str, position: Position, operand: Expression) -> tuple[Operation, Position, Evaluate]:
-        """Return an operation, its place, and what works its right side out."""
+        """Return an operation, its place, and a function that evaluates its right side."""
         if operator not in ("=~", "!~"):
             return OPERATIONS[operator], position, self.value(operand)
         # The parser takes nothing else.
@@ -382,8 +382,8 @@ class Compiler:
 
 def _is_fresh(expression: Expression) -> bool:
     """
-    Tell whether nothing else holds what an expression makes. What C{move} removes may come back, C{set_fields} returns
-    what it has changed, and a file is for all messages.
+    Tell whether nothing else refers to the value of an expression. What C{move} removes may come back, C{set_fields}
+    returns the object that it has changed, and all messages share a file.
     """
     if isinstance(expression, Call):
         return expression.name not in ("move", "set_fields", "cache_json_file")

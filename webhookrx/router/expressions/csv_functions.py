@@ -57,7 +57,7 @@ _DEFAULT_QUOTES: Final = ('""', "''")
 
 
 class _Csv(NamedTuple):
-    """How columns are written: what ends one, and what is in each kind of quotes."""
+    """The format of columns: their delimiter, and the text within each kind of quotes."""
 
     delimiter: re.Pattern[str] | None
     quotes: dict[str, tuple[str, re.Pattern[str]]]

@@ -1,5 +1,5 @@
 """
-Functions that make values of others, and tell what they are.
+Functions that convert values, addresses among them, and tell their types.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class _Format(NamedTuple):
 
     @ivar names: of the parts of its head, the first of which is the version.
     @ivar separator: between pairs.
-    @ivar escapes: what a backslash may stand before in a value, besides a backslash.
+    @ivar escapes: characters that a backslash escapes in a value, besides itself.
     """
 
     signature: str
@@ -67,7 +67,7 @@ def _parse_leef(run: Run, value: Any, **options: Any) -> dict[str, Any]:
     assert found is not None, "it matches any text"
     delimiter = _leef_delimiter(found[1])
     if delimiter is None:
-        # The part is left out, and what is here are pairs.
+        # The head ends without a delimiter, and the pairs begin.
         return _with_extensions(run, made, rest, _LEEF, **options)
     if rest and (found[1] or found[2]):
         made["leef_delimiter"] = delimiter
@@ -76,7 +76,7 @@ def _parse_leef(run: Run, value: Any, **options: Any) -> dict[str, Any]:
 
 
 def _leef_delimiter(text: str) -> str | None:
-    """Return the delimiter that a part of a head is; None for one that is none."""
+    """Return a part of a head as a delimiter; None when it is something else."""
     if len(text) <= 1:
         return text
     digits = text[1:] if text[0] in "xX" else text[2:] if text[:2] in ("0x", "0X") else ""
@@ -87,7 +87,7 @@ def _leef_delimiter(text: str) -> str | None:
 
 def _head(run: Run, text: str, written: _Format) -> tuple[dict[str, Any], str]:
     """
-    Return the parts of a head, and what is behind it.
+    Return the parts of a head, and the text behind it.
 
     @raise OperationError: a part is missing.
     """
@@ -143,7 +143,7 @@ class _Xml:
     """
     Makes an object of XML, as FilterX does: an element with neither attributes nor elements in it is its text, others
     are objects with C{@name} for attributes and C{#text}, and elements of one name are a list. A document type is
-    skipped as long as it declares nothing: there are no entities but those of XML.
+    skipped as long as it declares nothing, so there are no entities but those of XML.
     """
 
     def __init__(self, run: Run) -> None:

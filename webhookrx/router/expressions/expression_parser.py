@@ -1,5 +1,5 @@
 """
-From tokens to the trees of expressions.
+Parses expressions: from tokens to syntax trees.
 
 The operators and their precedence are FilterX's: L{LEVELS} has them, the loosest first.
 """
@@ -74,13 +74,15 @@ _TEMPLATE: Final = re.compile(
 )
 
 _LONGEST_INTEGER: Final = 24
-"""Digits and unit of what has 64 bits, whatever zeros are before it."""
+"""Most characters of an integer of 64 bits, with zeros and unit."""
 
 _QUOTED: Final = (TEXT, TEMPLATE, PATTERN, MACRO)
 
 
 class ExpressionParser:
-    """Recursive descent. Each method takes what it is named after from the tokens, or raises L{ExpressionError}."""
+    """
+    Recursive descent. Each method consumes the tokens of the part that it is named after, or raises L{ExpressionError}.
+    """
 
     def __init__(self, tokens: list[ProgramToken]) -> None:
         self.tokens = tokens
@@ -128,7 +130,7 @@ class ExpressionParser:
         return expression
 
     def _climb(self, loosest: int) -> Expression:
-        """Take an operand, and what follows it up to an operator that is looser than a level."""
+        """Parse an operand, and all operators behind it that are not looser than a level."""
         if loosest <= _NOT_LEVEL and self.is_("not"):
             left: Expression = self._negation()
         else:
@@ -143,7 +145,7 @@ class ExpressionParser:
         return left
 
     def _level(self) -> int:
-        """Return the level of the operator that is next; -1 when there is none."""
+        """Return the level of the next token; -1 when it is not an operator."""
         if self.is_("not"):
             return _LEVEL_OF["not in"] if self.tokens[self.next + 1].text == "in" else -1
         return -1 if self.token.kind in _QUOTED else _LEVEL_OF.get(self.token.text, -1)
@@ -156,7 +158,7 @@ class ExpressionParser:
         return operator._replace(text="not in")
 
     def _pattern(self, operator: ProgramToken) -> Expression:
-        """Take a regular expression: a text in which nothing is filled in."""
+        """Parse a regular expression: a text in which macros have no meaning."""
         token = self.token
         if token.kind == TEMPLATE:
             self.take()
@@ -174,11 +176,11 @@ class ExpressionParser:
 
     def _signed(self) -> Expression:
         if not self.is_("-", "+"):
-            return self.places(self.operand())
+            return self.postfix(self.operand())
         self.deeper()
         operator = self.take()
         if operator.text == "-" and self.token.kind == INTEGER:
-            operand: Expression = self.places(self._literal(self.take(), -1))
+            operand: Expression = self.postfix(self._literal(self.take(), -1))
         else:
             operand = self._signed()
             if operator.text == "-":
@@ -191,8 +193,8 @@ class ExpressionParser:
         self.depth -= 1
         return operand
 
-    def places(self, expression: Expression) -> Expression:
-        """Take C{.name}, C{[key]} and C{[]} that follow a value."""
+    def postfix(self, expression: Expression) -> Expression:
+        """Parse C{.name}, C{[key]} and C{[]} behind a value."""
         for _ in range(MAX_NESTING):
             if self.is_("."):
                 dot = self.take()
@@ -203,12 +205,12 @@ class ExpressionParser:
                     )
                 expression = MemberAccess(dot.position, expression, Literal(self.token.position, self.take().text))
             elif self.is_("["):
-                expression = self._place(expression, self.take())
+                expression = self._subscript(expression, self.take())
             else:
                 return expression
         raise self.error(f"This nests deeper than {MAX_NESTING} levels.", self.token)
 
-    def _place(self, of: Expression, bracket: ProgramToken) -> Expression:
+    def _subscript(self, of: Expression, bracket: ProgramToken) -> Expression:
         key = None if self.is_("]", "..") else self.expression()
         if not self.is_(".."):
             self.expect("]", "after a key")
@@ -344,7 +346,7 @@ class ExpressionParser:
 
 
 def _macro_field(name: str, position: Position) -> Expression:
-    """Return what a macro stands for: a field, or a name-value pair, which is a local variable here."""
+    """Return the field of a macro; the name of a pair is a local variable here."""
     path = macro_path(name, position)
     expression: Expression = Name(position, path[0])
     for each in path[1:]:

@@ -1,7 +1,7 @@
 """
-Functions whose arguments are fields, not their values: they look whether a field is there, change it or remove it.
+Functions whose arguments are fields, not values: they test, change or remove the field.
 
-What L{Function.apply} is here makes the closure of a call: it takes the L{FieldCall}.
+Their L{Function.apply} takes the L{FieldCall}, and returns the closure of the call.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class FieldCall(NamedTuple):
     """
     A call of one of these functions.
 
-    @ivar fields: its arguments; None for one that is no field.
-    @ivar options: its options; those of L{set_fields} are objects that are looked into.
+    @ivar fields: its arguments; None for an argument that is not a field.
+    @ivar options: its options.
     @ivar constants: the values of options that are constants.
-    @ivar peek: compiles what works a value out, or returns L{MISSING} when that fails.
-    @ivar fresh: compiles what works a value out that nothing else holds.
+    @ivar peek: see L{webhookrx.router.expressions.compiler.Compiler.peek}.
+    @ivar fresh: see L{webhookrx.router.expressions.compiler.Compiler.fresh}.
     """
 
     call: Call
@@ -36,7 +36,7 @@ class FieldCall(NamedTuple):
     fresh: Callable[[Expression], Evaluate]
 
     def holder(self) -> Evaluate:
-        """Return what gives the value of the first argument, to be changed in its place."""
+        """Return a function that evaluates the first argument, to change the value in its place."""
         field = self.fields[0]
         return self.fresh(self.call.arguments[0]) if field is None else field.read()
 
@@ -95,7 +95,7 @@ def _unset_empties(made: FieldCall) -> Evaluate:
 
 
 def _targets(made: FieldCall) -> tuple[frozenset[str], frozenset[type]] | None:
-    """Return texts, and types of which an empty value is one; None when there are none but what is empty."""
+    """Return the texts, and the types of empty values, to remove; None for the default: all empty values."""
     given = made.options.get("targets")
     if given is None:
         return None
@@ -148,12 +148,12 @@ class _Sweep:
 
     def sweep(self, run: Run, holder: Any) -> None:
         """
-        @raise OperationError: it holds too much.
+        @raise OperationError: there is no work left.
         """
         if type(holder) is dict:
             pairs: list[tuple[Any, Any]] = list(holder.items())
         elif type(holder) is list:
-            # From behind, so that what is left keeps its index.
+            # From the end, so that the elements before keep their index.
             pairs = list(enumerate(holder))[::-1]
         else:
             return
@@ -214,7 +214,7 @@ def _flatten(made: FieldCall) -> Evaluate:
 
 
 def _flattened(run: Run, holder: dict[str, Any], separator: str) -> list[tuple[str, Any]]:
-    """Return what is in the objects within an object, by the names on the way to it."""
+    """Return the members of inner objects, each with the names on the way to it."""
     run.spend((len(holder) + 1) * ELEMENT)
     flat: list[tuple[str, Any]] = []
     characters = 0
@@ -261,7 +261,7 @@ def _set_fields(made: FieldCall) -> Evaluate:
 
 
 def _candidates(made: FieldCall, option: str) -> list[tuple[str, list[Evaluate]]]:
-    """Return names of members, and for each what gives its value; the first that is there does."""
+    """Return names of members, and functions for the value of each; the first value that is there counts."""
     given = made.options.get(option)
     if given is None:
         return []
@@ -278,7 +278,7 @@ def _candidates(made: FieldCall, option: str) -> list[tuple[str, list[Evaluate]]
 
 
 def _set_first(run: Run, holder: dict[str, Any], name: str, values: list[Evaluate]) -> bool:
-    """Set a member to the first value that is there, and tell whether there is one."""
+    """Set a member to the first value that is there, and tell whether there was one."""
     for evaluate in values:
         value = evaluate(run)
         if value is not MISSING and value is not None:

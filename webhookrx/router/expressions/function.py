@@ -1,5 +1,5 @@
 """
-What a function of the language is: its arguments, its options, and what it does.
+The definition of a function of the language: its arguments, its options, and its implementation.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Apply: TypeAlias = Callable[..., Any]
 """Takes the L{Run}, a value for each argument, and options by name; raises L{OperationError}."""
 
 MANY: Final = 16
-"""Arguments that a function takes at most which takes any number."""
+"""The most arguments of a function that takes any number."""
 
 _AS_APPLY_SAYS: Final[Mapping[str, type]] = MappingProxyType({})
 _NO_CHOICES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
 Check: TypeAlias = Callable[[str], bool]
-"""Tells whether a text is what an option takes."""
+"""Tells whether an option takes a text."""
 
 _NO_CHECKS: Final[Mapping[str, tuple[Check, str]]] = MappingProxyType({})
 
@@ -34,24 +34,25 @@ SEPARATOR: Final[tuple[Check, str]] = (
     lambda text: text[:1] not in ("", " ", "'", '"'),
     "one character, neither a blank nor a quote",
 )
-"""Checks of options, and what they want."""
+"""Checks of options, and words for what they take."""
 
 
 class Function(msgspec.Struct, frozen=True):
     """
     A function.
 
-    @ivar usage: its arguments and options, as people write them.
-    @ivar summary: what it returns, in one sentence.
-    @ivar apply: does it. For one with L{constants} it makes what does it: it takes the constants and the options.
+    @ivar usage: its arguments and options, for the docs.
+    @ivar summary: its value, for the docs.
+    @ivar apply: the implementation. With L{constants} it is a factory: it takes the constants and the options, and
+        returns the implementation.
     @ivar least: number of arguments.
     @ivar most: number of arguments.
-    @ivar options: names of options, and the type of each: the keyword parameters of L{apply}, unless given. They are
-        written as constants, but for those that are C{object}, which are worked out.
-    @ivar constants: which arguments, counted from 0, are texts or lists of texts written as constants.
-    @ivar folds: a call with constants only is done when it is compiled; what it makes can't be changed.
-    @ivar checks: what an option that is a text has to be.
-    @ivar choices: what an option that is a text may be.
+    @ivar options: names of options, and the type of each: the keyword parameters of L{apply}, unless given. Options are
+        written as constants, but for those of the type C{object}, which may be any expression.
+    @ivar constants: the arguments, counted from 0, that are texts or lists of texts, written as constants.
+    @ivar folds: a call with constants only is evaluated when it is compiled, since its value never changes.
+    @ivar checks: of options that are texts.
+    @ivar choices: the texts that an option takes.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Function(msgspec.Struct, frozen=True):
 
 
 def _keywords(apply: Apply) -> dict[str, type]:
-    """Return the keyword parameters of a function, and the type of each: that of its default, if it may be written."""
+    """Return the keyword parameters of a function, each with the type of its default, or C{object}."""
     parameters = inspect.signature(apply).parameters.values()
     given = {each.name: type(each.default) for each in parameters if each.kind is each.KEYWORD_ONLY}
     return {name: kind if kind in (str, bool, tuple) else object for name, kind in given.items()}
@@ -82,7 +83,7 @@ def text_argument(run: Run, value: Any) -> str:
     """
     Return an argument that is a text.
 
-    @raise OperationError: it is none, or too long.
+    @raise OperationError: the argument is not a text, or too long.
     """
     if type(value) is not str:
         raise OperationError("The argument is no text; string() makes one.")
@@ -91,9 +92,9 @@ def text_argument(run: Run, value: Any) -> str:
 
 def text_list(run: Run, value: Any) -> list[Any]:
     """
-    Return an argument that is a text or a list, as a list. Its elements are not looked at.
+    Return an argument that is a text or a list, as a list. Its elements are not checked.
 
-    @raise OperationError: it is neither, is empty, or too long.
+    @raise OperationError: the argument is neither, is empty, or too long.
     """
     if type(value) is str:
         return [value]

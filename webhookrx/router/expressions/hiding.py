@@ -1,5 +1,5 @@
 """
-Whether a program removes or masks something of a message, so that it matters when it fails.
+Whether a program removes or masks part of a message, so that its failure may let a secret through.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ _FUNCTIONS: Final = frozenset(["unset", "regexp_subst", "md5", "sha1", "sha256",
 _MASK: Final = re.compile(r"[\W_]*|.*(?:redact|mask|hidden|remove|filter|secret|conceal|anonym|x{3}).*", re.IGNORECASE)
 _LONGEST: Final = 64
 _COVER: Final = re.compile(r"([*#•xX])\1\1")
-"""What stands for part of a text."""
+"""Signs that cover part of a text."""
 
 
 def is_mask(value: Any) -> bool:
-    """Tell whether a value is what is put in the place of another: nothing, signs only, or a word that says so."""
+    """Tell whether a value is a mask: C{null}, empty, signs only, or a word such as C{redacted}."""
     if value is None:
         return True
     return isinstance(value, str) and len(value) <= _LONGEST and _MASK.fullmatch(value) is not None
 
 
 def hides(block: Block) -> bool:
-    """Tell whether statements remove fields, mask texts or make digests of them."""
+    """Tell whether statements remove fields, or replace texts by masks or digests."""
     return any(
         _call_hides(node) if isinstance(node, Call) else isinstance(node, Assign) and _assignment_hides(node)
         for node in _nodes((block,))

@@ -13,14 +13,14 @@ from webhookrx.router.expressions.run import OperationError, Run
 from webhookrx.router.expressions.values import Rows, Table
 
 Files: TypeAlias = Callable[[str], Any]
-"""Returns what a JSON file holds, by its absolute path; or raises L{OperationError} when it can't be had."""
+"""Returns the value of a JSON file by its absolute path; raises L{OperationError} when it has none."""
 
 
 def tables_of(contents: Mapping[str, bytes]) -> Files:
     """
-    Return what gives the values of JSON files, each read once.
+    Return the values of JSON files by path; each file is parsed once.
 
-    @param contents: what the files hold, by path.
+    @param contents: of the files, by path.
     """
     values: dict[str, Any] = {}
 
@@ -36,9 +36,9 @@ def tables_of(contents: Mapping[str, bytes]) -> Files:
 
 def table_of(content: bytes) -> Any:
     """
-    Return what a JSON file holds, as a value that many messages share.
+    Return the value of a JSON file, for many messages to share.
 
-    @raise OperationError: it is not JSON, or neither an object nor a list; one sentence about the file.
+    @raise OperationError: the file is not JSON, or neither an object nor a list; one sentence about the file.
     """
     try:
         value = parse_strict_json(content)
@@ -56,7 +56,7 @@ def _shared(value: Any) -> Any:
 
 
 def no_files(path: str) -> Any:
-    """Return an empty object: the program is looked at where its files are not."""
+    """Return an empty object, for checks of a program without its files."""
     return Table()
 
 

@@ -19,8 +19,8 @@ _CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\":
 
 class KeyValues(NamedTuple):
     """
-    How pairs are written: FilterX's rules. A value that is not quoted ends at the pair separator, or at blanks behind
-    which a key stands with its separator.
+    The format of pairs, as FilterX has it. A value without quotes ends at the pair separator, or at blanks before a key
+    with its separator.
 
     @ivar separator: between a key and its value, one character.
     @ivar between: between pairs; it may be empty.
@@ -31,12 +31,12 @@ class KeyValues(NamedTuple):
 
     @property
     def key(self) -> re.Pattern[str]:
-        """What finds the next key, with blanks up to its separator."""
+        """Finds the next key, with blanks up to its separator."""
         return _key(self.separator)
 
     @property
     def end(self) -> re.Pattern[str]:
-        """What finds the end of a value that is not quoted."""
+        """Finds the end of a value without quotes."""
         return _end(self.separator, self.between)
 
 
@@ -61,8 +61,8 @@ def pairs_of(run: Run, text: str, written: KeyValues, stray: list[str] | None = 
     """
     Yield key and value of each pair in a text.
 
-    @param stray: takes what stands before a key and belongs to no value.
-    @raise OperationError: it would be too much.
+    @param stray: gets the texts before keys that belong to no value.
+    @raise OperationError: there is no work left.
     """
     key, at = written.key, 0
     while True:
@@ -85,7 +85,7 @@ def _next_key(key: re.Pattern[str], text: str, at: int) -> re.Match[str] | None:
 
 
 def _value(text: str, at: int, written: KeyValues) -> tuple[str, int]:
-    """Return a value, and where what is behind it begins."""
+    """Return a value, and the index of the text behind it."""
     at = _behind_blanks(text, at, written)
     if text[at : at + 1] in _QUOTES:
         return _quoted_value(text, at, written)
@@ -132,7 +132,7 @@ def _quoted_value(text: str, at: int, written: KeyValues) -> tuple[str, int]:
         return value, behind + 1
     if between and text.startswith(between, behind):
         return value, behind + len(between)
-    # Junk behind the quote: all is taken as it stands, with what ends a quoted value.
+    # Junk behind the quote: the value is the text as it stands, with the end of a quoted value.
     junk = _junk(between).search(text, behind)
     end = junk.end() if junk else len(text)
     return text[at:end], end
@@ -140,7 +140,7 @@ def _quoted_value(text: str, at: int, written: KeyValues) -> tuple[str, int]:
 
 @lru_cache(maxsize=64)
 def _junk(between: str) -> re.Pattern[str]:
-    """Return what finds the end of what stands behind a closing quote."""
+    """Return the end of junk behind a closing quote, as an expression."""
     return re.compile(f" |{re.escape(between)}" if between else " ")
 
 
@@ -178,7 +178,7 @@ def _parse_kv(
 
 
 CHARACTER: Final = 40
-"""Units of a character that is looked at by an expression of Python."""
+"""Units of a character that a regular expression of Python reads."""
 
 
 def greedy_pairs(run: Run, text: str, written: KeyValues) -> Iterator[tuple[str, str]]:
@@ -186,7 +186,7 @@ def greedy_pairs(run: Run, text: str, written: KeyValues) -> Iterator[tuple[str,
     Yield key and value of each pair in a text, where a value goes on until a key that stands directly behind the
     first character of the pair separator.
 
-    @raise OperationError: it would be too much.
+    @raise OperationError: there is no work left.
     """
     pattern = _greedy_key(written.separator, written.between[:1])
     found = _next_key(written.key, text, 0)

@@ -1,5 +1,6 @@
 """
-Moments: nanoseconds since the epoch, and the offset of the zone in which a text gave them.
+Moments, and the formats by which they are read and written: the directives of FilterX's strptime and strftime, such as
+C{%Y}, with English names.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ PARSED: Final = "parsed"
 ASSUMED: Final = "assumed"
 FIXED: Final = "fixed"
 GUESSED: Final = "guessed"
-"""Where the zone of a moment is from."""
+"""Sources of the zone of a moment."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Moment(NamedTuple):
     """
-    A moment.
+    A moment in a zone.
 
-    @ivar nanoseconds: since the epoch, as C{log.time_unix_nano} has them.
+    @ivar nanoseconds: since the epoch, as in C{log.time_unix_nano}.
     @ivar offset: of its zone, in seconds east of UTC.
-    @ivar source: where the zone is from, one of the words above.
+    @ivar source: of the zone, one of the words above.
     """
 
     nanoseconds: int
@@ -35,7 +36,7 @@ class Moment(NamedTuple):
     source: str = ASSUMED
 
     def __str__(self) -> str:
-        """Return the seconds since the epoch, with six digits, or nine where six don't do."""
+        """Return the seconds since the epoch, with six decimals, or nine where six are too few."""
         sign = "-" if self.nanoseconds < 0 else ""
         seconds, rest = divmod(abs(self.nanoseconds), NANOSECONDS)
         return f"{sign}{seconds}.{rest:09}" if rest % 1000 else f"{sign}{seconds}.{rest // 1000:06}"
@@ -55,7 +56,7 @@ class Moment(NamedTuple):
 
 
 def seconds_of(wall_clock: datetime) -> int:
-    """Return the seconds since the epoch of a clock that has a zone."""
+    """Return the seconds since the epoch of a time with a zone."""
     return (wall_clock - _EPOCH) // timedelta(seconds=1)
 
 
@@ -133,7 +134,7 @@ _SAME: Final = {"e": "d", "B": "b", "h": "b", "A": "a", "k": "H", "l": "I"}
 
 class Reader:
     """
-    A format that reads. What is in the text behind it does not matter.
+    A format that reads the beginning of a text.
 
     @raise OperationError: there is no such format.
     """
@@ -157,9 +158,9 @@ class Reader:
 
     def read(self, text: str, now: datetime) -> Moment | None:
         """
-        Return the moment that a text says; None when it says none.
+        Return the moment in a text; None when the text does not match the format.
 
-        @param now: what is missing in the text is taken from there.
+        @param now: the source of parts that are missing in the text, such as the year.
         """
         found = self._expression.match(text)
         if found is None:
@@ -176,9 +177,9 @@ class Reader:
 
 def whole_format(text: str) -> str:
     """
-    Return a format in which no directive stands for several.
+    Return a format with directives such as C{%T} replaced by those that they stand for.
 
-    @raise OperationError: it is too long.
+    @raise OperationError: the format is too long.
     """
     if len(text) > _MAX_FORMAT:
         raise OperationError(f"The format is longer than {_MAX_FORMAT} characters.")
@@ -274,7 +275,7 @@ def _offset(zone: str) -> int:
 
 
 def _military(letter: str) -> int:
-    """Return the offset of a letter by RFC 822, whose signs are the wrong way round, as FilterX has it."""
+    """Return the offset of a letter by RFC 822, whose signs are wrong, as FilterX has it."""
     if letter == "Z":
         return 0
     number = ord(letter) - ord("A") + 1
@@ -348,9 +349,9 @@ class Writer:
 
     def write(self, moment: Moment) -> str:
         """
-        Return a moment as text, as it is in its zone.
+        Return a moment in its zone as text.
 
-        @raise OperationError: it is not within the years 1 to 9999.
+        @raise OperationError: the moment is not within the years 1 to 9999.
         """
         at, nanosecond = moment.wall_clock(), moment.nanoseconds % NANOSECONDS
         return "".join(

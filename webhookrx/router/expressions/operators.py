@@ -1,8 +1,8 @@
 """
-Operators on values.
+Operators on values, and closures for them.
 
-What they do with values of several kinds is FilterX's: C{==} and the other signs compare two texts as texts and all
-else as numbers, C{eq} and the other words compare texts.
+As in FilterX, C{==} and the other signs compare two texts as texts and all else as numbers; C{eq} and the other words
+compare texts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Operation: TypeAlias = Callable[[Run, Any, Any], Any]
 
 
 def _comparable(run: Run, value: Any) -> int | float | None:
-    """Return a value as a number for a comparison; None for what is none."""
+    """Return a value as a number for a comparison; None when it has none."""
     kind = type(value)
     if kind is str or kind is msgspec.Raw:
         if _FEW < len(value) <= LONGEST_NUMBER:
@@ -50,7 +50,7 @@ def _comparable(run: Run, value: Any) -> int | float | None:
 
 _DIGIT: Final = 10
 _FEW: Final = 8
-"""Units of a digit of a number, and how many digits are paid for with the operation."""
+"""Units of a digit of a number, and the digits that are paid for with the operation."""
 
 
 def _by_number(compare: Callable[[Any, Any], Any]) -> Operation:
@@ -82,12 +82,12 @@ def _not_equal(run: Run, left: Any, right: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """Return the name of a type as C{===} and C{in} tell them apart. What is C{Raw} is a number with a fraction."""
+    """Return the type of a value for C{===} and C{in}; C{Raw} is a number with a fraction."""
     return "float" if type(value) is msgspec.Raw else type(value).__name__
 
 
 def identical(run: Run, left: Any, right: Any) -> bool:
-    """Tell whether two values are of one type and equal. No object and no list is equal to any."""
+    """Tell whether two values are of one type and equal. Objects and lists are never equal."""
     return _kind(left) == _kind(right) and _equal(run, left, right)
 
 
@@ -178,7 +178,7 @@ def _check_elements(run: Run, count: int) -> None:
 
 
 def _reckoned(run: Run, value: Any) -> int | float | None:
-    """Return a number for arithmetic; None for what is none."""
+    """Return a number for arithmetic; None for any other value."""
     if type(value) is msgspec.Raw and _FEW < len(value) <= LONGEST_NUMBER:
         run.spend(len(value) * _DIGIT)
     return as_number(value)
@@ -188,7 +188,7 @@ def _finite(work_out: Callable[[Any, Any], Any], left: int | float, right: int |
     try:
         made: int | float = work_out(left, right)
         if type(made) is int and not (_has_64_bits(left) and _has_64_bits(right)):
-            # A sender's number may have more digits; it is reckoned with exactly.
+            # A sender's number may have more digits; arithmetic with it is exact.
             if abs(made) < _LARGEST:
                 return made
             raise OperationError("The number is too large.")
@@ -225,7 +225,7 @@ def _divide(left: int | float, right: int | float) -> int | float:
 
 
 def _remainder(left: int | float, right: int | float) -> int | float:
-    """Return what L{_divide} leaves: it has the sign of the left side."""
+    """Return the remainder of L{_divide}, which has the sign of the left side."""
     if type(left) is not int or type(right) is not int:
         raise OperationError("'%' stands between two integers.")
     remainder = abs(left) % abs(right)
@@ -236,7 +236,7 @@ def negate(value: Any) -> int | float:
     """
     Return a number with the other sign.
 
-    @raise OperationError: it is no number.
+    @raise OperationError: the value is not a number.
     """
     number = int(value) if type(value) is bool else as_number(value)
     if number is None:
@@ -246,10 +246,10 @@ def negate(value: Any) -> int | float:
 
 def sliced(run: Run, text: Any, first: Any, last: Any) -> str:
     """
-    Return the characters of a text from one to before another, counted from 0, or from the end when negative. What is
-    beyond an end is that end.
+    Return the characters of a text from C{first} to before C{last}, counted from 0, or from the end when negative. An
+    index beyond an end is that end.
 
-    @raise OperationError: it is no text, the indices are no integers, or the last is before the first.
+    @raise OperationError: the value is not a text, an index is not an integer, or the last is before the first.
     """
     if type(text) is not str:
         raise OperationError("Only texts can be cut with [first..last].")
@@ -285,11 +285,11 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "/": _on_numbers("/", _divide),
     "%": _on_numbers("%", _remainder),
 }
-"""All operators between two values, except those that may leave the right one alone."""
+"""Operators between two values, but for those that may not evaluate the right one."""
 
 
 def part_text(run: Run, value: Any) -> str:
-    """Return what a macro in a text is filled in with: nothing where it is not there, or C{null}."""
+    """Return the text of a macro in a text: empty where its field is missing or C{null}."""
     return "" if value is MISSING or value is None else as_text(run, value)
 
 
@@ -309,7 +309,7 @@ def all_or_any(conditions: list[Callable[[Run], bool]], *, until: bool) -> Evalu
 
 
 def compared_with(first: Evaluate, text: str, *, equal: bool, position: Position) -> Evaluate:
-    """Return a comparison with a constant text, which most comparisons are."""
+    """Return a comparison with a constant text, the most frequent one."""
 
     def compared(run: Run) -> bool:
         value = first(run)
@@ -338,7 +338,7 @@ def applied(first: Evaluate, operation: Operation, position: Position, right: Ev
 
 
 def one_after_another(first: Evaluate, steps: list[tuple[Operation, Position, Evaluate]]) -> Evaluate:
-    """Return operations on a value, the first first."""
+    """Return operations on a value, from left to right."""
 
     def worked_out(run: Run) -> Any:
         value = first(run)

@@ -1,5 +1,5 @@
 """
-Paths in a program, such as C{log.body["user name"]}: what they read, set and remove.
+Paths in a program, such as C{log.body["user name"]}, and macros, which are short for some of them.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ MACROS: Final = {
     "SOURCEPORT": Macro(False, ("meta", "connection", "src_port")),
     "TRANSPORT": Macro(False, ("meta", "connection", "transport")),
 }
-"""Hard macros, in the collector's words, can't be set."""
+"""The macros of a message. Hard ones, as AxoSyslog calls them, can't be set."""
 
 _ATTRIBUTES: Final = "webhook."
-"""What names of pairs begin with that are attributes here."""
+"""The beginning of the names of pairs that are in C{log.attributes}."""
 
 
 def macro_path(name: str, position: Position) -> Path:
     """
-    Return what a macro stands for: a field, or for the name of a pair that is none a local variable, whose name begins
-    with a dollar.
+    Return the field that a macro or the name of a pair stands for. The name of a pair that is no field is a local
+    variable that begins with a dollar.
 
-    @raise ExpressionError: it is a hard macro that messages of the router form don't have.
+    @raise ExpressionError: messages of the router form have no such hard macro.
     """
     if name in MACROS:
         return MACROS[name].path
@@ -73,16 +73,16 @@ def macro_settable(name: str) -> bool:
 
 
 Evaluate: TypeAlias = Callable[[Run], Any]
-"""Works a value out; raises L{ExpressionError}."""
+"""Returns the value of an expression; raises L{ExpressionError}."""
 
 ROOTS: Final = ("log", "meta")
 """The parts of the record. All other names are local variables."""
 
 _HOMES: Final = {"body": "log", "attributes": "log", "connector": "meta", "host": "meta", "router": "meta"}
-"""Objects of the record that people write without what they are in."""
+"""Objects of the record that people write without their parent."""
 
 _MANY: Final = 32
-"""Members of an object from which on it is counted that their order is kept in mind."""
+"""Members of an object from which on keeping their order is counted."""
 
 BEHIND_LAST: Final = "'[]' is the place behind the last element of a list: it can only be set."
 
@@ -92,7 +92,7 @@ def _what(root: str) -> str:
 
 
 def _hint(root: str, names: frozenset[str]) -> str:
-    """Return what may have been meant by a variable that nothing sets."""
+    """Return a guess at the meaning of a variable that nothing sets."""
     if root in _HOMES:
         return f"Did you mean '{_HOMES[root]}.{root}'?"
     if root[0] == "$":
@@ -106,10 +106,10 @@ class FieldPath:
     """
     A path from a root of the record, or from a local variable.
 
-    @ivar position: where it begins.
+    @ivar position: of its beginning.
     @ivar local: it begins with a local variable.
     @ivar is_root: it is C{log} or C{meta} itself.
-    @ivar name: the local variable, when it is nothing but one.
+    @ivar name: the local variable that is the whole path; empty for other paths.
     """
 
     def __init__(
@@ -130,8 +130,9 @@ class FieldPath:
 
     def check(self, names: frozenset[str], *, is_target: bool, may_be_missing: bool) -> None:
         """
-        @raise ExpressionError: it begins with a local variable that is not among these, or has C{[]}, which only the
-            end of a target may be. A name-value pair that may be missing is no mistake.
+        @param names: the local variables that the program sets.
+        @raise ExpressionError: it begins with another local variable, unless that is the name of a pair that may be
+            missing; or it has C{[]}, which is for the end of a target.
         """
         if None in (self._path[:-1] if is_target else self._path):
             raise ExpressionError(BEHIND_LAST, self.position)
@@ -139,7 +140,7 @@ class FieldPath:
             raise ExpressionError(f"Nothing sets {_what(self._root)}. {_hint(self._root[:40], names)}", self.position)
 
     def keys(self) -> Callable[[Run], Keys]:
-        """Return what works the keys out."""
+        """Return a function that evaluates the keys."""
         fixed = self._fixed
         if fixed is not None:
             return lambda run: fixed
@@ -147,11 +148,11 @@ class FieldPath:
         return lambda run: tuple([part(run) for part in parts])
 
     def top(self, run: Run) -> dict[str, Any]:
-        """Return the object that holds the root."""
+        """Return the object that has the root as a member."""
         return run.locals if self.local else run.record
 
     def peeked(self) -> Evaluate:
-        """Return what reads the field, or returns L{MISSING}."""
+        """Return a function that reads the field; L{MISSING} when it is not there."""
         fixed, local = self._fixed, self.local
         if fixed is None:
             keys, top = self.keys(), self.top
@@ -176,7 +177,7 @@ class FieldPath:
         return peek
 
     def read(self) -> Evaluate:
-        """Return what reads the field; it raises L{RecoverableError} when it is not there."""
+        """Return a function that reads the field, and raises L{RecoverableError} when it is not there."""
         if self._fixed is None or self.local:
             keys, top = self.keys(), self.top
 
@@ -197,7 +198,7 @@ class FieldPath:
         return read_quickly
 
     def put(self) -> Callable[[Run, Any], None]:
-        """Return what sets the field to a value that nothing else holds."""
+        """Return a function that sets the field to a value that nothing else refers to."""
         if self.name:
             name = self.name
 
@@ -231,7 +232,7 @@ class FieldPath:
         return put_quickly
 
     def take_away(self) -> Evaluate:
-        """Return what removes the field and returns what was there, or L{MISSING}."""
+        """Return a function that removes the field and returns its value, or L{MISSING}."""
         keys, top, position = self.keys(), self.top, self.position
 
         def take(run: Run) -> Any:
@@ -262,9 +263,9 @@ class FieldPath:
 
 def path_of(expression: Expression, value: Callable[[Expression], Evaluate]) -> FieldPath | None:
     """
-    Return the path that an expression is; None when it begins with something else than a name.
+    Return an expression as a path; None when it does not begin with a name.
 
-    @param value: compiles keys that are no constants.
+    @param value: compiles keys that are not constants.
     """
     keys: list[Expression | str | None] = []
     while isinstance(expression, MemberAccess):
@@ -279,7 +280,7 @@ def key_of(value: Any) -> str | int:
     """
     Return a value as a key.
 
-    @raise OperationError: it is neither text nor integer.
+    @raise OperationError: the value is neither text nor integer.
     """
     if type(value) is str or type(value) is int:
         return value
@@ -306,7 +307,7 @@ def _part(key: Expression | str | None, value: Callable[[Expression], Evaluate])
 
 
 def _described(key: Expression | str | None) -> str:
-    """Return a key as a program may have it; one that is worked out could quote the message."""
+    """Return a key as the program has it, but for a computed one: that could quote the message."""
     if isinstance(key, Literal) and isinstance(key.value, str) and not key.value.isidentifier():
         return f'["{key.value[:40]}"]'
     if isinstance(key, Literal) and isinstance(key.value, int):
@@ -316,7 +317,7 @@ def _described(key: Expression | str | None) -> str:
 
 def _quick(keys: Keys) -> Callable[[dict[str, Any]], Any]:
     """
-    Return what follows keys through objects. It raises C{KeyError} or C{TypeError} where that does not do it.
+    Return a function that follows keys through objects only; it raises C{KeyError} or C{TypeError} elsewhere.
     """
     if not all(type(key) is str for key in keys):
         return _slow

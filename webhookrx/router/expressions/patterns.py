@@ -1,5 +1,5 @@
 """
-Regular expressions and globs of a program, all run by RE2: its time is in proportion to the text.
+Regular expressions and globs of programs, run by RE2 in time proportional to the text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_SIZE: Final = 2_000
 """Instructions of RE2 that an expression may become."""
 
 _MEMORY: Final = 1024 * 1024
-"""Bytes that RE2 may take for an expression: where they don't do, it is slow at once, and not now and then."""
+"""Bytes that RE2 may take for an expression: with less, a match is slow at once, and not now and then."""
 
 _GROUP: Final = re.compile(r"\\([0-9]{1,3})")
 
@@ -28,12 +28,12 @@ class _Regex:
     A compiled regular expression, for texts as bytes.
 
     @ivar groups: number and key of each group: its name, or its number as text.
-    @raise OperationError: it is none, or too large.
+    @raise OperationError: the pattern does not compile, or is too large.
     """
 
     def __init__(self, pattern: str, *, ignore_case: bool = False, captures: bool = True) -> None:
         """
-        @param captures: somebody asks for groups.
+        @param captures: groups are needed.
         """
         try:
             LinearRegex(pattern, ignore_case=ignore_case)
@@ -53,9 +53,9 @@ class _Regex:
 
     def matches(self, run: Run, text: str) -> bool:
         """
-        Tell whether it matches somewhere.
+        Tell whether the expression matches somewhere in a text.
 
-        @raise OperationError: the text is too long for it.
+        @raise OperationError: the text is too long for the expression.
         """
         spans = self._spans(self._raw(run, text))
         return bool(spans) and spans[0][0] >= 0  # type: ignore[index]  # not None
@@ -76,7 +76,7 @@ class _Regex:
         """
         Return the text as bytes, and all matches that don't overlap; between characters, never within one.
 
-        @raise OperationError: the text is too long for it; of the iterator: it takes too much.
+        @raise OperationError: the text is too long for the expression. The iterator raises it when no work is left.
         """
         raw = self._raw(run, text)
         cost, end = self._cost, len(raw)
@@ -88,7 +88,7 @@ class _Regex:
                 if each.span() == last:
                     continue
                 last, behind = each.span(), end - each.end()
-                # To find the next one is paid for with the text, but for what is looked at again.
+                # The search for the next match is paid for with the text, but for bytes that are read again.
                 run.spend(_MATCH + cost.per_byte * (behind if cost.ahead is None else min(behind, cost.ahead)))
                 if not (each.start() == each.end() < end and raw[each.start()] & 0xC0 == 0x80):
                     yield self._with_groups(run, raw, each.start(), each.end()) if self._of_groups else each
@@ -113,14 +113,15 @@ class _Regex:
 
 
 _MATCH: Final = 1600
-"""Units of a match whose groups are asked for."""
+"""Units of a match with groups."""
 
 
 def matcher(pattern: str) -> Callable[[Run, Any], bool]:
     """
-    Return what tells whether an expression matches somewhere in a value.
+    Return a function that tells whether an expression matches somewhere in a value. It raises L{OperationError} for an
+    object or a list.
 
-    @raise OperationError: it is no regular expression. The function raises it, too: for an object or a list.
+    @raise OperationError: the pattern does not compile.
     """
     matches = _Regex(pattern, captures=False).matches
 
@@ -186,7 +187,7 @@ def _regexp_subst(constants: tuple[Any, ...], **options: bool) -> Callable[[Run,
 
 
 def _group(found: Any, number: int) -> bytes:
-    """Return the text of a group; the reference to one that took no part stays."""
+    """Return the text of a group; of one that took no part, the reference to it."""
     text: bytes | None = found.group(number)
     return b"\\%d" % number if text is None else text
 
@@ -195,8 +196,8 @@ def _parts(run: Run, replacement: str, groups: int) -> list[bytes | int]:
     """
     Return a replacement as bytes and numbers of groups.
 
-    @param groups: how many there are; -1 when a backslash is nothing but one.
-    @raise OperationError: it is too long to be looked into.
+    @param groups: number of groups; -1 when a backslash has no meaning.
+    @raise OperationError: the replacement is too long for references to groups.
     """
     if groups < 0 or "\\" not in replacement:
         return [replacement.encode("utf-8", "replace")]

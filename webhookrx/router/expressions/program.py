@@ -43,7 +43,7 @@ from webhookrx.work import Work
 
 Step: TypeAlias = Callable[[Run], "bool | object | None"]
 """
-Does a statement, and tells whether the program ends here: C{True} keeps the message, C{False} drops it, and L{BREAK}
+Runs a statement, and tells whether the program ends here: C{True} keeps the message, C{False} drops it, and L{BREAK}
 ends the innermost block.
 """
 
@@ -54,10 +54,10 @@ _DEFAULT_LIMITS: Final = RunLimits()
 
 class Program:
     """
-    A program that is ready to run. It holds nothing of a message between runs.
+    A program that is ready to run. It keeps nothing of a message between runs.
 
-    @ivar text: as its user wrote it.
-    @ivar hides: it removes or masks something of a message.
+    @ivar text: as it was written.
+    @ivar hides: it removes or masks part of a message.
     """
 
     __slots__ = ("_declared", "_limits", "_step", "hides", "text")
@@ -73,9 +73,9 @@ class Program:
         """
         Run it on a message, whose C{log} and C{meta} it may change.
 
-        @param work: what is left to all that is done to this message; None for the bounds of this program alone.
-        @return: whether the message is kept; False drops it.
-        @raise ExpressionError: something failed, or cost too much; the record is as it was before.
+        @param work: what is left for all steps of the message; None for the bounds of this program alone.
+        @return: whether the message is kept.
+        @raise ExpressionError: something failed or was too much work; the record is as it was before.
         """
         run = Run(record, self._limits, Work(self._limits.work) if work is None else work, self._declared)
         try:
@@ -85,11 +85,11 @@ class Program:
         except BaseException as error:
             run.undo_log.undo()
             if isinstance(error, OperationError):
-                # There was no work left for a block.
+                # A block had no work left.
                 raise ExpressionError(error.problem, START) from None
             if isinstance(error, ExpressionError) or not isinstance(error, Exception):
                 raise
-            # A message must not be lost to a mistake of ours; the cause goes with the error.
+            # A bug must not lose a message; the cause goes with the error.
             raise ExpressionError(f"The run failed in an unforeseen way: {type(error).__name__}.", START) from error
         finally:
             run.settle()
@@ -100,8 +100,8 @@ def compile_expression(text: str, limits: RunLimits = _DEFAULT_LIMITS, files: Fi
     """
     Compile a program.
 
-    @param files: what C{cache_json_file} asks for files.
-    @raise ExpressionError: it is no program; with the place and what was expected there.
+    @param files: the JSON files of C{cache_json_file}.
+    @raise ExpressionError: the text is not a program; with the place, and what was expected there.
     """
     try:
         statements = parse(text)
@@ -116,8 +116,8 @@ class _Names(NamedTuple):
     """
     Local variables of a program.
 
-    @ivar set: those that something sets as a whole.
-    @ivar declared: those that are declared.
+    @ivar set: the variables that an assignment sets as a whole.
+    @ivar declared: the variables of C{declare}.
     """
 
     set: frozenset[str]

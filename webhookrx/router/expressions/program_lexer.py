@@ -27,7 +27,7 @@ class ProgramToken(NamedTuple):
     A token.
 
     @ivar kind: one of the words above.
-    @ivar text: what it says: a text without quotes and escapes, a macro without C{$} and braces.
+    @ivar text: a text without quotes and escapes, a macro without C{$} and braces, any other token as it stands.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class ProgramToken(NamedTuple):
         return "a text" if self.kind in (TEXT, TEMPLATE, PATTERN) else f"'{self.text[:40]}'"
 
 
-# Possessive, so that no part is read twice, and what is not closed is found in one pass.
+# Possessive, so that no part is read twice, and a text that is not closed is found in one pass.
 _TOKEN: Final = re.compile(
     r"""
     (?P<space>   (?: [ \t\r\n\f\ufeff]++ | \#[^\n]*+ | \\\r?\n )++ )
@@ -68,7 +68,7 @@ _FOREIGN_SIGNS: Final = {
     "!": "Write not for !.",
     "`": "Texts stand in single or double quotes.",
 }
-"""What people try that is no part of the language, the longer first where one begins with the other."""
+"""Signs of other languages, the longer first where one begins with the other."""
 
 _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|o([0-7]{1,3})|(\r?\n)|(.))", re.DOTALL)
 _ESCAPES: Final = {"a": "\a", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
@@ -80,9 +80,9 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 class ProgramText:
     """
-    The text of a program, which knows on which line each character is.
+    The text of a program, with the position of each character.
 
-    @raise ExpressionError: it is too long, or holds what is no character.
+    @raise ExpressionError: the text is too long, or holds a lone surrogate.
     """
 
     def __init__(self, text: str) -> None:
@@ -95,7 +95,7 @@ class ProgramText:
             raise self.error("A lone surrogate is no character.", surrogate.start())
 
     def position(self, offset: int) -> Position:
-        """Return line and column of a character."""
+        """Return the position of a character."""
         line = bisect_right(self._lines, offset)
         return Position(line, offset - self._lines[line - 1] + 1)
 
@@ -107,9 +107,9 @@ class ProgramText:
 
 def tokenize(text: str) -> list[ProgramToken]:
     """
-    Take a program apart; the last token is L{END}.
+    Return the tokens of a program; the last is L{END}.
 
-    @raise ExpressionError: something in it is no token.
+    @raise ExpressionError: something in it is not a token.
     """
     source = ProgramText(text)
     tokens: list[ProgramToken] = []
@@ -193,8 +193,8 @@ def _token(source: ProgramText, kind: str, found: re.Match[str]) -> ProgramToken
 
 def unescaped(inner: str, position: Position) -> str:
     """
-    Return a text in double quotes without its escapes. An unknown one stays as it is, so that C{"\\d"} is what a
-    regular expression needs.
+    Return a text in double quotes without its escapes. An unknown escape stays as it is, so that regular expressions
+    can have C{"\\d"}.
 
     @param position: of the text, for an error.
     @raise ExpressionError: an escape stands for no character.

@@ -1,5 +1,5 @@
 """
-From text to a tree: the statements of a program.
+Parses programs: from text to a syntax tree, statement by statement.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from webhookrx.router.expressions.program_tree import (
 )
 
 DECLARE: Final = "declare"
-"""What the operator of an assignment is that declares its variable."""
+"""The operator of an assignment that declares its variable."""
 
 _FOREIGN: Final = {
     "for": "There are no loops.",
@@ -45,13 +45,13 @@ def parse(text: str) -> Block:
     """
     Return the statements of a program.
 
-    @raise ExpressionError: it is no program; the place is that of the token that does not fit.
+    @raise ExpressionError: the text is not a program; the position is that of the token that does not fit.
     """
     return _ProgramParser(tokenize(text)).program()
 
 
 class _ProgramParser(ExpressionParser):
-    """Takes statements."""
+    """Parses statements."""
 
     def program(self) -> Block:
         statements = self._statements(END)
@@ -180,10 +180,10 @@ class _ProgramParser(ExpressionParser):
         return Assign(operator.position, expression, operator.text, self.expression())
 
     def _dpath(self) -> Expression:
-        """Take C{dpath(field)}, which in FilterX is a target whose objects are made on the way, as all are here."""
+        """Parse C{dpath(field)}: a target in FilterX that makes missing objects on the way, as all targets here do."""
         self.take()
         self.take()
-        expression = self.places(self.operand())
+        expression = self.postfix(self.operand())
         self.expect(")", "after the field of dpath()")
         if not self.is_(*ASSIGNMENTS):
             raise self.error("dpath() is a field that is set: dpath(log.body.user) = 1.", self.token)
@@ -202,7 +202,7 @@ class _ProgramParser(ExpressionParser):
 
 
 def _key(case: Case) -> str | None:
-    """Return what no two cases of a switch may share: a constant text, or that it is the default; None for others."""
+    """Return a key that no two cases of a switch may share; None for a case that is neither a text nor the default."""
     if case.value is None:
         return ""
     if case.last is None and isinstance(case.value, Literal) and isinstance(case.value.value, str):

@@ -1,5 +1,5 @@
 """
-A program as a tree.
+The syntax tree of a program.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from webhookrx.diagnostics import Position
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """A part of a program. Its place is that of the token by which people know it."""
+    """A part of a program. Its position is that of its most telling token, such as an operator."""
 
     position: Position
 
@@ -62,14 +62,14 @@ class Conditional(Node, frozen=True, gc=False):
 
 
 class Default(Node, frozen=True, gc=False):
-    """C{value ?: other}: the value if it is true, which is worked out once."""
+    """C{value ?: other}: the value if it is true; it is evaluated once."""
 
     value: Expression
     other: Expression
 
 
 class Slice(Node, frozen=True, gc=False):
-    """C{of[first..last]}, either of which may be left out."""
+    """C{of[first..last]}; either end may be left out."""
 
     of: Expression
     first: Expression | None
@@ -77,7 +77,7 @@ class Slice(Node, frozen=True, gc=False):
 
 
 class Interpolation(Node, frozen=True, gc=False):
-    """A text with macros in it: texts, and what stands for a macro."""
+    """A text with macros in it: literals, and the fields of macros."""
 
     parts: tuple[Expression, ...]
 
@@ -98,7 +98,7 @@ class ObjectOf(Node, frozen=True, gc=False):
     """
     C{{"name": value}}
 
-    @ivar members: name, value, and whether the member is left out when there is no value or it is C{null}.
+    @ivar members: name, value, and whether the member is left out when the value is missing or C{null}.
     """
 
     members: tuple[tuple[Expression, Expression, bool], ...]
@@ -125,7 +125,7 @@ Expression: TypeAlias = (
 
 
 def start(expression: Expression) -> Position:
-    """Return where an expression begins; its own place may be that of an operator in it."""
+    """Return the position of the beginning of an expression; its own may be that of an operator in it."""
     while True:
         if isinstance(expression, BinaryOp):
             expression = expression.first
@@ -154,7 +154,7 @@ class Assign(Node, frozen=True, gc=False):
 
 
 class If(Node, frozen=True, gc=False):
-    """Conditions with their blocks, and the block for when none of them is true."""
+    """Conditions with their blocks, and the block of C{else}."""
 
     arms: tuple[tuple[Expression, Block], ...]
     otherwise: Block
@@ -162,9 +162,9 @@ class If(Node, frozen=True, gc=False):
 
 class Case(Node, frozen=True, gc=False):
     """
-    C{case value:}, C{case first..last:}, or C{default:} where there is no value.
+    C{case value:}, C{case first..last:}, or C{default:}, which has no value.
 
-    @ivar target: the number of the statement of the switch that it leads to.
+    @ivar target: the index of its first statement in the body of the switch.
     """
 
     value: Expression | None
@@ -173,7 +173,7 @@ class Case(Node, frozen=True, gc=False):
 
 
 class Switch(Node, frozen=True, gc=False):
-    """C{switch (value) { … }}: its cases, and all statements, through which each case falls until a C{break}."""
+    """C{switch (value) { … }}: its cases, and all statements; each case falls through to the next C{break}."""
 
     value: Expression
     cases: tuple[Case, ...]

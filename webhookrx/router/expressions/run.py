@@ -1,5 +1,5 @@
 """
-One run of a program: its record, its local variables, what it changed, and what it may still cost.
+One run of a program: its bounds, its errors, and the log that undoes its changes.
 """
 
 from __future__ import annotations
@@ -39,27 +39,26 @@ SHORT: Final = 64
 """Characters of a text that an operation takes or makes for nothing."""
 
 ELEMENT: Final = 130
-"""Units of an element of a list or an object that is copied, looked at or made."""
+"""Units of an element of a list or an object that is copied, read or made."""
 
 CONTAINER: Final = 800
-"""Units of an object or a list that is copied, whatever is in it."""
+"""Units of an object or a list that is copied, besides its elements."""
 
 CALL: Final = 800
-"""Units of what a function does for each of its results, such as a pair or a column."""
-
+"""Units of a function for each of its results, such as a pair or a column."""
 
 SLOW_PATH: Final = 1000
-"""Units of a field that is not found at once: by a name with dots, in a list, or not at all."""
+"""Units of a field below a name with dots, in a list, or missing."""
 
 
 class RunLimits(msgspec.Struct, frozen=True):
     """
     Bounds of one run.
 
-    @ivar operations: of a program. There are no loops, so none is done twice, and a longer program does not compile.
+    @ivar operations: of a program. There are no loops, so no operation runs twice; a longer program does not compile.
     @ivar work: units.
     @ivar text: characters of one text that an operation takes or makes.
-    @ivar elements: of one list or object that an operation takes or makes, those within others counted.
+    @ivar elements: of one list or object that an operation takes or makes, with those of inner ones.
     """
 
     operations: int = 10_000
@@ -83,14 +82,14 @@ class ExpressionError(WebhookrxError):
 
 
 class RecoverableError(ExpressionError):
-    """An operation failed on these values. C{??} gives another value in its place."""
+    """An operation failed on these values; C{??} replaces its value."""
 
 
 class OperationError(Exception):
     """
-    An operation failed; whoever called it knows where it stands in the program.
+    An operation failed, before its place in the program is known: see L{located}.
 
-    @ivar final: a bound of the whole run is reached; C{??} does not help.
+    @ivar final: a bound of the whole run is exceeded, so that C{??} does not help.
     """
 
     def __init__(self, problem: str, *, final: bool = False) -> None:
@@ -100,7 +99,7 @@ class OperationError(Exception):
 
 
 def located(position: Position, error: OperationError) -> ExpressionError:
-    """Return an error with its place in the program: L{RecoverableError} when the run may go on without this value."""
+    """Return the error of an operation with its place in the program: L{RecoverableError} unless it is final."""
     kind = ExpressionError if error.final else RecoverableError
     return kind(error.problem, position)
 
@@ -124,7 +123,7 @@ _REPLACED: Final = object()
 
 class UndoLog:
     """
-    What one run changed, in order. Members of objects get their old order back too: it is that of the sender.
+    Changes objects and lists, and undoes the changes. Members get their old order back, too: it is the sender's.
     """
 
     __slots__ = ("_entries", "_orders")
@@ -139,7 +138,7 @@ class UndoLog:
         members[name] = value
 
     def set_element(self, elements: list[Any], index: int, value: Any) -> None:
-        """Set an element of a list that is there."""
+        """Set an existing element of a list."""
         self._entries.append((elements, index, elements[index], None))
         elements[index] = value
 
@@ -149,29 +148,29 @@ class UndoLog:
         elements.append(value)
 
     def knows_order(self, members: dict[str, Any]) -> bool:
-        """Tell whether a member was removed from an object before."""
+        """Tell whether the order of an object's members is kept: one was removed before."""
         return id(members) in self._orders
 
     def remove_member(self, members: dict[str, Any], name: str) -> Any:
-        """Remove a member of an object that is there, and return it."""
+        """Remove an existing member of an object, and return it."""
         if id(members) not in self._orders:
-            # The entry keeps the object alive, so that no other one gets its id.
+            # The entry keeps the object alive, so that no other object gets its id.
             self._orders[id(members)] = members, list(members)
         value = members.pop(name)
         self._entries.append((members, name, value, None))
         return value
 
     def remove_element(self, elements: list[Any], index: int) -> None:
-        """Remove an element of a list that is there; those behind it move up."""
+        """Remove an existing element of a list; those behind it move up."""
         self._entries.append((elements, index, elements.pop(index), _TAKEN_OUT))
 
     def replace_elements(self, elements: list[Any], others: list[Any]) -> None:
-        """Set a list to other elements."""
+        """Replace all elements of a list."""
         self._entries.append((elements, None, elements[:], _REPLACED))
         elements[:] = others
 
     def undo(self) -> None:
-        """Take all changes back."""
+        """Undo all changes."""
         while self._entries:
             place, key, old, how = self._entries.pop()
             if how is _ADDED:
@@ -185,7 +184,7 @@ class UndoLog:
             else:
                 place[key] = old
         for members, names in self._orders.values():
-            # Those that the run added are gone already.
+            # Members that the run added are gone already.
             ordered = {name: members[name] for name in names if name in members}
             members.clear()
             members.update(ordered)
@@ -193,23 +192,23 @@ class UndoLog:
 
 
 _IN_ORDER: Final = 20
-"""Units of a member of an object whose order is kept in mind, in case that the run fails."""
+"""Units of a member of an object whose order is kept for L{UndoLog.undo}."""
 
 
 class Run:
     """
-    @ivar record: the record's members.
+    @ivar record: the message.
     @ivar locals: the local variables.
-    @ivar declared: the names of those that the program declares.
+    @ivar declared: the names of the variables that the program declares.
     @ivar left: units of work.
-    @ivar undo_log: what changes objects and lists, those of local variables too: they may come from the record.
+    @ivar undo_log: for changes of all objects and lists; those of local variables may be from the record.
     """
 
     __slots__ = ("_most", "_work", "declared", "left", "limits", "locals", "record", "undo_log")
 
     def __init__(self, record: dict[str, Any], limits: RunLimits, work: Work, declared: tuple[str, ...] = ()) -> None:
         """
-        @param work: what is left for all that is done to this message.
+        @param work: what is left for all steps of the message.
         """
         self.record = record
         self.locals: dict[str, Any] = {}
@@ -221,9 +220,9 @@ class Run:
 
     def spend(self, units: int) -> None:
         """
-        Count what is to be done.
+        Count work.
 
-        @raise OperationError: it is too much. Nothing is left to the run then, since some of it may have been done.
+        @raise OperationError: there is less left. Then the run has none left: some of the work may have been done.
         """
         if units > self.left:
             self.left = 0
@@ -240,14 +239,14 @@ class Run:
 
     def remove_member(self, members: dict[str, Any], name: str) -> Any:
         """
-        Remove a member of an object that is there, and return it.
+        Remove an existing member of an object, and return it.
 
-        @raise OperationError: the object has so many that to bring back their order would be too much.
+        @raise OperationError: the object has too many members to keep their order.
         """
         if not self.undo_log.knows_order(members):
             self.spend(len(members) * _IN_ORDER)
         return self.undo_log.remove_member(members, name)
 
     def settle(self) -> None:
-        """Take what was spent off what is left for the message."""
+        """Charge the work of the run to the message."""
         self._work.left -= self._most - self.left

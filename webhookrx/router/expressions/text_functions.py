@@ -19,9 +19,9 @@ from webhookrx.router.expressions.values import decoded, long_text
 
 def _on_text(work: Callable[[str], str], units: int = 1) -> Callable[[Run, Any], str]:
     """
-    Return what applies a function.
+    Return the implementation of a function on one text.
 
-    @param units: of a character that is not ASCII, or of each where there are none of those.
+    @param units: of each character.
     """
 
     def applied(run: Run, value: Any) -> str:
@@ -34,7 +34,7 @@ def _on_text(work: Callable[[str], str], units: int = 1) -> Callable[[Run, Any],
 
 
 _CASE_UNITS: Final = 12
-"""Units of a character whose case is changed, by tables when it is not ASCII."""
+"""Units of a change of case, by tables for a character that is not ASCII."""
 
 
 def _any_of(matches: Callable[[str, str], bool], *, within: bool = False) -> Callable[..., bool]:
@@ -158,7 +158,7 @@ _NO_BASE64: Final = re.compile("[^A-Za-z0-9+/=]++")
 
 
 def _base64_decode(run: Run, value: Any) -> bytes:
-    """Decode as FilterX does: what is no character of Base64 is skipped, and only groups of four count."""
+    """Decode as FilterX does: skip characters that are not Base64, and the last group unless it has four."""
     text = text_argument(run, value)
     run.spend(len(text) * 16)
     text = _NO_BASE64.sub("", text)

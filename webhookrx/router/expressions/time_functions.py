@@ -1,7 +1,7 @@
 """
 Functions on moments.
 
-None of them asks a clock: what a text does not say is taken from the moment when the message came.
+No function reads a clock: the moment when the message came supplies the parts that a text lacks.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _isodate(run: Run, value: Any) -> Moment:
 
 
 def _is_all_of(text: str, moment: Moment) -> bool:
-    """Tell whether a text is nothing but a moment."""
+    """Tell whether a text ends with its moment."""
     tail = text[19:].lstrip(".0123456789")
     return not tail or (tail[0] in "Zz+-" and len(tail) <= len("+00:00") and moment.source == "parsed")
 
@@ -128,7 +128,7 @@ def _in_zone(constants: tuple[Any, ...], *, fix: bool) -> Callable[[Run, Any], M
         moment = _moment(value)
         shown = moment.wall_clock()
         if fix:
-            # What the clock shows was meant in that zone; what no clock shows there is an hour later.
+            # The time of day was meant in that zone; one that no clock shows there is an hour later.
             shown = shown.replace(tzinfo=zone).astimezone(UTC)
         inside = shown.astimezone(zone)
         offset = inside.utcoffset()
@@ -152,7 +152,7 @@ _WIDEST: Final = 14 * 3_600
 
 
 def _guess_timezone(run: Run, value: Any) -> Moment:
-    """Take the zone in which the moment is nearest to when the message came, in quarters of an hour."""
+    """Set the zone, in quarters of an hour, in which the moment is nearest to the arrival of the message."""
     run.spend(CALL)
     moment = _moment(value)
     apart = (moment.nanoseconds - int(_received(run).timestamp()) * NANOSECONDS) // NANOSECONDS

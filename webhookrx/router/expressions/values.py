@@ -1,9 +1,9 @@
 """
-Values: when they are true, as numbers, as text, and as copies of their own.
+Values of programs: their truth, numbers, texts and copies, and the places of values in objects and lists.
 
-Inside objects and lists a number with a fraction is C{msgspec.Raw}, as in every message, so that what is only moved
-keeps its digits. A C{float} is what arithmetic makes. Moments, addresses, networks, bytes and tuples are values of a
-program only: what holds them in an object or a list is what L{stored} makes of them.
+Inside objects and lists a number with a fraction is C{msgspec.Raw}, as in every message, so that a number that is only
+moved keeps its digits. Arithmetic makes C{float}. Moments, addresses, networks, bytes and tuples are values of programs
+only; L{stored} converts them for objects and lists.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from webhookrx.router.expressions.run import (
 
 
 class Table(dict[str, Any]):
-    """An object that many messages share: it is read, copied, and never changed."""
+    """An object that many messages share: it may be read and copied, and is never changed."""
 
 
 class Rows(list[Any]):
@@ -46,10 +46,10 @@ ADDRESSES: Final = (IPv4Address, IPv6Address)
 NETWORKS: Final = (IPv4Network, IPv6Network)
 
 _EXACT_DIGITS: Final = 40
-"""Texts of numbers up to here are read exactly when they are integers; longer ones would take too long."""
+"""Characters of an integer that is read exactly; longer ones would take too long."""
 
 LONGEST_NUMBER: Final = 4096
-"""Characters of a number that is reckoned with; a sender may write one of megabytes."""
+"""Characters of a number in arithmetic and comparisons; a sender may write one of megabytes."""
 
 _NUMBER: Final = re.compile(
     r"[ \t\r\n\f\v]*+[+-]?+(?:0[xX]([0-9a-fA-F]{1,16}+)|[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?+[0-9]++)?+)"
@@ -59,7 +59,7 @@ _WORDS: Final = {True: "true", False: "false", None: "null"}
 
 def truth(value: Any) -> bool:
     """
-    Tell whether a value counts as true: all but the empty text, 0, C{false}, C{null}, the moment 0 and the networks
+    Tell whether a value counts as true: all do but the empty text, 0, C{false}, C{null}, the moment 0 and the networks
     of all addresses. Empty lists and objects are true, as in FilterX.
     """
     kind = type(value)
@@ -76,7 +76,7 @@ def truth(value: Any) -> bool:
 
 
 def as_number(value: Any) -> int | float | None:
-    """Return a number as it is for arithmetic; None for what is no number. C{true} and C{false} are none."""
+    """Return a number for arithmetic; None for any other value, C{true} and C{false} among them."""
     kind = type(value)
     if kind is int or kind is float:
         number: int | float = value
@@ -88,8 +88,8 @@ def as_number(value: Any) -> int | float | None:
 
 def text_number(text: str) -> int | float | None:
     """
-    Return the number that a text is in decimal notation, or in hexadecimal one behind C{0x}; None when it is none, is
-    longer than L{LONGEST_NUMBER}, or has no finite value.
+    Return the number that a text is in decimal notation, or in hexadecimal behind C{0x}; None when the text is no
+    number, is longer than L{LONGEST_NUMBER}, or has no finite value.
     """
     if len(text) > LONGEST_NUMBER:
         return None
@@ -109,9 +109,9 @@ def text_number(text: str) -> int | float | None:
 
 def checked_number(number: int | float) -> int | float:
     """
-    Return what arithmetic made.
+    Return a result of arithmetic.
 
-    @raise OperationError: it does not fit in 64 bits, or is not finite.
+    @raise OperationError: the result does not fit in 64 bits, or is not finite.
     """
     if type(number) is int:
         if MIN_INTEGER <= number <= MAX_INTEGER:
@@ -152,7 +152,7 @@ def as_text(run: Run, value: Any) -> str:
 
 def decoded(run: Run, raw: bytes) -> str:
     """
-    Return bytes as the text that they are; what is not UTF-8 becomes U+FFFD.
+    Return bytes decoded as UTF-8; others become U+FFFD.
 
     @raise OperationError: they are too many.
     """
@@ -164,7 +164,7 @@ def decoded(run: Run, raw: bytes) -> str:
 
 def long_text(run: Run, text: str) -> str:
     """
-    Count a text that an operation takes or made.
+    Count a text that an operation takes or has made.
 
     @raise OperationError: it is too long.
     """
@@ -187,16 +187,16 @@ def json_text(run: Run, value: Any) -> str:
     else:
         copy = _Copy(run)
         copied, characters = copy.copy(value, MAX_DEPTH), copy.characters
-    # It is counted before it is made: an escape has up to six characters for one.
+    # Counted before it is made: an escape has up to six characters for one.
     run.spend(2 * characters)
     return long_text(run, msgspec.json.encode(copied).decode())
 
 
 def stored(run: Run, value: Any, *, fresh: bool) -> Any:
     """
-    Return a value as an object or a list holds it, so that a later change of either is none of the other.
+    Return a value for an object or a list: a copy, so that a later change of either does not change the other.
 
-    @param fresh: nothing else holds the value.
+    @param fresh: nothing else refers to the value, so that it need not be copied.
     @raise OperationError: it is too large or nests too deep.
     """
     kind = type(value)
@@ -210,7 +210,7 @@ def stored(run: Run, value: Any, *, fresh: bool) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return what an object or a list holds for a value that is neither: it may be of a program only."""
+    """Return a value that is neither object nor list as objects and lists hold it."""
     kind = type(value)
     if kind is float:
         return msgspec.Raw(repr(value).encode())
@@ -234,7 +234,7 @@ def _network_text(network: IPv4Network | IPv6Network) -> str:
 
 class _Copy:
     """
-    A copy of an object or a list, which is counted as it is made and given up once it is too large.
+    A copy of an object or a list, counted as it is made, so that one that is too large is never finished.
 
     @ivar characters: of the texts in it.
     """
@@ -262,7 +262,7 @@ class _Copy:
         return plain(value)
 
     def _counted(self, text: str) -> str:
-        # The copy shares it; but what is written of the copy holds it once more.
+        # The copy shares the text, but the message as written holds it once more.
         size = len(text)
         self.characters += size
         if size > SHORT:
@@ -281,13 +281,19 @@ class _Copy:
 
 
 Key: TypeAlias = "str | int | None"
-"""C{None} is the place behind the last element of a list."""
+"""
+The name of a member, or the index of an element: from 0, or from the end when negative. C{None} is the place behind the
+last element.
+"""
 
 Keys: TypeAlias = "tuple[Key, ...]"
 
 
 def find(value: Any, keys: Keys) -> Any:
-    """Return what is at a place; L{MISSING} when nothing is there."""
+    """
+    Return the value at a place; L{MISSING} when there is none. A name that is not there is looked up once more as the
+    rest of the keys with dots, as L{webhookrx.message.fields} does it.
+    """
     for number, key in enumerate(keys):
         kind = type(value)
         if kind is dict and type(key) is str:
@@ -306,10 +312,10 @@ def find(value: Any, keys: Keys) -> Any:
 
 def put(run: Run, top: dict[str, Any], keys: Keys, value: Any) -> None:
     """
-    Set what is at a place. Objects that are missing on the way are made, and a list for the place behind its last
+    Set the value at a place. Objects that are missing on the way are made, and a list for the place behind its last
     element.
 
-    @raise OperationError: something on the way is neither object nor list, or an index is outside of a list.
+    @raise OperationError: something on the way is neither object nor list, or an index is outside of its list.
     """
     place: Any = top
     last = len(keys) - 1
@@ -346,9 +352,9 @@ def _put_in(run: Run, place: Any, key: Key, value: Any) -> None:
 
 def take_away(run: Run, top: dict[str, Any], keys: Keys) -> Any:
     """
-    Remove what is at a place, and return it; L{MISSING} when nothing is there.
+    Remove the value at a place, and return it; L{MISSING} when there is none.
 
-    @raise OperationError: what holds it can't be changed.
+    @raise OperationError: the object or list with this place can't be changed.
     """
     place: Any = top
     for number, key in enumerate(keys):
@@ -373,7 +379,7 @@ def _take_from(run: Run, place: Any, key: Key) -> Any:
 
 
 def _dotted(keys: Keys, start: int) -> str:
-    """Return the rest of a path as one name; an empty one, which is no name, when a key is no name."""
+    """Return the rest of the keys as one name; empty, which is no name, when one of them is an index."""
     names = keys[start:]
     return ".".join(names) if all(type(name) is str for name in names) else ""  # type: ignore[arg-type]  # all texts
 
@@ -382,7 +388,7 @@ def ipv4_address(text: str) -> IPv4Address:
     """
     Return an address in one of the forms of inet_aton(3), such as C{127.1}.
 
-    @raise ValueError: it is none.
+    @raise ValueError: the text is not an address.
     """
     if not text.isascii() or not text[:1].isdigit():
         raise ValueError(text)
