@@ -219,12 +219,8 @@ def makeService(options: Options) -> IService:
     @raise SystemExit: something has changed since they were validated, or systemd did not pass a socket; it is
         printed.
     """
-    # The services import the reactor, which --help and --check do not need.
+    # The service imports the reactor, which --help and --check do not need.
     try:
-        if options.settings.workers > 1:
-            from webhookrx.service.supervisor import build as build_supervisor
-
-            return build_supervisor(options.settings, reread=options.reread)
         from webhookrx.service.service import build
 
         return build(options.settings, reread=options.reread)

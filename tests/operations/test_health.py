@@ -6,21 +6,21 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.operations.facts import EMPTY, make_facts
+from tests.operations.snapshots import EMPTY, make_snapshot
 from webhookrx.interfaces import LaneStatus
-from webhookrx.operations.facts import Phase
 from webhookrx.operations.health import FAILURE_COUNTS, WorkerState, health_of
+from webhookrx.operations.snapshot import Phase
 
 AWAY = EMPTY._replace(away="connection refused CANARY")
 FULL = EMPTY._replace(full=True)
 
 
 class HealthTests(SynchronousTestCase):
-    """From facts to a judgement."""
+    """From snapshot to a judgement."""
 
     def test_ready(self) -> None:
         """A receiver that runs, with all its endpoints bound and all its observers well, is ready."""
-        self.assertEqual(("ready", ()), health_of(make_facts()))
+        self.assertEqual(("ready", ()), health_of(make_snapshot()))
 
     def test_table(self) -> None:
         """Each thing that is wrong has its state and its sentence."""
@@ -41,7 +41,7 @@ class HealthTests(SynchronousTestCase):
                 "Observer spool:/y keeps messages for one that is away.",
             ),
         ):
-            health = health_of(make_facts(**different))
+            health = health_of(make_snapshot(**different))
             self.assertEqual((state, (reason,)), health)
             self.assertEqual(state != "not_ready", health.fit)
 
@@ -52,7 +52,9 @@ class HealthTests(SynchronousTestCase):
             (FAILURE_COUNTS, "ready"),
             (86400.0, "ready"),
         ):
-            self.assertEqual(state, health_of(make_facts(lanes=[LaneStatus("file:/x", failed_ago=failed_ago)])).state)
+            self.assertEqual(
+                state, health_of(make_snapshot(lanes=[LaneStatus("file:/x", failed_ago=failed_ago)])).state
+            )
 
     def test_all_reasons(self) -> None:
         """All that is wrong is told, the worst first, each observer once."""
@@ -67,12 +69,12 @@ class HealthTests(SynchronousTestCase):
                 "Observer spool:/a keeps messages for one that is away.",
                 "Observer spool:/b keeps messages for one that is away.",
             ),
-            health_of(make_facts(phase=Phase.DRAINING, lanes=lanes)).reasons,
+            health_of(make_snapshot(phase=Phase.DRAINING, lanes=lanes)).reasons,
         )
 
     def test_overloaded(self) -> None:
         """While more is sent than can be read it is degraded, and still fit for messages."""
-        health = health_of(make_facts(overloaded=True))
+        health = health_of(make_snapshot(overloaded=True))
         self.assertEqual(("degraded", True), (health.state, health.fit))
         self.assertIn("More is sent than can be read", health.reasons[0])
 
@@ -80,30 +82,30 @@ class HealthTests(SynchronousTestCase):
         """A router that is blocked is degraded and says why; with nothing that receives it is not ready."""
         blocked = ("rules.yaml:3:1: error: x", "rules.yaml:9:1: error: y")
         reasons = tuple(f"The router is blocked: {reason}" for reason in blocked)
-        self.assertEqual(("degraded", reasons), health_of(make_facts(blocked=blocked)))
+        self.assertEqual(("degraded", reasons), health_of(make_snapshot(blocked=blocked)))
         self.assertEqual(
             ("not_ready", ("The router is blocked, so it has no connectors.", *reasons)),
-            health_of(make_facts(blocked=blocked, sources=[])),
+            health_of(make_snapshot(blocked=blocked, sources=[])),
         )
-        self.assertEqual("ready", health_of(make_facts(sources=[])).state)
+        self.assertEqual("ready", health_of(make_snapshot(sources=[])).state)
 
     def test_closed(self) -> None:
         """Connectors that could not begin are told; when no other source is there, it is not ready."""
         closed = ('Connector "a" is closed: why',)
-        self.assertEqual(("degraded", closed), health_of(make_facts(closed=closed)))
+        self.assertEqual(("degraded", closed), health_of(make_snapshot(closed=closed)))
         self.assertEqual(
             ("not_ready", ("All connectors of the router are closed.", *closed)),
-            health_of(make_facts(closed=closed, sources=[])),
+            health_of(make_snapshot(closed=closed, sources=[])),
         )
 
     def test_not_taken(self) -> None:
         """Rules that are not taken make it degraded."""
         expected = ("degraded", ("The rules file is not taken: why",))
-        self.assertEqual(expected, health_of(make_facts(not_taken="why")))
+        self.assertEqual(expected, health_of(make_snapshot(not_taken="why")))
 
     def test_quiet(self) -> None:
         """What other machines say is not repeated."""
-        self.assertNotIn("CANARY", str(health_of(make_facts(lanes=[LaneStatus("spool:/y", backlog=AWAY)]))))
+        self.assertNotIn("CANARY", str(health_of(make_snapshot(lanes=[LaneStatus("spool:/y", backlog=AWAY)]))))
 
     def test_workers(self) -> None:
         """As long as one worker receives it is fit; somebody should look after one that does not."""
@@ -115,4 +117,4 @@ class HealthTests(SynchronousTestCase):
             ([away], ("not_ready", ("No worker receives.", "Worker 1 is not up."))),
             ([stuck, away], ("not_ready", ("No worker receives.", "Worker 2 hangs.", "Worker 1 is not up."))),
         ):
-            self.assertEqual(expected, health_of(make_facts(), workers))
+            self.assertEqual(expected, health_of(make_snapshot(), workers))

@@ -15,16 +15,16 @@ from prometheus_client.registry import Collector
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests import documents
-from tests.operations.facts import EMPTY, make_facts
+from tests.operations.snapshots import EMPTY, make_snapshot
 from webhookrx.errors import BAD_TOKEN, NO_MATCHING_PATH, NO_ROOM, NOT_STORED, REASONS, TARGET_TOO_LONG
 from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.counters import BOUNDS, Counters
 from webhookrx.operations.exposition import PIECE, Exposition
-from webhookrx.operations.facts import Level, Phase
 from webhookrx.operations.health import WorkerState
-from webhookrx.operations.line_limit import LineLimit
 from webhookrx.operations.metric import REASONS_OF_SOURCE, REASONS_WITHOUT_SOURCE, Build, View
 from webhookrx.operations.metrics import METRICS
+from webhookrx.operations.oplog import LineLimit
+from webhookrx.operations.snapshot import Level, Phase
 from webhookrx.operations.traffic_log import TrafficLog
 
 OVERLOAD = ("unread_age_seconds", "overloaded", "dropped_unread_connections_total")
@@ -37,14 +37,16 @@ BUILD = Build(python="3.11.7", twisted="26.10.0", version="26.11.0")
 
 
 class MetricsTestCase(SynchronousTestCase):
-    """Has counters and facts, and what is said of them."""
+    """Has counters and snapshot, and what is said of them."""
 
     def setUp(self) -> None:
         """Begin with nothing counted."""
         self.counters = Counters()
-        self.facts = make_facts()
+        self.snapshot = make_snapshot()
         self.traffic = TrafficLog(self.counters, LineLimit(lambda: 0.0, lines=0), str)
-        self.exposition = Exposition(lambda: View(self.counters, self.facts, BUILD, 1_500_000_000.0, 900_000_000.0))
+        self.exposition = Exposition(
+            lambda: View(self.counters.copy(), self.snapshot, BUILD, 1_500_000_000.0, 900_000_000.0)
+        )
 
     def text(self, accept: bytes = b"") -> str:
         """Return the whole text."""
@@ -189,7 +191,7 @@ class ValueTests(MetricsTestCase):
 
     def test_observers(self) -> None:
         """What observers did, failed to do, and have yet to do."""
-        self.facts = make_facts(
+        self.snapshot = make_snapshot(
             lanes=[LaneStatus("file:/x", 7, 700, stalled=True, failed_ago=99.0), LaneStatus("stdout")]
         )
         self.traffic.store_done("file:/x", 5, 500, 0.25)
@@ -206,7 +208,7 @@ class ValueTests(MetricsTestCase):
         """What a spool keeps; an observer that keeps nothing has no such numbers."""
         oldest = 1_499_999_970 * 10**9
         backlog = EMPTY._replace(messages=3, bytes=30, oldest=oldest, dead=2, dropped=1, away="gone", full=True)
-        self.facts = make_facts(lanes=[LaneStatus("file:/x"), LaneStatus("spool:/y", backlog=backlog)])
+        self.snapshot = make_snapshot(lanes=[LaneStatus("file:/x"), LaneStatus("spool:/y", backlog=backlog)])
         for name, value in (
             ("messages", 3), ("bytes", 30), ("oldest_age_seconds", 30), ("dead_messages", 2),
             ("dropped_messages_total", 1), ("away", 1), ("full", 1),
@@ -217,12 +219,12 @@ class ValueTests(MetricsTestCase):
     def test_oldest_age(self) -> None:
         """Without messages, or with a clock that was set back, the age is 0."""
         for oldest in (None, 2_000_000_000 * 10**9):
-            self.facts = make_facts(lanes=[LaneStatus("spool:/y", backlog=EMPTY._replace(oldest=oldest))])
+            self.snapshot = make_snapshot(lanes=[LaneStatus("spool:/y", backlog=EMPTY._replace(oldest=oldest))])
             self.assertEqual(0, self.value("spool_oldest_age_seconds", observer="spool:/y"))
 
     def test_state(self) -> None:
         """What the receiver is like at this moment."""
-        self.facts = make_facts(
+        self.snapshot = make_snapshot(
             queue_bytes=Level(1, 2), queue_messages=Level(3, 4), connections=Level(5, 6), requests=7, paused=True,
             endpoints={"tcp:1": True, "tcp:2": False}, reload_succeeded=False,
         )  # fmt: skip
@@ -243,10 +245,12 @@ class ValueTests(MetricsTestCase):
     def test_health(self) -> None:
         """Ready and degraded are as /readyz says."""
         away = [LaneStatus("spool:/y", backlog=EMPTY._replace(away="gone"))]
-        for facts, ready, degraded in (
-            (make_facts(), 1, 0), (make_facts(lanes=away), 1, 1), (make_facts(phase=Phase.DRAINING, lanes=away), 0, 0),
+        for snapshot, ready, degraded in (
+            (make_snapshot(), 1, 0),
+            (make_snapshot(lanes=away), 1, 1),
+            (make_snapshot(phase=Phase.DRAINING, lanes=away), 0, 0),
         ):  # fmt: skip
-            self.facts = facts
+            self.snapshot = snapshot
             self.assertEqual((ready, degraded), (self.value("ready"), self.value("degraded")))
 
 
@@ -258,13 +262,13 @@ class RouterTests(MetricsTestCase):
         labels = ("edge-1-a-b", "a", "webhook", "8181", "webhook", "acme", "team=x,vendor=acme")
         names = ("source", "rule", "type", "port", "product", "vendor", "labels")
         self.assertEqual([], [name for name in self.values() if name.startswith("connector")])
-        self.facts = make_facts(connectors=(labels,))
+        self.snapshot = make_snapshot(connectors=(labels,))
         self.assertEqual(1, self.value("connector", **dict(zip(names, labels, strict=True))))
 
     def test_overload(self) -> None:
         """How old what is unread has become, and what was done about it, are numbers."""
         self.assertEqual([0, 0, 0], [self.value(name) for name in OVERLOAD])
-        self.facts = make_facts(unread_age=2.5, overloaded=True)
+        self.snapshot = make_snapshot(unread_age=2.5, overloaded=True)
         self.counters.add("dropped_unread", amount=7)
         self.counters.add("refused", "overloaded", "", amount=3)
         self.assertEqual([2.5, 1, 7], [self.value(name) for name in OVERLOAD])
@@ -274,7 +278,7 @@ class RouterTests(MetricsTestCase):
     def test_blocked(self) -> None:
         """Whether the router is blocked is a number, also where there is no router."""
         self.assertEqual(0, self.value("router_blocked"))
-        self.facts = make_facts(blocked=("why",))
+        self.snapshot = make_snapshot(blocked=("why",))
         self.assertEqual((1, 1), (self.value("router_blocked"), self.value("degraded")))
 
     def test_text_bodies(self) -> None:
@@ -329,7 +333,7 @@ class TextTests(MetricsTestCase):
 
     def test_parsed(self) -> None:
         """Both texts can be read by the parsers of their formats, whatever stands in the settings."""
-        self.facts = make_facts(
+        self.snapshot = make_snapshot(
             sources=('a"b\\c\nd',), lanes=[LaneStatus('file:/"\\\n', backlog=EMPTY)], endpoints={'unix:"\\\n': True}
         )
         self.traffic.answered('a"b\\c\nd', 0.1)
@@ -363,7 +367,7 @@ class TextTests(MetricsTestCase):
 
     def test_pieces(self) -> None:
         """Many sources make many pieces, of one moment: what is counted between them is in none."""
-        self.facts = make_facts(sources=[f"source-{number}" for number in range(100)])
+        self.snapshot = make_snapshot(sources=[f"source-{number}" for number in range(100)])
         _, expected = self.exposition.text(b"")
         whole = b"".join(expected)
         _, pieces = self.exposition.text(b"")
@@ -371,7 +375,7 @@ class TextTests(MetricsTestCase):
         for piece in pieces:
             found.append(piece)
             self.assertLessEqual(piece.count(b"\n"), 2 * PIECE)
-            for source in self.facts.sources:
+            for source in self.snapshot.sources:
                 self.traffic.accepted(source, ("unparsed_payload",), 1, 10)
                 self.traffic.answered(source, 0.25)
                 self.traffic.refused(BAD_TOKEN, "No.", "192.0.2.7", b"", b"", source)
@@ -383,7 +387,7 @@ class TextTests(MetricsTestCase):
         """Each worker is there; a process without others is the one that there is."""
         self.assertEqual((1, 1), (self.value("workers"), self.value("worker_up", worker="0")))
         workers = (WorkerState(0, True), WorkerState(1, False), WorkerState(2, True, stuck=True))
-        view = View(self.counters, self.facts, BUILD, 1_500_000_000.0, 900_000_000.0, workers)
+        view = View(self.counters, self.snapshot, BUILD, 1_500_000_000.0, 900_000_000.0, workers)
         self.exposition = Exposition(lambda: view)
         self.counters.add("worker_restarts", amount=4)
         self.assertEqual((3, 4), (self.value("workers"), self.value("worker_restarts_total")))
@@ -392,7 +396,7 @@ class TextTests(MetricsTestCase):
 
     def test_no_text(self) -> None:
         """A name that is no text, as that of a file may be, keeps nothing else from being told."""
-        self.facts = make_facts(certificates={"/etc/\udcff.pem": 2e9})
+        self.snapshot = make_snapshot(certificates={"/etc/\udcff.pem": 2e9})
         self.assertEqual(2e9, self.value("certificate_expiry_timestamp_seconds", file="/etc/?.pem"))
 
 

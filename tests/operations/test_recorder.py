@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.operations.test_kept_state import Threads
 from webhookrx.intake.head import Head, Peer
 from webhookrx.operations.counters import Counters
-from webhookrx.operations.recorder import MOST_WAITING, MOST_WAITING_BYTES, REST, Place, Recorder
+from webhookrx.operations.recorder import MOST_WAITING, MOST_WAITING_BYTES, REST, RecordDirectory, Recorder
 from webhookrx.senders.http_file import read_http_file
 
 HEAD = Head(b"POST", b"/events", b"", [(b"x-a", b"1"), (b"authorization", b"CANARY")], Peer("192.0.2.1", 1, False))
@@ -34,7 +34,7 @@ class RecorderTests(SynchronousTestCase):
 
     def use(self, requests: int = 10, size: int = 10_000) -> None:
         """Record into the directory."""
-        self.recorder.use(Place(self.directory, requests, size))
+        self.recorder.use(RecordDirectory(self.directory, requests, size))
 
     def bodies(self) -> list[bytes]:
         """Return the bodies that were recorded."""

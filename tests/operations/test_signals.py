@@ -53,7 +53,7 @@ class SignalsTests(SynchronousTestCase):
             self,
             hang_up=lambda: self.calls.append("hang up"),
             stop=lambda: self.calls.append("stop"),
-            hurry=lambda: self.calls.append("hurry"),
+            stop_now=lambda: self.calls.append("stop now"),
             time_to_stop=lambda: 30.0,
         )
 
@@ -81,7 +81,7 @@ class SignalsTests(SynchronousTestCase):
             self.assertTrue(self.signals.stopping)
             self.send(second)
             self.send(second)
-            self.assertEqual(["stop", "hurry", "hurry"], self.calls)
+            self.assertEqual(["stop", "stop now", "stop now"], self.calls)
             self.assertEqual(["start", 30.0 + GRACE, LAST_SECOND, LAST_SECOND], self.backstop.orders)
 
     def test_told_otherwise(self) -> None:
@@ -92,7 +92,7 @@ class SignalsTests(SynchronousTestCase):
         self.assertEqual((["stop"], ["start", 30.0 + GRACE]), (self.calls, self.backstop.orders))
         os.kill(os.getpid(), signal.SIGTERM)
         self.signals.terminate()
-        self.assertEqual(["stop", "hurry"], self.calls)
+        self.assertEqual(["stop", "stop now"], self.calls)
 
     def test_taken_again(self) -> None:
         """What the reactor has taken meanwhile is ours again, and one backstop is enough."""

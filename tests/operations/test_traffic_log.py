@@ -16,7 +16,7 @@ from zope.interface.verify import verifyObject
 from webhookrx.errors import BAD_TOKEN, NO_MATCHING_PATH
 from webhookrx.interfaces import ITraffic
 from webhookrx.operations.counters import Counters
-from webhookrx.operations.line_limit import LineLimit
+from webhookrx.operations.oplog import LineLimit
 from webhookrx.operations.traffic_log import TrafficLog, shown
 
 

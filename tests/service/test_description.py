@@ -4,14 +4,15 @@ Tests for L{webhookrx.service.description}.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.interfaces import IAddress
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.operations.facts import make_facts
+from tests.operations.snapshots import make_snapshot
 from webhookrx.errors import BAD_TOKEN
 from webhookrx.operations.counters import Counters
-from webhookrx.operations.facts import Level
+from webhookrx.operations.snapshot import Level
 from webhookrx.router.steps.step import Preprocessing
 from webhookrx.service.description import cannot_listen, describe, difference, renewals, rules_not_taken, summary
 from webhookrx.settings import TLS, ConnectorSettings, Listener, Observer, RouterSettings, Settings, Source
@@ -119,8 +120,8 @@ class SummaryTests(SynchronousTestCase):
         counters = Counters()
         counters.sources["github"].messages = 3
         counters.add("refused", BAD_TOKEN.word, "github")
-        facts = make_facts(queue_messages=Level(2, 100))
-        self.assertEqual("3 messages, 1 refused, 2 waiting", summary(counters, facts))
+        snapshot = make_snapshot(queue_messages=Level(2, 100))
+        self.assertEqual("3 messages, 1 refused, 2 waiting", summary(counters, snapshot))
         settings = Settings((), (), router=RouterSettings("r", not_taken="at the start"))
         for given, failure, expected in (
             (settings, "", "at the start"),
@@ -129,14 +130,16 @@ class SummaryTests(SynchronousTestCase):
             (Settings((), ()), "at a reload", ""),
         ):
             self.assertEqual(expected, rules_not_taken(given, failure))
-        self.assertIn("2 waiting; the rules file is not taken: why", summary(counters, facts._replace(not_taken="why")))
+        self.assertIn(
+            "2 waiting; the rules file is not taken: why", summary(counters, replace(snapshot, not_taken="why"))
+        )
         for blocked, text in (
             (("f:1: error: a.",), "f:1: error: a."),
             (("f:1: error: a.", "f:2: error: b.", "f:3: error: c."), "f:1: error: a. And 2 more."),
         ):
             self.assertEqual(
                 f"3 messages, 1 refused, 2 waiting; the router is blocked: {text}",
-                summary(counters, facts._replace(blocked=blocked)),
+                summary(counters, replace(snapshot, blocked=blocked)),
             )
 
 

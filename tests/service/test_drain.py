@@ -196,39 +196,39 @@ class DrainTests(SynchronousTestCase):
         self.run_turns()
         self.assertFalse(self.successResultOf(result))
 
-    def test_hurry(self) -> None:
-        """In a hurry senders get no time any more, and the observers a moment."""
+    def test_stop_now(self) -> None:
+        """Told to stop now, senders get no time any more, and the observers a moment."""
         result = self.begin()
-        self.drain.hurry()
+        self.drain.stop_now()
         self.assertEqual(["finish", "close", "closed", "drain", "stop"], self.events)
         self.pass_time(LAST_WORDS / 2)
-        self.drain.hurry()
+        self.drain.stop_now()
         self.assertNotIn("abort", self.events)
         self.pass_time(LAST_WORDS / 2)
         self.run_turns()
         self.assertEqual("abort", self.events[-1])
         self.assertFalse(self.successResultOf(result))
 
-    def test_hurry_for_last_requests(self) -> None:
-        """In a hurry there are no last requests."""
+    def test_stop_now_for_last_requests(self) -> None:
+        """Told to stop now, there are no last requests."""
         self.listeners.connections.total = 3
         self.begin()
-        self.drain.hurry()
+        self.drain.stop_now()
         self.run_turns()
         self.assertEqual(["finish", "close", "closed", "drain", "stop"], self.events)
 
-    def test_hurry_before_the_start(self) -> None:
-        """A hurry that is there from the beginning is one too."""
-        self.drain.hurry()
+    def test_stop_now_before_the_start(self) -> None:
+        """It counts from before the start, too."""
+        self.drain.stop_now()
         self.begin()
         self.assertEqual(["finish", "close", "closed", "drain", "stop"], self.events)
 
-    def test_hurry_late(self) -> None:
-        """In a hurry nobody gets more time than was left."""
+    def test_stop_now_late(self) -> None:
+        """Told to stop now, nobody gets more time than was left."""
         result = self.begin()
         self.finish_senders()
         self.pass_time(40 - LAST_WORDS / 2)
-        self.drain.hurry()
+        self.drain.stop_now()
         self.pass_time(LAST_WORDS / 2)
         self.run_turns()
         self.assertFalse(self.successResultOf(result))

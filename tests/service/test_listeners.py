@@ -22,7 +22,7 @@ from tests.transport.test_swappable_endpoint import OpenPort
 from webhookrx.config.files import read_file
 from webhookrx.errors import ConfigError, WebhookrxError
 from webhookrx.intake.judge import Receipt
-from webhookrx.service.listeners import Change, Listeners
+from webhookrx.service.listeners import Listeners, ListenersChange
 from webhookrx.service.routes import build_roots, by_listener
 from webhookrx.settings import TLS, FileContents, Limits, Listener, Settings, Source
 from webhookrx.testing import RECEIVED, RecordingConsumer
@@ -86,7 +86,7 @@ class ListenersTests(SynchronousTestCase):
         self.consumer = RecordingConsumer(self.reactor)
         self.listeners = Listeners(self.reactor, self.consumer, self.traffic, Limits())
 
-    def plan(self, *sources: Source, limits: Limits | None = None, tls_files: TLSFiles = None) -> Change:
+    def plan(self, *sources: Source, limits: Limits | None = None, tls_files: TLSFiles = None) -> ListenersChange:
         """Prepare for these sources."""
         settings = Settings(sources, (), limits=limits or Limits())
         roots = build_roots(settings, self.consumer, self.traffic, lambda: Receipt(RECEIVED, "id"))

@@ -20,7 +20,7 @@ from tests.system.certificates import self_signed, server_settings
 from webhookrx.config.files import read_file, signature_of
 from webhookrx.errors import ConfigError
 from webhookrx.intake.judge import Receipt
-from webhookrx.operations.facts import Phase
+from webhookrx.operations.snapshot import Phase
 from webhookrx.router.steps.step import Preprocessing
 from webhookrx.service.service import ReceiverService, build
 from webhookrx.settings import ConnectorSettings, Listener, Observer, RouterSettings, Settings, Source
@@ -47,7 +47,7 @@ class BuildTests(SynchronousTestCase):
         """There is one for each endpoint, whoever shares it, with a line that says where it will listen."""
         shared, other = Listener("8181", "tcp:8181"), Listener("8182", "tcp:8182")
         service = self.build(Source("a", listeners=(shared, other)), Source("b", listeners=(shared,)))
-        self.assertEqual(2, len(service.listeners))
+        self.assertEqual(2, len(service.receiver.listeners))
         first, second = service.receiver.describe()
         self.assertIn("Listening on 8181 (plain HTTP) for webhook 'a' at /.* (no token); webhook 'b'", first)
         self.assertIn("Listening on 8182", second)
@@ -65,17 +65,27 @@ class BuildTests(SynchronousTestCase):
         source = Source("edge-1-a-b", "connector", listeners=(listener,), connector=connector)
         router = RouterSettings("edge-1", watched={path: signature_of(path)}, blocked=("f:1: error: why",))
         service: Any = build(Settings((source,), (Observer("stdout", "stdout"),), router=router), MemoryReactorClock())
-        facts = service.receiver.facts
+        snapshot = service.receiver.snapshot
         self.assertEqual(
-            (["edge-1-a-b"], ("f:1: error: why",)), ([labels[0] for labels in facts.connectors], facts.blocked)
+            (["edge-1-a-b"], ("f:1: error: why",)), ([labels[0] for labels in snapshot.connectors], snapshot.blocked)
         )
         asked: list[str] = []
         service._reloads = SimpleNamespace(request=lambda: asked.append("reload"), tick=lambda: None)
         service._notifier = SimpleNamespace(tick=lambda alive: None)
+        service.receiver.phase = Phase.RUNNING
         Path(path).touch()
         for expected in ([], ["reload"], ["reload"]):
             service._tick()
             self.assertEqual(expected, asked)
+
+    def test_counters(self) -> None:
+        """Counts for operators are of one moment: what is counted later is not in them."""
+        service: Any = self.build(Source(listeners=(Listener("8181", "tcp:8181"),)))
+        service.receiver.counters.add("failures")
+        service._own_counters.add("reloads", "ok")
+        counters = service._counters()
+        service.receiver.counters.add("failures")
+        self.assertEqual("failures=1 reloads.ok=1", counters.summary())
 
     def test_reread(self) -> None:
         """
@@ -98,7 +108,7 @@ class BuildTests(SynchronousTestCase):
             return result
 
         service: Any = build(settings, MemoryReactorClock(), reread)
-        service.receiver._receipts = lambda: Receipt(RECEIVED, "id")
+        service.receiver._message_ids = lambda: Receipt(RECEIVED, "id")
         Path(path).touch()
         self.failureResultOf(Deferred.fromCoroutine(service._change()), ConfigError)
         self.assertEqual([False] * 3, [service._watch.tick() for _ in range(3)])
@@ -125,8 +135,8 @@ class BuildTests(SynchronousTestCase):
             router=RouterSettings("edge-1", blocked=("why",), tls_files=checked),
         )
         service: Any = build(settings, MemoryReactorClock())
-        service.receiver._receipts = lambda: Receipt(RECEIVED, "id")
-        self.assertEqual(1, len(service.listeners))
+        service.receiver._message_ids = lambda: Receipt(RECEIVED, "id")
+        self.assertEqual(1, len(service.receiver.listeners))
         for change, said in (
             (settings, "the settings are the same; files were read and opened anew; the router is blocked"),
             (replace(settings, drain_timeout=7.0), "1 sources (1 unchanged); 1 endpoints, 1 observers; the router is"),

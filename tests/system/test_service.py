@@ -30,6 +30,7 @@ from webhookrx.service.reload import DISTANCE
 from webhookrx.service.service import build
 from webhookrx.settings import TLS, Group, Limits, Listener, Observer, Settings, Source
 from webhookrx.testing import MemoryObserver
+from webhookrx.transport.listener_service import ListenerService
 
 ADMIN = Listener("9090", "tcp:0:interface=127.0.0.1:backlog=9")
 
@@ -67,7 +68,7 @@ class ServiceCase(TestCase):
 
     async def post(self, service: Any, body: bytes) -> int:
         """Send a message; return the status."""
-        url = f"http://127.0.0.1:{service.listeners[0].address.port}/in"
+        url = f"http://127.0.0.1:{service.receiver.listeners[0].address.port}/in"
         response = await self.client.post(url, data=body)
         await response.content()
         return int(response.code)
@@ -147,7 +148,7 @@ class ServiceTests(ServiceCase):
             await self.hang_up()
             self.assertEqual(413, await self.post(service, b"22"))
             self.assertEqual(200, await self.post(service, b"3"))
-            self.assertEqual((settings, 1), (service.settings, service.receiver.counters.get("reloads", "ok")))
+            self.assertEqual((settings, 1), (service.settings, service._counters().get("reloads", "ok")))
             self.assertNotIn("reload", service.status())
             said = "1 sources (1 changed); 1 endpoints, 2 observers"
             self.assertTrue(any(said in str(event.get("text")) for event in self.events))
@@ -172,7 +173,7 @@ class ServiceTests(ServiceCase):
             self.assertIs(before, service.settings)
             self.assertEqual(200, await self.post(service, b"1"))
             self.assertIn("0 waiting; the last reload failed: It can't be opened.", service.status())
-            self.assertEqual(1, len(service.listeners))
+            self.assertEqual(1, len(service.receiver.listeners))
             service._reread = lambda _: before
             await self.hang_up()
             self.assertNotIn("failed", service.status())
@@ -200,6 +201,7 @@ class ServiceTests(ServiceCase):
             )
             replaced: Deferred[None] = Deferred()
             service.receiver.chain.replace = lambda observers, ack: replaced
+            await deferLater(reactor, 0)  # only a running reactor has signals handled
             service.hang_up()
             stopped = service.stopService()
             replaced.callback(None)
@@ -240,7 +242,7 @@ class ServiceTests(ServiceCase):
 
         async def run() -> None:
             service = self.start(drain_timeout=0.2)
-            port = service.listeners[0].address.port
+            port = service.receiver.listeners[0].address.port
             sender = await connectProtocol(clientFromString(reactor, f"tcp:127.0.0.1:{port}"), Protocol())
             sender.transport.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
             await deferLater(reactor, 0.1)
@@ -249,7 +251,7 @@ class ServiceTests(ServiceCase):
 
         return Deferred.fromCoroutine(run())
 
-    def test_hurry(self) -> Deferred[None]:
+    def test_stop_now(self) -> Deferred[None]:
         """Told to hurry, it waits for nobody, and the process will say that somebody was cut off."""
 
         async def run() -> None:
@@ -259,19 +261,19 @@ class ServiceTests(ServiceCase):
             service.receiver.chain.stop = Deferred
             stopped = service.stopService()
             await deferLater(reactor, 0.01)
-            service.receiver.hurry()
+            service.receiver.stop_now()
             await stopped
             self.assertEqual([CUT_OFF], statuses)
 
         return Deferred.fromCoroutine(run())
 
-    def test_hurry_at_once(self) -> Deferred[None]:
+    def test_stop_now_at_once(self) -> Deferred[None]:
         """Told to hurry before it has begun to stop, it ends as well; and well, where nobody is cut off."""
 
         async def run() -> None:
             service = self.start()
             self.patch(service_module, "end_with", self.fail)
-            service.receiver.hurry()
+            service.receiver.stop_now()
             await service.stopService()
 
         return Deferred.fromCoroutine(run())
@@ -293,9 +295,14 @@ class ServiceTests(ServiceCase):
 class AdminTests(ServiceCase):
     """The endpoint for operators."""
 
+    def listeners(self, service: Any) -> list[ListenerService]:
+        """Return the ports of all endpoints; that for operators comes last."""
+        return [*service.receiver.listeners, *(each.service for each in service._admin.listeners)]
+
     async def look(self, service: Any, page: str) -> tuple[int, str]:
         """Ask for a page; return status and text."""
-        response = await self.client.get(f"http://127.0.0.1:{service.listeners[-1].address.port}{page}")
+        (endpoint,) = service._admin.listeners
+        response = await self.client.get(f"http://127.0.0.1:{endpoint.service.address.port}{page}")
         return response.code, (await response.content()).decode()
 
     def test_pages(self) -> Deferred[None]:
@@ -319,7 +326,7 @@ class AdminTests(ServiceCase):
                 self.assertIn(f"\n{line}", text)
             service._reread = lambda _: without
             await self.hang_up()
-            self.assertEqual(1, len(service.listeners))
+            self.assertEqual(1, len(service.receiver.listeners))
             await service.stopService()
 
         return Deferred.fromCoroutine(run())
@@ -329,7 +336,7 @@ class AdminTests(ServiceCase):
 
         async def run() -> None:
             service = self.start(admin=ADMIN)
-            address = service.listeners[0].address
+            address = service.receiver.listeners[0].address
             sender = await connectProtocol(clientFromString(reactor, f"tcp:127.0.0.1:{address.port}"), Protocol())
             request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n"
             sender.transport.write(request)
@@ -350,7 +357,7 @@ class AdminTests(ServiceCase):
     def test_restart(self) -> Deferred[None]:
         """It is not ready before it has started."""
         service = self.make(admin=ADMIN)
-        self.assertEqual([None, None], [each.address for each in service.listeners])
+        self.assertEqual([None, None], [each.address for each in self.listeners(service)])
 
         async def run() -> None:
             service.startService()

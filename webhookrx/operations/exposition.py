@@ -40,7 +40,7 @@ class Exposition:
     """
     Metrics for whoever asks.
 
-    @param view: gives all that they are read from.
+    @param view: returns a view whose counters nobody changes any more.
     """
 
     def __init__(self, view: Callable[[], View]) -> None:
@@ -55,7 +55,6 @@ class Exposition:
             formats, the one that it names first; the older one when it names neither. No part of it is in the result.
         """
         view = self._view()
-        view = view._replace(counters=view.counters.copy())
         if _asks_for_openmetrics(accept):
             return openmetrics.CONTENT_TYPE_LATEST.encode("ascii"), _openmetrics(view)
         return CONTENT_TYPE_PLAIN_0_0_4.encode("ascii"), _pieces(view, generate_latest)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from webhookrx.interfaces import LaneStatus
-from webhookrx.operations.facts import Facts, Phase
+from webhookrx.operations.snapshot import Phase, ReceiverSnapshot
 
 #: Seconds for which a failed C{store} tells against an observer. After that only another try can tell, and there is
 #: none without messages: it must not keep them away for ever.
@@ -51,28 +51,28 @@ class Health(NamedTuple):
         return self.state != "not_ready"
 
 
-def health_of(facts: Facts, workers: Sequence[WorkerState] = (ALONE,)) -> Health:
-    """Judge by these facts, and by how those are who receive."""
-    severe = tuple(_severe(facts, workers))
-    slight = tuple(_slight(facts, workers))
+def health_of(snapshot: ReceiverSnapshot, workers: Sequence[WorkerState] = (ALONE,)) -> Health:
+    """Judge by these snapshot, and by how those are who receive."""
+    severe = tuple(_severe(snapshot, workers))
+    slight = tuple(_slight(snapshot, workers))
     if severe:
         return Health("not_ready", severe + slight)
     return Health("degraded", slight) if slight else Health("ready")
 
 
-def _severe(facts: Facts, workers: Sequence[WorkerState]) -> Iterator[str]:
-    if facts.phase is not Phase.RUNNING:
-        yield f"The receiver is {facts.phase.value}."
+def _severe(snapshot: ReceiverSnapshot, workers: Sequence[WorkerState]) -> Iterator[str]:
+    if snapshot.phase is not Phase.RUNNING:
+        yield f"The receiver is {snapshot.phase.value}."
     if not any(worker.up and not worker.stuck for worker in workers):
         yield "No worker receives."
-    for text, is_bound in facts.endpoints.items():
+    for text, is_bound in snapshot.endpoints.items():
         if not is_bound:
             yield f"Endpoint {text} is not bound."
-    if facts.blocked and not facts.sources:
+    if snapshot.blocked and not snapshot.sources:
         yield "The router is blocked, so it has no connectors."
-    elif facts.closed and not facts.sources:
+    elif snapshot.closed and not snapshot.sources:
         yield "All connectors of the router are closed."
-    for lane in facts.lanes:
+    for lane in snapshot.lanes:
         problem = _problem(lane)
         if problem:
             yield f"Observer {lane.spec} {problem}"
@@ -88,20 +88,20 @@ def _problem(lane: LaneStatus) -> str:
     return ""
 
 
-def _slight(facts: Facts, workers: Sequence[WorkerState]) -> Iterator[str]:
-    if facts.not_taken:
-        yield f"The rules file is not taken: {facts.not_taken}"
-    for reason in facts.blocked:
+def _slight(snapshot: ReceiverSnapshot, workers: Sequence[WorkerState]) -> Iterator[str]:
+    if snapshot.not_taken:
+        yield f"The rules file is not taken: {snapshot.not_taken}"
+    for reason in snapshot.blocked:
         yield f"The router is blocked: {reason}"
-    yield from facts.closed
-    if facts.overloaded:
+    yield from snapshot.closed
+    if snapshot.overloaded:
         yield "More is sent than can be read: requests wait unread, and some are refused."
     for worker in workers:
         if worker.stuck:
             yield f"Worker {worker.number} hangs."
         elif not worker.up:
             yield f"Worker {worker.number} is not up."
-    for lane in facts.lanes:
+    for lane in snapshot.lanes:
         # Why it is away is in the log: what another machine says is not for whoever asks here.
         if lane.backlog is not None and lane.backlog.away is not None:
             yield f"Observer {lane.spec} keeps messages for one that is away."

@@ -22,8 +22,8 @@ from webhookrx.errors import (
 )
 from webhookrx.interfaces import Backlog, LaneStatus
 from webhookrx.operations.counters import Counters, Histogram, ObserverCounts, SourceCounts
-from webhookrx.operations.facts import Facts
 from webhookrx.operations.health import ALONE, WorkerState
+from webhookrx.operations.snapshot import ReceiverSnapshot
 
 #: The values of a metric's labels, in their order, and its value.
 Sample: TypeAlias = tuple[tuple[str, ...], float | Histogram]
@@ -60,7 +60,7 @@ class View(NamedTuple):
     """
 
     counters: Counters
-    facts: Facts
+    snapshot: ReceiverSnapshot
     build: Build
     now: float
     started: float
@@ -82,26 +82,31 @@ class Metric(NamedTuple):
     read: Callable[[View], Iterable[Sample]]
 
 
-def one(read: Callable[[View], float]) -> Callable[[View], Iterable[Sample]]:
-    """Read one value, without labels."""
-    return lambda view: [((), read(view))]
+def gauge(name: str, help: str, read: Callable[[View], float]) -> Metric:
+    """Return a gauge without labels."""
+    return Metric(name, "gauge", (), help, lambda view: [((), read(view))])
+
+
+def counter(name: str, help: str, count: str) -> Metric:
+    """Return a counter without labels, of the count of that name."""
+    return Metric(name, "counter", (), help, lambda view: [((), view.counters.get(count))])
 
 
 def by_source(read: Callable[[SourceCounts], float | Histogram]) -> Callable[[View], Iterable[Sample]]:
     """Read a value of each source."""
-    return lambda view: [((source,), read(view.counters.sources[source])) for source in view.facts.sources]
+    return lambda view: [((source,), read(view.counters.sources[source])) for source in view.snapshot.sources]
 
 
 def count_by_source(name: str) -> Callable[[View], Iterable[Sample]]:
     """Read a rare count of each source."""
-    return lambda view: [((source,), view.counters.get(name, source)) for source in view.facts.sources]
+    return lambda view: [((source,), view.counters.get(name, source)) for source in view.snapshot.sources]
 
 
 def counts_of_steps(name: str) -> Callable[[View], Iterable[Sample]]:
     """Read what the steps of connectors count, by source and label."""
 
     def read(view: View) -> Iterator[Sample]:
-        sources = set(view.facts.sources)
+        sources = set(view.snapshot.sources)
         for labels, count in view.counters.labelled(name):
             if labels[0] in sources:
                 yield labels, count
@@ -111,33 +116,33 @@ def counts_of_steps(name: str) -> Callable[[View], Iterable[Sample]]:
 
 def by_observer(read: Callable[[ObserverCounts], float | Histogram]) -> Callable[[View], Iterable[Sample]]:
     """Read a count or times of each observer."""
-    return lambda view: [((lane.spec,), read(view.counters.observers[lane.spec])) for lane in view.facts.lanes]
+    return lambda view: [((lane.spec,), read(view.counters.observers[lane.spec])) for lane in view.snapshot.lanes]
 
 
 def by_lane(read: Callable[[LaneStatus], float]) -> Callable[[View], Iterable[Sample]]:
     """Read the state of the way to each observer."""
-    return lambda view: [((lane.spec,), read(lane)) for lane in view.facts.lanes]
+    return lambda view: [((lane.spec,), read(lane)) for lane in view.snapshot.lanes]
 
 
 def by_spool(read: Callable[[Backlog, View], float]) -> Callable[[View], Iterable[Sample]]:
     """Read the state of each observer that keeps messages for another."""
     return lambda view: [
-        ((lane.spec,), read(lane.backlog, view)) for lane in view.facts.lanes if lane.backlog is not None
+        ((lane.spec,), read(lane.backlog, view)) for lane in view.snapshot.lanes if lane.backlog is not None
     ]
 
 
 def refusals(view: View) -> Iterator[Sample]:
     """Read the refusals by source, the empty one for none, and reason."""
-    for source in ("", *view.facts.sources):
+    for source in ("", *view.snapshot.sources):
         for reason, count in _refused(view, source):
             yield (source, reason.word), count
 
 
 def requests(view: View) -> Iterator[Sample]:
     """Read the answers by source, the empty one for none, and status."""
-    for source in view.facts.sources:
+    for source in view.snapshot.sources:
         yield (source, "200"), view.counters.sources[source].answers.count
-    for source in ("", *view.facts.sources):
+    for source in ("", *view.snapshot.sources):
         by_status: Counter[int] = Counter()
         for reason, count in _refused(view, source):
             by_status[reason.status] += count
@@ -157,7 +162,7 @@ def _refused(view: View, source: str) -> Iterator[tuple[Reason, int]]:
 
 def not_stored(view: View) -> Iterator[Sample]:
     """Read the messages that were not safe, by observer."""
-    for lane in view.facts.lanes:
+    for lane in view.snapshot.lanes:
         yield (lane.spec,), view.counters.get("not_stored", lane.spec)
 
 

@@ -7,7 +7,6 @@ that can ever count something are there from the start, with 0, so that the firs
 
 from __future__ import annotations
 
-from webhookrx.operations.connector_metrics import CONNECTOR_METRICS
 from webhookrx.operations.health import health_of
 from webhookrx.operations.metric import (
     RELOAD_RESULTS,
@@ -18,9 +17,11 @@ from webhookrx.operations.metric import (
     by_source,
     by_spool,
     count_by_source,
+    counter,
+    counts_of_steps,
+    gauge,
     not_stored,
     oldest_age,
-    one,
     refusals,
     requests,
 )
@@ -89,86 +90,127 @@ METRICS: tuple[Metric, ...] = (
         "Names in payloads that were left out, since they are the receiver's own.",
         count_by_source("names_left_out"),
     ),
-    *CONNECTOR_METRICS,
+    # of the router form
     Metric(
+        "webhookrx_text_bodies_total",
+        "counter",
+        ("source",),
+        "Messages of connectors whose body was no JSON object, and so became text.",
+        count_by_source("text_body"),
+    ),
+    Metric(
+        "webhookrx_classified_messages_total",
+        "counter",
+        ("source", "sender"),
+        "Messages whose sender Classify has found out, by the id of its entry; it is empty where none fits.",
+        counts_of_steps("classified"),
+    ),
+    Metric(
+        "webhookrx_probe_messages_total",
+        "counter",
+        ("source", "probe"),
+        "Messages that have come to a Probe step.",
+        counts_of_steps("probe"),
+    ),
+    Metric(
+        "webhookrx_dropped_messages_total",
+        "counter",
+        ("source", "step"),
+        "Messages that a step has dropped, as its connector rule says. Their senders got 200.",
+        counts_of_steps("dropped"),
+    ),
+    Metric(
+        "webhookrx_step_errors_total",
+        "counter",
+        ("source", "step"),
+        "Messages on which a step has failed, or was not begun. Its `on_error` says what became of them.",
+        counts_of_steps("step_error"),
+    ),
+    Metric(
+        "webhookrx_connector",
+        "gauge",
+        ("source", "rule", "type", "port", "product", "vendor", "labels"),
+        "1 for each connector of this router, with what its rule says of it.",
+        lambda view: [(labels, 1) for labels in view.snapshot.connectors],
+    ),
+    gauge(
+        "webhookrx_closed_connectors",
+        "Connectors that could not begin, since their keys or certificates can't be used.",
+        lambda view: len(view.snapshot.closed),
+    ),
+    gauge(
+        "webhookrx_rules_not_taken",
+        "1 while the rules file as it is now is not in use, since something is wrong with it, or with a reload.",
+        lambda view: bool(view.snapshot.not_taken),
+    ),
+    counter(
+        "webhookrx_state_writes_failed_total",
+        "Times at which what the next start may need could not be kept in the directory of `--state-dir`.",
+        "state_writes_failed",
+    ),
+    gauge(
+        "webhookrx_router_blocked",
+        "1 while keys or certificates that connector rules name can't be used, and so the connectors stay as they are.",
+        lambda view: bool(view.snapshot.blocked),
+    ),
+    # of the queue and the connections
+    gauge(
         "webhookrx_requests_in_flight",
-        "gauge",
-        (),
         "Requests that have begun and are not answered in full.",
-        one(lambda view: view.facts.requests),
+        lambda view: view.snapshot.requests,
     ),
-    Metric(
+    gauge(
         "webhookrx_connections",
-        "gauge",
-        (),
         "Open connections from senders.",
-        one(lambda view: view.facts.connections.now),
+        lambda view: view.snapshot.connections.now,
     ),
-    Metric(
+    gauge(
         "webhookrx_max_connections",
-        "gauge",
-        (),
         "How many there may be.",
-        one(lambda view: view.facts.connections.most),
+        lambda view: view.snapshot.connections.most,
     ),
-    Metric(
+    gauge(
         "webhookrx_reading_paused",
-        "gauge",
-        (),
         "1 while nothing is read from senders, since too much waits.",
-        one(lambda view: view.facts.paused),
+        lambda view: view.snapshot.paused,
     ),
-    Metric(
+    gauge(
         "webhookrx_unread_age_seconds",
-        "gauge",
-        (),
         "How long the oldest of what senders have sent has been unread, the largest of all workers; 0 while there is no"
         " more than can be read at once.",
-        one(lambda view: view.facts.unread_age),
+        lambda view: view.snapshot.unread_age,
     ),
-    Metric(
+    gauge(
         "webhookrx_overloaded",
-        "gauge",
-        (),
         "1 while more is sent than can be read: the youngest requests are served first, some of the oldest refused.",
-        one(lambda view: view.facts.overloaded),
+        lambda view: view.snapshot.overloaded,
     ),
-    Metric(
+    counter(
         "webhookrx_dropped_unread_connections_total",
-        "counter",
-        (),
         "Connections that were closed with something unread while more was sent than could be read, since their senders"
         " had left, or sent no more and had waited for a second; and large bodies whose senders had left before their"
         " turn.",
-        one(lambda view: view.counters.get("dropped_unread")),
+        "dropped_unread",
     ),
-    Metric(
+    gauge(
         "webhookrx_queue_bytes",
-        "gauge",
-        (),
         "Bytes of bodies that arrive and of messages that wait for an observer.",
-        one(lambda view: view.facts.queue_bytes.now),
+        lambda view: view.snapshot.queue_bytes.now,
     ),
-    Metric(
+    gauge(
         "webhookrx_queue_max_bytes",
-        "gauge",
-        (),
         "How many of these there may be.",
-        one(lambda view: view.facts.queue_bytes.most),
+        lambda view: view.snapshot.queue_bytes.most,
     ),
-    Metric(
+    gauge(
         "webhookrx_queue_messages",
-        "gauge",
-        (),
         "Messages that wait for an observer.",
-        one(lambda view: view.facts.queue_messages.now),
+        lambda view: view.snapshot.queue_messages.now,
     ),
-    Metric(
+    gauge(
         "webhookrx_queue_max_messages",
-        "gauge",
-        (),
         "How many of these there may be.",
-        one(lambda view: view.facts.queue_messages.most),
+        lambda view: view.snapshot.queue_messages.most,
     ),
     Metric(
         "webhookrx_observer_messages_total",
@@ -287,14 +329,12 @@ METRICS: tuple[Metric, ...] = (
         "gauge",
         ("endpoint",),
         "1 while the endpoint is bound.",
-        lambda view: [((text,), is_bound) for text, is_bound in view.facts.endpoints.items()],
+        lambda view: [((text,), is_bound) for text, is_bound in view.snapshot.endpoints.items()],
     ),
-    Metric(
+    gauge(
         "webhookrx_workers",
-        "gauge",
-        (),
         "Processes that are to receive.",
-        one(lambda view: len(view.workers)),
+        lambda view: len(view.workers),
     ),
     Metric(
         "webhookrx_worker_up",
@@ -303,61 +343,47 @@ METRICS: tuple[Metric, ...] = (
         "1 while this one of them receives.",
         lambda view: [((str(worker.number),), worker.up and not worker.stuck) for worker in view.workers],
     ),
-    Metric(
+    counter(
         "webhookrx_worker_restarts_total",
-        "counter",
-        (),
         "Workers that ended when nobody had told them to, and were started again.",
-        one(lambda view: view.counters.get("worker_restarts")),
+        "worker_restarts",
     ),
-    Metric(
+    gauge(
         "webhookrx_ready",
-        "gauge",
-        (),
         "1 while the receiver is fit for messages, as `/readyz` says.",
-        one(lambda view: health_of(view.facts, view.workers).fit),
+        lambda view: health_of(view.snapshot, view.workers).fit,
     ),
-    Metric(
+    gauge(
         "webhookrx_degraded",
-        "gauge",
-        (),
         "1 while it is fit, but somebody should look.",
-        one(lambda view: health_of(view.facts, view.workers).state == "degraded"),
+        lambda view: health_of(view.snapshot, view.workers).state == "degraded",
     ),
-    Metric(
+    counter(
         "webhookrx_tls_handshake_failures_total",
-        "counter",
-        (),
         "Connections whose TLS handshake failed. Those that merely went away are not counted.",
-        one(lambda view: view.counters.get("tls_handshakes_failed")),
+        "tls_handshakes_failed",
     ),
-    Metric(
+    counter(
         "webhookrx_recorded_requests_total",
-        "counter",
-        (),
         "Requests that were written into the directory of `--record`.",
-        one(lambda view: view.counters.get("recorded")),
+        "recorded",
     ),
-    Metric(
+    counter(
         "webhookrx_requests_not_recorded_total",
-        "counter",
-        (),
         "Requests that should have been, but there was no room, or the file could not be written.",
-        one(lambda view: view.counters.get("not_recorded")),
+        "not_recorded",
     ),
-    Metric(
+    counter(
         "webhookrx_accepts_failed_total",
-        "counter",
-        (),
         "Times at which the system let no connection be accepted, for want of files or memory.",
-        one(lambda view: view.counters.get("accepts_failed")),
+        "accepts_failed",
     ),
     Metric(
         "webhookrx_certificate_expiry_timestamp_seconds",
         "gauge",
         ("file",),
         "When the certificate that is in use ends, since the epoch.",
-        lambda view: [((file,), ends) for file, ends in view.facts.certificates.items()],
+        lambda view: [((file,), ends) for file, ends in view.snapshot.certificates.items()],
     ),
     Metric(
         "webhookrx_reloads_total",
@@ -366,40 +392,30 @@ METRICS: tuple[Metric, ...] = (
         "Reloads, by their result: `ok` or `failed`.",
         lambda view: [((result,), view.counters.get("reloads", result)) for result in RELOAD_RESULTS],
     ),
-    Metric(
+    gauge(
         "webhookrx_last_reload_successful",
-        "gauge",
-        (),
         "1 when the last reload succeeded, or there was none.",
-        one(lambda view: view.facts.reload_succeeded),
+        lambda view: view.snapshot.reload_succeeded,
     ),
-    Metric(
+    gauge(
         "webhookrx_settings_loaded_timestamp_seconds",
-        "gauge",
-        (),
         "When the settings in use were loaded, since the epoch.",
-        one(lambda view: view.facts.loaded),
+        lambda view: view.snapshot.loaded,
     ),
-    Metric(
+    counter(
         "webhookrx_internal_failures_total",
-        "counter",
-        (),
         "Faults of the receiver itself. Its log has the details.",
-        one(lambda view: view.counters.get("failures")),
+        "failures",
     ),
-    Metric(
+    counter(
         "webhookrx_log_lines_held_back_total",
-        "counter",
-        (),
         "Lines that were kept out of the log, since there were too many like them.",
-        one(lambda view: view.counters.get("log_lines_held_back")),
+        "log_lines_held_back",
     ),
-    Metric(
+    gauge(
         "webhookrx_start_timestamp_seconds",
-        "gauge",
-        (),
         "When the process started, since the epoch.",
-        one(lambda view: view.started),
+        lambda view: view.started,
     ),
     Metric(
         "webhookrx_build_info",

@@ -27,7 +27,7 @@ MOST_WAITING_BYTES: Final = 16 * 1024 * 1024
 _log = Logger()
 
 
-class Place(NamedTuple):
+class RecordDirectory(NamedTuple):
     """
     Where requests are recorded.
 
@@ -62,7 +62,7 @@ class Recorder:
         self._counters = counters
         self._clock = clock
         self._wall_clock = wall_clock
-        self._place: Place | None = None
+        self._place: RecordDirectory | None = None
         self._waiting: deque[tuple[str, Head, bytes]] = deque()
         self._bytes = 0
         self._number = 0
@@ -70,7 +70,7 @@ class Recorder:
         self._not_before = 0.0
         self._problem = ""
 
-    def use(self, place: Place | None) -> None:
+    def use(self, place: RecordDirectory | None) -> None:
         """Record there from now on; None: nowhere."""
         if place != self._place:
             self._place = place
@@ -109,7 +109,7 @@ class Recorder:
             self._busy = True
             self._reactor.callInThread(self._write, self._place, batch)
 
-    def _write(self, place: Place, batch: tuple[tuple[str, Head, bytes], ...]) -> None:
+    def _write(self, place: RecordDirectory, batch: tuple[tuple[str, Head, bytes], ...]) -> None:
         """Write requests; in a thread."""
         written, problem = 0, ""
         try:
@@ -129,7 +129,7 @@ class Recorder:
             problem = str(error)
         self._reactor.callFromThread(self._written, place, written, len(batch) - written, problem)
 
-    def _written(self, place: Place, written: int, left_out: int, problem: str) -> None:
+    def _written(self, place: RecordDirectory, written: int, left_out: int, problem: str) -> None:
         self._busy = False
         self._counters.add("recorded", amount=written)
         self._counters.add("not_recorded", amount=left_out)

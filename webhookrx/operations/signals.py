@@ -1,7 +1,7 @@
 """
 Signals: SIGHUP, and an end by SIGTERM or SIGINT that comes whatever hangs.
 
-Twisted's own way makes the process die by the signal again once it has shut down; here it ends with a status that says
+With Twisted's own handlers the process dies by the signal once it has shut down; here it ends with a status that says
 whether it ended well.
 """
 
@@ -17,25 +17,25 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
-#: Seconds from the second SIGTERM to the end of the process, if the reactor does not come round to it.
+#: Seconds from the second SIGTERM to the end of the process, if the reactor is blocked.
 LAST_SECOND = 0.9
 
-#: Seconds after the time for an orderly end is over.
+#: Seconds after the drain timeout until the process is ended anyway.
 GRACE = 5.0
 
-#: Exit status when somebody was left without an answer by a second signal, or when something hung.
+#: Exit status when a second signal left senders without an answer, when something hung, or when a worker can't begin.
 CUT_OFF = 1
 
 
 class Signals:
     """
-    Takes the signals of the process while the service runs.
+    Handles the signals of the process while the service runs.
 
-    @param reactor: what is called for a signal is called in its thread.
+    @param reactor: signals are handled in its thread.
     @param hang_up: called at each SIGHUP.
     @param stop: called at the first SIGTERM or SIGINT.
-    @param hurry: called at each further one.
-    @param time_to_stop: seconds that an orderly end may take, asked for at the first signal.
+    @param stop_now: called at each further one.
+    @param time_to_stop: returns the seconds that an orderly end may take, at the first signal.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class Signals:
         *,
         hang_up: Callable[[], None],
         stop: Callable[[], None],
-        hurry: Callable[[], None],
+        stop_now: Callable[[], None],
         time_to_stop: Callable[[], float],
     ) -> None:
         self._reactor = reactor
         self._hang_up = hang_up
         self._stop = stop
-        self._hurry = hurry
+        self._stop_now = stop_now
         self._time_to_stop = time_to_stop
         self._before: dict[signal.Signals, Any] = {}
         self._backstop = Backstop()
@@ -59,15 +59,15 @@ class Signals:
 
     @property
     def stopping(self) -> bool:
-        """Whether a signal has told us to stop."""
+        """Whether a signal to stop has come."""
         return self._stopping
 
     def take_hang_up(self) -> None:
-        """Take SIGHUP, by which a process that does not dies."""
+        """Handle SIGHUP, which would kill the process."""
         self._take(signal.SIGHUP, self._hung_up)
 
     def take_termination(self) -> None:
-        """Take SIGTERM and SIGINT. The reactor takes them when it begins to run, so do it before that and after."""
+        """Handle SIGTERM and SIGINT. The reactor takes them when it starts to run: call this before that and after."""
         self._take(signal.SIGTERM, self._terminated)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as for a job in a shell's background
             self._take(signal.SIGINT, self._terminated)
@@ -77,8 +77,7 @@ class Signals:
 
     def release(self) -> None:
         """
-        Give the signals back. Not when a signal has begun the end: the process is about to go, and a signal that comes
-        late must not change how.
+        Restore the handlers, unless a signal has begun the end: a late signal must not change the exit status.
         """
         if not self._stopping:
             for number, before in self._before.items():
@@ -89,7 +88,7 @@ class Signals:
                 self._backstop.stop()
 
     def terminate(self) -> None:
-        """Stop as at the first SIGTERM; nothing, where something has told us to stop already."""
+        """Stop as at the first SIGTERM, unless that has begun."""
         if not self._stopping:
             self._terminated()
 
@@ -103,7 +102,7 @@ class Signals:
     def _terminated(self, *_: object) -> None:
         if self._stopping:
             self._backstop.end_in(LAST_SECOND)
-            self._reactor.callFromThread(self._hurry)
+            self._reactor.callFromThread(self._stop_now)
         else:
             self._stopping = True
             self._backstop.end_in(self._time_to_stop() + GRACE)
@@ -112,26 +111,26 @@ class Signals:
 
 class Backstop:
     """
-    Ends the process from a thread of its own, when it does not end by itself.
+    Ends the process from a thread of its own, when it does not end by itself in time.
 
     @param leave: ends the process with a status, at once.
     """
 
     def __init__(self, leave: Callable[[int], object] = os._exit) -> None:
         self._leave = leave
-        # The one queue that may be put to from where a signal has interrupted another put.
+        # The only queue with a reentrant put, which a signal handler needs.
         self._orders: SimpleQueue[float | None] = SimpleQueue()
 
     def start(self) -> None:
-        """Wait for an order."""
+        """Start the thread."""
         Thread(target=self._wait, name="webhookrx-backstop", daemon=True).start()
 
     def end_in(self, seconds: float) -> None:
-        """End the process after so long; it takes the place of what was said before."""
+        """End the process after this time, instead of an earlier one."""
         self._orders.put(seconds)
 
     def stop(self) -> None:
-        """Forget it."""
+        """End the thread."""
         self._orders.put(None)
 
     def _wait(self) -> None:
@@ -144,7 +143,7 @@ class Backstop:
 
 
 def end_with(status: int) -> None:
-    """Have the process end with this status, once all that is registered to be done at its end has been done."""
+    """Have the process end with this status, after all other handlers of C{atexit}."""
     atexit.register(_leave, status)
 
 

@@ -16,7 +16,7 @@ from zope.interface import implementer
 from webhookrx.errors import Reason
 from webhookrx.interfaces import ITraffic
 from webhookrx.operations.counters import Counters
-from webhookrx.operations.line_limit import LineLimit
+from webhookrx.operations.oplog import LineLimit
 
 # Its first use opens a file, which may be impossible by the time that there is something to complain about.
 codecs.lookup("unicode_escape")

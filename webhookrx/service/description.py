@@ -1,12 +1,12 @@
 """
-What the service says of itself in its log: where it listens, for whom, and what it may not do.
+Sentences of the service's own log and status: where it listens, for whom, and what a reload has changed.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
@@ -15,7 +15,8 @@ from twisted.internet.interfaces import IAddress
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import REASONS, CannotStart, ConfigError
 from webhookrx.operations.counters import Counters
-from webhookrx.operations.facts import Facts
+from webhookrx.operations.health import ALONE, WorkerState
+from webhookrx.operations.snapshot import ReceiverSnapshot
 from webhookrx.service.routes import by_listener
 from webhookrx.settings import Listener, Settings, Source
 from webhookrx.transport.listener_service import CannotListen
@@ -39,7 +40,7 @@ def describe(settings: Settings, addresses: Mapping[str, IAddress | None]) -> li
 
 
 def difference(before: Settings, after: Settings) -> str:
-    """Return in a few words what has become of the sources, connectors among them."""
+    """Return in a few words what has changed of the sources, connectors included."""
     old = {source.name: source for source in before.sources}
     new = {source.name: source for source in after.sources}
     counts = {
@@ -54,10 +55,10 @@ def difference(before: Settings, after: Settings) -> str:
 
 def renewals(before: Mapping[str, float], after: Mapping[str, float]) -> str:
     """
-    Return which certificates are others than before, and when these end; nothing when none is.
+    Return which certificates were renewed, and when they expire; nothing without any.
 
-    @param before: each file, and when what was in use of it ends, seconds since the epoch.
-    @param after: the same.
+    @param before: each file, and when the certificate of it that was in use expires, seconds since the epoch.
+    @param after: the same for the certificates in use now.
     """
     renewed = [path for path, end in after.items() if path in before and before[path] != end]
     shown = ", ".join(
@@ -69,7 +70,7 @@ def renewals(before: Mapping[str, float], after: Mapping[str, float]) -> str:
 
 
 def cannot_listen(error: CannotListen, settings: Settings) -> CannotStart | ConfigError:
-    """Return an error about a port that can't be opened, with the rule that wants it, if one does."""
+    """Return an error about a port that can't be opened, with the connector rule that wants it, if one does."""
     for source in settings.sources:
         if source.connector is not None and error.text == source.listeners[0].text:
             code = " [port-in-use]" if error.reason == os.strerror(errno.EADDRINUSE) else ""
@@ -77,17 +78,19 @@ def cannot_listen(error: CannotListen, settings: Settings) -> CannotStart | Conf
     return error
 
 
-def summary(counters: Counters, facts: Facts) -> str:
+def summary(counters: Counters, snapshot: ReceiverSnapshot, workers: Sequence[WorkerState] = (ALONE,)) -> str:
     """Return one line on how the service does."""
     messages = sum(counts.messages for counts in counters.sources.values())
-    sources = {"", *counters.sources, *facts.sources}
+    sources = {"", *counters.sources, *snapshot.sources}
     refused = sum(counters.get("refused", reason.word, source) for reason in REASONS for source in sources)
-    counts = f"{messages} messages, {refused} refused, {facts.queue_messages.now} waiting"
-    if facts.not_taken:
-        counts = f"{counts}; the rules file is not taken: {facts.not_taken}"
-    if not facts.blocked:
+    counts = f"{messages} messages, {refused} refused, {snapshot.queue_messages.now} waiting"
+    if len(workers) > 1:
+        counts = f"{sum(worker.up for worker in workers)} of {len(workers)} workers, {counts}"
+    if snapshot.not_taken:
+        counts = f"{counts}; the rules file is not taken: {snapshot.not_taken}"
+    if not snapshot.blocked:
         return counts
-    first, *others = facts.blocked
+    first, *others = snapshot.blocked
     return f"{counts}; the router is blocked: {first}{f' And {len(others)} more.' if others else ''}"
 
 
@@ -101,7 +104,7 @@ def rules_not_taken(settings: Settings, failure: str) -> str:
 
 
 def where(address: IAddress | None) -> str:
-    """Return an address as people write it; empty when there is none."""
+    """Return an address as people write it; empty for None."""
     match address:
         case IPv4Address(host=host, port=port):
             return f"{host}:{port}"

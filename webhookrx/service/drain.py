@@ -1,5 +1,5 @@
 """
-The end of the service: take nothing new, finish what is under way, make it safe, and all that in time.
+The end of the service: take nothing new, finish what is under way, make it safe, all before a deadline.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from webhookrx.service.listeners import Listeners
 
 _log = Logger()
 
-#: Seconds that the observers have for what is with them, once somebody is in a hurry.
+#: Seconds that the observers have for their last messages after L{Drain.stop_now}.
 LAST_WORDS = 0.3
 
-#: Seconds for which connections on which nothing is under way stay, for one more request that is answered as the last.
-#: Senders who are at work have then been told; to close under their hands would fail what they send just now.
+#: Seconds that idle connections stay for one more request, whose answer closes them. Busy senders hear of the end by
+#: then; to close at once would fail the requests that they are sending.
 LAST_REQUESTS = 0.5
 
-#: The part of the time that is kept for the observers, when senders take all they may.
+#: The part of the time that is kept for the observers, whatever senders take.
 _FOR_OBSERVERS = 0.25
 
-#: Turns of the reactor that bring a request from the kernel, or an answer to it, through TLS too.
+#: Turns of the reactor within which a request gets in from the kernel, or an answer out, also through TLS.
 _TURNS = 4
 
 
 class Drain:
     """
-    Ends what the listeners and the chain are doing. Its time is on the monotonic clock, looked at by L{tick}.
+    Ends the work of the listeners and the chain. L{tick} looks at its deadlines, which are on the monotonic clock.
 
     @param seconds: for all of it together.
     @param turn: waits for the next turn of the reactor.
     @param clock: seconds on the monotonic clock.
-    @param ports_closed: called once no port takes connections any more.
+    @param ports_closed: called once no port accepts connections any more.
     """
 
     def __init__(
@@ -62,10 +62,9 @@ class Drain:
 
     async def run(self) -> bool:
         """
-        Do it.
+        End it.
 
-        @return: whether each request that was begun has its answer, and each message is with its observers; what has
-            not is cut off.
+        @return: whether all requests that have begun are answered, and all messages stored; what is left is cut off.
         """
         listeners, chain = self._listeners, self._chain
         listeners.finish()
@@ -73,20 +72,20 @@ class Drain:
         self._ports_closed()
         if listeners.connections.total:
             await self._idle
-            # What has come by then is read, however busy the machine was.
+            # Requests that have come by then are read, however busy the machine was.
             await self._turns()
         answered = await self._in_time(listeners.drain())
         if not answered:
             _log.warn("Cutting off senders that have not finished")
         self._for_senders = False
-        # What senders have sent in full is stored all the same.
+        # Complete requests are stored all the same.
         stored = await self._in_time([chain.stop()])
         if not stored:
             _log.critical(
                 "An observer hangs: {messages} messages were not made safe, and their senders not answered with 200",
                 messages=chain.budget.messages,
             )
-            # Those who wait are told; a connection that is reset tells nothing.
+            # Waiting senders get 503, which says more than a reset.
             chain.give_up()
         if not (answered and stored):
             await self._turns()
@@ -95,14 +94,14 @@ class Drain:
         return answered and stored
 
     def tick(self) -> None:
-        """Give up what is waited for when its time is up."""
+        """Stop waiting when time is up."""
         if not self._idle.called and (self._clock() >= self._idle_end or not self._listeners.connections.total):
             self._idle.callback(None)
         if self._awaited is not None and self._clock() >= (self._senders_end if self._for_senders else self._end):
             self._awaited.cancel()
 
-    def hurry(self) -> None:
-        """Wait for no sender any more, and for the observers a moment only."""
+    def stop_now(self) -> None:
+        """Wait for no sender any more, and for the observers L{LAST_WORDS} at most."""
         now = self._clock()
         self._idle_end = self._senders_end = min(self._senders_end, now)
         self._end = min(self._end, now + LAST_WORDS)

@@ -59,7 +59,7 @@ class OpenListener:
 
 
 @dataclass
-class Change:
+class ListenersChange:
     """
     What other settings make of the endpoints. Nothing is open or different yet.
 
@@ -162,7 +162,7 @@ class Listeners:
         roots: Mapping[str, IResource],
         limits: Limits,
         tls_files: Mapping[str, FileContents] | None = None,
-    ) -> Change:
+    ) -> ListenersChange:
         """
         Prepare for these endpoints in place of those that are there.
 
@@ -174,7 +174,7 @@ class Listeners:
         creators = _creators(wanted.values(), tls_files or {})
         certificates: dict[str, float] = {}
         removed = [each for each in self if each.listener.inner not in wanted]
-        change = Change([], [], removed, roots, limits, certificates)
+        change = ListenersChange([], [], removed, roots, limits, certificates)
         for inner, listener in wanted.items():
             known = self._open.get(inner)
             if known is None:
@@ -196,7 +196,7 @@ class Listeners:
                 change.kept.append((known, listener, creator, site, endpoint))
         return change
 
-    def commit(self, change: Change) -> None:
+    def commit(self, change: ListenersChange) -> None:
         """Go by a change from now on. It can't fail."""
         for known, listener, creator, site, endpoint in change.kept:
             if site is not known.site:
@@ -225,7 +225,7 @@ class Listeners:
                 if self._paused:
                     each.site.pauseProducing()
 
-    def _make_site(self, listener: Listener, change: Change) -> Site:
+    def _make_site(self, listener: Listener, change: ListenersChange) -> Site:
         return Site(
             change.roots.get(listener.inner) or Resource(),
             self._consumer,

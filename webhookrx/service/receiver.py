@@ -1,12 +1,12 @@
 """
-What one process receives with: endpoints, the chain to the observers, and what is counted.
+The receiver of one process: endpoints, the chain to the observers, and what is counted.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,10 +18,12 @@ from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.operations.counters import Counters
-from webhookrx.operations.facts import Facts, Level, Phase
-from webhookrx.operations.line_limit import LineLimit
-from webhookrx.operations.receipts import Receipts
-from webhookrx.operations.recorder import Place, Recorder
+from webhookrx.operations.health import ALONE as BY_ITSELF
+from webhookrx.operations.health import WorkerState
+from webhookrx.operations.message_ids import MessageIds
+from webhookrx.operations.oplog import LineLimit
+from webhookrx.operations.recorder import RecordDirectory, Recorder
+from webhookrx.operations.snapshot import Level, Phase, ReceiverSnapshot
 from webhookrx.operations.traffic_log import TrafficLog
 from webhookrx.pipeline.chain import Chain
 from webhookrx.pipeline.observer_thread import RealThread
@@ -40,19 +42,18 @@ _TICKS_TO_REPORT = 10
 _log = Logger()
 
 
-class Receiver:
+class LocalReceiver:
     """
-    Receives by some settings, and by others once they change.
+    Receives in this process: alone (see L{webhookrx.service.service.Receiver}), or as one of several workers.
 
     Nothing is opened before it starts. It opens ports first, while the process may still be privileged, and files
     after, as the user who will write to them.
 
     @param group: which of how many workers this process is.
-    @param open_socket: makes the sockets of endpoints; None has them bound as their strings say.
-    @ivar settings: those in use.
-    @ivar phase: what it is about.
-    @ivar fit: whether the service that it belongs to, as a whole, should be sent messages, as far as it was told.
-    @ivar hurried: whether it was told not to wait for the end of what is under way.
+    @param open_socket: makes the sockets of endpoints; by default they are bound as their strings say.
+    @ivar settings: the settings in use.
+    @ivar phase: where in its life it is.
+    @ivar counters: everything counted so far.
     """
 
     def __init__(
@@ -60,9 +61,9 @@ class Receiver:
     ) -> None:
         self.settings = settings
         self.phase = Phase.STARTING
-        self.fit = False
         self.counters = Counters()
-        self.hurried = False
+        self._fit = False
+        self._in_haste = False
         self._reactor = reactor
         self._group = group
         self._traffic = TrafficLog(self.counters, LineLimit(time.monotonic), describe_failure)
@@ -80,7 +81,7 @@ class Receiver:
             stored=self._traffic.store_done,
         )
         self._recorder = Recorder(reactor, self.counters)
-        self._recorder.use(_place_of(settings))
+        self._recorder.use(_record_directory(settings))
         self._slices = TimeSlices(lambda call: reactor.callFromThread(call))
         self._endpoints = Listeners(reactor, self.chain, self._traffic, settings.limits, open_socket)
         listeners = [listener for listener, _ in by_listener(settings.sources)]
@@ -92,7 +93,7 @@ class Receiver:
 
     @property
     def listeners(self) -> list[ListenerService]:
-        """What has the ports, in the order of the settings."""
+        """The services of the ports, in the order of the settings."""
         return [each.service for each in self._endpoints]
 
     # -- starting ------------------------------------------------------------------------------------------------
@@ -110,7 +111,7 @@ class Receiver:
         """
         Open the observers, and the ports that are not open.
 
-        @raise CannotStart: an observer can't be opened.
+        @raise webhookrx.errors.CannotStart: an observer can't be opened.
         @raise webhookrx.transport.listener_service.CannotListen: a port can't be opened.
         """
         self.phase = Phase.STARTING
@@ -118,16 +119,21 @@ class Receiver:
             self.chain.start()
         except ConfigError as error:
             raise CannotStart(str(error)) from None
-        # Not before the process is in the background: what it draws at random is to be its own.
-        self._receipts = Receipts()
+        # Not before the process has forked for the background: its random numbers must be its own.
+        self._message_ids = MessageIds()
         self._loaded = time.time()
         for service in self.listeners:
             service.startService()
         self._endpoints.use(self._build_roots(self.settings), self.settings.limits)
         self.chain.registerProducer(self._endpoints, True)
-        # What is there at the start stays; no collection of cycles needs to look at it.
+        # The objects of the start stay; the garbage collector need not look at them.
         gc.collect()
         gc.freeze()
+
+    def run(self, up: Callable[[], None], failed: Callable[[str], None]) -> None:
+        """See L{webhookrx.service.service.Receiver.run}."""
+        self.phase = Phase.RUNNING
+        up()
 
     def describe(self) -> list[str]:
         """Return a line for each endpoint: where it listens, with which patterns, policy and observers."""
@@ -136,10 +142,25 @@ class Receiver:
     # -- running -------------------------------------------------------------------------------------------------
 
     @property
-    def facts(self) -> Facts:
-        """What it is like now. Of reloads it knows nothing: as far as it can tell they succeed."""
+    def workers(self) -> Sequence[WorkerState]:
+        """The state of this process."""
+        return (BY_ITSELF,)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether an observer hangs."""
+        return self.chain.is_stuck
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Sentences on observers whose word is weaker than C{--ack}."""
+        return self.chain.weaker_than_ack()
+
+    @property
+    def snapshot(self) -> ReceiverSnapshot:
+        """What it is like now. It knows nothing of reloads, and says that they succeed."""
         budget, limits, endpoints = self.chain.budget, self.settings.limits, self._endpoints
-        return Facts(
+        return ReceiverSnapshot(
             phase=self.phase,
             endpoints={each.listener.text: each.service.address is not None for each in endpoints},
             lanes=self.chain.lanes(),
@@ -160,6 +181,10 @@ class Receiver:
             overloaded=endpoints.overload.stands,
         )
 
+    def say_fit(self, fit: bool) -> None:
+        """Hear whether the service as a whole is fit for messages; it starts as unfit."""
+        self._fit = fit
+
     def tick(self) -> None:
         """Look at all deadlines; called twice a second."""
         self._endpoints.sweep()
@@ -172,9 +197,18 @@ class Receiver:
 
     # -- changing ------------------------------------------------------------------------------------------------
 
+    def check(self, settings: Settings) -> None:
+        """
+        Check whether this process, alone, can change to other settings at all.
+
+        @raise ConfigError: that takes a restart.
+        """
+        if settings.workers > 1:
+            raise ConfigError("One process can't become several by a reload, restart for it.", option="workers")
+
     async def change(self, settings: Settings) -> str:
         """
-        Go by other settings. Up to the last step nothing of the old is given up.
+        Use other settings. Up to the last step nothing of the old is given up.
 
         @return: what has changed.
         @raise webhookrx.errors.WebhookrxError: why everything stays as it was.
@@ -192,7 +226,7 @@ class Receiver:
             change.abandon()
             raise
         before, self.settings, self._observers = self.settings, settings, observers
-        self._recorder.use(_place_of(settings))
+        self._recorder.use(_record_directory(settings))
         renewed = renewals(self._endpoints.certificates, change.certificates)
         same = before == settings
         limits = settings.limits
@@ -211,26 +245,26 @@ class Receiver:
         return f"{difference(before, settings)}; {counts}{renewed}{blocked}"
 
     def reopen(self) -> None:
-        """Open the files of messages anew by name: logrotate relies on it."""
+        """Reopen the files of messages by name, for logrotate."""
         self.chain.reopen()
 
     def _build_roots(self, settings: Settings) -> dict[str, Any]:
         record = None if settings.record is None else self._recorder.record
         return dict(
             build_roots(
-                settings, self.chain, self._traffic, self._receipts, self._slices, record, lambda: self._is_ready
+                settings, self.chain, self._traffic, self._message_ids, self._slices, record, lambda: self._is_ready
             )
         )
 
     @property
     def _is_ready(self) -> bool:
-        """Whether load balancers should have messages sent here: asked by anybody, so it is next to no work."""
-        return self.fit and self.phase is Phase.RUNNING
+        """The answer to health checks of load balancers. Anybody may ask often, so it costs next to nothing."""
+        return self._fit and self.phase is Phase.RUNNING
 
     def _build_observers(
         self, settings: Settings, known: Mapping[Observer, IMessageObserver]
     ) -> dict[Observer, IMessageObserver]:
-        """Return the observers of these settings: those that are known already, and new ones that are not open yet."""
+        """Return the observers of these settings: known ones, and new ones that are not open yet."""
         return {
             each: known[each] if each in known else known_observers.build(each, settings.ack, self._group)
             for each in settings.observers
@@ -243,26 +277,26 @@ class Receiver:
         Take nothing new, finish what is under way, make it safe, and close.
 
         @param seconds: for all of it together.
-        @param ports_closed: called when no port takes connections any more.
-        @return: whether each request that was begun has its answer, and each message is with its observers.
+        @param ports_closed: called when no port accepts connections any more.
+        @return: whether it ended well; not when L{stop_now} cut something off.
         """
         self.phase = Phase.DRAINING
         self._drain = Drain(self._endpoints, self.chain, seconds, self._turn, time.monotonic, ports_closed)
-        if self.hurried:
-            self.hurry()
+        if self._in_haste:
+            self.stop_now()
         whole = await self._drain.run()
         self._drain = None
         if self._last_look is not None and self._last_look.active():
             self._last_look.cancel()
         self._traffic.report_held_back()
-        return whole
+        return whole or not self._in_haste
 
-    def hurry(self) -> None:
-        """End at once what L{drain} does."""
-        self.hurried = True
+    def stop_now(self) -> None:
+        """End L{drain}, now or later, without waiting for what is under way."""
+        self._in_haste = True
         if self._drain is not None and self._last_look is None:
             _log.warn("Told to stop once more: not waiting any longer")
-            self._drain.hurry()
+            self._drain.stop_now()
             # By the wall clock, but the ticks look as well.
             self._last_look = self._reactor.callLater(LAST_WORDS, self._drain.tick)
 
@@ -273,8 +307,8 @@ class Receiver:
         return turned
 
 
-def _place_of(settings: Settings) -> Place | None:
+def _record_directory(settings: Settings) -> RecordDirectory | None:
     """Return where these settings have requests recorded; None: nowhere."""
     if settings.record is None:
         return None
-    return Place(settings.record, settings.limits.recorded_requests, settings.limits.recorded_bytes)
+    return RecordDirectory(settings.record, settings.limits.recorded_requests, settings.limits.recorded_bytes)

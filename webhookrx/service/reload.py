@@ -1,11 +1,11 @@
 """
-Reloads: one at a time, and what is said of them.
+Reloads: one at a time, when a signal or a changed file asks for one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from math import inf
 from typing import NamedTuple
 
@@ -13,65 +13,61 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from webhookrx.config.files import signature_of
 from webhookrx.config.option_reader import ConfigProblems
 from webhookrx.errors import WebhookrxError
 from webhookrx.operations.counters import Counters
-from webhookrx.operations.notify import Notifier
+from webhookrx.operations.systemd import Notifier
+from webhookrx.settings import Signature
 
 _log = Logger()
 
-#: Seconds from the end of one to the beginning of the next, in which senders have their turn.
+#: Seconds between two reloads, in which senders are served.
 DISTANCE = 0.5
 
 _UNFORESEEN = "an unforeseen failure, which the log has in full"
 
 
-class Outcome(NamedTuple):
+class ReloadResult(NamedTuple):
     """
-    What became of a reload.
+    The result of a reload.
 
-    @ivar at: when it ended, seconds since the epoch.
     @ivar ok: whether the new settings are in use.
-    @ivar text: what has changed, or the first of what is wrong.
+    @ivar text: what has changed, or the first problem.
     """
 
-    at: float
     ok: bool
     text: str
 
 
 class Reloads:
     """
-    Reloads when asked to.
+    Runs reloads. Requests that come during a reload, or within L{DISTANCE} after it, become one more reload.
 
-    Requests that come while a reload is under way, or within L{DISTANCE} after it, are one more reload.
-
-    @param reload: changes everything, or raises and has changed nothing; says in a few words what it did.
+    @param reload: changes everything and says in a few words what; or raises, and has changed nothing.
+    @param counted: returns everything counted so far, for the log.
     @param counters: where reloads are counted.
-    @param status: one line on how the service does.
+    @param status: returns one line on how the service does.
     @param clock: seconds on the monotonic clock.
-    @param counted: gives all that is counted, for the log; C{counters} when None.
-    @ivar last: the outcome of the last one; None before the first.
+    @ivar last: the result of the last reload; None before the first.
     """
 
     def __init__(
         self,
         reload: Callable[[], Awaitable[str]],
+        counted: Callable[[], Counters],
         counters: Counters,
         notifier: Notifier,
         status: Callable[[], str],
-        wall_clock: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
-        counted: Callable[[], Counters] | None = None,
     ) -> None:
-        self.last: Outcome | None = None
+        self.last: ReloadResult | None = None
         self._reload = reload
         self._counters = counters
         self._notifier = notifier
         self._status = status
-        self._wall_clock = wall_clock
         self._clock = clock
-        self._counted = counted or (lambda: counters)
+        self._counted = counted
         self._not_before = -inf
         self._under_way = False
         self._wanted = False
@@ -79,32 +75,32 @@ class Reloads:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the last one did; True when there was none."""
+        """Whether the last reload succeeded; True before the first."""
         return self.last is None or self.last.ok
 
     @property
     def failure(self) -> str:
-        """How the last one failed; empty when it did not, or there was none."""
+        """How the last reload failed; empty when it did not, and before the first."""
         return "" if self.last is None or self.last.ok else self.last.text
 
     def told_in(self, status: str) -> str:
-        """Return a line on how the service does, and how the last reload failed, if it did."""
+        """Return a status line, with the failure of the last reload if it failed."""
         return f"{status}; the last reload failed: {self.failure}" if self.failure else status
 
     def request(self) -> None:
-        """Reload now, or once more soon after the one that is under way."""
+        """Reload now, or soon after the reload that is under way."""
         self._wanted = True
         self.tick()
 
     def tick(self) -> None:
-        """Begin what was asked for, if it is time; called now and then."""
+        """Start a requested reload when it is due; called now and then."""
         if self._wanted and not self._under_way and not self._stopped and self._clock() >= self._not_before:
             self._wanted = False
             self._under_way = True
             Deferred.fromCoroutine(self._run()).addErrback(_log_failure)
 
     def stop(self) -> None:
-        """Begin none any more. One that is under way sees for itself that the service stops."""
+        """Start no more reloads. One that is under way notices by itself that the service stops."""
         self._stopped = True
 
     async def _run(self) -> None:
@@ -114,7 +110,7 @@ class Reloads:
             if not self._stopped:
                 self._notifier.ready(self._status())
         finally:
-            # Whatever went wrong, the next request is heard.
+            # Whatever went wrong, the next request counts.
             self._under_way = False
             self._not_before = self._clock() + DISTANCE
 
@@ -136,8 +132,43 @@ class Reloads:
 
     def _end(self, ok: bool, text: str) -> None:
         self._counters.add("reloads", "ok" if ok else "failed")
-        self.last = Outcome(self._wall_clock(), ok, text)
+        self.last = ReloadResult(ok, text)
 
 
 def _log_failure(failure: Failure) -> None:
-    _log.failure("What goes with a reload failed", failure)
+    _log.failure("A reload failed outside its change of settings", failure)
+
+
+class FileWatch:
+    """
+    Watches files by stat(2): a few calls a second, on any file system. A change counts once two looks in a row have
+    seen it, so that a file is not read while it is being written.
+
+    @param look: returns the signature of a path.
+    """
+
+    def __init__(self, look: Callable[[str], Signature] = signature_of) -> None:
+        self._look = look
+        self._known: dict[str, Signature] = {}
+        self._last = self._known
+
+    def use(self, files: Mapping[str, Signature]) -> None:
+        """
+        Watch these files.
+
+        @param files: the signature of each path from just before it was read: a change since then counts.
+        """
+        self._known = self._last = dict(files)
+
+    def read(self) -> None:
+        """Count only changes from now on: all files are about to be read."""
+        self._known = self._last = {path: self._look(path) for path in self._known}
+
+    def tick(self) -> bool:
+        """Look, and return whether a change has settled since the last look. Each change is reported once."""
+        now = {path: self._look(path) for path in self._known}
+        settled = now != self._known and now == self._last
+        self._last = now
+        if settled:
+            self._known = now
+        return settled

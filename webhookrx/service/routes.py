@@ -95,7 +95,7 @@ def _json_files(settings: Settings) -> Callable[[str], Any] | None:
 
 
 def connector_labels(settings: Settings) -> tuple[tuple[str, ...], ...]:
-    """Return the labels of each connector, as L{webhookrx.operations.facts.Facts.connectors} has them."""
+    """Return the labels of each connector, as L{webhookrx.operations.snapshot.Snapshot.connectors} has them."""
     return tuple(
         (
             source.name,

@@ -1,34 +1,34 @@
 """
-The whole receiver as one process: settings to a running service, and to another one when the settings change.
+The service: a receiver, in this process or in workers, with signals, reloads, systemd and the endpoint for operators.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
+from msgspec.structs import replace
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import ReactorNotRunning
 from twisted.logger import Logger
 
-from webhookrx.errors import ConfigError
-from webhookrx.operations.facts import Facts, Phase
-from webhookrx.operations.file_watch import FileWatch
-from webhookrx.operations.health import health_of
+from webhookrx.operations.counters import Counters
+from webhookrx.operations.health import WorkerState, health_of
 from webhookrx.operations.kept_state import KeptState, keep_last_set
-from webhookrx.operations.notify import Notifier
 from webhookrx.operations.signals import CUT_OFF, GRACE, Signals, end_with
+from webhookrx.operations.snapshot import Phase, ReceiverSnapshot
+from webhookrx.operations.systemd import Notifier
 from webhookrx.operations.ticker import Ticker
 from webhookrx.quantities import format_duration
 from webhookrx.service.admin import Admin
 from webhookrx.service.description import cannot_listen, rules_not_taken, summary, where
-from webhookrx.service.receiver import Receiver
-from webhookrx.service.reload import Reloads
+from webhookrx.service.receiver import LocalReceiver
+from webhookrx.service.reload import FileWatch, Reloads
 from webhookrx.settings import Settings
-from webhookrx.transport.listener_service import CannotListen, ListenerService
+from webhookrx.transport.listener_service import CannotListen
 
 #: Ticks, of half a second each, between two reports of lines held back, and of status.
 _TICKS_TO_REPORT = 10
@@ -37,44 +37,132 @@ _TICKS_TO_STATUS = 20
 _log = Logger()
 
 
+class Receiver(Protocol):
+    """
+    What receives: L{LocalReceiver} or L{WorkerPool<webhookrx.service.workers.pool.WorkerPool>}.
+    """
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in use."""
+
+    @property
+    def phase(self) -> Phase:
+        """Where in its life it is."""
+
+    @property
+    def counters(self) -> Counters:
+        """Everything counted so far."""
+
+    @property
+    def snapshot(self) -> ReceiverSnapshot:
+        """What it is like now."""
+
+    @property
+    def workers(self) -> Sequence[WorkerState]:
+        """The state of each process that receives."""
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether an observer or a worker hangs."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Sentences for the log, on what is weaker than the settings ask for."""
+
+    def describe(self) -> list[str]:
+        """Return lines for the log: where it listens, and for whom."""
+
+    def open_ports(self) -> None:
+        """
+        Open the ports, unless that is done. The process may still be privileged.
+
+        @raise webhookrx.transport.listener_service.CannotListen: one can't be opened.
+        """
+
+    def start(self) -> None:
+        """
+        Open everything. The process is in the background, and the reactor does not run yet.
+
+        @raise webhookrx.errors.CannotStart: something can't be opened.
+        """
+
+    def run(self, up: Callable[[], None], failed: Callable[[str], None]) -> None:
+        """
+        Receive; the reactor runs.
+
+        @param up: called once it receives.
+        @param failed: called with the reason when it can't.
+        """
+
+    def tick(self) -> None:
+        """Look at all deadlines; called twice a second."""
+
+    def say_fit(self, fit: bool) -> None:
+        """Hear whether the service is fit for messages, as load balancers ask for it."""
+
+    def check(self, settings: Settings) -> None:
+        """
+        Check whether it can change to other settings at all.
+
+        @raise webhookrx.errors.ConfigError: that takes a restart.
+        """
+
+    async def change(self, settings: Settings) -> str:
+        """
+        Use other settings. Up to the last step nothing of the old is given up.
+
+        @return: what has changed.
+        @raise webhookrx.errors.WebhookrxError: why everything stays as it was.
+        """
+
+    def reopen(self) -> None:
+        """Reopen the files of messages by name, for logrotate."""
+
+    async def drain(self, seconds: float) -> bool:
+        """
+        Take nothing new, finish what is under way, make it safe, and close.
+
+        @return: whether it ended well; not when L{stop_now} cut something off.
+        """
+
+    def stop_now(self) -> None:
+        """End L{drain}, now or later, without waiting for what is under way."""
+
+
 class ReceiverService(Service):
     """
-    A receiver in a process of its own, with all that goes with it: the endpoint for operators, signals, reloads, and
-    what the service manager is told.
-
-    Nothing is opened before it starts, so that it can be built before C{twistd} goes to the background.
+    Runs a receiver. It opens nothing before it starts, so that it can be built before C{twistd} goes to the background.
 
     @param reread: reads all settings anew, given those in use; what it raises is why they can't be used.
     """
 
-    def __init__(self, settings: Settings, reactor: Any, reread: Callable[[Settings], Settings]) -> None:
-        self.receiver = Receiver(settings, reactor)
+    def __init__(self, receiver: Receiver, reactor: Any, reread: Callable[[Settings], Settings]) -> None:
+        self.receiver = receiver
         self._reactor = reactor
         self._reread = reread
-        self._admin = Admin(reactor, lambda: self.receiver.counters, self._facts)
-        self._admin.listeners.commit(self._admin.plan(settings))
+        self._own_counters = Counters()
+        self._admin = Admin(reactor, self._counters, self._snapshot, lambda: receiver.workers)
+        self._admin.listeners.commit(self._admin.plan(self.settings))
         self._ticker = Ticker(reactor, self._tick)
         self._ticks = 0
         self._watch = FileWatch()
-        self._watch.use(settings.watched)
-        self._kept = KeptState(reactor, self.receiver.counters)
+        self._watch.use(self.settings.watched)
+        self._kept = KeptState(reactor, self._own_counters)
+        self._failed = False
+        self._hung_up = False
         self._signals = Signals(
             reactor,
             hang_up=self.hang_up,
             stop=self._end,
-            hurry=self.receiver.hurry,
+            stop_now=receiver.stop_now,
             time_to_stop=lambda: self.settings.drain_timeout,
         )
 
     @property
     def settings(self) -> Settings:
-        """Those in use."""
+        """The settings in use."""
         return self.receiver.settings
-
-    @property
-    def listeners(self) -> list[ListenerService]:
-        """What has the ports, in the order of the settings; that for operators comes last."""
-        return [*self.receiver.listeners, *(each.service for each in self._admin.listeners)]
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -96,27 +184,38 @@ class ReceiverService(Service):
         """
         self.receiver.start()
         super().startService()
-        # Not before the process is in the background: its number is to be its own.
+        # Not before the process is in the background, since systemd knows it by its number.
         self._notifier = Notifier(os.environ)
-        self._reloads = Reloads(self._reload, self.receiver.counters, self._notifier, self.status)
+        self._reloads = Reloads(self._reload, self._counters, self._own_counters, self._notifier, self.status)
         self._admin.open()
         self._ticker.startService()
         self._signals.take_hang_up()
         self._signals.take_termination()
-        self._say_how_it_is()
-        self._reactor.callWhenRunning(self._is_up)
+        self._reactor.callWhenRunning(self._run)
+
+    def _run(self) -> None:
+        if self.running:
+            self._signals.take_termination()  # again: the reactor has taken them since
+            self.receiver.run(self._is_up, self._fail)
 
     def _is_up(self) -> None:
-        if self.running:
-            self._signals.take_termination()  # once more: the reactor has taken them since
-            self.receiver.phase = Phase.RUNNING
-            keep_last_set(self._kept, self.settings)
-            self.receiver.fit = health_of(self.receiver.facts).fit
-            self._notifier.ready(self.status())
+        self._log_state()
+        keep_last_set(self._kept, self.settings)
+        self._judge_fitness()
+        self._notifier.ready(self.status())
+        if self._hung_up:
+            self._reloads.request()
 
-    def _say_how_it_is(self) -> None:
-        weaker = self.receiver.chain.weaker_than_ack()
-        for warning in (*self.settings.warnings, *weaker):
+    def _fail(self, why: str) -> None:
+        """End the process: another try would fail as well."""
+        if not self._failed:
+            self._failed = True
+            _log.critical("{why}", why=why)
+            end_with(CUT_OFF)
+            self._end()
+
+    def _log_state(self) -> None:
+        for warning in (*self.settings.warnings, *self.receiver.warnings):
             _log.warn("{problem}", problem=warning)
         for each in self._admin.listeners:
             _log.info("Health and metrics on {where}", where=where(each.service.address) or each.listener.text)
@@ -127,34 +226,50 @@ class ReceiverService(Service):
 
     def status(self) -> str:
         """Return one line on how the service does."""
-        return self._reloads.told_in(summary(self.receiver.counters, self.receiver.facts))
+        # Without _snapshot(): how a reload has failed is said once.
+        counts = summary(self._counters(), self.receiver.snapshot, self.receiver.workers)
+        return self._reloads.told_in(counts)
 
-    def _facts(self) -> Facts:
-        return self.receiver.facts._replace(
-            reload_succeeded=self._reloads.succeeded, not_taken=rules_not_taken(self.settings, self._reloads.failure)
+    def _counters(self) -> Counters:
+        """Return everything counted until now, as a copy."""
+        counters = self.receiver.counters.copy()
+        counters.add_all(self._own_counters)
+        return counters
+
+    def _snapshot(self) -> ReceiverSnapshot:
+        return replace(
+            self.receiver.snapshot,
+            reload_succeeded=self._reloads.succeeded,
+            not_taken=rules_not_taken(self.settings, self._reloads.failure),
         )
+
+    def _judge_fitness(self) -> None:
+        self.receiver.say_fit(health_of(self.receiver.snapshot, self.receiver.workers).fit)
 
     def _tick(self) -> None:
         self.receiver.tick()
-        self.receiver.fit = health_of(self.receiver.facts).fit
+        self._judge_fitness()
         self._admin.listeners.sweep()
         self._ticks += 1
         if self._ticks % _TICKS_TO_REPORT == 0:
             self._admin.traffic.report_held_back()
         if self._watch.tick():
             _log.info("The rules have changed, or what they name")
-            self._reloads.request()
+            self.hang_up()
         self._reloads.tick()
         self._kept.tick()
-        self._notifier.tick(alive=not self.receiver.chain.is_stuck)
-        if self._ticks % _TICKS_TO_STATUS == 0 and self.receiver.phase is not Phase.DRAINING:
+        self._notifier.tick(alive=not self.receiver.is_stuck)
+        if self._ticks % _TICKS_TO_STATUS == 0 and self.receiver.phase is Phase.RUNNING:
             self._notifier.status(self.status())
 
     # -- changing ------------------------------------------------------------------------------------------------
 
     def hang_up(self) -> None:
-        """SIGHUP: read the settings and all files again, and open the files of messages anew by name."""
-        self._reloads.request()
+        """SIGHUP: read the settings and all files again, and reopen the files of messages by name."""
+        if self.receiver.phase is Phase.STARTING:
+            self._hung_up = True  # a service that is not up can't report that it is ready again
+        else:
+            self._reloads.request()
 
     async def _reload(self) -> str:
         try:
@@ -165,7 +280,7 @@ class ReceiverService(Service):
 
     async def _change(self) -> str:
         """
-        Go by settings that are read anew. Up to the last step nothing of the old is given up.
+        Use settings that are read anew. Up to the last step nothing of the old is given up.
 
         @return: what has changed.
         @raise webhookrx.errors.WebhookrxError: why everything stays as it was.
@@ -173,8 +288,7 @@ class ReceiverService(Service):
         before = self.settings
         self._watch.read()
         settings = self._reread(before)
-        if settings.workers > 1:
-            raise ConfigError("One process can't become several by a reload, restart for it.", option="workers")
+        self.receiver.check(settings)
         admin_change = self._admin.plan(settings)
         try:
             admin_change.open()
@@ -188,7 +302,7 @@ class ReceiverService(Service):
         self._watch.use(settings.watched)
         keep_last_set(self._kept, settings)
         if settings != before:
-            self._say_how_it_is()
+            self._log_state()
         return text
 
     # -- stopping ------------------------------------------------------------------------------------------------
@@ -198,7 +312,7 @@ class ReceiverService(Service):
         return Deferred.fromCoroutine(self._stop()) if self.running else succeed(None)
 
     def _end(self) -> None:
-        """SIGTERM: have the process end. Its status is not that of a death by a signal, as it is with Twisted's own."""
+        """SIGTERM: end the process with a status; with Twisted's own handler it would die by the signal."""
         with suppress(ReactorNotRunning):
             self._reactor.stop()
 
@@ -209,13 +323,13 @@ class ReceiverService(Service):
         self._notifier.stopping("Finishing what is under way")
         self._notifier.extend(seconds + GRACE)
         self._reloads.stop()
-        whole = await self.receiver.drain(seconds)
-        # Up to here who asked could see how the end went.
+        ended_well = await self.receiver.drain(seconds)
+        # Last, so that operators can see how the end went.
         await self._admin.close()
         self._ticker.stopService()
         self._signals.release()
-        _log.info("Stopped. Counts: {counts}", counts=self.receiver.counters.summary() or "none")
-        if self.receiver.hurried and not whole:
+        _log.info("Stopped. Counts: {counts}", counts=self._counters().summary() or "none")
+        if not ended_well:
             end_with(CUT_OFF)
 
 
@@ -225,10 +339,18 @@ def build(
     """
     Make the service of these settings; nothing is opened yet.
 
-    @param reactor: the global one when None.
-    @param reread: reads all settings anew for a reload, given those in use; with None these are used again.
-    @raise ConfigError: a file that was there at validation has gone, or a socket of systemd was not passed.
+    @param reactor: by default the global one.
+    @param reread: reads all settings anew for a reload, given those in use; by default these are used again.
+    @raise webhookrx.errors.ConfigError: a file that was there at validation has gone, systemd did not pass a socket, or
+        workers can't be told the name of a file.
     """
     if reactor is None:
         from twisted.internet import reactor
-    return ReceiverService(settings, reactor, (lambda _: settings) if reread is None else reread)
+    receiver: Receiver
+    if settings.workers > 1:
+        from webhookrx.service.workers.pool import WorkerPool
+
+        receiver = WorkerPool(settings, reactor)
+    else:
+        receiver = LocalReceiver(settings, reactor)
+    return ReceiverService(receiver, reactor, (lambda _: settings) if reread is None else reread)

@@ -19,7 +19,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from webhookrx.service.workers.channel import MOST_BYTES, Channel
-from webhookrx.service.workers.messages import Begin, Hurry, Ready, Stop, ToWorker, for_worker
+from webhookrx.service.workers.messages import Begin, Finish, Ready, StopNow, ToWorker, read_for_worker
 from webhookrx.settings import Settings
 
 
@@ -56,7 +56,7 @@ class ChannelTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.heard: list[tuple[ToWorker, list[int]]] = []
         self.ends = 0
-        self.channel = Channel(for_worker, self._hear, self._end)
+        self.channel = Channel(read_for_worker, self._hear, self._end)
         self.transport = _Transport()
         self.channel.makeConnection(self.transport)
         self.events: list[Any] = []
@@ -84,9 +84,9 @@ class ChannelTests(SynchronousTestCase):
 
     def test_heard(self) -> None:
         """Messages are heard whole and in order, however their bytes come."""
-        for byte in framed(msgspec.msgpack.encode(Stop())) + framed(msgspec.msgpack.encode(Hurry())):
+        for byte in framed(msgspec.msgpack.encode(Finish())) + framed(msgspec.msgpack.encode(StopNow())):
             self.channel.dataReceived(bytes([byte]))
-        self.assertEqual([(Stop(), []), (Hurry(), [])], self.heard)
+        self.assertEqual([(Finish(), []), (StopNow(), [])], self.heard)
 
     def test_said(self) -> None:
         """What is said goes out framed, and descriptors before it; at the end nothing goes out any more."""
@@ -105,7 +105,7 @@ class ChannelTests(SynchronousTestCase):
             self.addCleanup(os.close, descriptor)
             os.set_inheritable(descriptor, True)
             self.channel.fileDescriptorReceived(descriptor)
-        self.channel.dataReceived(framed(msgspec.msgpack.encode(Stop())))
+        self.channel.dataReceived(framed(msgspec.msgpack.encode(Finish())))
         self.channel.dataReceived(framed(msgspec.msgpack.encode(Begin(Settings((), ()), 0, 2, ("a", "b")))))
         self.assertEqual([[], descriptors], [each for _, each in self.heard])
         self.assertEqual([False] * 3, [os.get_inheritable(descriptor) for descriptor in descriptors])
@@ -125,16 +125,16 @@ class ChannelTests(SynchronousTestCase):
 
     def test_once(self) -> None:
         """Of what is no message the first is logged, and nothing that comes after it is heard."""
-        self.channel.dataReceived(framed(b"") * 100 + framed(msgspec.msgpack.encode(Stop())) + b"\xff" * 9)
+        self.channel.dataReceived(framed(b"") * 100 + framed(msgspec.msgpack.encode(Finish())) + b"\xff" * 9)
         self.assertEqual((1, []), (len(self.events), self.heard))
 
     def test_most_bytes(self) -> None:
         """How long a message may be is for each end to say; why the channel has ended is known."""
-        channel = Channel(for_worker, self._hear, self._end, 10)
+        channel = Channel(read_for_worker, self._hear, self._end, 10)
         channel.makeConnection(self.transport)
         channel.dataReceived(struct.pack("!I", 10))
         self.assertFalse(self.transport.aborted)
-        channel = Channel(for_worker, self._hear, self._end, 10)
+        channel = Channel(read_for_worker, self._hear, self._end, 10)
         channel.makeConnection(self.transport)
         channel.dataReceived(struct.pack("!I", 11))
         self.assertEqual((True, "a message of 11 bytes"), (self.transport.aborted, channel.problem))

@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from webhookrx.service.workers.log_lines import LONGEST, MOST_LINES, LineSender, WorkersLog
-from webhookrx.service.workers.messages import Line
+from webhookrx.service.workers.messages import LogLine, encode, read_for_parent
 
 
 class LineSenderTests(SynchronousTestCase):
@@ -22,7 +22,7 @@ class LineSenderTests(SynchronousTestCase):
     """
 
     def setUp(self) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[LogLine] = []
         self.sender = LineSender(self.lines.append)
         self.log = Logger("webhookrx.traffic", observer=self.sender)
 
@@ -30,7 +30,7 @@ class LineSenderTests(SynchronousTestCase):
         """An event is a line with its level, its namespace and its text."""
         self.assertTrue(verifyObject(ILogObserver, self.sender))
         self.log.warn("{what} {{of}} it", what="all")
-        self.assertEqual([Line("warn", "webhookrx.traffic", "all {of} it")], self.lines)
+        self.assertEqual([LogLine("warn", "webhookrx.traffic", "all {of} it")], self.lines)
 
     def test_failure(self) -> None:
         """A failure is there with its traceback."""
@@ -42,7 +42,9 @@ class LineSenderTests(SynchronousTestCase):
     def test_no_text(self) -> None:
         """What is no text comes with escapes."""
         self.log.info("{name}", name="/\udcff")
-        self.assertEqual("/\\udcff", self.lines[0].text)
+        line = read_for_parent(encode(self.lines[0]))
+        assert isinstance(line, LogLine)
+        self.assertEqual("/\\udcff", line.text)
 
     def test_long(self) -> None:
         """A long one is cut."""
@@ -72,7 +74,7 @@ class WriteTests(SynchronousTestCase):
 
     def test_written(self) -> None:
         """A line is in the log with its level, namespace and the number of its worker; it is never a format."""
-        self.log.write(3, Line("warn", "webhookrx.traffic", "{oh} {log_namespace}"))
+        self.log.write(3, LogLine("warn", "webhookrx.traffic", "{oh} {log_namespace}"))
         (event,) = self.events
         self.assertEqual("Worker 3: {oh} {log_namespace}", formatEvent(event))
         fields = (event["log_level"], event["log_namespace"], event["worker"])
@@ -80,7 +82,7 @@ class WriteTests(SynchronousTestCase):
 
     def test_mad(self) -> None:
         """What a worker says can't move a cursor, and is cut where it is too long."""
-        self.log.write(0, Line("info", "a\x1b[2J" + "b" * 1000, "\x1b[2Jé\n\tat\x00 " + "x" * LONGEST))
+        self.log.write(0, LogLine("info", "a\x1b[2J" + "b" * 1000, "\x1b[2Jé\n\tat\x00 " + "x" * LONGEST))
         (event,) = self.events
         text = formatEvent(event) or ""
         self.assertTrue(text.startswith("Worker 0: \\x1b[2Jé\n\tat\\x00 xxx"), text[:40])
@@ -90,13 +92,13 @@ class WriteTests(SynchronousTestCase):
     def test_too_many(self) -> None:
         """One that never stops is held back, others are not; how many lines were too many is told."""
         for _ in range(MOST_LINES + 50):
-            self.log.write(0, Line("info", "a", "again"))
-        self.log.write(1, Line("info", "a", "other"))
+            self.log.write(0, LogLine("info", "a", "again"))
+        self.log.write(1, LogLine("info", "a", "other"))
         self.assertEqual(MOST_LINES + 1, len(self.events))
         self.log.report_held_back()
         self.log.report_held_back()
         self.assertEqual("Worker 0: 50 more lines", formatEvent(self.events[-1]))
         self.assertEqual(MOST_LINES + 2, len(self.events))
         self.clock.advance(1.0)
-        self.log.write(0, Line("info", "a", "again"))
+        self.log.write(0, LogLine("info", "a", "again"))
         self.assertEqual("Worker 0: again", formatEvent(self.events[-1]))

@@ -17,29 +17,29 @@ from twisted.logger import formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.operations.facts import make_facts
+from tests.operations.snapshots import make_snapshot
 from tests.service.workers.test_channel import framed
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.operations.counters import Counters
-from webhookrx.operations.facts import Phase
 from webhookrx.operations.signals import CUT_OFF
+from webhookrx.operations.snapshot import Phase
 from webhookrx.service.workers import main as worker_module
 from webhookrx.service.workers.main import ORPHANED_FOR, Worker
 from webhookrx.service.workers.messages import (
     Begin,
-    Change,
-    Changed,
-    Failed,
+    CannotBegin,
+    ChangeSettings,
+    Finish,
     Fitness,
-    Hurry,
     PortsClosed,
     Ready,
     Reopen,
-    State,
-    Stop,
+    Report,
+    SettingsChanged,
+    StopNow,
     ToParent,
     ToWorker,
-    for_parent,
+    read_for_parent,
 )
 from webhookrx.settings import Group, Settings
 
@@ -67,11 +67,11 @@ class _Receiver:
         self.settings = settings
         self.group = group
         self.counters = Counters()
-        self.facts = make_facts()
+        self.snapshot = make_snapshot()
         self.chain = _Chain()
         self.phase = Phase.STARTING
         self.fit = False
-        self.hurried = False
+        self.in_haste = False
         self.does: list[object] = []
         self.changed: Deferred[str] = Deferred()
         self.drained: Deferred[bool] = Deferred()
@@ -86,8 +86,23 @@ class _Receiver:
     def reopen(self) -> None:
         self.does.append("reopen")
 
-    def hurry(self) -> None:
-        self.hurried = True
+    @property
+    def is_stuck(self) -> bool:
+        return self.chain.is_stuck
+
+    @property
+    def warnings(self) -> list[str]:
+        return self.chain.weaker_than_ack()
+
+    def run(self, up: Callable[[], None], failed: object) -> None:
+        self.phase = Phase.RUNNING
+        up()
+
+    def say_fit(self, fit: bool) -> None:
+        self.fit = fit
+
+    def stop_now(self) -> None:
+        self.in_haste = True
 
     async def change(self, settings: Settings) -> str:
         text = await self.changed
@@ -97,7 +112,7 @@ class _Receiver:
     async def drain(self, seconds: float, ports_closed: Callable[[], None]) -> bool:
         self.does.append(f"drain for {seconds}")
         ports_closed()
-        return await self.drained
+        return await self.drained or not self.in_haste
 
 
 class _Transport(StringTransport):
@@ -114,7 +129,7 @@ class WorkerTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.receivers: list[_Receiver] = []
-        self.patch(worker_module, "Receiver", self._receiver)
+        self.patch(worker_module, "LocalReceiver", self._receiver)
         self.patch(worker_module.oplog, "stderr", lambda: self.stderr.append)
         self.stderr: list[Any] = []
         self.addCleanup(globalLogPublisher.removeObserver, self.stderr.append)
@@ -143,9 +158,9 @@ class WorkerTests(SynchronousTestCase):
         self.transport.clear()
         while rest:
             length = int.from_bytes(rest[:4], "big")
-            messages.append(for_parent(rest[4 : 4 + length]))
+            messages.append(read_for_parent(rest[4 : 4 + length]))
             rest = rest[4 + length :]
-        return [message for message in messages if not isinstance(message, State)]
+        return [message for message in messages if not isinstance(message, Report)]
 
     def begin(self, number: int = 0) -> _Receiver:
         """Have it begin."""
@@ -170,9 +185,9 @@ class WorkerTests(SynchronousTestCase):
             self.setUp()
             self.patch(_Receiver, "error", error)
             self.begin()
-            self.assertEqual([Failed(text)], self.said())
+            self.assertEqual([CannotBegin(text)], self.said())
             self.assertTrue(self.transport.disconnecting)
-            self.tell(Stop())
+            self.tell(Finish())
             self.lose()
             self.assertEqual([CUT_OFF], self.left)
 
@@ -187,11 +202,11 @@ class WorkerTests(SynchronousTestCase):
         receiver = self.begin(0)
         self.assertIn("weaker than it should be", str(events.pop()))
         receiver.changed.callback("changed")
-        self.tell(Change(1, SETTINGS, ()))
+        self.tell(ChangeSettings(1, SETTINGS, ()))
         self.assertEqual([], events)
         receiver.changed = Deferred()
         receiver.changed.callback("changed")
-        self.tell(Change(2, OTHER, ()))
+        self.tell(ChangeSettings(2, OTHER, ()))
         self.assertIn("weaker than it should be", str(events.pop()))
 
     def test_state(self) -> None:
@@ -211,15 +226,15 @@ class WorkerTests(SynchronousTestCase):
     def test_change(self) -> None:
         """It says what came of a change once it is over, and closes sockets that it did not need."""
         for outcome, answer in (
-            ("2 sources", Changed(7, True, "2 sources")),
-            (Failure(ConfigError("no such directory")), Changed(7, False, "no such directory")),
-            (Failure(ValueError()), Changed(7, False, "an unforeseen failure, which the log has in full")),
+            ("2 sources", SettingsChanged(7, True, "2 sources")),
+            (Failure(ConfigError("no such directory")), SettingsChanged(7, False, "no such directory")),
+            (Failure(ValueError()), SettingsChanged(7, False, "an unforeseen failure, which the log has in full")),
         ):
             self.setUp()
             receiver = self.begin()
             self.said()
             unused = os.dup(self.a_socket().fileno())
-            self.tell(Change(7, OTHER, ("tcp:1",)), unused)
+            self.tell(ChangeSettings(7, OTHER, ("tcp:1",)), unused)
             self.assertEqual([], self.said())
             receiver.changed.callback(outcome)
             self.assertEqual([answer], self.said())
@@ -252,8 +267,8 @@ class WorkerTests(SynchronousTestCase):
         """It finishes what is under way, and ends well when all is said; told twice makes no difference."""
         receiver = self.begin()
         self.said()
-        self.tell(Stop())
-        self.tell(Stop())
+        self.tell(Finish())
+        self.tell(Finish())
         self.assertEqual(["drain for 30.0"], receiver.does)
         self.assertEqual([PortsClosed()], self.said())
         receiver.drained.callback(True)
@@ -261,23 +276,23 @@ class WorkerTests(SynchronousTestCase):
         self.lose()
         self.assertEqual([0], self.left)
 
-    def test_hurry(self) -> None:
-        """In a hurry, its status says whether somebody was cut off."""
+    def test_stop_now(self) -> None:
+        """Told to stop now, its status says whether somebody was cut off."""
         for whole, status in ((True, 0), (False, CUT_OFF)):
             self.setUp()
-            self.tell(Hurry())
+            self.tell(StopNow())
             receiver = self.begin()
-            self.tell(Stop())
-            self.tell(Hurry())
-            self.assertTrue(receiver.hurried)
+            self.tell(Finish())
+            self.tell(StopNow())
+            self.assertTrue(receiver.in_haste)
             receiver.drained.callback(whole)
             self.lose()
             self.assertEqual([status], self.left)
 
     def test_out_of_time(self) -> None:
-        """One that was not in a hurry has given all the time there is: its end is a good one."""
+        """One that was not told to stop now has given all the time there is: its end is a good one."""
         receiver = self.begin()
-        self.tell(Stop())
+        self.tell(Finish())
         receiver.drained.callback(False)
         self.lose()
         self.assertEqual([0], self.left)

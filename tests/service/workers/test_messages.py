@@ -9,29 +9,31 @@ from dataclasses import replace
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.operations.facts import make_facts
+from tests.operations.snapshots import EMPTY, make_snapshot
 from webhookrx.errors import ConfigError
-from webhookrx.operations import facts as facts_module
+from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.counters import Counters
+from webhookrx.operations.snapshot import merge
 from webhookrx.router.steps.step import Preprocessing, Probe, Regex, SetField, Step
 from webhookrx.senders.definition import Decode, SenderDefinition, Severity, Time, When
 from webhookrx.service.workers.messages import (
     Begin,
-    Change,
-    Changed,
-    Failed,
-    Hurry,
-    Line,
+    CannotBegin,
+    ChangeSettings,
+    Finish,
+    LogLine,
     PortsClosed,
     Ready,
     Reopen,
-    State,
-    Stop,
+    Report,
+    SettingsChanged,
+    StopNow,
     check,
-    for_parent,
-    for_worker,
+    encode,
+    portable,
+    read_for_parent,
+    read_for_worker,
 )
-from webhookrx.service.workers.portable_settings import portable
 from webhookrx.settings import TLS, ConnectorSettings, Listener, Observer, RouterSettings, Settings, Source
 
 STEPS = (
@@ -99,12 +101,12 @@ class MessagesTests(SynchronousTestCase):
         inners = ("tcp:443",)
         for message, descriptors in (
             (Begin(SETTINGS, 1, 3, inners), 2),
-            (Change(7, SETTINGS, inners), 1),
+            (ChangeSettings(7, SETTINGS, inners), 1),
             (Reopen(), 0),
-            (Stop(), 0),
-            (Hurry(), 0),
+            (Finish(), 0),
+            (StopNow(), 0),
         ):
-            self.assertEqual(message, for_worker(msgspec.msgpack.encode(message)))
+            self.assertEqual(message, read_for_worker(encode(message)))
             self.assertEqual(descriptors, message.descriptors)
 
     def test_tls_files(self) -> None:
@@ -112,7 +114,7 @@ class MessagesTests(SynchronousTestCase):
         router = RouterSettings("edge-1", tls_files={"/key": (b"router's \xff", 0o640)})
         settings = replace(SETTINGS, router=router, tls_files={"/key": (b"-----secret", 0o600), "/cert": (b"c", 0)})
         begin = Begin(settings, 1, 3, ())
-        heard = for_worker(msgspec.msgpack.encode(begin))
+        heard = read_for_worker(encode(begin))
         assert isinstance(heard, Begin) and heard.settings.router is not None
         self.assertEqual(settings.tls_files, heard.settings.tls_files)
         self.assertEqual(router.tls_files, heard.settings.router.tls_files)
@@ -124,20 +126,20 @@ class MessagesTests(SynchronousTestCase):
         """Connectors with steps of all kinds, and the operator's own senders, come out as they went in."""
         for steps in ((), STEPS):
             settings = with_connector(*steps)
-            begin = for_worker(msgspec.msgpack.encode(Begin(portable(settings), 0, 1, ())))
+            begin = read_for_worker(encode(Begin(portable(settings), 0, 1, ())))
             assert isinstance(begin, Begin)
             self.assertEqual(settings, begin.settings)
             assert settings.router is not None and begin.settings.router is not None
             self.assertEqual(settings.router.watched, begin.settings.router.watched)
-            again = for_worker(msgspec.msgpack.encode(Change(1, portable(settings), ())))
-            assert isinstance(again, Change)
+            again = read_for_worker(encode(ChangeSettings(1, portable(settings), ())))
+            assert isinstance(again, ChangeSettings)
             self.assertEqual(begin.settings, again.settings)
 
     def test_kept_state(self) -> None:
         """What is kept for the next start stays with the parent, who keeps it."""
         settings = replace(SETTINGS, router=RouterSettings("edge-1", good=b"all of the rules"))
         self.assertEqual(settings, portable(settings))
-        self.assertNotIn(b"all of the rules", msgspec.msgpack.encode(portable(settings)))
+        self.assertNotIn(b"all of the rules", encode(portable(settings)))
 
     def test_numbers(self) -> None:
         """Numbers of steps come out exactly, whatever MessagePack has for them."""
@@ -156,7 +158,7 @@ class MessagesTests(SynchronousTestCase):
             for fields in (SetField(field="meta.x", value=value), (SetField(field="meta.x", value=value),)):
                 settings = with_connector(Step(set=fields), Step(probe="p"))
                 check(settings)
-                begin = for_worker(msgspec.msgpack.encode(Begin(portable(settings), 0, 1, ())))
+                begin = read_for_worker(encode(Begin(portable(settings), 0, 1, ())))
                 assert isinstance(begin, Begin)
                 self.assertEqual(settings, begin.settings)
 
@@ -167,42 +169,68 @@ class MessagesTests(SynchronousTestCase):
         counters.sources["github"].messages = 5
         for message in (
             Ready(),
-            Failed("why"),
-            Changed(7, True, "what"),
+            CannotBegin("why"),
+            SettingsChanged(7, True, "what"),
             PortsClosed(),
-            Line("warn", "webhookrx.traffic", "text"),
+            LogLine("warn", "webhookrx.traffic", "text"),
         ):
-            self.assertEqual(message, for_parent(msgspec.msgpack.encode(message)))
-        state = for_parent(msgspec.msgpack.encode(State(counters.plain(), facts_module.portable(make_facts()), True)))
-        assert isinstance(state, State)
-        facts = make_facts()
-        self.assertEqual(facts._replace(lanes=list(facts.lanes), sources=list(facts.sources)), state.facts)
-        self.assertEqual(counters.summary(), Counters.from_plain(state.counters).summary())
+            self.assertEqual(message, read_for_parent(encode(message)))
+        report = read_for_parent(encode(Report(counters, make_snapshot(), True)))
+        assert isinstance(report, Report)
+        self.assertEqual(merge([make_snapshot()]), merge([report.snapshot]))
+        self.assertEqual((counters, True), (report.counters, report.stuck))
+
+    def test_not_utf_8(self) -> None:
+        """Text for the parent that is not UTF-8, such as the name of a file, has escapes, wherever it stands."""
+        counters = Counters()
+        counters.add("not_stored", "file:/caf\udce9")
+        counters.observers["file:/caf\udce9"].messages = 1
+        snapshot = make_snapshot(
+            endpoints={"unix:/\udce9": True},
+            lanes=[LaneStatus("file:/\udce9"), LaneStatus("spool:/é", backlog=EMPTY._replace(away="/\udce9: gone"))],
+            sources=["\udce9", "é"],
+            certificates={"/\udce9": 1.0},
+            blocked=("/\udce9",),
+            closed=("/\udce9",),
+            not_taken="/\udce9",
+        )
+        report = read_for_parent(encode(Report(counters, snapshot, False)))
+        assert isinstance(report, Report)
+        arrived = report.snapshot
+        self.assertEqual({"unix:/\\udce9": True}, arrived.endpoints)
+        self.assertEqual(["file:/\\udce9", "spool:/é"], [lane.spec for lane in arrived.lanes])
+        self.assertEqual("/\\udce9: gone", arrived.lanes[1].backlog.away if arrived.lanes[1].backlog else None)
+        self.assertEqual((["\\udce9", "é"], {"/\\udce9": 1.0}), (arrived.sources, arrived.certificates))
+        self.assertEqual((("/\\udce9",), ("/\\udce9",)), (arrived.blocked, arrived.closed))
+        self.assertEqual("/\\udce9", arrived.not_taken)
+        self.assertEqual(1, report.counters.get("not_stored", "file:/caf\\udce9"))
+        self.assertEqual(1, report.counters.observers["file:/caf\\udce9"].messages)
 
     def test_other_languages(self) -> None:
         """What the other side says, and what nobody says, is no message."""
-        for said in (msgspec.msgpack.encode(Ready()), b"", b"\xc1", msgspec.msgpack.encode({"type": "Begin"})):
-            self.assertRaises(msgspec.DecodeError, for_worker, said)
-        self.assertRaises(msgspec.DecodeError, for_parent, msgspec.msgpack.encode(Stop()))
-        for mistake in ({"type": "Failed", "text": 7}, {"type": "Line", "level": "loud", "namespace": "", "text": ""}):
-            self.assertRaises(msgspec.DecodeError, for_parent, msgspec.msgpack.encode(mistake))
+        for said in (encode(Ready()), b"", b"\xc1", msgspec.msgpack.encode({"type": "Begin"})):
+            self.assertRaises(msgspec.DecodeError, read_for_worker, said)
+        self.assertRaises(msgspec.DecodeError, read_for_parent, encode(Finish()))
+        for mistake in (
+            {"type": "CannotBegin", "text": 7},
+            {"type": "LogLine", "level": "loud", "namespace": "", "text": ""},
+        ):
+            self.assertRaises(msgspec.DecodeError, read_for_parent, msgspec.msgpack.encode(mistake))
 
     def test_bad_counts(self) -> None:
         """Counts that could not be added to those of others are no message."""
-        counters = Counters()
-        counters.add("refused", "bad_token")
-        counters.sources["github"].answers.observe(1.0)
-        good = counters.plain()
+        report = msgspec.to_builtins(Report(Counters(), make_snapshot(), False))
         for bad in (
-            {**good, "counts": [[["refused"], "many"]]},
-            {**good, "counts": [[["refused"], -1]]},
-            {**good, "sources": {"github": [1, 2, 3.0, [[1, 2], 4.0]]}},
-            {**good, "sources": {"github": [1, 2]}},
-            {**good, "observers": {"stdout": [1, None, [[], 4.0]]}},
-            {},
+            {"counts": {("refused",): "many"}},
+            {"counts": {("refused",): -1}},
+            {"sources": {"github": [1, 2, 3.0, [[1, 2], 4.0]]}},
+            {"sources": {"github": [1, 2]}},
+            {"observers": {"stdout": [1, None, [[], 4.0]]}},
+            {"others": {}},
         ):
-            said = msgspec.msgpack.encode(State(bad, facts_module.portable(make_facts()), False))  # type: ignore[arg-type]
-            self.assertRaises(msgspec.DecodeError, for_parent, said)
+            encoded = msgspec.msgpack.encode({**report, "counters": bad})
+            self.assertRaises(msgspec.DecodeError, read_for_parent, encoded)
+        self.assertIsInstance(read_for_parent(msgspec.msgpack.encode(report)), Report)
 
     def test_no_text(self) -> None:
         """The name of a file that is not UTF-8 is found before anything starts."""

@@ -1,551 +1,485 @@
 """
-Tests for L{webhookrx.service.workers.pool}.
+Tests for L{webhookrx.service.workers.pool} in its service: with workers that are no processes. The rest is in
+C{tests/system}.
 """
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from twisted.application.service import IService
 from twisted.internet.defer import Deferred
+from twisted.internet.error import ReactorNotRunning
 from twisted.internet.task import Clock
 from twisted.logger import formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
+from zope.interface.verify import verifyObject
 
-from tests.operations.facts import EMPTY, make_facts
+from tests.operations.snapshots import make_snapshot
+from tests.transport.test_shared_ports import FakeEndpoint
+from webhookrx.config.files import signature_of
 from webhookrx.errors import ConfigError
-from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.counters import Counters
-from webhookrx.operations.facts import Facts, total
-from webhookrx.operations.health import WorkerState
-from webhookrx.service.workers.log_lines import MOST_LINES
+from webhookrx.operations.signals import CUT_OFF
+from webhookrx.operations.snapshot import Level, Phase
+from webhookrx.router.steps.step import Preprocessing
+from webhookrx.service import service as service_module
+from webhookrx.service.service import ReceiverService, build
+from webhookrx.service.workers import pool as pool_module
 from webhookrx.service.workers.messages import (
     Begin,
-    Change,
-    Changed,
-    Failed,
+    CannotBegin,
+    ChangeSettings,
+    Finish,
     Fitness,
-    Hurry,
-    Line,
     PortsClosed,
     Ready,
     Reopen,
-    State,
-    Stop,
+    Report,
+    SettingsChanged,
+    StopNow,
     ToWorker,
 )
-from webhookrx.service.workers.pool import KILL_AFTER, LAST_MOMENT, Crew, Sockets
-from webhookrx.service.workers.process import Owner
-from webhookrx.settings import Limits, Settings
+from webhookrx.service.workers.pool import WorkerPool
+from webhookrx.service.workers.process import WorkerOwner
+from webhookrx.settings import ConnectorSettings, Listener, Observer, RouterSettings, Settings, Source
+from webhookrx.transport.listener_service import CannotListen
 
-SETTINGS = Settings((), (), limits=Limits(answer_time=30.0), drain_timeout=20.0, workers=2)
-OTHER = replace(SETTINGS, ack="written")
+LOGGED = Listener("80", "tcp:80")
+SETTINGS = Settings((Source(listeners=(LOGGED,)),), (Observer("stdout", "stdout"),), drain_timeout=20.0, workers=2)
 
 
 class _Worker:
     """A worker that says what the test has it say."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: WorkerOwner) -> None:
         self.owner = owner
-        self.told: list[tuple[ToWorker, list[int]]] = []
-        self.killed = False
+        self.told: list[ToWorker] = []
+        self.descriptors: list[int] = []
 
     def say(self, message: ToWorker, descriptors: Sequence[int] = ()) -> None:
-        self.told.append((message, list(descriptors)))
+        self.told.append(message)
+        self.descriptors = list(descriptors)
 
     def kill(self) -> None:
-        self.killed = True
+        self.owner.ended("was killed by SIGKILL", -9)
 
-    @property
-    def last(self) -> ToWorker:
-        """What it was told last."""
-        return self.told[-1][0]
-
-    def answer(self, ok: bool = True, text: str = "well") -> None:
+    def answer(self, ok: bool, text: str) -> None:
         """Say what came of the change that it was told of last."""
-        assert isinstance(self.last, Change)
-        self.owner.heard(Changed(self.last.order, ok, text))
+        change = self.told[-1]
+        assert isinstance(change, ChangeSettings)
+        self.owner.heard(SettingsChanged(change.order, ok, text))
 
-    def count(self, messages: int, *, stuck: bool = False) -> None:
-        """Say how it does."""
-        counters = Counters()
-        counters.sources["github"].messages = messages
-        self.owner.heard(State(counters.plain(), make_facts(), stuck))
-
-    def state(self, facts: Facts) -> None:
-        """Say what it is like."""
-        self.owner.heard(State(Counters().plain(), facts, False))
-
-    def end(self, how: str = "was killed by SIGKILL", status: int = -9) -> None:
-        """End."""
-        self.owner.ended(how, status)
+    def end(self, status: int = 0) -> None:
+        """End as it was told to."""
+        self.owner.heard(PortsClosed())
+        self.owner.ended(f"ended with status {status}", status)
 
 
-class CrewCase(SynchronousTestCase):
+class _Ticker:
+    """Ticks when the test says."""
+
+    def __init__(self, reactor: object, tick: Callable[[], None]) -> None:
+        self.tick = tick
+        self.runs = False
+
+    def startService(self) -> None:
+        self.runs = True
+
+    def stopService(self) -> None:
+        self.runs = False
+
+
+class _Signals:
+    """Takes no signals."""
+
+    def __init__(self, reactor: object, **calls: Any) -> None:
+        self.calls = calls
+        self.taken: list[str] = []
+
+    def take_hang_up(self) -> None:
+        self.taken.append("hang up")
+
+    def take_termination(self) -> None:
+        self.taken.append("termination")
+
+    def release(self) -> None:
+        self.taken.append("release")
+
+
+class _Notifier:
+    """Notes what the service manager would be told."""
+
+    def __init__(self, environ: object) -> None:
+        self.told: list[str] = []
+        self.alive: list[bool] = []
+
+    def ready(self, status: str) -> None:
+        self.told.append(f"ready: {status}")
+
+    def reloading(self) -> None:
+        self.told.append("reloading")
+
+    def stopping(self, status: str) -> None:
+        self.told.append("stopping")
+
+    def extend(self, seconds: float) -> None:
+        self.told.append(f"extend {seconds}")
+
+    def status(self, text: str) -> None:
+        self.told.append(f"status: {text}")
+
+    def tick(self, *, alive: bool) -> None:
+        self.alive.append(alive)
+
+
+class SupervisorTests(SynchronousTestCase):
     """
-    Two workers that are no processes.
+    Two workers behind port 80.
     """
 
     def setUp(self) -> None:
-        self.clock = Clock()
-        self.clock.advance(1000.0)
         self.launched: list[_Worker] = []
-        self.refusal: OSError | None = None
-        self.ups = 0
-        self.failures: list[str] = []
+        self.does: list[str] = []
+        self.statuses: list[int] = []
+        self.clock = Clock()
+        self.reread: Settings | Exception = SETTINGS
+        self.given: list[Settings] = []
+        self.patch(service_module, "Ticker", _Ticker)
+        self.patch(service_module, "Signals", _Signals)
+        self.patch(service_module, "Notifier", _Notifier)
+        self.patch(service_module, "end_with", self.statuses.append)
+        self.patch(pool_module, "socket_endpoint", self._open_socket)
+        self.patch(pool_module.time, "monotonic", self.clock.seconds)
         self.events: list[Any] = []
         globalLogPublisher.addObserver(self.events.append)
         self.addCleanup(globalLogPublisher.removeObserver, self.events.append)
-        self.crew = Crew(
-            self._launch,
-            lambda: Sockets({"tcp:80": 5, "tcp:81": 6}, 9),
-            SETTINGS,
-            self.clock.seconds,
-            lambda: 1.0,
-            up=self._up,
-            failed=self.failures.append,
-        )
+        self.waiting: list[Callable[[], object]] = []
+        self.service: Any = ReceiverService(WorkerPool(SETTINGS, self, self._launch), self, self._reread)
+        self.addCleanup(self._close_turns)
 
-    def _launch(self, owner: Owner) -> _Worker:
-        if self.refusal is not None:
-            raise self.refusal
+    # -- what is around it
+
+    def _reread(self, running: Settings) -> Settings:
+        self.given.append(running)
+        if isinstance(self.reread, Exception):
+            raise self.reread
+        return self.reread
+
+    def _close_turns(self) -> None:
+        if self.service.receiver._turns >= 0:
+            os.close(self.service.receiver._turns)
+
+    def _launch(self, owner: WorkerOwner) -> _Worker:
         self.launched.append(_Worker(owner))
         return self.launched[-1]
 
-    def _up(self) -> None:
-        self.ups += 1
+    def _open_socket(self, reactor: object, listener: Listener) -> FakeEndpoint:
+        return FakeEndpoint(int(listener.text), self.does)
 
-    def begin(self) -> tuple[_Worker, _Worker]:
-        """Have both begin."""
-        self.crew.start()
+    def callWhenRunning(self, call: Callable[[], object]) -> None:
+        """Stand for the reactor."""
+        self.waiting.append(call)
+
+    def callLater(self, seconds: float, call: Callable[[], object]) -> Any:
+        """Stand for the reactor."""
+        return self.clock.callLater(seconds, call)
+
+    def stop(self) -> None:
+        """Stand for the reactor."""
+        self.does.append("stop")
+        raise ReactorNotRunning
+
+    # -- what happens to it
+
+    def start(self) -> None:
+        """Have it start, up to where its workers begin."""
+        self.service.privilegedStartService()
+        self.service.startService()
+        for call in self.waiting:
+            call()
+
+    def be_up(self) -> tuple[_Worker, _Worker]:
+        """Have it start wholly."""
+        self.start()
         for worker in self.launched:
             worker.owner.heard(Ready())
         one, other = self.launched
         return one, other
 
-    def pass_time(self, seconds: float) -> None:
-        """Let time pass and be looked at."""
-        self.clock.advance(seconds)
-        self.crew.tick()
-
-    def told_of_fitness(self) -> list[list[bool]]:
-        """Return what each worker was told of how the service does."""
-        return [[each.fit for each, _ in one.told if isinstance(each, Fitness)] for one in self.launched]
-
-    def change(self, settings: Settings = OTHER) -> Deferred[str]:
-        """Begin to change, with one more socket."""
-        return Deferred.fromCoroutine(self.crew.change(settings, {"tcp:80": 5, "tcp:81": 6, "tcp:82": 7}))
+    def end(self) -> Deferred[None]:
+        """Have it end, with its workers."""
+        stopped: Deferred[None] = self.service.stopService()
+        for worker in self.launched:
+            worker.end()
+        return stopped
 
     def log(self) -> str:
         """Return what was logged."""
         return "\n".join(formatEvent(event) for event in self.events)
 
+    # -- tests
 
-class LifeTests(CrewCase):
-    """
-    Starts and ends.
-    """
+    def test_nothing_opened(self) -> None:
+        """To build is not to open."""
+        self.assertTrue(verifyObject(IService, self.service))
+        self.assertEqual(([], []), (self.does, self.launched))
+        self.successResultOf(self.service.stopService())
 
-    def test_fitness(self) -> None:
-        """Who receives hears whether all of them should be sent messages, once; who comes later, as soon as it does."""
-        self.crew.start()
-        self.crew.say_fitness(True)
-        self.assertEqual([[], []], self.told_of_fitness())
-        for worker in self.launched:
-            worker.owner.heard(Ready())
-        for fit in (True, False, False, True):
-            self.crew.say_fitness(fit)
-        self.assertEqual([[True, False, True], [True, False, True]], self.told_of_fitness())
-        self.launched[0].end()
-        self.pass_time(60)
-        self.launched[2].owner.heard(Ready())
-        self.assertEqual([True], self.told_of_fitness()[2])
-
-    def test_begin(self) -> None:
-        """Each is told who it is, and gets all that is shared; the crew is up when all of them are, once."""
-        self.crew.start()
-        for number, worker in enumerate(self.launched):
-            self.assertEqual(0, self.ups)
-            self.assertEqual([(Begin(SETTINGS, number, 2, ("tcp:80", "tcp:81")), [5, 6, 9])], worker.told)
-            self.assertEqual(WorkerState(number, False), self.crew.workers[number])
-            worker.owner.heard(Ready())
+    def test_start(self) -> None:
+        """Ports are opened first and read by nobody here; workers get them, and it is ready when all are."""
+        self.service.privilegedStartService()
+        self.assertEqual(["80 opens", "80 stops reading"], self.does)
+        self.start()
+        self.assertEqual(2, len(self.does))
+        expected = [[Begin(SETTINGS, number, 2, ("tcp:80",))] for number in (0, 1)]
+        self.assertEqual(expected, [worker.told for worker in self.launched])
+        self.assertEqual(80, self.launched[0].descriptors[0])
         self.launched[0].owner.heard(Ready())
-        self.assertEqual((1, []), (self.ups, self.failures))
-        self.assertEqual([WorkerState(0, True), WorkerState(1, True)], self.crew.workers)
+        self.assertEqual((Phase.STARTING, []), (self.service.receiver.phase, self.service._notifier.told))
+        self.launched[1].owner.heard(Ready())
+        self.assertEqual(Phase.RUNNING, self.service.receiver.phase)
+        self.assertEqual(["ready: 2 of 2 workers, 0 messages, 0 refused, 0 waiting"], self.service._notifier.told)
+        self.assertIn("2 workers share all endpoints\nListening on 127.0.0.1:80", self.log())
+        self.successResultOf(self.end())
+
+    def test_cannot_listen(self) -> None:
+        """A port that can't be opened ends the start."""
+        settings = replace(SETTINGS, sources=(Source(listeners=(Listener("13", "tcp:13"),)),))
+        service = ReceiverService(WorkerPool(settings, self, self._launch), self, self._reread)
+        self.assertRaises(CannotListen, service.privilegedStartService)
 
     def test_cannot_begin(self) -> None:
-        """As long as not all have begun, one that says why it can't is the end of it, and no other follows it."""
-        self.crew.start()
-        self.launched[0].owner.heard(Ready())
-        self.launched[1].owner.heard(Failed("No such directory: /x"))
-        self.launched[1].end("ended with status 1", 1)
-        self.assertEqual(["No such directory: /x"], self.failures)
-        self.pass_time(100.0)
-        self.assertEqual(2, len(self.launched))
+        """A worker that can't begin ends all of it, once, with its words and a status that says so."""
+        self.start()
+        for worker in self.launched:
+            worker.owner.heard(CannotBegin("no such directory"))
+            worker.owner.ended("ended with status 1", 1)
+        self.assertEqual(([CUT_OFF], 1), (self.statuses, self.does.count("stop")))
+        self.assertIn("no such directory", self.log())
 
-    def test_dies_at_start(self) -> None:
-        """One that ends without a word at the start is followed by another, after pauses that double."""
-        self.crew.start()
-        for pause in (0.1, 0.2, 0.4):
-            self.launched[-1].end()
-            self.assertIn(f"Worker 1 was killed by SIGKILL; another one follows in {pause} s", self.log())
-            launched = len(self.launched)
-            self.pass_time(pause / 2)
-            self.assertEqual(launched, len(self.launched))
-            self.pass_time(pause / 2 + 0.01)
-            self.assertEqual(launched + 1, len(self.launched))
-        self.launched[0].owner.heard(Ready())
-        self.launched[0].end()
-        self.pass_time(0.1)
-        self.launched[-2].owner.heard(Ready())
-        self.assertEqual(0, self.ups)
-        self.launched[-1].owner.heard(Ready())
-        self.assertEqual((1, [], 4), (self.ups, self.failures, self.crew.restarts))
+    def test_stopped_before_it_began(self) -> None:
+        """One that is stopped before the reactor runs starts nobody."""
+        self.service.startService()
+        self.successResultOf(self.service.stopService())
+        for call in self.waiting:
+            call()
+        self.assertEqual([], self.launched)
 
-    def test_says_why_later(self) -> None:
-        """One that follows another at the start, and says why it can't begin, is the end of it, too."""
-        self.crew.start()
-        self.launched[0].end()
-        self.pass_time(0.1)
-        self.launched[-1].owner.heard(Failed("No such directory: /x"))
-        self.launched[-1].end("ended with status 1", 1)
-        self.assertEqual(["No such directory: /x"], self.failures)
+    def test_view(self) -> None:
+        """Counts and snapshot are those of all workers, and what only the parent knows."""
+        one, other = self.be_up()
+        counters = Counters()
+        counters.sources["default"].messages = 5
+        snapshot = make_snapshot(phase=Phase.DRAINING, connections=Level(3, 10), reload_succeeded=False)
+        for worker in (one, other):
+            worker.owner.heard(Report(counters, snapshot, False))
+        seen = self.service._snapshot()
+        self.assertEqual((Phase.RUNNING, Level(6, 20), True), (seen.phase, seen.connections, seen.reload_succeeded))
+        self.assertEqual(({"80": True}, ["default"]), (seen.endpoints, seen.sources))
+        one.owner.ended("was killed by SIGKILL", -9)
+        total = self.service._counters()
+        self.assertEqual((10, 1), (total.sources["default"].messages, total.get("worker_restarts")))
+        self.assertEqual(Level(3, 10), self.service._snapshot().connections)
+        other.owner.ended("was killed by SIGKILL", -9)
+        self.assertEqual(Level(0, 0), self.service._snapshot().connections)
 
-    def test_no_process(self) -> None:
-        """Where there can be no process for the moment, it is tried again, at the start too."""
-        self.refusal = OSError(errno.EAGAIN, "Resource temporarily unavailable")
-        self.crew.start()
-        self.assertIn(
-            "Worker 0 could not be started: Resource temporarily unavailable; another one follows", self.log()
-        )
-        self.assertEqual([], self.failures)
-        self.refusal = None
-        self.pass_time(0.1)
-        self.assertEqual(2, len(self.launched))
-
-    def test_restarted(self) -> None:
-        """One that ends is followed by another after a pause, which is logged; others never notice."""
-        one, other = self.begin()
-        one.end()
-        self.assertIn("Worker 0 was killed by SIGKILL; another one follows in 0.1 s", self.log())
-        self.assertEqual([WorkerState(0, False), WorkerState(1, True)], self.crew.workers)
-        self.pass_time(0.05)
-        self.assertEqual(2, len(self.launched))
-        self.pass_time(0.1)
-        self.assertEqual(3, len(self.launched))
-        self.assertEqual(one.told, self.launched[2].told)
-        self.assertEqual(1, len(other.told))
-        self.launched[2].owner.heard(Failed("full"))
-        self.launched[2].end("ended with status 1", 1)
-        self.assertIn("Worker 0 could not begin: full; another one follows in 0.2 s", self.log())
-        self.assertEqual((2, 1, []), (self.crew.restarts, self.ups, self.failures))
-
-    def test_counts_stay(self) -> None:
-        """What one had counted stays when it ends; what it was like does not."""
-        one, other = self.begin()
-        one.count(5)
-        one.count(7)
-        other.count(1)
-        self.assertEqual((8, 2), (self.crew.counters.sources["github"].messages, len(self.crew.facts)))
-        one.end()
-        self.assertEqual((8, 1), (self.crew.counters.sources["github"].messages, len(self.crew.facts)))
-        self.pass_time(1.0)
-        self.launched[2].count(2)
-        self.assertEqual(10, self.crew.counters.sources["github"].messages)
-
-    def test_stuck(self) -> None:
-        """One that says nothing for longer than an answer may take hangs; so does one whose observer does."""
-        one, other = self.begin()
-        self.pass_time(30.0)
-        other.count(1)
-        self.assertFalse(self.crew.stuck)
-        self.pass_time(0.1)
-        self.assertTrue(self.crew.stuck)
-        self.assertEqual([WorkerState(0, True, True), WorkerState(1, True, False)], self.crew.workers)
-        one.count(1)
-        self.assertFalse(self.crew.stuck)
-        one.count(1, stuck=True)
-        self.assertTrue(self.crew.stuck)
-
-    def test_lines(self) -> None:
-        """What one has to say is in the log, but for what is too much."""
-        one, _ = self.begin()
-        for _ in range(MOST_LINES + 1):
-            one.owner.heard(Line("warn", "webhookrx.traffic", "Refused"))
-        self.assertIn("Worker 0: Refused", self.log())
-        self.crew.report_held_back()
-        self.assertIn("Worker 0: 1 more lines", self.log())
-
-    def test_silent(self) -> None:
-        """One that lives and can't be told anything does not receive, and is killed when it does not end in time."""
-        one, _ = self.begin()
-        one.owner.fell_silent()
-        self.assertEqual([WorkerState(0, False), WorkerState(1, True)], self.crew.workers)
-        self.pass_time(SETTINGS.drain_timeout + KILL_AFTER - 0.1)
-        self.assertFalse(one.killed)
-        self.pass_time(0.2)
-        self.assertTrue(one.killed)
-        one.end()
-        self.pass_time(1.0)
+    def test_ticks(self) -> None:
+        """The workers are looked at, and the service manager hears of it: not while one is stuck."""
+        one, other = self.be_up()
+        self.service._notifier.told.clear()
+        for _ in range(20):
+            self.service._ticker.tick()
+        self.assertEqual(["status: 2 of 2 workers, 0 messages, 0 refused, 0 waiting"], self.service._notifier.told)
+        self.assertIn(Fitness(True), one.told)
+        self.service.receiver.phase = Phase.DRAINING
+        self.service._ticker.tick()
+        self.assertEqual((Fitness(False), Fitness(False)), (one.told[-1], other.told[-1]))
+        self.service.receiver.phase = Phase.RUNNING
+        other.owner.heard(Report(Counters(), make_snapshot(), True))
+        self.service._ticker.tick()
+        self.assertEqual([True, False], self.service._notifier.alive[-2:])
+        one.owner.ended("was killed by SIGKILL", -9)
+        self.clock.advance(1.0)
+        self.service._ticker.tick()
         self.assertEqual(3, len(self.launched))
 
-    def test_never_started(self) -> None:
-        """Where no process can be started after a long life, pauses grow, and so the log stays short."""
-        one, _ = self.begin()
-        self.pass_time(1000.0)
-        self.refusal = OSError(errno.EAGAIN, "Resource temporarily unavailable")
+    def test_reload(self) -> None:
+        """A reload opens what is added, has each worker change, and then closes what is removed."""
+        one, other = self.be_up()
+        counters = Counters()
+        counters.sources["default"].messages = 3
+        one.owner.heard(Report(counters, make_snapshot(), False))
+        self.does.clear()
+        self.reread = replace(SETTINGS, sources=(Source(listeners=(Listener("81", "tcp:81"),)),))
+        self.service.hang_up()
+        self.assertEqual(["81 opens", "81 stops reading"], self.does)
+        one.answer(True, "1 sources")
+        other.answer(True, "1 sources")
+        self.assertEqual("80 closes", self.does[-1])
+        self.assertEqual([Reopen(), Reopen()], [one.told[-1], other.told[-1]])
+        self.assertIn("Reloading. Counts so far: messages.default=3\n", self.log())
+        self.assertIn("Reloaded: 1 sources", self.log())
+        self.assertIn("Listening on 127.0.0.1:81", self.log())
+        self.assertEqual(self.reread, self.service.settings)
+
+    def test_same_settings(self) -> None:
+        """One that changes nothing is brought to the workers all the same: files may have changed."""
+        one, other = self.be_up()
+        before = self.log().count("Listening on")
+        self.service.hang_up()
+        one.answer(True, "the settings are the same")
+        other.answer(True, "the settings are the same")
+        self.assertIn("Reloaded: the settings are the same", self.log())
+        self.assertEqual(before, self.log().count("Listening on"))
+
+    def test_failed_reload(self) -> None:
+        """Where a worker can't go by the settings, all stays as it was."""
+        one, _ = self.be_up()
+        self.does.clear()
+        self.reread = replace(SETTINGS, sources=(Source(listeners=(LOGGED, Listener("81", "tcp:81"))),))
+        self.service.hang_up()
+        one.answer(False, "no such file")
+        self.assertEqual(["81 opens", "81 stops reading", "81 closes"], self.does)
+        self.assertEqual(SETTINGS, self.service.settings)
+        self.assertIn("the last reload failed: no such file", self.service.status())
+        self.assertFalse(self.service._snapshot().reload_succeeded)
+
+    def test_wrong_settings(self) -> None:
+        """Where settings are wrong no worker hears of them, but files are opened anew all the same."""
+        one, other = self.be_up()
+        self.reread = ConfigError("Something is wrong.")
+        self.service.hang_up()
+        self.assertEqual([[Begin, Fitness, Reopen]] * 2, [[type(message) for message in w.told] for w in (one, other)])
+
+    def test_early_reload(self) -> None:
+        """One that is asked for before all workers are up comes after that."""
+        self.start()
+        self.service.hang_up()
+        self.assertIsInstance(self.launched[0].told[-1], Begin)
+        for worker in self.launched:
+            worker.owner.heard(Ready())
+        self.assertIsInstance(self.launched[0].told[-1], ChangeSettings)
+
+    def watch(self, path: str) -> Settings:
+        """Have the service built anew, for a router that watches a file; return its settings."""
+        router = RouterSettings("edge-1", watched={path: signature_of(path)}, blocked=("f:1: error: why",))
+        connector = ConnectorSettings("a", 80, {"product": "webhook", "vendor": "generic"}, Preprocessing())
+        source = Source("edge-1-a-b", "connector", listeners=(LOGGED,), connector=connector)
+        settings = replace(SETTINGS, sources=(source,), router=router)
+        self.service = ReceiverService(WorkerPool(settings, self, self._launch), self, self._reread)
+        return settings
+
+    def test_changed_file(self) -> None:
+        """A file that has changed and stays so is reason for a reload; then those of the new settings are watched."""
+        path, other = self.mktemp(), self.mktemp()
+        settings = self.watch(path)
+        one, worker = self.be_up()
+        Path(path).touch()
+        self.service._ticker.tick()
+        self.assertIsInstance(one.told[-1], Fitness)
+        self.reread = replace(settings, router=RouterSettings("edge-2", watched={other: signature_of(other)}))
+        self.service._ticker.tick()
+        one.answer(True, "1 sources")
+        worker.answer(True, "1 sources")
+        self.assertIn("The rules have changed, or what they name", self.log())
+        self.assertIn("Reloaded: 1 sources", self.log())
+        for change, times in ((Path(path).unlink, 1), (Path(other).touch, 2)):
+            change()
+            for _ in range(3):
+                self.service._ticker.tick()
+            self.assertEqual(times, self.log().count("The rules have changed, or what they name"))
+
+    def test_changed_file_that_was_read(self) -> None:
+        """What a reload has read is no reason for another one, even if it was no good; the settings in use are told."""
+        path = self.mktemp()
+        settings = self.watch(path)
+        self.be_up()
+        Path(path).touch()
+        self.reread = ConfigError("Something is wrong.")
+        self.service.hang_up()
+        for _ in range(3):
+            self.service._ticker.tick()
+        self.assertEqual(0, self.log().count("The rules have changed, or what they name"))
+        self.assertEqual([settings], self.given)
+
+    def test_changed_while_it_starts(self) -> None:
+        """A file that changes before all workers are up is looked at when they are."""
+        path = self.mktemp()
+        self.watch(path)
+        self.start()
+        Path(path).touch()
+        for _ in range(3):
+            self.service._ticker.tick()
+        self.assertIsInstance(self.launched[0].told[-1], Begin)
+        for worker in self.launched:
+            worker.owner.heard(Ready())
+        self.assertIsInstance(self.launched[0].told[-1], ChangeSettings)
+
+    def test_router(self) -> None:
+        """Connectors and the state of the gate are those of the settings, whether or not a worker lives."""
+        self.watch(self.mktemp())
+        self.be_up()
+        snapshot = self.service._snapshot()
+        labels = ("edge-1-a-b", "a", "webhook", "80", "webhook", "generic", "product=webhook,vendor=generic")
+        self.assertEqual(((labels,), ("f:1: error: why",)), (snapshot.connectors, snapshot.blocked))
+        self.assertIn("; the router is blocked: f:1: error: why", self.service.status())
+        self.assertEqual("", snapshot.not_taken)
+        self.reread = ConfigError("Something is wrong.")
+        self.service.hang_up()
+        self.assertEqual("Something is wrong.", self.service._snapshot().not_taken)
+        self.assertEqual(1, self.service.status().count("Something is wrong."))
+
+    def test_no_text(self) -> None:
+        """The name of a file that is not UTF-8 can't be told to workers."""
+        settings = replace(SETTINGS, observers=(Observer("file", "file", ("/\udcff",)),))
+        self.assertRaises(ConfigError, WorkerPool, settings, self, self._launch)
+
+    def test_stop(self) -> None:
+        """Ports close when no worker accepts any more; it ends when all have, and says what was counted."""
+        one, other = self.be_up()
+        self.does.clear()
+        stopped = self.service.stopService()
+        self.assertEqual([Finish(), Finish()], [one.told[-1], other.told[-1]])
+        self.assertEqual(Phase.DRAINING, self.service.receiver.phase)
         one.end()
-        for _ in range(120):
-            self.pass_time(0.5)
-        self.assertIn("Worker 0 could not be started: Resource temporarily unavailable; another one", self.log())
-        self.assertLess(len(self.events), 12)
-
-    def test_spool_counts_stay(self) -> None:
-        """What a spool has dropped, or put aside, is counted for ever; what waits in it is for its next worker."""
-        one, other = self.begin()
-        for worker, dropped in ((one, 5), (other, 1)):
-            lost = EMPTY._replace(messages=7, bytes=70, dropped=dropped, damaged=1, full=True)
-            worker.state(make_facts(lanes=(LaneStatus("spool:/y", backlog=lost), LaneStatus("file:/x"))))
-        one.end()
-        self.pass_time(1.0)
-        self.launched[2].state(make_facts(lanes=(LaneStatus("spool:/y", backlog=EMPTY._replace(dropped=2)),)))
-        self.launched[2].end()
-        (_, backlog), (_, nothing) = [(lane.spec, lane.backlog) for lane in total(self.crew.facts).lanes]
-        self.assertEqual(
-            (EMPTY._replace(messages=7, bytes=70, dropped=8, damaged=2, full=True), None), (backlog, nothing)
-        )
-        other.state(make_facts(lanes=(LaneStatus("file:/x"),)))
-        self.assertEqual(["file:/x"], [lane.spec for lane in total(self.crew.facts).lanes])
-
-
-class ChangeTests(CrewCase):
-    """
-    Reloads.
-    """
-
-    def test_in_turn(self) -> None:
-        """One after another is told of the settings, with all sockets."""
-        one, other = self.begin()
-        changed = self.change()
-        self.assertEqual((Change(1, OTHER, ("tcp:80", "tcp:81", "tcp:82")), [5, 6, 7]), one.told[-1])
-        self.assertIsInstance(other.last, Begin)
-        one.answer()
-        self.assertIsInstance(other.last, Change)
-        self.assertNoResult(changed)
-        other.answer(text="2 sources")
-        self.assertEqual("2 sources", self.successResultOf(changed))
-        self.assertEqual(OTHER, self.crew.settings)
-
-    def test_refused(self) -> None:
-        """Where one can't, those before it go back, and nothing has changed."""
-        one, other = self.begin()
-        changed = self.change()
-        one.answer()
-        other.answer(False, "no such directory")
-        self.assertEqual(Change(3, SETTINGS, ("tcp:80", "tcp:81")), one.last)
-        one.answer()
-        self.assertEqual("no such directory", str(self.failureResultOf(changed, ConfigError).value))
-        self.assertEqual(SETTINGS, self.crew.settings)
-
-    def test_no_way_back(self) -> None:
-        """One that can't go back is replaced, without a pause."""
-        one, other = self.begin()
-        changed = self.change()
-        one.answer()
-        other.answer(False, "no")
-        one.answer(False, "not any more")
-        self.failureResultOf(changed, ConfigError)
-        self.assertIsInstance(one.last, Stop)
-        one.end("ended with status 0", 0)
-        self.pass_time(0.0)
-        self.assertEqual(Begin(SETTINGS, 0, 2, ("tcp:80", "tcp:81")), self.launched[2].last)
-        self.assertEqual(0, self.crew.restarts)
-
-    def test_ended_meanwhile(self) -> None:
-        """One that ends while it changes has not; nobody is started before the change is over."""
-        one, other = self.begin()
-        changed = self.change()
-        one.answer()
+        self.assertEqual([], self.does)
+        self.assertNoResult(stopped)
         other.end()
-        self.pass_time(10.0)
-        self.assertEqual(2, len(self.launched))
-        self.assertNoResult(changed)
-        one.answer()
-        self.failureResultOf(changed, ConfigError)
-        self.pass_time(0.0)
-        self.assertEqual(SETTINGS, getattr(self.launched[2].last, "settings", None))
+        self.assertEqual(["80 closes"], self.does)
+        self.successResultOf(stopped)
+        self.assertEqual(([], False), (self.statuses, self.service._ticker.runs))
+        self.assertEqual(["stopping", "extend 25.0"], self.service._notifier.told[-2:])
+        self.assertIn("Stopped. Counts: none", self.log())
 
-    def test_hangs(self) -> None:
-        """One that does not answer in time fails the change, and is replaced; what it says later is of no use."""
-        one, other = self.begin()
-        changed = self.change()
-        self.pass_time(49.9)
-        self.assertNoResult(changed)
-        self.pass_time(0.1)
-        self.assertEqual("Worker 0 hangs.", str(self.failureResultOf(changed, ConfigError).value))
-        self.assertIsInstance(one.last, Stop)
-        one.owner.heard(Changed(1, True, "late"))
-        self.assertEqual(SETTINGS, self.crew.settings)
-        self.pass_time(20.0 + KILL_AFTER)
-        self.assertTrue(one.killed)
-        self.assertIsInstance(other.last, Begin)
+    def test_stop_now(self) -> None:
+        """Told once more, workers stop now, and one that does not end is killed; the status says so."""
+        one, _ = self.be_up()
+        self.service.receiver.stop_now()
+        self.assertIsInstance(one.told[-1], Fitness)
+        stopped = self.service.stopService()
+        self.service.receiver.stop_now()
+        self.assertEqual([Finish(), StopNow()], one.told[-2:])
+        one.end(CUT_OFF)
+        self.clock.advance(1.0)
+        self.successResultOf(stopped)
+        self.assertEqual([CUT_OFF], self.statuses)
 
-    def test_who_leaves(self) -> None:
-        """One that accepts no more, since somebody told it to end, is passed over; so is one that is not there."""
-        one, other = self.begin()
-        one.owner.heard(PortsClosed())
-        changed = self.change()
-        self.assertIsInstance(one.last, Begin)
-        other.end()
-        self.failureResultOf(changed, ConfigError)
-        changed = self.change()
-        self.assertIn("no worker lives", self.successResultOf(changed))
-        self.pass_time(1.0)
-        self.assertEqual(OTHER, getattr(self.launched[2].last, "settings", None))
+    def test_signals(self) -> None:
+        """Signals are taken before the reactor takes them and after, and given back."""
+        self.be_up()
+        self.assertEqual(["hang up", "termination", "termination"], self.service._signals.taken)
+        self.assertEqual(20.0, self.service._signals.calls["time_to_stop"]())
+        self.service._signals.calls["stop"]()
+        self.assertIn("stop", self.does)
+        self.successResultOf(self.end())
+        self.assertEqual("release", self.service._signals.taken[-1])
 
-    def test_more(self) -> None:
-        """Those who are there are replaced one by one, since they must know how many they are; then others follow."""
-        one, other = self.begin()
-        three = replace(SETTINGS, workers=3)
-        changed = self.change(three)
-        one.answer()
-        other.answer()
-        self.successResultOf(changed)
-        for number, worker in enumerate((one, other)):
-            self.pass_time(0.5)
-            self.assertIsInstance(worker.last, Stop)
-            self.pass_time(0.5)
-            worker.end("ended with status 0", 0)
-            self.assertIsInstance(self.launched[-1].last, (Begin, Change))
-            self.pass_time(0.5)
-            self.assertEqual(Begin(three, number, 3, ("tcp:80", "tcp:81")), self.launched[-1].last)
-            self.pass_time(0.5)
-            self.launched[-1].owner.heard(Ready())
-        self.assertEqual(4, len(self.launched))
-        self.pass_time(0.5)
-        self.assertEqual(Begin(three, 2, 3, ("tcp:80", "tcp:81")), self.launched[-1].last)
-        self.launched[-1].owner.heard(Ready())
-        self.pass_time(0.5)
-        self.assertEqual((5, 1, 0), (len(self.launched), self.ups, self.crew.restarts))
-        self.assertEqual([WorkerState(number, True) for number in range(3)], self.crew.workers)
-
-    def test_fewer(self) -> None:
-        """Who is too many ends; only then are those replaced who stay."""
-        one, other = self.begin()
-        changed = self.change(replace(SETTINGS, workers=1))
-        one.answer()
-        other.answer()
-        self.successResultOf(changed)
-        self.pass_time(0.5)
-        self.assertEqual([Change, Stop], [type(one.last), type(other.last)])
-        self.assertEqual([WorkerState(0, True)], self.crew.workers)
-        other.end("ended with status 0", 0)
-        self.pass_time(0.5)
-        self.assertIsInstance(one.last, Stop)
-        one.end("ended with status 0", 0)
-        self.pass_time(0.5)
-        self.assertEqual(1, getattr(self.launched[2].last, "size", None))
-        self.assertEqual((3, 0), (len(self.launched), self.crew.restarts))
-
-    def test_fewer_and_more(self) -> None:
-        """One that is wanted again while it ends is followed by another, at once."""
-        one, other = self.begin()
-        changed = self.change(replace(SETTINGS, workers=1))
-        one.answer()
-        other.answer()
-        self.successResultOf(changed)
-        changed = self.change(SETTINGS)
-        one.answer()
-        self.successResultOf(changed)
-        self.assertIsInstance(other.last, Stop)
-        other.end("ended with status 0", 0)
-        self.pass_time(0.0)
-        self.assertEqual(Begin(SETTINGS, 1, 2, ("tcp:80", "tcp:81")), self.launched[2].last)
-        self.assertEqual(0, self.crew.restarts)
-
-    def test_fewer_of_none(self) -> None:
-        """One that is not there, and not wanted any more, is not started again."""
-        one, other = self.begin()
-        other.end()
-        changed = self.change(replace(SETTINGS, workers=1))
-        one.answer()
-        self.successResultOf(changed)
-        self.pass_time(10.0)
-        self.assertEqual(2, len(self.launched))
-
-    def test_reopen(self) -> None:
-        """All that live are told to open files anew."""
-        one, other = self.begin()
-        one.end()
-        self.crew.reopen()
-        self.assertEqual([Begin, Reopen], [type(one.last), type(other.last)])
-
-
-class StopTests(CrewCase):
-    """
-    The end.
-    """
-
-    def test_whole(self) -> None:
-        """The ports can be closed when nobody accepts; it ends well when all have."""
-        one, other = self.begin()
-        closed, ended = self.crew.stop(20.0)
-        self.assertEqual([Stop(), Stop()], [one.last, other.last])
-        one.owner.heard(PortsClosed())
-        self.assertNoResult(closed)
-        other.owner.heard(PortsClosed())
-        self.successResultOf(closed)
-        one.end("ended with status 0", 0)
-        self.assertNoResult(ended)
-        other.end("ended with status 0", 0)
-        self.assertTrue(self.successResultOf(ended))
-        self.pass_time(100.0)
-        self.assertEqual(2, len(self.launched))
-
-    def test_not_whole(self) -> None:
-        """It ends not well when one has not."""
-        one, other = self.begin()
-        closed, ended = self.crew.stop(20.0)
-        one.end("ended with status 1", 1)
-        other.end("ended with status 0", 0)
-        self.successResultOf(closed)
-        self.assertFalse(self.successResultOf(ended))
-
-    def test_nobody(self) -> None:
-        """Where nobody lives, there is nothing to wait for."""
-        closed, ended = self.crew.stop(20.0)
-        self.successResultOf(closed)
-        self.assertTrue(self.successResultOf(ended))
-
-    def test_overdue(self) -> None:
-        """Who outlives its time is killed."""
-        one, other = self.begin()
-        self.crew.stop(20.0)
-        other.end("ended with status 0", 0)
-        self.pass_time(20.0)
-        self.assertFalse(one.killed)
-        self.pass_time(KILL_AFTER)
-        self.assertEqual((True, False), (one.killed, other.killed))
-        self.assertIn("Worker 0 does not end, and is killed", self.log())
-
-    def test_hurry(self) -> None:
-        """In a hurry all are told so, and live a moment longer at most."""
-        one, other = self.begin()
-        self.crew.stop(20.0)
-        other.end("ended with status 0", 0)
-        self.crew.hurry()
-        self.assertEqual([Hurry, Stop], [type(one.last), type(other.last)])
-        self.pass_time(LAST_MOMENT)
-        self.assertTrue(one.killed)
-
-    def test_while_it_changes(self) -> None:
-        """A change that is under way fails, and nobody is asked to go back."""
-        one, other = self.begin()
-        changed = self.change()
-        one.answer()
-        self.crew.stop(20.0)
-        other.owner.heard(Changed(2, True, "well"))
-        self.assertEqual("The receiver stops.", str(self.failureResultOf(changed, ConfigError).value))
-        self.assertEqual([Stop, Stop], [type(one.last), type(other.last)])
+    def test_build(self) -> None:
+        """It can be built of settings alone."""
+        service = build(SETTINGS, self)
+        self.assertEqual(SETTINGS, service.settings)

@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.service.workers.test_channel import framed
-from webhookrx.service.workers.messages import Failed, Stop, ToParent
+from webhookrx.service.workers.messages import CannotBegin, Finish, ToParent
 from webhookrx.service.workers.process import CONTROL, Launcher, describe_end
 
 
@@ -100,10 +100,10 @@ class LauncherTests(SynchronousTestCase):
 
     def test_talk(self) -> None:
         """What is said goes to the process, and what it says to who started it."""
-        self.worker.say(Stop())
-        self.assertEqual(framed(msgspec.msgpack.encode(Stop())), self.transport.value())
-        self.protocol.channel.dataReceived(framed(msgspec.msgpack.encode(Failed("no"))))
-        self.assertEqual([Failed("no")], self.owner.told)
+        self.worker.say(Finish())
+        self.assertEqual(framed(msgspec.msgpack.encode(Finish())), self.transport.value())
+        self.protocol.channel.dataReceived(framed(msgspec.msgpack.encode(CannotBegin("no"))))
+        self.assertEqual([CannotBegin("no")], self.owner.told)
 
     def test_end(self) -> None:
         """Its end is told when it has ended and all it said was heard, in whichever order."""

@@ -1,3 +1,3 @@
 """
-Several processes that receive as one: what they say to each other, and when they are started.
+Several processes that receive as one: a parent that opens the ports, and workers that accept from them.
 """

@@ -1,5 +1,5 @@
 """
-The way between the parent and a worker: a UNIX socket with whole messages on it, and descriptors of files.
+The channel between the parent and a worker: whole messages and file descriptors over a UNIX socket.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, cast
 
-import msgspec
+from msgspec import DecodeError
 from twisted.internet.interfaces import IConsumer, IFileDescriptorReceiver, IPushProducer, IUNIXTransport
 from twisted.internet.protocol import connectionDone
 from twisted.logger import Logger
@@ -17,12 +17,12 @@ from twisted.protocols.basic import Int32StringReceiver
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from webhookrx.service.workers.messages import Message
+from webhookrx.service.workers.messages import WorkerMessage, encode
 
-#: Bytes of one message: the settings of very many sources.
+#: Bytes of one message at most: the settings of very many sources.
 MOST_BYTES = 256 * 1024 * 1024
 
-_Heard = TypeVar("_Heard", bound=Message)
+_Heard = TypeVar("_Heard", bound=WorkerMessage)
 
 _log = Logger()
 
@@ -30,14 +30,14 @@ _log = Logger()
 @implementer(IFileDescriptorReceiver, IPushProducer)
 class Channel(Int32StringReceiver, Generic[_Heard]):
     """
-    One end. What does not belong to the language of the other end ends the channel.
+    One end. Anything but a message of the other end ends the channel.
 
-    @param decode: reads what the other end says; raises C{msgspec.DecodeError}.
-    @param heard: called with each, and with the descriptors that came with it, which are the caller's from then on.
+    @param decode: reads a message of the other end; raises C{msgspec.DecodeError}.
+    @param heard: called with each message, and with its descriptors, which the callee owns.
     @param ended: called once, at the end of the channel.
-    @param most_bytes: of one message that comes.
-    @ivar full: so much waits for the other end to read it that nothing more should be said.
-    @ivar problem: what of that which came has ended the channel; empty when nothing has.
+    @param most_bytes: of one received message.
+    @ivar full: the other end is slow to read; messages that may be dropped should be.
+    @ivar problem: the bad message that has ended the channel; empty when none has.
     """
 
     full = False
@@ -60,22 +60,21 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
         """See L{twisted.internet.interfaces.IProtocol.connectionMade}."""
         cast(IConsumer, self.transport).registerProducer(self, True)
 
-    def say(self, message: Message, descriptors: Sequence[int] = ()) -> None:
+    def say(self, message: WorkerMessage, descriptors: Sequence[int] = ()) -> None:
         """
-        Say something; nothing happens when the channel has ended.
+        Send a message; do nothing when the channel has ended.
 
-        @param descriptors: files that the other end gets too. They must stay open for as long as this end may not have
-            sent all that it said.
+        @param descriptors: files that go with it. They must stay open until this end has sent everything.
         """
         if self.connected:
-            said = msgspec.msgpack.encode(message)
-            # Before the bytes: they are sent no later than the first of these.
+            encoded = encode(message)
+            # Before the bytes: they are sent with the first of these at the latest.
             for descriptor in descriptors:
                 cast(IUNIXTransport, self.transport).sendFileDescriptor(descriptor)
-            self.sendString(said)
+            self.sendString(encoded)
 
     def close(self) -> None:
-        """End the channel, once what was said is sent."""
+        """End the channel, once everything is sent."""
         if self.connected:
             cast(IConsumer, self.transport).unregisterProducer()
             cast(Any, self.transport).loseConnection()
@@ -84,29 +83,29 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
 
     def fileDescriptorReceived(self, descriptor: int) -> None:
         """See L{IFileDescriptorReceiver.fileDescriptorReceived}."""
-        # No program that is started from here has a use for it.
+        # Child processes have no use for it.
         os.set_inheritable(descriptor, False)
         self._descriptors.append(descriptor)
 
     def stringReceived(self, string: bytes) -> None:
-        """A message is there in full."""
+        """A whole message has come."""
         if self.problem:
-            return  # more of the same may have come with it
+            return  # the rest of the same read
         try:
             message = self._decode(string)
-        except msgspec.DecodeError as error:
-            self._misheard(str(error))
+        except DecodeError as error:
+            self._fail(str(error))
             return
         if message.descriptors > len(self._descriptors):
-            self._misheard("descriptors that should have come with a message are missing")
+            self._fail("descriptors of a message are missing")
             return
         self._heard(message, [self._descriptors.popleft() for _ in range(message.descriptors)])
 
     def lengthLimitExceeded(self, length: int) -> None:
         """A message is too long."""
-        self._misheard(f"a message of {length} bytes")
+        self._fail(f"a message of {length} bytes")
 
-    def _misheard(self, what: str) -> None:
+    def _fail(self, what: str) -> None:
         if self.problem:
             return
         self.problem = what
@@ -132,5 +131,5 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
         self.full = False
 
     def stopProducing(self) -> None:
-        """See L{IPushProducer.stopProducing}: nobody listens any more."""
+        """See L{IPushProducer.stopProducing}."""
         self.full = True

@@ -1,16 +1,16 @@
 """
-The service's own log, written by the parent alone.
+Log lines of workers, sent to the parent, which alone writes the service's own log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from twisted.logger import ILogObserver, LogEvent, Logger, LogLevel, formatEvent
+from twisted.logger import ILogObserver, LogEvent, Logger, LogLevel
 from zope.interface import implementer
 
-from webhookrx.operations.line_limit import LineLimit
-from webhookrx.service.workers.messages import Line
+from webhookrx.operations.oplog import LineLimit, event_text, printable
+from webhookrx.service.workers.messages import LogLine
 
 LONGEST = 16 * 1024
 """Characters of one line; tracebacks are shorter."""
@@ -21,38 +21,34 @@ _LONGEST_NAMESPACE = 200
 
 _log = Logger()
 
-#: Where Twisted's older way of logging leads. What comes by it as information tells of single ports and factories, once
-#: for each worker; the parent says all of it once.
+#: The namespace of Twisted's older logging. Its information is on single ports and factories, once for each worker; the
+#: parent logs all of it once.
 _LEGACY = "log_legacy"
 
 
 @implementer(ILogObserver)
 class LineSender:
     """
-    Makes lines of events.
+    Makes log lines of events.
 
-    @param say: takes each line.
+    @param send: takes each line.
     """
 
-    def __init__(self, say: Callable[[Line], None]) -> None:
-        self._say = say
+    def __init__(self, send: Callable[[LogLine], None]) -> None:
+        self._send = send
 
     def __call__(self, event: LogEvent) -> None:
         """See L{ILogObserver}."""
         level, namespace = event.get("log_level") or LogLevel.info, str(event.get("log_namespace", ""))
         if namespace == _LEGACY and level <= LogLevel.info:
             return
-        text = formatEvent(event)
-        failure = event.get("log_failure")
-        if failure is not None:
-            text = f"{text}\n{failure.getTraceback()}"
-        self._say(Line(level.name, namespace, text.encode("utf-8", "backslashreplace").decode()[:LONGEST]))
+        self._send(LogLine(level.name, namespace, event_text(event)[:LONGEST]))
 
 
 class WorkersLog:
     """
-    Writes the lines of workers into the log of this process. A worker that has gone mad can neither fill it nor use it
-    to move anybody's cursor.
+    Writes the lines of workers into the log of this process. A faulty worker can neither fill it nor send control
+    characters to a terminal.
 
     @param clock: seconds on the monotonic clock.
     """
@@ -60,18 +56,14 @@ class WorkersLog:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._limit = LineLimit(clock, MOST_LINES)
 
-    def write(self, worker: int, line: Line) -> None:
-        """Write a line of a worker, unless it has written too many."""
+    def write(self, worker: int, line: LogLine) -> None:
+        """Write a line of a worker, unless there are too many."""
         if self._limit.passes(str(worker)):
-            log = Logger(_printable(line.namespace[:_LONGEST_NAMESPACE]))
+            log = Logger(printable(line.namespace[:_LONGEST_NAMESPACE]))
             level = LogLevel.levelWithName(line.level)
-            log.emit(level, "Worker {worker}: {line}", worker=worker, line=_printable(line.text[:LONGEST]))
+            log.emit(level, "Worker {worker}: {line}", worker=worker, line=printable(line.text[:LONGEST]))
 
     def report_held_back(self) -> None:
-        """Tell how many lines were too many since the last call; called every few seconds."""
+        """Log how many lines were too many since the last call; called every few seconds."""
         for worker, count in self._limit.take_held_back():
             _log.warn("Worker {worker}: {count} more lines", worker=worker, count=count)
-
-
-def _printable(text: str) -> str:
-    return "".join(ch if ch.isprintable() or ch in "\n\t" else f"\\x{ord(ch):02x}" for ch in text)

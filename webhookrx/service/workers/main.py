@@ -1,7 +1,7 @@
 """
-C{python -m webhookrx.service.workers.main REACTOR}: one of several processes that receive.
+The process of a worker: C{python -m webhookrx.service.workers.main REACTOR}.
 
-L{webhookrx.service.supervisor} starts it, and tells it all else by the channel between them.
+L{webhookrx.service.workers.process} starts it; everything else comes by the channel between them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ReactorNotRunning
@@ -21,36 +21,34 @@ from twisted.python.failure import Failure
 
 from webhookrx.errors import WebhookrxError
 from webhookrx.operations import oplog
-from webhookrx.operations.facts import Phase, portable
 from webhookrx.operations.signals import CUT_OFF, Signals
 from webhookrx.operations.ticker import Ticker
-from webhookrx.service.receiver import Receiver
+from webhookrx.service.receiver import LocalReceiver
 from webhookrx.service.workers.channel import Channel
 from webhookrx.service.workers.log_lines import LineSender
 from webhookrx.service.workers.messages import (
     Begin,
-    Change,
-    Changed,
-    Counts,
-    Failed,
+    CannotBegin,
+    ChangeSettings,
+    Finish,
     Fitness,
-    Hurry,
-    Line,
+    LogLine,
     PortsClosed,
     Ready,
     Reopen,
-    State,
-    Stop,
+    Report,
+    SettingsChanged,
+    StopNow,
     ToParent,
     ToWorker,
-    for_worker,
+    read_for_worker,
 )
 from webhookrx.service.workers.process import CONTROL, adopt
 from webhookrx.settings import Group
 from webhookrx.transport.shared_ports import SharedPorts
 
-#: Seconds that a worker has for what is under way when its parent has gone. Until it ends, it keeps others from its
-#: ports, files and spools, so from receiving: that is worth more than what a slow sender has begun.
+#: Seconds that a worker without a parent has for what is under way. Until it ends, a new receiver can't have its ports,
+#: files and spools: to receive again is worth more than the request of a slow sender.
 ORPHANED_FOR = 1.0
 
 _log = Logger()
@@ -58,23 +56,23 @@ _log = Logger()
 
 class Worker:
     """
-    Receives as its parent says. It ends when it is told to, at SIGTERM, and when its parent has gone.
+    Receives as its parent says. It ends when its parent says so, at SIGTERM, and when its parent is gone.
 
     @param leave: ends the process with a status, once the channel is closed.
     """
 
     def __init__(self, reactor: Any, leave: Callable[[int], object]) -> None:
-        self.channel = Channel(for_worker, self._heard, self._orphaned)
+        self.channel = Channel(read_for_worker, self._heard, self._orphaned)
         self._reactor = reactor
         self._leave = leave
-        self._receiver: Receiver | None = None
+        self._receiver: LocalReceiver | None = None
         self._sockets = SharedPorts(reactor)
-        self._speaks_for_all = False
+        self._logs_warnings = False
         self._is_orphan = False
         self._status: int | None = None
         self._ticker = Ticker(reactor, self._tick)
         self._signals = Signals(
-            reactor, hang_up=_nothing, stop=self._stop, hurry=self._hurry, time_to_stop=self._time_to_stop
+            reactor, hang_up=_nothing, stop=self._stop, stop_now=self._stop_now, time_to_stop=self._time_to_stop
         )
 
     def start(self) -> None:
@@ -82,96 +80,96 @@ class Worker:
         self._signals.take_termination()
         self._ticker.startService()
 
-    def mention(self, message: Line | State) -> None:
-        """Say something to the parent that may be dropped; and is, as long as it does not listen."""
+    def offer(self, message: LogLine | Report) -> None:
+        """Send the parent a message that is dropped while the parent is slow to read."""
         if not self.channel.full:
             self.channel.say(message)
 
-    # -- what the parent says ------------------------------------------------------------------------------------
+    # -- messages of the parent -----------------------------------------------------------------------------------
 
     def _heard(self, message: ToWorker, descriptors: Sequence[int]) -> None:
         match message:
             case Begin():
                 self._begin(message, descriptors)
-            case Change():
+            case ChangeSettings():
                 Deferred.fromCoroutine(self._change(message, descriptors)).addErrback(_log_failure)
             case Fitness(fit=fit):
                 if self._receiver is not None:
-                    self._receiver.fit = fit
+                    self._receiver.say_fit(fit)
             case Reopen():
                 if self._receiver is not None:
                     self._receiver.reopen()
-            case Stop():
+            case Finish():
                 self._signals.terminate()
-            case Hurry():
-                self._hurry()
+            case StopNow():
+                self._stop_now()
 
     def _begin(self, begin: Begin, descriptors: Sequence[int]) -> None:
         *sockets, turns = descriptors
         self._take(begin.inners, sockets)
         group = Group(begin.number, begin.size, turns)
         try:
-            receiver = Receiver(begin.settings, self._reactor, group, self._sockets.endpoint)
+            receiver = LocalReceiver(begin.settings, self._reactor, group, self._sockets.endpoint)
             receiver.start()
         except (WebhookrxError, OSError) as error:
-            self._end(CUT_OFF, Failed(str(error)))
+            self._end(CUT_OFF, CannotBegin(str(error)))
             return
         self._receiver = receiver
-        receiver.phase = Phase.RUNNING
-        self._speaks_for_all = begin.number == 0
-        self._warn()
-        self.channel.say(Ready())
-        self._say_state()
+        self._logs_warnings = begin.number == 0  # they are the same for all workers
+        receiver.run(self._is_up, _nothing)
 
-    async def _change(self, change: Change, descriptors: Sequence[int]) -> None:
+    def _is_up(self) -> None:
+        self._log_warnings()
+        self.channel.say(Ready())
+        self._report()
+
+    async def _change(self, change: ChangeSettings, descriptors: Sequence[int]) -> None:
         self._take(change.inners, descriptors)
         try:
             assert self._receiver is not None  # a worker that could not begin has ended
             before = self._receiver.settings
             text = await self._receiver.change(change.settings)
             if change.settings != before:
-                self._warn()
-            self.channel.say(Changed(change.order, True, text))
+                self._log_warnings()
+            self.channel.say(SettingsChanged(change.order, True, text))
         except WebhookrxError as error:
-            self.channel.say(Changed(change.order, False, str(error)))
+            self.channel.say(SettingsChanged(change.order, False, str(error)))
         except Exception:
             _log.failure("Reload failed, the old settings stay")
-            self.channel.say(Changed(change.order, False, "an unforeseen failure, which the log has in full"))
+            self.channel.say(SettingsChanged(change.order, False, "an unforeseen failure, which the log has in full"))
         finally:
             self._sockets.close()
 
-    def _warn(self) -> None:
-        """Say what is not as it was asked for; it is the same for all workers."""
-        if self._speaks_for_all and self._receiver is not None:
-            for problem in self._receiver.chain.weaker_than_ack():
+    def _log_warnings(self) -> None:
+        if self._logs_warnings and self._receiver is not None:
+            for problem in self._receiver.warnings:
                 _log.warn("{problem}", problem=problem)
 
     def _take(self, inners: Sequence[str], descriptors: Sequence[int]) -> None:
         for inner, descriptor in zip(inners, descriptors, strict=True):
             self._sockets.add(inner, descriptor)
 
-    # -- while it lives ------------------------------------------------------------------------------------------
+    # -- running -------------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
         if self._receiver is not None:
             self._receiver.tick()
-            self._say_state()
+            self._report()
 
-    def _say_state(self) -> None:
-        if self._receiver is not None:
-            receiver = self._receiver
-            counts = cast(Counts, receiver.counters.plain())
-            self.mention(State(counts, portable(receiver.facts), receiver.chain.is_stuck))
+    def _report(self) -> None:
+        receiver = self._receiver
+        if receiver is not None:
+            self.offer(Report(receiver.counters, receiver.snapshot, receiver.is_stuck))
 
-    # -- its end -------------------------------------------------------------------------------------------------
+    # -- stopping ------------------------------------------------------------------------------------------------
 
     def _orphaned(self) -> None:
-        """The channel has ended: the parent has gone, or we have said all."""
+        """The channel has ended: the parent is gone, or the last message is sent."""
         if self._status is None:
             problem = self.channel.problem
             self._is_orphan = not problem
             self._signals.terminate()
-            # Nobody else writes the log any more.
+            # The parent does not write its log any more.
             globalLogPublisher.addObserver(oplog.stderr())
             what = f"No channel to the parent any more, {problem}" if problem else "The parent has gone"
             _log.error("{what}: finishing what is under way", what=what)
@@ -186,22 +184,21 @@ class Worker:
         if self._status is None:
             Deferred.fromCoroutine(self._drain()).addErrback(_log_failure)
 
-    def _hurry(self) -> None:
+    def _stop_now(self) -> None:
         if self._receiver is not None:
-            self._receiver.hurry()
+            self._receiver.stop_now()
 
     async def _drain(self) -> None:
-        whole = True
+        ended_well = True
         if self._receiver is not None:
-            whole = await self._receiver.drain(self._time_to_stop(), lambda: self.channel.say(PortsClosed()))
-        self._say_state()
-        cut_off = self._receiver is not None and self._receiver.hurried and not whole
-        self._end(CUT_OFF if cut_off else 0)
+            ended_well = await self._receiver.drain(self._time_to_stop(), lambda: self.channel.say(PortsClosed()))
+        self._report()
+        self._end(0 if ended_well else CUT_OFF)
 
-    def _end(self, status: int, *last_words: ToParent) -> None:
-        """End with this status, once the parent has been told."""
+    def _end(self, status: int, *last_messages: ToParent) -> None:
+        """End with this status, once the last messages are sent."""
         self._status = status
-        for message in last_words:
+        for message in last_messages:
             self.channel.say(message)
         if self.channel.connected:
             self.channel.close()
@@ -211,12 +208,12 @@ class Worker:
 
 def main(reactor_module: str) -> int:
     """
-    Be a worker.
+    Run a worker.
 
     @param reactor_module: the module whose C{install} makes the kind of reactor that the parent has.
-    @return: the status to end with.
+    @return: the exit status.
     """
-    # What is meant for the parent comes to all processes of a terminal.
+    # A terminal sends the parent's signals to all its processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     install = getattr(import_module(reactor_module), "install", None)
@@ -232,7 +229,7 @@ def main(reactor_module: str) -> int:
             reactor.stop()
 
     worker = Worker(reactor, leave)
-    globalLogBeginner.beginLoggingTo([LineSender(worker.mention)])
+    globalLogBeginner.beginLoggingTo([LineSender(worker.offer)])
     adopt(reactor, CONTROL, worker.channel)
     os.close(CONTROL)
     reactor.callWhenRunning(worker.start)
@@ -240,12 +237,12 @@ def main(reactor_module: str) -> int:
     return ends[0] if ends else CUT_OFF
 
 
-def _nothing() -> None:
+def _nothing(*_: object) -> None:
     """Do nothing."""
 
 
 def _log_failure(failure: Failure) -> None:
-    _log.failure("What goes with a worker failed", failure)
+    _log.failure("A worker failed to change or to end", failure)
 
 
 if __name__ == "__main__":

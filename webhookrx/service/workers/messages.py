@@ -1,44 +1,44 @@
 """
-What the parent and its workers say to each other.
+What the parent and its workers send each other, and how it is encoded.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypedDict
+from dataclasses import replace
+from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import Meta, Struct
-from msgspec.msgpack import Decoder, encode
+from msgspec import Raw, Struct, structs, to_builtins
+from msgspec.msgpack import Decoder, Ext
+from msgspec.msgpack import encode as _encode
 
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
-from webhookrx.operations.counters import Histogram
-from webhookrx.operations.facts import Facts
-from webhookrx.service.workers.portable_settings import number, portable
-from webhookrx.settings import Settings
-
-_BUCKETS: Final = len(Histogram().counts)
+from webhookrx.operations.counters import Counters
+from webhookrx.operations.snapshot import ReceiverSnapshot
+from webhookrx.router.steps.step import SetField, Step
+from webhookrx.settings import Settings, Source
 
 
-class Message(Struct, tag=True, frozen=True):
+class WorkerMessage(Struct, tag=True, frozen=True):
     """
-    Anything that is said.
+    A message in either direction.
     """
 
     @property
     def descriptors(self) -> int:
-        """How many descriptors of files come with it."""
+        """How many file descriptors come with it."""
         return 0
 
 
 # -- to a worker -----------------------------------------------------------------------------------------------------
 
 
-class Begin(Message, frozen=True):
+class Begin(WorkerMessage, frozen=True):
     """
-    Begin to receive. With it come the sockets, and last the file by which workers take turns.
+    Begin to receive. The sockets come with it, and last the file by whose locks workers take turns.
 
-    @ivar number: which worker it is, from 0.
-    @ivar size: how many there are.
+    @ivar number: the number of this worker, from 0.
+    @ivar size: how many workers there are.
     @ivar inners: C{Listener.inner} of each socket, in their order.
     """
 
@@ -49,13 +49,13 @@ class Begin(Message, frozen=True):
 
     @property
     def descriptors(self) -> int:
-        """See L{Message.descriptors}."""
+        """See L{WorkerMessage.descriptors}."""
         return len(self.inners) + 1
 
 
-class Change(Message, frozen=True):
+class ChangeSettings(WorkerMessage, frozen=True):
     """
-    Go by other settings; L{Changed} is due. With it come all sockets, those that the worker has included.
+    Use other settings, and answer with L{SettingsChanged}. All sockets come with it, also those that the worker has.
 
     @ivar order: its number among all changes, which the answer has too.
     @ivar inners: as in L{Begin}.
@@ -67,70 +67,44 @@ class Change(Message, frozen=True):
 
     @property
     def descriptors(self) -> int:
-        """See L{Message.descriptors}."""
+        """See L{WorkerMessage.descriptors}."""
         return len(self.inners)
 
 
-class Fitness(Message, frozen=True):
+class Fitness(WorkerMessage, frozen=True):
     """
-    How the service does as a whole, for load balancers that ask a worker. Until it is told, a worker says no.
-
-    @ivar fit: it should be sent messages.
+    Whether the service as a whole is fit for messages: the answer to health checks of load balancers. A worker starts
+    as unfit.
     """
 
     fit: bool
 
 
-class Reopen(Message, frozen=True):
-    """Open the files of messages anew by name."""
+class Reopen(WorkerMessage, frozen=True):
+    """Reopen the files of messages by name."""
 
 
-class Stop(Message, frozen=True):
+class Finish(WorkerMessage, frozen=True):
     """Finish what is under way, and end."""
 
 
-class Hurry(Message, frozen=True):
-    """Wait for nothing any more, and end."""
+class StopNow(WorkerMessage, frozen=True):
+    """End without waiting for what is under way."""
 
 
-ToWorker: TypeAlias = Begin | Change | Fitness | Reopen | Stop | Hurry
-
-_TO_WORKER: Decoder[Any] = Decoder(ToWorker, ext_hook=number)
-
-
-def check(settings: Settings) -> None:
-    """
-    Find out whether settings can be told to a worker.
-
-    @raise ConfigError: they hold the name of a file that is not UTF-8.
-    """
-    try:
-        encode(portable(settings))
-    except UnicodeEncodeError as error:
-        name = quoted(error.object.encode("utf-8", "backslashreplace").decode())
-        raise ConfigError(f"Workers can't be told of {name}, which is not UTF-8 text.", option="workers") from None
-
-
-def for_worker(said: bytes) -> ToWorker:
-    """
-    Read what a parent says.
-
-    @raise msgspec.DecodeError: no parent says that.
-    """
-    message: ToWorker = _TO_WORKER.decode(said)
-    return message
+ToWorker: TypeAlias = Begin | ChangeSettings | Fitness | Reopen | Finish | StopNow
 
 
 # -- to the parent ---------------------------------------------------------------------------------------------------
 
 
-class Ready(Message, frozen=True):
-    """I receive."""
+class Ready(WorkerMessage, frozen=True):
+    """The worker receives."""
 
 
-class Failed(Message, frozen=True):
+class CannotBegin(WorkerMessage, frozen=True):
     """
-    I can't begin, and end.
+    The worker can't begin, and ends.
 
     @ivar text: why, for people.
     """
@@ -138,12 +112,12 @@ class Failed(Message, frozen=True):
     text: str
 
 
-class Changed(Message, frozen=True):
+class SettingsChanged(WorkerMessage, frozen=True):
     """
-    I go by the other settings, or by the old ones still.
+    The answer to L{ChangeSettings}.
 
-    @ivar order: that of the L{Change}.
-    @ivar ok: which of the two.
+    @ivar order: that of the L{ChangeSettings}.
+    @ivar ok: whether the new settings are in use; else the old ones still are.
     @ivar text: what has changed, or why nothing has.
     """
 
@@ -152,40 +126,25 @@ class Changed(Message, frozen=True):
     text: str
 
 
-class PortsClosed(Message, frozen=True):
-    """I accept no connection any more."""
+class PortsClosed(WorkerMessage, frozen=True):
+    """The worker accepts no connections any more."""
 
 
-_Count: TypeAlias = Annotated[int, Meta(ge=0)]
-_Times: TypeAlias = tuple[Annotated[list[_Count], Meta(min_length=_BUCKETS, max_length=_BUCKETS)], float]
-
-
-class Counts(TypedDict):
+class Report(WorkerMessage, frozen=True):
     """
-    What L{webhookrx.operations.counters.Counters.plain} returns. Whoever adds counts up relies on their kinds.
-    """
+    How the worker does, twice a second.
 
-    counts: list[tuple[list[str], _Count]]
-    sources: dict[str, tuple[_Count, _Count, float, _Times]]
-    observers: dict[str, tuple[_Count, _Count, _Times]]
-
-
-class State(Message, frozen=True):
-    """
-    How I do; said twice a second.
-
-    @ivar counters: L{webhookrx.operations.counters.Counters.plain}.
     @ivar stuck: an observer hangs.
     """
 
-    counters: Counts
-    facts: Facts
+    counters: Counters
+    snapshot: ReceiverSnapshot
     stuck: bool
 
 
-class Line(Message, frozen=True):
+class LogLine(WorkerMessage, frozen=True):
     """
-    What I would write into the service's own log.
+    A line for the service's own log.
 
     @ivar level: the name of a L{twisted.logger.LogLevel}.
     """
@@ -195,16 +154,114 @@ class Line(Message, frozen=True):
     text: str
 
 
-ToParent: TypeAlias = Ready | Failed | Changed | PortsClosed | State | Line
+ToParent: TypeAlias = Ready | CannotBegin | SettingsChanged | PortsClosed | Report | LogLine
 
+
+# -- encoding --------------------------------------------------------------------------------------------------------
+
+# Extension types of MessagePack, for numbers of Set Field steps that it has not.
+_EXACT_NUMBER: Final = 1
+_LARGE_INTEGER: Final = 2
+_INTEGERS: Final = range(-(1 << 63), 1 << 64)
+
+
+def encode(message: WorkerMessage) -> bytes:
+    """Return a message as bytes, with escapes where its text is not UTF-8, such as the name of a file."""
+    try:
+        return _encode(message)
+    except UnicodeEncodeError:
+        return _encode(_escaped(to_builtins(message, builtin_types=(bytes, Ext))))
+
+
+def _escaped(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case list() | tuple():
+            return tuple(map(_escaped, value))
+        case dict():
+            return {_escaped(key): _escaped(each) for key, each in value.items()}
+    return value
+
+
+def check(settings: Settings) -> None:
+    """
+    Check that settings can be sent to a worker.
+
+    @raise ConfigError: they hold the name of a file that is not UTF-8.
+    """
+    try:
+        _encode(portable(settings))
+    except UnicodeEncodeError as error:
+        name = quoted(error.object.encode("utf-8", "backslashreplace").decode())
+        raise ConfigError(f"Workers can't be told of {name}, which is not UTF-8 text.", option="workers") from None
+
+
+def portable(settings: Settings) -> Settings:
+    """
+    Return the same settings, in which numbers of Set Field steps that MessagePack has not are extensions of it. What is
+    kept for the next start is left out: the parent keeps it.
+    """
+    router = settings.router and replace(settings.router, good=b"")
+    return replace(settings, sources=tuple(map(_portable_source, settings.sources)), router=router)
+
+
+def _portable_source(source: Source) -> Source:
+    connector = source.connector
+    if connector is None or not any(step.set for step in connector.preprocessing.steps):
+        return source
+    steps = tuple(map(_portable_step, connector.preprocessing.steps))
+    preprocessing = structs.replace(connector.preprocessing, steps=steps)
+    return replace(source, connector=replace(connector, preprocessing=preprocessing))
+
+
+def _portable_step(step: Step) -> Step:
+    if isinstance(step.set, SetField):
+        return structs.replace(step, set=_portable_field(step.set))
+    return structs.replace(step, set=tuple(map(_portable_field, step.set))) if step.set else step
+
+
+def _portable_field(field: SetField) -> SetField:
+    return structs.replace(field, value=_portable_value(field.value))
+
+
+def _portable_value(value: Any) -> Any:
+    match value:
+        case Raw():
+            return Ext(_EXACT_NUMBER, bytes(value))
+        case int() if value not in _INTEGERS:
+            return Ext(_LARGE_INTEGER, f"{value:x}".encode())
+        case list():
+            return list(map(_portable_value, value))
+        case dict():
+            return {name: _portable_value(each) for name, each in value.items()}
+    return value
+
+
+def _number(kind: int, text: memoryview) -> Raw | int:
+    """Return the number of such an extension."""
+    return Raw(bytes(text)) if kind == _EXACT_NUMBER else int(bytes(text), 16)
+
+
+_TO_WORKER: Decoder[Any] = Decoder(ToWorker, ext_hook=_number)
 _TO_PARENT: Decoder[Any] = Decoder(ToParent)
 
 
-def for_parent(said: bytes) -> ToParent:
+def read_for_worker(encoded: bytes) -> ToWorker:
     """
-    Read what a worker says.
+    Read a message of the parent.
 
-    @raise msgspec.DecodeError: no worker says that.
+    @raise msgspec.DecodeError: it is none.
     """
-    message: ToParent = _TO_PARENT.decode(said)
+    message: ToWorker = _TO_WORKER.decode(encoded)
+    return message
+
+
+def read_for_parent(encoded: bytes) -> ToParent:
+    """
+    Read a message of a worker.
+
+    @raise msgspec.DecodeError: it is none.
+    """
+    message: ToParent = _TO_PARENT.decode(encoded)
     return message

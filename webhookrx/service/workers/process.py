@@ -1,5 +1,5 @@
 """
-A worker as its parent sees it: a process, and the channel to it.
+The process of a worker as its parent has it: how it is started, and the channel to it.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from twisted.internet.protocol import Factory, ProcessProtocol
 from twisted.python.failure import Failure
 
 from webhookrx.service.workers.channel import Channel
-from webhookrx.service.workers.messages import ToParent, ToWorker, for_parent
+from webhookrx.service.workers.messages import ToParent, ToWorker, read_for_parent
 
 CONTROL = 3
 """Descriptor of a worker's end of the channel."""
 
-#: Bytes of one message of a worker: the counts of some ten thousand sources, and no more than the parent can spare.
+#: Bytes of one message of a worker at most: the counts of some ten thousand sources.
 MOST_BYTES_HEARD = 32 * 1024 * 1024
 
-#: What systemd tells the parent alone (sd_notify(3), sd_watchdog_enabled(3), sd_listen_fds(3)).
+#: Variables by which systemd addresses the parent alone (sd_notify(3), sd_watchdog_enabled(3), sd_listen_fds(3)).
 _NOT_FOR_WORKERS = frozenset(
     ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 )
 
 
-class Owner(Protocol):
+class WorkerOwner(Protocol):
     """
-    Who started a worker.
+    Hears what a worker that it has started does.
     """
 
     def heard(self, message: ToParent) -> None:
-        """The worker says something."""
+        """The worker has sent a message."""
 
     def fell_silent(self) -> None:
-        """Nothing more can be said or heard, though the worker lives: it is about to end, or should be."""
+        """The channel has ended, though the worker lives: it is about to end, or should be."""
 
     def ended(self, how: str, status: int) -> None:
         """
-        The worker has ended, and all it said was heard.
+        The worker has ended, and all its messages were heard.
 
         @param how: for people: its status, or the signal that killed it.
         @param status: its exit status; minus the number of the signal.
         """
 
 
-class Worker(Protocol):
+class WorkerProcess(Protocol):
     """
-    A worker that was started.
+    The process of a worker that was started.
     """
 
     def say(self, message: ToWorker, descriptors: Sequence[int] = ()) -> None:
@@ -64,7 +64,7 @@ class Worker(Protocol):
 
 
 #: Starts a worker; raises C{OSError} when there can be no more processes.
-Launch = Callable[[Owner], Worker]
+Launch = Callable[[WorkerOwner], WorkerProcess]
 
 
 class Launcher:
@@ -81,7 +81,7 @@ class Launcher:
         kept = {name: value for name, value in environ.items() if name not in _NOT_FOR_WORKERS}
         self._environ = {**kept, "PYTHONPATH": path}
 
-    def __call__(self, owner: Owner) -> Worker:
+    def __call__(self, owner: WorkerOwner) -> WorkerProcess:
         """
         Start a worker.
 
@@ -90,10 +90,10 @@ class Launcher:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with ours, theirs:
             ours.setblocking(False)
-            process = _Process(owner)
-            # -P keeps the working directory, where anybody may write, off the search path.
+            process = _SpawnedWorker(owner)
+            # -P keeps the working directory, where others may write, off the search path.
             command = [sys.executable, "-P", "-m", "webhookrx.service.workers.main", type(self._reactor).__module__]
-            # First what may fail for want of a descriptor: nobody would hear a process that is started already.
+            # First, since it may fail for want of a descriptor: a started process would be left without a channel.
             adopt(self._reactor, ours.fileno(), process.channel)
             files = {0: 0, 1: 1, 2: 2, CONTROL: theirs.fileno()}
             try:
@@ -106,27 +106,27 @@ class Launcher:
 
 def adopt(reactor: Any, descriptor: int, channel: Channel[Any]) -> None:
     """Connect a channel to one end of a pair of sockets; the descriptor is copied."""
-    reactor.adoptStreamConnection(descriptor, socket.AF_UNIX, _One.forProtocol(lambda: channel))
+    reactor.adoptStreamConnection(descriptor, socket.AF_UNIX, _OneProtocol.forProtocol(lambda: channel))
 
 
-class _One(Factory):
-    """Has the one protocol that there is."""
+class _OneProtocol(Factory):
+    """The factory of one protocol that exists already."""
 
     noisy = False
 
 
-class _Process(ProcessProtocol):
+class _SpawnedWorker(ProcessProtocol):
     """
-    A process, from its start to its end.
+    The process and its channel, from start to end.
     """
 
     transport: IProcessTransport | None
 
-    def __init__(self, owner: Owner) -> None:
-        self.channel = Channel(for_parent, self._heard, self._silent, MOST_BYTES_HEARD)
+    def __init__(self, owner: WorkerOwner) -> None:
+        self.channel = Channel(read_for_parent, self._heard, self._channel_ended, MOST_BYTES_HEARD)
         self._owner = owner
         self._end: tuple[str, int] | None = None
-        self._is_silent = False
+        self._silent = False
 
     def say(self, message: ToWorker, descriptors: Sequence[int] = ()) -> None:
         """See L{Channel.say}."""
@@ -145,15 +145,15 @@ class _Process(ProcessProtocol):
     def _heard(self, message: ToParent, _: Sequence[int]) -> None:
         self._owner.heard(message)
 
-    def _silent(self) -> None:
-        self._is_silent = True
+    def _channel_ended(self) -> None:
+        self._silent = True
         if self._end is None and self.transport is not None:
             self._owner.fell_silent()
         self._look()
 
     def _look(self) -> None:
-        # Its last words may come after the news of its end.
-        if self._end is not None and self._is_silent:
+        # Its last messages may come after the news of its end.
+        if self._end is not None and self._silent:
             self._owner.ended(*self._end)
 
 

@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.service.workers.restarts}.
+Tests for L{webhookrx.service.workers.slot}.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from math import inf
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.service.workers.restarts import LONGEST_PAUSE, SETTLED, Restarts
+from webhookrx.service.workers.slot import LONGEST_PAUSE, SETTLED, Restarts
 
 
 class RestartsTests(SynchronousTestCase):

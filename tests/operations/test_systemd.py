@@ -9,7 +9,7 @@ import tempfile
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.operations.notify import Notifier
+from webhookrx.operations.systemd import Notifier
 
 
 class NotifierTests(SynchronousTestCase):

@@ -1,12 +1,12 @@
 """
-Tests for L{webhookrx.operations.receipts}.
+Tests for L{webhookrx.operations.message_ids}.
 """
 
 from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.operations.receipts import Receipts
+from webhookrx.operations.message_ids import MessageIds
 
 
 class ReceiptsTests(SynchronousTestCase):
@@ -15,15 +15,15 @@ class ReceiptsTests(SynchronousTestCase):
     def test_ids(self) -> None:
         """Ids are in the order of receipt, also when the clock is set back; times are the clock's."""
         times = iter([5_000_000, 4_000_000])
-        receipts = Receipts(lambda: next(times), "start")
+        receipts = MessageIds(lambda: next(times), "start")
         first, second = receipts(), receipts()
         self.assertEqual((5_000_000, 4_000_000), (first.received, second.received))
         self.assertEqual(("start-0000000001", "start-0000000002"), (first.id, second.id))
 
     def test_any_start(self) -> None:
         """Any text can begin an id."""
-        self.assertEqual("100%-%s-0000000001", Receipts(lambda: 1, "100%-%s")().id)
+        self.assertEqual("100%-%s-0000000001", MessageIds(lambda: 1, "100%-%s")().id)
 
     def test_processes(self) -> None:
         """Two processes that start in the same moment give different ids."""
-        self.assertNotEqual(Receipts(lambda: 1)().id, Receipts(lambda: 1)().id)
+        self.assertNotEqual(MessageIds(lambda: 1)().id, MessageIds(lambda: 1)().id)

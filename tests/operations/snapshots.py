@@ -1,21 +1,23 @@
 """
-Facts for tests: a receiver that is well, and what is different about it.
+Snapshots for tests: a receiver that is well, and what is different about it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from webhookrx.interfaces import Backlog, LaneStatus
-from webhookrx.operations.facts import Facts, Level, Phase
+from webhookrx.operations.snapshot import Level, Phase, ReceiverSnapshot
 
 EMPTY = Backlog(messages=0, bytes=0, oldest=None, dead=0, dropped=0, away=None, full=False)
 """The backlog of an observer that keeps nothing at the moment."""
 
 
-def make_facts(**different: Any) -> Facts:
-    """Return the facts of a receiver that is ready, but for what is different."""
-    facts = Facts(
+def make_snapshot(**different: Any) -> ReceiverSnapshot:
+    """Return the snapshot of a receiver that is ready, but for what is different."""
+    snapshot = ReceiverSnapshot(
         phase=Phase.RUNNING,
         endpoints={"tcp:8181": True},
         lanes=(LaneStatus("file:/x"), LaneStatus("spool:/y", backlog=EMPTY)),
@@ -29,4 +31,4 @@ def make_facts(**different: Any) -> Facts:
         reload_succeeded=True,
         loaded=1_000_000_000.0,
     )
-    return facts._replace(**different)
+    return replace(snapshot, **different)

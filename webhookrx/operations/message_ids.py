@@ -12,7 +12,7 @@ from itertools import count
 from webhookrx.intake.judge import Receipt
 
 
-class Receipts:
+class MessageIds:
     """
     Gives each message the time of its receipt and an id that no other message has, in this process or another.
 
