@@ -50,7 +50,7 @@ class RouterReceiverTests(SynchronousTestCase):
             path = command[command.index("--rules") + 1]
             with open(path, "rb") as file:
                 reading = read_rules(file.read(), path)
-            self.assertEqual([], list(reading.findings))
+            self.assertEqual([], list(reading.diagnostics))
             (rule,) = reading.rules
             self.assertEqual((8181, "HTTP", ("/events",)), (rule.port, rule.protocol, rule.paths))
             done = rule.preprocessing
