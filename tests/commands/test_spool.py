@@ -1,4 +1,4 @@
-"""The subject C{spool}, on spools that nobody else uses and on one that somebody does."""
+"""The subject C{spool}, with and without a receiver that uses the spool."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ListTests(SpoolCase):
     """C{spool list}."""
 
     def test_dead(self) -> None:
-        """It tells what waits, and shows each dead letter on a line that a terminal does not obey."""
+        """It prints totals, and each dead letter on one line without control characters."""
         status, out, err = self.spool("list")
         waiting, refused, one, two = out.splitlines()
 
@@ -81,7 +81,7 @@ class ListTests(SpoolCase):
         self.assertTrue(two.endswith(r"by evil\x07: bad\x1b[2J\u202e\nword"), two)
 
     def test_waiting(self) -> None:
-        """It shows those that wait, a few of them, and says how many more there are."""
+        """C{--waiting} shows waiting messages up to a limit, and says how many more there are."""
         _, out, _ = self.spool("list", "--waiting", "--limit", "2")
 
         self.assertEqual(["3", "4", "…"], [line.split()[0] for line in out.splitlines()[2:]])
@@ -117,7 +117,7 @@ class ListTests(SpoolCase):
         self.assertEqual(["three", "four", "five"], self.waiting())
 
     def test_damaged(self) -> None:
-        """What is known of a message may be damaged itself."""
+        """The listed fields of a message may be damaged themselves."""
         other = sqlite3.connect(os.path.join(self.path, "00000001.sqlite"))
         other.execute("UPDATE waiting SET received = -5 WHERE id = 3")
         other.commit()
@@ -127,7 +127,7 @@ class ListTests(SpoolCase):
         self.assertEqual(["3", "damaged"], out.splitlines()[2].split()[:2])
 
     def test_reader_leaves(self) -> None:
-        """Who reads may leave early."""
+        """The reader of a pipe may close it early."""
 
         class Gone(io.StringIO):
             def flush(self) -> None:
@@ -155,7 +155,7 @@ class WorkerTests(SpoolCase):
         self.inside, self.path = self.path, first
 
     def test_list(self) -> None:
-        """All of them count, and each message says whose it is."""
+        """The totals include all workers, and each message names its worker."""
         _, out, err = self.spool("list")
         waiting, refused, mine, theirs, *letters = out.splitlines()
 
@@ -169,7 +169,7 @@ class WorkerTests(SpoolCase):
         self.assertEqual(["3", "4", "5", "worker-2/2", "…"], [line.split()[0] for line in out.splitlines()[4:]])
 
     def test_list_json(self) -> None:
-        """In JSON, too; what is the first one's is as it is without others."""
+        """In JSON, too; messages of the first worker look as they do without others."""
         _, out, _ = self.spool("list", "--json")
         totals, *letters = map(json.loads, out.splitlines())
 
@@ -183,7 +183,7 @@ class WorkerTests(SpoolCase):
         self.assertEqual(["waiting:", "refused", "1"], [line.split()[0] for line in out.splitlines()])
 
     def test_show(self) -> None:
-        """A message is found where it is, and nowhere else."""
+        """A message is found in its worker's directory only."""
         status, out, err = self.spool("show", "worker-2/1", "1", "--json")
         self.assertEqual((0, ""), (status, err))
         self.assertEqual(["six", "one"], [json.loads(line)["values"]["MESSAGE"] for line in out.splitlines()])
@@ -192,7 +192,7 @@ class WorkerTests(SpoolCase):
             self.assertEqual((1, "", f"webhookrx: {place}: there is no message of that number\n"), (status, out, err))
 
     def test_replay(self) -> None:
-        """Each goes back to the queue that it is of."""
+        """Each goes back to the queue of its own worker."""
         status, out, err = self.spool("replay", "worker-2/1", "2", "worker-3/1")
 
         self.assertEqual(1, status)
@@ -200,7 +200,7 @@ class WorkerTests(SpoolCase):
         self.assertEqual(["put back 2 as 6", "put back worker-2/1 as worker-2/4"], out.splitlines()[:2])
 
     def test_drop_all(self) -> None:
-        """All are those of all workers."""
+        """C{--all} means those of all workers."""
         _, out, _ = self.spool("drop", "--all", "--json")
         self.assertEqual(
             [{"id": 1}, {"id": 2}, {"id": 1, "worker": 2}], [json.loads(line) for line in out.splitlines()]
@@ -210,7 +210,7 @@ class WorkerTests(SpoolCase):
         self.assertEqual(["waiting: 0 messages, 0B", "refused for good: 0 messages, 0B"], out.splitlines()[:2])
 
     def test_mistakes(self) -> None:
-        """What is no message is a mistake in the arguments."""
+        """A malformed number is a mistake in the arguments."""
         for text in ("worker-0/1", "worker-/1", "worker-1/", "elsewhere/1", "worker-1/x"):
             status, _, err = self.spool("show", text)
             self.assertEqual(2, status, text)
@@ -224,7 +224,7 @@ class WorkerTests(SpoolCase):
         self.assertNotIn("worker 3", out)
 
     def test_caution(self) -> None:
-        """Each directory that anybody may write to is told of."""
+        """Each directory that others may write to gets a warning."""
         os.chmod(self.inside, 0o777)
         _, _, err = self.spool("list")
 
@@ -235,7 +235,7 @@ class ShowTests(SpoolCase):
     """C{spool show}."""
 
     def test_show(self) -> None:
-        """It shows whole messages: those that wait, and dead ones with their reason."""
+        """It shows whole messages: waiting ones, and dead letters with their reason."""
         status, out, _ = self.spool("show", "--json", "3", "1")
         three, one = map(json.loads, out.splitlines())
 
@@ -254,7 +254,7 @@ class ShowTests(SpoolCase):
         self.assertTrue(out.replace("\n", "").isprintable())
 
     def test_damaged(self) -> None:
-        """What is no message is shown as it is."""
+        """Data that is no message is shown in hexadecimal."""
         self.queue.append([b"\x01\x00\x00\x00\x00\x00\x00\x00\x01no"])
         _, out, _ = self.spool("show", "6")
 
@@ -262,7 +262,7 @@ class ShowTests(SpoolCase):
         self.assertIn("not a stored message", json.loads(out)["problem"])
 
     def test_not_there(self) -> None:
-        """A number that no message has is an error."""
+        """An unknown number is an error."""
         status, out, err = self.spool("show", "99", "3")
 
         self.assertEqual(1, status)
@@ -282,7 +282,7 @@ class ReplayTests(SpoolCase):
         self.assertEqual(["three", "four", "five", "two"], self.waiting())
 
     def test_all(self) -> None:
-        """All of them do, in their order, without a receiver as well."""
+        """All dead letters go back, in order, without a receiver as well."""
         self.queue.close()
         status, out, _ = self.spool("replay", "--all", "--json")
 
@@ -291,7 +291,7 @@ class ReplayTests(SpoolCase):
         self.assertEqual(["three", "four", "five", "one", "two"], self.waiting())
 
     def test_not_dead(self) -> None:
-        """What is no dead letter, or is damaged, stays as it is."""
+        """A waiting message or a damaged dead letter stays as it is."""
         (three, *_) = self.queue.next_batch()
         self.queue.ack([], [dead(three._replace(crc=three.crc ^ 1))])
         status, out, err = self.spool("replay", "3", "4", "99")
@@ -316,7 +316,7 @@ class DropTests(SpoolCase):
         self.assertEqual(0, self.queue.status().dead)
 
     def test_waiting(self) -> None:
-        """Those that wait are dropped only when that is asked for."""
+        """Waiting messages are dropped only with C{--waiting}."""
         self.assertEqual(0, self.spool("drop", "--waiting", "4")[0])
         self.assertEqual(["three", "five"], self.waiting())
         self.queue.append(stored(*map(str, range(250))))
@@ -327,10 +327,10 @@ class DropTests(SpoolCase):
 
 
 class MistakeTests(SpoolCase):
-    """What is asked wrongly, or can't be done."""
+    """Wrong arguments, and commands that can't be done."""
 
     def test_usage(self) -> None:
-        """A mistake in the arguments is told, with status 2, and changes nothing."""
+        """A mistake in the arguments is reported with status 2, and changes nothing."""
         for arguments in (
             (),
             ("spool",),
@@ -357,7 +357,7 @@ class MistakeTests(SpoolCase):
         self.assertEqual(2, self.queue.status().dead)
 
     def test_no_spool(self) -> None:
-        """Where there is no spool none is made; it is one line."""
+        """A missing spool is not created; the error is one line."""
         empty = os.path.join(self.path, "empty")
         os.mkdir(empty)
         for path, text in ((empty, "holds no spool"), (os.path.join(empty, "x\n"), "No such file or directory")):
@@ -368,7 +368,7 @@ class MistakeTests(SpoolCase):
         self.assertEqual([], os.listdir(empty))
 
     def test_not_readable(self) -> None:
-        """A file that is no database is told in one line."""
+        """A file that is no database is reported in one line."""
         self.queue.close()
         with open(os.path.join(self.path, "00000001.sqlite"), "wb") as file:
             file.write(b"x" * 5000)
@@ -378,7 +378,7 @@ class MistakeTests(SpoolCase):
         self.assertIn("SQLITE_NOTADB", err)
 
     def test_read_only(self) -> None:
-        """A disk that can't be written is told in one line."""
+        """A read-only disk is reported in one line."""
         with patch.object(SpoolDirectory, "sync", side_effect=OSError(30, "Read-only file system", self.path)):
             status, _, err = self.spool("drop", "--all")
 
@@ -386,13 +386,13 @@ class MistakeTests(SpoolCase):
         self.assertIn("Read-only file system", err)
 
     def test_highest_number(self) -> None:
-        """The highest number there can be is nobody's."""
+        """The highest possible number belongs to no message."""
         for verb in ("show", "replay", "drop"):
             status, _, err = self.spool(verb, str(2**63 - 1))
             self.assertEqual((1, 1), (status, err.count("\n")), verb)
 
     def test_open_to_others(self) -> None:
-        """A directory that others may write to is told of, and looked into all the same."""
+        """A directory that others may write to gets a warning, and is listed."""
         os.chmod(self.path, 0o777)
         status, out, err = self.spool("list")
 
@@ -401,7 +401,7 @@ class MistakeTests(SpoolCase):
         self.assertIn("waiting: 3 messages", out)
 
     def test_no_regular_file(self) -> None:
-        """What is no regular file is not opened; it is one line."""
+        """Only regular files are opened; the error is one line."""
         os.mkfifo(os.path.join(self.path, "00000002.sqlite"))
         for verb in (("list",), ("drop", "--all"), ("replay", "1"), ("show", "1")):
             status, out, err = self.spool(*verb)
@@ -409,7 +409,7 @@ class MistakeTests(SpoolCase):
             self.assertIn("00000002.sqlite' is no regular file", err)
 
     def test_failed_file(self) -> None:
-        """The newest file is not changed once it has failed; nor are files that are only read any more."""
+        """The newest file is not changed once it has failed; nor are read-only files."""
         directory = SpoolDirectory(self.path)
         directory.mark_failed(1)
         status, _, err = self.spool("drop", "--all")

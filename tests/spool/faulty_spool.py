@@ -1,4 +1,4 @@
-"""The disk under a spool, with faults on demand, and what else its tests share."""
+"""A file system with faults on demand, and other helpers of the tests of the spool."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FaultySpool(SpoolFileSystem):
         self._plans += [(beginning, read_only, planned)] * times
 
     def allow(self, beginning: str, ending: str) -> None:
-        """Let those that begin like this go well all the same, for files whose names end like that."""
+        """Exempt statements that begin like this, for files whose names end like that."""
         self._allowed.append((beginning, ending))
 
     def mend(self) -> None:
@@ -64,7 +64,7 @@ class FaultySpool(SpoolFileSystem):
         )
 
     def check(self, statement: str, path: str, read_only: bool = False) -> None:
-        """Note a statement, and raise what is planned for it."""
+        """Record a statement, and raise its planned error."""
         self.statements.append((os.path.basename(path), statement))
         if any(statement.startswith(start) and path.endswith(end) for start, end in self._allowed):
             return
@@ -76,7 +76,7 @@ class FaultySpool(SpoolFileSystem):
 
     @staticmethod
     def fsync(_: int) -> None:
-        """Leave it to the system."""
+        """Do nothing."""
 
     def _planned(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
@@ -200,7 +200,7 @@ def texts(rows: Sequence[Row]) -> list[object]:
 
 
 def drain(queue: SpoolQueue) -> list[object]:
-    """Take all that waits, and return the texts."""
+    """Drain a queue, and return the texts."""
     taken: list[object] = []
     while rows := queue.next_batch():
         taken += texts(rows)

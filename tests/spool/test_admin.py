@@ -1,4 +1,4 @@
-"""A spool as people see it: how little is read, how long others are kept waiting, and files of somebody else."""
+"""Commands on a spool: how little they read, how long they block a receiver, and files of another user."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SteppingClocks(Clocks):
         return super().monotonic()
 
 
-class DeskCase(SynchronousTestCase):
+class AdminCase(SynchronousTestCase):
     """A spool that a receiver has open."""
 
     def setUp(self) -> None:
@@ -51,19 +51,19 @@ class DeskCase(SynchronousTestCase):
         self.addCleanup(self.queue.close)
         self.pauses: list[float] = []
 
-    def desk(self) -> DirectoryAdmin:
-        """Sit down."""
-        desk = DirectoryAdmin(self.path, UntrustedFileSystem(self.clocks.monotonic), self.pause, self.clocks.monotonic)
-        self.addCleanup(desk.close)
-        return desk
+    def admin(self) -> DirectoryAdmin:
+        """Open the directory."""
+        admin = DirectoryAdmin(self.path, UntrustedFileSystem(self.clocks.monotonic), self.pause, self.clocks.monotonic)
+        self.addCleanup(admin.close)
+        return admin
 
     def pause(self, seconds: float) -> None:
-        """Be the receiver, which stores something when it has its turn."""
+        """Pause as the command does, while the receiver stores a message."""
         self.pauses.append(seconds)
         self.queue.append(stored("meanwhile"))
 
     def refuse(self, count: int, size: int) -> None:
-        """Refuse messages of so many bytes for good."""
+        """Make dead letters of so many bytes."""
         for _ in range(count):
             self.queue.append([encode_stored(make_message("x" * size))])
         while rows := self.queue.next_batch():
@@ -72,7 +72,7 @@ class DeskCase(SynchronousTestCase):
             )
 
     def waiting(self) -> list[object]:
-        """Take what waits, and return its texts."""
+        """Drain the queue, and return the texts."""
         found: list[object] = []
         while rows := self.queue.next_batch():
             found += texts(rows)
@@ -80,19 +80,19 @@ class DeskCase(SynchronousTestCase):
         return found
 
 
-class ReadTests(DeskCase):
+class ReadTests(AdminCase):
     """Lists."""
 
     def test_no_data(self) -> None:
-        """A list reads no message, however large they are."""
+        """Listing reads no message, however large."""
         self.refuse(5, 4 * MIB)
         self.queue.append([encode_stored(make_message("y" * 4 * MIB))])
-        desk = self.desk()
+        admin = self.admin()
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
-        totals = desk.totals()
-        dead = list(islice(desk.dead(), 3))
-        waiting = list(desk.waiting())
+        totals = admin.totals()
+        dead = list(islice(admin.dead(), 3))
+        waiting = list(admin.waiting())
         _, peak = tracemalloc.get_traced_memory()
 
         self.assertEqual((1, 5, RECEIVED), (totals.messages, totals.dead, totals.oldest))
@@ -105,10 +105,10 @@ class ReadTests(DeskCase):
         """However many there are, all are listed, in order."""
         self.queue.append(stored(*map(str, range(250))))
 
-        self.assertEqual(list(range(1, 251)), [entry.id for entry in self.desk().waiting()])
+        self.assertEqual(list(range(1, 251)), [entry.id for entry in self.admin().waiting()])
 
     def test_not_in_order(self) -> None:
-        """Numbers that are none, in a file of somebody else, end a list."""
+        """Numbers that are not in order, in another user's file, end a list."""
         self.queue.close()
         path = os.path.join(self.path, "00000001.sqlite")
         db = sqlite3.connect(path)
@@ -117,44 +117,44 @@ class ReadTests(DeskCase):
         db.execute("INSERT INTO dead VALUES (1.5, NULL, NULL, NULL, NULL, NULL)")
         db.commit()
         db.close()
-        error = self.assertRaises(sqlite3.Error, lambda: list(self.desk().dead()))
+        error = self.assertRaises(sqlite3.Error, lambda: list(self.admin().dead()))
 
         self.assertIn("not in order", str(error))
 
 
-class ChangeTests(DeskCase):
+class ChangeTests(AdminCase):
     """Putting back and dropping, beside a receiver."""
 
     def numbers(self, outcomes: Iterable[ChangeResult]) -> list[int]:
-        """Return the numbers of what was done."""
+        """Return the numbers of the changed messages."""
         return [outcome.id for outcome in outcomes if not outcome.problem]
 
     def test_by_bytes(self) -> None:
-        """Large messages are put back one at a time, and the receiver has its turn between any two."""
+        """Large messages are put back one at a time, with a turn of the receiver between any two."""
         self.refuse(4, MIB)
 
-        self.assertEqual([1, 2, 3, 4], self.numbers(self.desk().replay(None)))
+        self.assertEqual([1, 2, 3, 4], self.numbers(self.admin().replay(None)))
         self.assertEqual(3, len(self.pauses))
         self.assertEqual(7, len(self.waiting()))
 
     def test_by_count(self) -> None:
-        """Small ones are changed a hundred at a time; what comes meanwhile is left alone."""
+        """Small messages are changed a hundred at a time; messages that arrive meanwhile are left alone."""
         self.queue.append(stored(*map(str, range(250))))
 
-        self.assertEqual(list(range(1, 251)), self.numbers(self.desk().drop(None, waiting=True)))
+        self.assertEqual(list(range(1, 251)), self.numbers(self.admin().drop(None, waiting=True)))
         self.assertEqual([0.025, 0.025], self.pauses)
         self.assertEqual(["meanwhile"] * 2, self.waiting())
 
     def test_refused_again(self) -> None:
-        """What is refused again while others are put back is not put back once more."""
+        """A message that is refused again during C{replay --all} is not put back twice."""
         self.refuse(150, 10)
 
-        for _ in self.desk().replay(None):
+        for _ in self.admin().replay(None):
             self.refuse(0, 0)
-        self.assertEqual(151, self.desk().totals().dead)
+        self.assertEqual(151, self.admin().totals().dead)
 
     def test_slow(self) -> None:
-        """A pause is as long as what went before it."""
+        """A pause is as long as the transaction before it."""
         self.refuse(150, 10)
         sync = os.listdir
 
@@ -163,39 +163,39 @@ class ChangeTests(DeskCase):
             return sync(path)
 
         self.patch(UntrustedFileSystem, "listdir", staticmethod(slow))
-        self.numbers(self.desk().drop(None, waiting=False))
+        self.numbers(self.admin().drop(None, waiting=False))
 
         self.assertEqual([2.0], self.pauses)
 
     def test_by_time(self) -> None:
-        """Where each one takes long there are fewer in one go."""
+        """Slow changes make smaller transactions."""
         self.refuse(10, 10)
-        desk = self.desk()
+        admin = self.admin()
         now = count(0.0, 0.02)
-        self.patch(desk, "_clock", lambda: next(now))
+        self.patch(admin, "_clock", lambda: next(now))
 
-        self.assertEqual(list(range(1, 11)), self.numbers(desk.drop(None, waiting=False)))
+        self.assertEqual(list(range(1, 11)), self.numbers(admin.drop(None, waiting=False)))
         self.assertEqual(3, len(self.pauses))
 
     def test_log_stays_small(self) -> None:
-        """Without a receiver the write-ahead log is copied now and then."""
+        """Without a receiver the write-ahead log is copied regularly."""
         self.refuse(20, MIB)
         self.queue.close()
-        desk = DirectoryAdmin(self.path, None, lambda _: None)
-        self.addCleanup(desk.close)
+        admin = DirectoryAdmin(self.path, None, lambda _: None)
+        self.addCleanup(admin.close)
         sizes = [
-            os.path.getsize(os.path.join(self.path, "00000001.sqlite-wal")) for outcome in desk.replay(None) if outcome
+            os.path.getsize(os.path.join(self.path, "00000001.sqlite-wal")) for outcome in admin.replay(None) if outcome
         ]
 
         self.assertEqual(20, len(sizes))
         self.assertLess(max(sizes), 12 * MIB)
 
 
-class HostileTests(DeskCase):
-    """Directories of somebody else."""
+class HostileTests(AdminCase):
+    """Directories of another user."""
 
     def setUp(self) -> None:
-        """End the receiver."""
+        """Close the receiver's queue."""
         super().setUp()
         self.queue.append(stored("one"))
         self.queue.close()
@@ -210,7 +210,7 @@ class HostileTests(DeskCase):
         db.close()
 
     def test_no_regular_file(self) -> None:
-        """A FIFO is not waited for, and a link is not followed, whatever part of the file it stands for."""
+        """A FIFO does not block, and a link is not followed, in the place of any part of the file."""
         real = self.file + ".real"
         os.rename(self.file, real)
         for part in ("", "-wal", "-shm", "-journal"):
@@ -218,42 +218,42 @@ class HostileTests(DeskCase):
                 if part:
                     os.link(real, self.file)
                 make(self.file + part)
-                self.assertIn("is no regular file", str(self.assertRaises(NoSpoolFile, self.desk)))
+                self.assertIn("is no regular file", str(self.assertRaises(NoSpoolFile, self.admin)))
                 for name in (self.file, self.file + part):
                     if os.path.lexists(name):
                         os.unlink(name)
 
     def test_exchanged(self) -> None:
-        """A file that is exchanged while it is opened is not read."""
+        """A file that is exchanged during opening is not read."""
         identities = iter([(1, 1), (1, 2)])
         self.patch(untrusted_files, "_identity", lambda path: next(identities))
 
-        self.assertRaises(NoSpoolFile, self.desk)
+        self.assertRaises(NoSpoolFile, self.admin)
 
     def test_code(self) -> None:
-        """A file with triggers or views is not one that a spool has made."""
+        """A file with triggers or views is refused."""
         self.execute("CREATE TRIGGER t AFTER DELETE ON dead BEGIN DELETE FROM waiting; END")
-        self.assertIn("is no file of a spool", str(self.assertRaises(NoSpoolFile, self.desk)))
+        self.assertIn("is no file of a spool", str(self.assertRaises(NoSpoolFile, self.admin)))
         self.execute("DROP TRIGGER t", "DROP TABLE dead", "CREATE VIEW dead AS SELECT * FROM waiting")
-        self.assertRaises(NoSpoolFile, self.desk)
+        self.assertRaises(NoSpoolFile, self.admin)
 
     def test_long(self) -> None:
-        """What computes for too long is ended: here all is sorted for each page."""
+        """A long computation is stopped: this file sorts everything for each page."""
         self.execute(
             "DROP TABLE waiting",
             "CREATE TABLE waiting(id, received, data)",
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 10000)"
             " INSERT INTO waiting SELECT i, i, '' FROM n",
         )
-        desk = self.desk()
-        self.assertEqual(10_000, len(list(desk.waiting())))
+        admin = self.admin()
+        self.assertEqual(10_000, len(list(admin.waiting())))
         self.clocks.step = TIME_LIMIT / 2 + 1
-        error = self.assertRaises(NoSpoolFile, lambda: list(desk.waiting()))
+        error = self.assertRaises(NoSpoolFile, lambda: list(admin.waiting()))
 
         self.assertIn("it took longer than 30 s", str(error))
 
     def test_only_read(self) -> None:
-        """Who looks opens no file for writing."""
+        """Looking opens no file for writing."""
         asked: list[bool] = []
         connect = UntrustedFileSystem.connect
 
@@ -262,13 +262,13 @@ class HostileTests(DeskCase):
             return connect(files, path, read_only=read_only)
 
         self.patch(UntrustedFileSystem, "connect", noting)
-        desk = self.desk()
-        desk.totals()
-        list(desk.waiting())
+        admin = self.admin()
+        admin.totals()
+        list(admin.waiting())
         self.assertEqual({True}, set(asked))
 
     def test_nothing_stays_open(self) -> None:
-        """When one file can't be read, those before it are closed again."""
+        """When one file can't be read, the earlier ones are closed."""
         with open(os.path.join(self.path, "00000002.sqlite"), "wb") as file:
             file.write(b"x" * 5000)
         opened: list[sqlite3.Connection] = []
@@ -285,32 +285,32 @@ class HostileTests(DeskCase):
             self.assertRaises(sqlite3.ProgrammingError, db.execute, "SELECT 1")
 
     def test_odd_totals(self) -> None:
-        """Totals that can't be are nothing."""
+        """Impossible totals count as zero."""
         self.execute("UPDATE state SET messages = -5, bytes = -5, dead = -1, dead_bytes = -1")
 
-        self.assertEqual((0, 0, 0, 0), (lambda found: (*found[:2], *found[3:]))(self.desk().totals()))
+        self.assertEqual((0, 0, 0, 0), (lambda found: (*found[:2], *found[3:]))(self.admin().totals()))
 
     def test_busy(self) -> None:
-        """Any other error is told as what it is."""
+        """Any other error is reported as it is."""
         self.execute("UPDATE state SET messages = 'x'")
 
-        self.assertIn("not numbers", str(self.assertRaises(sqlite3.Error, self.desk().totals)))
+        self.assertIn("not numbers", str(self.assertRaises(sqlite3.Error, self.admin().totals)))
 
     def test_nothing(self) -> None:
-        """Where there is no spool, that is said."""
+        """A directory without a spool is an error."""
         os.rename(self.file, self.file + ".x")
-        self.assertIn("holds no spool", str(self.assertRaises(AdminError, self.desk)))
+        self.assertIn("holds no spool", str(self.assertRaises(AdminError, self.admin)))
 
     def test_open_to_others(self) -> None:
-        """A directory that its owner alone writes to is fine, and so is one that is not there."""
+        """A directory that only its owner can write to gives no warning, nor does a missing one."""
         for mode, fine in ((0o700, True), (0o755, True), (0o770, False), (0o702, False), (0o1777, False)):
             os.chmod(self.path, mode)
             self.assertEqual(fine, open_to_others(self.path) is None, oct(mode))
         self.assertIsNone(open_to_others(self.path + "x"))
 
 
-class _Desk:
-    """That of one worker, who has a message for each letter of the name of its directory."""
+class _Admin:
+    """The admin of one worker, with as many messages as the name of its directory has letters."""
 
     def __init__(self, path: str) -> None:
         self.name = os.path.basename(path)
@@ -324,46 +324,46 @@ class _Desk:
         self.is_closed = True
 
 
-class GroupDeskTests(SynchronousTestCase):
-    """Three workers, the second of whom has no spool."""
+class SpoolAdminTests(SynchronousTestCase):
+    """Three workers; the second has no spool."""
 
     def setUp(self) -> None:
         """Make their directories."""
         self.path = os.path.join(os.path.abspath(self.mktemp()), "spool")
         for number in (1, 2):
             os.makedirs(os.path.join(self.path, f"worker-{number}"))
-        self.desks: list[_Desk] = []
+        self.admins: list[_Admin] = []
         self.missing = {"worker-1"}
         self.broken = ""
 
     def make(self, path: str) -> Any:
-        """Make a desk, unless there is no spool."""
-        desk = _Desk(path)
-        if desk.name in self.missing:
+        """Make the admin of a directory, unless that holds no spool."""
+        admin = _Admin(path)
+        if admin.name in self.missing:
             raise NoSpool(path)
-        if desk.name == self.broken:
+        if admin.name == self.broken:
             raise AdminError("broken")
-        self.desks.append(desk)
-        return desk
+        self.admins.append(admin)
+        return admin
 
     def test_together(self) -> None:
-        """Who has a spool is named, what is in all of them is summed, and what is to be said of one is said."""
-        desk = SpoolAdmin(self.path, self.make)
-        self.assertEqual([0, 2], list(desk.workers))
-        self.assertEqual({os.path.join(self.path, "worker-2"): "is open to all"}, desk.cautions)
-        self.assertEqual(SpoolTotals(13, 20, 992, 2, 10), desk.totals())
-        self.assertEqual(SpoolTotals(8, 10, 992, 1, 5), desk.totals(2))
-        self.assertEqual(0, desk.totals(1).messages)
+        """Workers with a spool are listed, totals are summed, and warnings name their directory."""
+        admin = SpoolAdmin(self.path, self.make)
+        self.assertEqual([0, 2], list(admin.workers))
+        self.assertEqual({os.path.join(self.path, "worker-2"): "is open to all"}, admin.cautions)
+        self.assertEqual(SpoolTotals(13, 20, 992, 2, 10), admin.totals())
+        self.assertEqual(SpoolTotals(8, 10, 992, 1, 5), admin.totals(2))
+        self.assertEqual(0, admin.totals(1).messages)
 
     def test_close(self) -> None:
-        """All of them are closed, also when one of those that follow can't be looked at."""
+        """All directories are closed, also when a later one can't be opened."""
         SpoolAdmin(self.path, self.make).close()
         self.broken = "worker-2"
         self.assertRaises(AdminError, SpoolAdmin, self.path, self.make)
-        self.assertEqual(["spool", "worker-2", "spool"], [desk.name for desk in self.desks])
-        self.assertEqual([True] * 3, [desk.is_closed for desk in self.desks])
+        self.assertEqual(["spool", "worker-2", "spool"], [admin.name for admin in self.admins])
+        self.assertEqual([True] * 3, [admin.is_closed for admin in self.admins])
 
     def test_none(self) -> None:
-        """Where nobody has a spool there is none."""
+        """Without a spool in any directory there is an error."""
         self.missing = {"spool", "worker-1", "worker-2"}
         self.assertRaises(NoSpool, SpoolAdmin, self.path, self.make)

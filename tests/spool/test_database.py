@@ -1,4 +1,4 @@
-"""One database of a spool: when its log is copied, what stays of it, and what it was opened for."""
+"""A spool file: reading, transactions, and when its log is copied."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from webhookrx.spool.rows import ROW_OVERHEAD
 
 COPY = "PRAGMA wal_checkpoint(PASSIVE)"
 TRANSACTION = 16 * 1024
-"""Bytes that are counted for one besides those of its messages."""
+"""Bytes that a transaction counts besides those of its messages."""
 
 
 class SpoolFileTests(QueueCase):
     """A file that is written."""
 
     def setUp(self) -> None:
-        """Have one, the log of which is copied after half a mebibyte."""
+        """Open a file whose log is copied after half a mebibyte."""
         super().setUp()
         self.open().close()
         self.directory = SpoolDirectory(self.path, self.faults)
@@ -43,12 +43,12 @@ class SpoolFileTests(QueueCase):
             transaction.append([bytes(size - ROW_OVERHEAD)])
 
     def copies(self) -> int:
-        """Copy the log if that is due, and return how often that was done since this was asked last."""
+        """Copy the log if that is due, and return how often it was copied since the last call."""
         self.file.checkpoint_if_due()
         return self.written("00000001.sqlite").count(COPY)
 
     def test_due(self) -> None:
-        """The log is copied once so much was written, transactions included, and not a byte earlier; then anew."""
+        """The log is copied once its limit is written, overhead included, and not a byte earlier; then it restarts."""
         self.assertEqual(0, self.copies())
         for _ in range(2):
             self.append(SMALL_LOG_BYTES - 2 * TRANSACTION - 1000)
@@ -61,13 +61,13 @@ class SpoolFileTests(QueueCase):
             self.assertEqual(0, self.copies())
 
     def test_exactly(self) -> None:
-        """So much is enough."""
+        """The limit is exact."""
         for _ in range(2):
             self.append(SMALL_LOG_BYTES - TRANSACTION)
             self.assertEqual(1, self.copies())
 
     def test_read_meanwhile(self) -> None:
-        """While somebody reads, some of the log can't be copied, and half of what it may have is due the next time."""
+        """A reader keeps some of the log from being copied; then the next copy is due after half the limit."""
         self.append(5000)
         reader = sqlite3.connect(f"file:{self.directory.path_of(1)}?mode=ro", uri=True)
         self.addCleanup(reader.close)
@@ -84,15 +84,15 @@ class SpoolFileTests(QueueCase):
         self.assertEqual(0, self.copies())
 
     def test_left_over(self) -> None:
-        """What those before have left in the log counts as written."""
+        """The log that a former process left counts as written."""
         self.append(SMALL_LOG_BYTES // 2)
         self.file.stop_writing()
         self.file = self.reopened()
         self.append(SMALL_LOG_BYTES // 2)
         self.assertEqual(1, self.copies())
 
-    def test_given_up(self) -> None:
-        """One that is not written any more is not copied, gives nothing back, and takes nothing; it can be read."""
+    def test_retired(self) -> None:
+        """After stop_writing the file is not copied, vacuumed or written; it can be read."""
         with self.file.transaction(durable=True) as transaction:
             transaction.append(stored("one"))
         self.written("00000001.sqlite")
@@ -107,7 +107,7 @@ class SpoolFileTests(QueueCase):
         self.assertEqual(stored("one"), [row.data for row in self.file.read(0)])
 
     def test_not_opened(self) -> None:
-        """One that can't be opened for writing leaves nothing open."""
+        """A file that can't be opened for writing leaves no connection open."""
         self.file.close()
         opened: list[sqlite3.Connection] = []
         connect = self.faults.connect
@@ -173,7 +173,7 @@ class ReadTests(QueueCase):
         return [found.data for found in self.reader.read_dead(*args, **bounds)]
 
     def test_bounds(self) -> None:
-        """So many come, or of so many bytes, but one at least; those behind a number."""
+        """Reading is limited to a count and to bytes, but returns at least one row, after a number."""
         size = len(self.batch[0]) + ROW_OVERHEAD
         read: Callable[..., list[bytes]]
         for read, first, data in ((self.messages, 0, self.batch[:4]), (self.dead, 4, self.batch[4:])):
@@ -186,7 +186,7 @@ class ReadTests(QueueCase):
             self.assertEqual(data[:2], read(first, size=size + 1))
 
     def test_damage(self) -> None:
-        """What comes before damage is read; when nothing does, that is an error."""
+        """Rows before the damage are read; damage in the first row is an error."""
         execute = _Connection.execute
         for good in (0, 1, 2):
 
@@ -201,7 +201,7 @@ class ReadTests(QueueCase):
                         self.assertEqual(Fault.DAMAGED, fault_of(self.assertRaises(sqlite3.Error, read, first)))
 
     def test_text(self) -> None:
-        """Text that is none, wherever it is found, makes one message damaged, or it is damage of the file."""
+        """Text that is not UTF-8 damages one message, or else counts as damage of the file."""
         db = sqlite3.connect(os.path.join(self.path, "00000001.sqlite"))
         db.execute("INSERT INTO passed VALUES (5, 1, 2, 3)")
         for table, column in (
@@ -223,7 +223,7 @@ class ReadTests(QueueCase):
             self.assertEqual(Fault.DAMAGED, fault_of(self.assertRaises(sqlite3.Error, read)))
 
     def test_one(self) -> None:
-        """One that waits is found by its number; one that does not is None."""
+        """A waiting message is found by its number; any other number gives None."""
         row = self.reader.read_one(2)
         assert row is not None
         self.assertEqual((2, self.batch[1]), (row.id, row.data))
@@ -231,7 +231,7 @@ class ReadTests(QueueCase):
             self.assertIsNone(self.reader.read_one(number))
 
     def test_nothing_stays_open(self) -> None:
-        """One that can't be read is closed again."""
+        """A file that can't be read is closed again."""
         self.faults.fail("PRAGMA user_version", "SQLITE_IOERR_READ", read_only=True)
         opened: list[sqlite3.Connection] = []
         connect = self.faults.connect

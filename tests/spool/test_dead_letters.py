@@ -1,4 +1,4 @@
-"""Dead letters: all of them are kept, safely, whichever file they come from."""
+"""Dead letters are kept durably, whichever file they come from."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from webhookrx.spool.rows import ROW_OVERHEAD
 
 
 class DeadLetterTests(QueueCase):
-    """What becomes of them."""
+    """From a refusal to the newest file."""
 
-    def give_up(self, queue: SpoolQueue) -> None:
-        """Let the newest file fail, so that it is only read any more."""
+    def retire(self, queue: SpoolQueue) -> None:
+        """Let the newest file fail, so that it is read-only."""
         self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
         self.assertRaises(NotStored, queue.append, stored("lost"))
 
     def kept(self, number: int) -> list[tuple[int, str]]:
-        """Return number and reason of each in a file."""
+        """Return number and reason of each dead letter of a file."""
         file = SpoolFile(SpoolDirectory(self.path), number, writable=False)
         try:
             return [(each.id, each.reason) for each in file.read_dead(0)]
@@ -32,7 +32,7 @@ class DeadLetterTests(QueueCase):
             file.close()
 
     def how_safe(self) -> set[str]:
-        """Return how transactions that wrote dead letters since the last look were to be synced."""
+        """Return the sync levels of transactions that wrote dead letters since the last call."""
         found, mode = set(), ""
         for _, statement in self.faults.statements:
             if statement.startswith("PRAGMA synchronous="):
@@ -43,7 +43,7 @@ class DeadLetterTests(QueueCase):
         return found
 
     def test_all(self) -> None:
-        """Each message of a batch that is refused is kept, on disk before anything else is done."""
+        """Each refused message of a batch is on disk before anything else is done."""
         queue = self.open()
         queue.append(stored(*"abcde"))
         a, b, c, d, e = queue.next_batch()
@@ -66,10 +66,10 @@ class DeadLetterTests(QueueCase):
         self.assertEqual(["PRAGMA synchronous=NORMAL"], modes)
 
     def test_of_an_old_file(self) -> None:
-        """Each message of a file that is only read any more is kept in the newest one, just as safely."""
+        """Each refused message of a read-only file is kept in the newest one, just as durably."""
         queue = self.open()
         queue.append(stored(*"abcd"))
-        self.give_up(queue)
+        self.retire(queue)
         a, b, c, _ = queue.next_batch()
         self.faults.statements.clear()
         queue.ack([], [letter(a, "1"), letter(b, "2"), letter(c, "3")])
@@ -80,16 +80,16 @@ class DeadLetterTests(QueueCase):
         self.assertEqual(["d"], drain(queue))
 
     def refused(self, count: int, size: int) -> SpoolQueue:
-        """Return a queue with so many dead letters of so many bytes in a file that is only read any more."""
+        """Return a queue with so many dead letters of so many bytes in a read-only file."""
         queue = self.open()
         queue.append(stored(*["x" * size] * count))
         while rows := queue.next_batch():
             queue.ack([], [letter(row, str(row.id)) for row in rows])
-        self.give_up(queue)
+        self.retire(queue)
         return queue
 
     def test_carried(self) -> None:
-        """Those of an old file go to the newest one before it is removed, however many and large they are."""
+        """The dead letters of an old file go to the newest one before it is removed, however many and large."""
         for count, size, transactions in ((2500, 10, 3), (7, 400_000, 3), (3, 2_000_000, 3)):
             self.path += "x"
             queue = self.refused(count, size)
@@ -112,14 +112,14 @@ class DeadLetterTests(QueueCase):
             queue.close()
 
     def test_log_while_carried(self) -> None:
-        """However much is carried, the write-ahead log stays small."""
+        """The write-ahead log stays small, however many dead letters are moved."""
         queue = self.refused(30, 900_000)
         self.assertEqual([], queue.next_batch())
 
         self.assertLess(os.path.getsize(os.path.join(self.path, "00000002.sqlite-wal")), 12 * 1024**2)
 
     def test_put_back_meanwhile(self) -> None:
-        """One that a person's command puts back while others are carried is delivered, and not lost with the file."""
+        """A dead letter that a command puts back during the move is delivered, and not lost with the file."""
         queue = self.refused(3, 10)
         check = self.faults.check
 
@@ -143,7 +143,7 @@ class DeadLetterTests(QueueCase):
         self.assertEqual(["00000002.sqlite"], self.names())
 
     def test_not_now(self) -> None:
-        """Where they can't be read for a moment the file stays until they can."""
+        """A file whose dead letters can't be read for a moment stays until they can."""
         for name in ("SQLITE_BUSY", "SQLITE_IOERR_READ", "SQLITE_NOMEM", "SQLITE_CORRUPT"):
             self.path += "x"
             queue = self.refused(3, 10)
@@ -157,7 +157,7 @@ class DeadLetterTests(QueueCase):
             queue.close()
 
     def test_never(self) -> None:
-        """Where they can't be read at all the file is put aside for people."""
+        """A file whose dead letters can't be read at all is put aside."""
         for name in ("SQLITE_CORRUPT", "SQLITE_IOERR_READ"):
             self.path += "x"
             queue = self.refused(3, 10)

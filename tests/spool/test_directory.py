@@ -31,13 +31,13 @@ class OtherOwners(FaultySpool):
         self.owners = owners
 
     def link_owner(self, path: str) -> int | None:
-        """Look for it there."""
+        """Try to lock it."""
         owner = super().link_owner(path)
         return owner if owner is None else self.owners.get(os.path.basename(path), owner)
 
 
 class LinkTests(SynchronousTestCase):
-    """Whose links are followed."""
+    """Links of which users are followed."""
 
     def setUp(self) -> None:
         """Make what links lead to."""
@@ -48,14 +48,14 @@ class LinkTests(SynchronousTestCase):
         self.patch(os, "geteuid", lambda: OURSELVES)
 
     def refused(self, name: str) -> None:
-        """See that nothing is opened, and that the words tell why."""
+        """Check that nothing is opened, and that the error says why."""
         before = sorted(os.listdir(os.path.join(self.around, "elsewhere")))
         error = self.assertRaises(OSError, make_queue(self.path, self.faults).open)
         self.assertIn(f"{name}' is a symbolic link of another user (uid {STRANGER})", str(error))
         self.assertEqual(before, sorted(os.listdir(os.path.join(self.around, "elsewhere"))))
 
     def test_directory(self) -> None:
-        """A directory behind a link of root's or ours is taken; behind one of somebody else it is left alone."""
+        """A directory behind a link of root or our user is accepted; behind one of another user it is left alone."""
         os.symlink("elsewhere", self.path)
         for owner, taken in ((STRANGER, False), (0, True), (OURSELVES, True)):
             self.faults.owners["spool"] = owner
@@ -69,7 +69,7 @@ class LinkTests(SynchronousTestCase):
             queue.close()
 
     def test_lock(self) -> None:
-        """The same holds for the lock; a link of somebody else makes no file where it leads to."""
+        """The same holds for the lock; a link of another user creates no file at its target."""
         os.mkdir(self.path)
         os.symlink("../elsewhere/file", os.path.join(self.path, "lock"))
         for owner, taken in ((STRANGER, False), (0, True), (OURSELVES, True)):
@@ -83,14 +83,14 @@ class LinkTests(SynchronousTestCase):
         self.assertEqual(["file"], os.listdir(os.path.join(self.around, "elsewhere")))
 
     def test_lock_alone(self) -> None:
-        """Nothing is made behind a link of somebody else, though it was not there when the directory was made."""
+        """Nothing is made behind a link of another user that appears after the directory was made."""
         os.symlink("elsewhere", self.path)
         self.faults.owners["spool"] = STRANGER
         self.assertRaises(OSError, SpoolDirectory(self.path, self.faults).lock)
         self.assertEqual([], os.listdir(os.path.join(self.around, "elsewhere")))
 
     def test_owner_of_link(self) -> None:
-        """It is the owner of the link that counts, and not of what it leads to; a link to nothing is one, too."""
+        """The owner of the link counts, not of its target; a dangling link is a link, too."""
         os.symlink("nothing", self.path)
         files = FileSystem()
         self.assertEqual(os.getuid(), files.link_owner(self.path))
@@ -103,7 +103,7 @@ class LinkTests(SynchronousTestCase):
             self.assertRaises(OSError, make_queue(self.path).open)
 
     def test_worker(self) -> None:
-        """The directory of a worker is looked at, and so is that of the spool around it."""
+        """The directory of a worker is checked, and so is that of the spool around it."""
         os.symlink("elsewhere", self.path)
         os.mkdir(os.path.join(self.path, "worker-1"))
         self.faults.owners["spool"] = STRANGER
@@ -123,7 +123,7 @@ class LinkTests(SynchronousTestCase):
         setattr(self.faults, call, exchanged)
 
     def test_link_meanwhile(self) -> None:
-        """A link that is put in the place of the lock after it was looked at is not followed."""
+        """A link that replaces the lock after the check is not followed."""
         os.mkdir(self.path)
         lock = os.path.join(self.path, "lock")
         self.exchange_at("open", lambda: os.symlink("../elsewhere/file", lock))
@@ -133,7 +133,7 @@ class LinkTests(SynchronousTestCase):
         self.assertEqual([], os.listdir(os.path.join(self.around, "elsewhere")))
 
     def test_directory_meanwhile(self) -> None:
-        """A directory that is exchanged while it is locked is not taken, whether for a link or for another one."""
+        """A directory that is exchanged for a link or another directory during locking is refused."""
         for link in (True, False):
             os.mkdir(self.path)
 
@@ -155,7 +155,7 @@ class LinkTests(SynchronousTestCase):
                 self.faults.owners.clear()
 
     def test_while_it_runs(self) -> None:
-        """A link that takes the place of the directory later ends the 200s, and nothing is written behind it."""
+        """Once a link has replaced the directory nothing is acknowledged, and nothing is written behind it."""
         queue = make_queue(self.path, self.faults)
         queue.open()
         self.addCleanup(queue.close)
@@ -172,7 +172,7 @@ class LinkTests(SynchronousTestCase):
         self.assertEqual([], os.listdir(os.path.join(self.around, "elsewhere")))
 
     def test_command(self) -> None:
-        """A person's command does not follow it either."""
+        """Commands do not follow it either."""
         os.symlink("elsewhere", self.path)
         queue = make_queue(self.path, self.faults)
         queue.open()
@@ -183,7 +183,7 @@ class LinkTests(SynchronousTestCase):
 
 
 class LinkWordsTests(SpoolCase):
-    """What the start says."""
+    """The error of a start."""
 
     def test_words(self) -> None:
         """The error of the start names the link and its owner."""
@@ -197,10 +197,10 @@ class LinkWordsTests(SpoolCase):
 
 
 class EarlyRemovalTests(SynchronousTestCase):
-    """A file that goes before there is one of a higher number."""
+    """Removing a file before there is one of a higher number."""
 
     def setUp(self) -> None:
-        """Have one, with all that belongs to it."""
+        """Make a file with its log and its mark."""
         self.path = os.path.abspath(self.mktemp())
         os.mkdir(self.path)
         self.faults = FaultySpool()
@@ -211,7 +211,7 @@ class EarlyRemovalTests(SynchronousTestCase):
                 pass
 
     def test_number(self) -> None:
-        """Its number is not given out again, until the mark that keeps it is removed after a higher one was."""
+        """Its number is not used again: the mark keeps it until a higher one exists."""
         self.directory.remove_last(1)
         self.assertEqual(["00000001.failed"], os.listdir(self.path))
         self.assertEqual(([], 2), (self.directory.numbers(), self.directory.next_number()))
@@ -227,7 +227,7 @@ class EarlyRemovalTests(SynchronousTestCase):
         self.assertEqual("00000001.sqlite", calls[-1][1])
 
     def test_no_mark(self) -> None:
-        """When its number can't be kept it stays, and so it does when that can't be made safe."""
+        """The file stays when its mark can't be made or synced."""
         for call, failure in (("open", OSError(errno.ENOSPC, "full")), ("fsync", OSError(errno.EIO, "broken"))):
             self.faults.fail(call, failure)
             error = self.assertRaises(OSError, self.directory.remove_last, 1)

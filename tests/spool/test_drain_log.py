@@ -1,4 +1,4 @@
-"""What a drainer says, and how often."""
+"""What a drainer logs, and how often."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DrainLogCase(SynchronousTestCase):
         self.lines.append(formatEvent(event))
 
     def said(self) -> list[str]:
-        """Return what was said since the last call."""
+        """Return the lines since the last call."""
         lines, self.lines[:] = self.lines[:], []
         return lines
 
@@ -53,7 +53,7 @@ class AwayTests(DrainLogCase):
     """Away and back."""
 
     def test_once(self) -> None:
-        """It is said once that it is away, and once that it is back, with what waits."""
+        """Going away and coming back are logged once each, with the backlog."""
         self.status = self.status._replace(messages=3, oldest=self.clocks.wall - 90 * SECOND)
         self.log.went_away("no answer")
         self.wait(100, "no answer")
@@ -74,7 +74,7 @@ class AwayTests(DrainLogCase):
             self.assertTrue(self.said()[0].endswith(f"the oldest for {text}"), seconds)
 
     def test_reason_changes(self) -> None:
-        """Another reason is said, but not more often than every ten seconds."""
+        """Another reason is logged, but at most every ten seconds."""
         self.log.went_away("HTTP 503")
         self.said()
         self.wait(LOG_PAUSE - 1, "HTTP 401")
@@ -93,7 +93,7 @@ class AwayTests(DrainLogCase):
         self.assertLess(len(self.said()), 3600 / REMINDER + 10)
 
     def test_reasons_are_said_less_and_less(self) -> None:
-        """Each is waited for twice as long as the one before, up to five minutes."""
+        """The pause before each further reason doubles, up to five minutes."""
         pauses: list[int] = []
         pause = 0
         for number in range(1300):
@@ -105,7 +105,7 @@ class AwayTests(DrainLogCase):
         self.assertEqual([1, 10, 20, 40, 80, 160, 300, 300, 300], pauses)
 
     def test_reminder(self) -> None:
-        """Every five minutes it is said again, until it is back; the next reason is said soon then."""
+        """A reminder follows every five minutes until it is back; after one, the next reason is logged soon."""
         self.log.went_away("no answer")
         self.said()
         self.status = self.status._replace(messages=7, oldest=self.clocks.wall - 3600 * SECOND)
@@ -121,7 +121,7 @@ class AwayTests(DrainLogCase):
         self.assertEqual([], self.said())
 
     def test_comes_and_goes(self) -> None:
-        """Who goes and comes all the time gets few lines, as many of one kind as of the other."""
+        """An observer that comes and goes all the time gets few lines, as many of one kind as of the other."""
         for _ in range(60):
             self.wait(1, "no answer")
             self.log.came_back()
@@ -144,7 +144,7 @@ class DeadLetterTests(DrainLogCase):
     """What was refused for good."""
 
     def test_line(self) -> None:
-        """It is told at once, with the command that shows more."""
+        """It is logged at once, with the command that shows more."""
         self.log.refused(letters("HTTP 422", "HTTP 422", "HTTP 422"))
         self.log.refused([])
 
@@ -154,7 +154,7 @@ class DeadLetterTests(DrainLogCase):
         self.assertEqual("see \"webhookrx spool list '/srv/my spool'\"", command)
 
     def test_many(self) -> None:
-        """The first is told at once, what follows once a minute, and what is left at the end."""
+        """The first is logged at once, later ones once a minute, and the rest at the end."""
         self.log.refused(letters("HTTP 422"))
         self.assertIn("1 message was refused", self.said()[0])
         for _ in range(int(COUNT_PAUSE) - 1):
@@ -172,7 +172,7 @@ class DeadLetterTests(DrainLogCase):
         self.assertEqual([], self.said())
 
     def test_safe(self) -> None:
-        """A reason does not quote what could not be encoded, and no terminal obeys it."""
+        """A reason does not quote data that could not be encoded, and has no control characters."""
         self.log.refused(letters(f"{NOT_ENCODED}: no such key: 'secret'"))
         self.assertIn(": it can't be encoded; see", self.said()[0])
         self.wait(COUNT_PAUSE)
@@ -185,7 +185,7 @@ class DropTests(DrainLogCase):
     """What was dropped for want of room."""
 
     def test_total(self) -> None:
-        """A minute after the first drop, and at the end, it is said how many there were."""
+        """A minute after the first drop, and at the end, a line gives the total."""
         self.status = self.status._replace(dropped=24)
         self.wait(COUNT_PAUSE)
         self.assertEqual([], self.said())

@@ -49,7 +49,7 @@ class BrokenRefusal(Rejected):
 
 
 class ExitingError(Exception):
-    """Ends whoever asks what it says."""
+    """An error whose text ends the process that asks for it."""
 
     def __str__(self) -> str:
         """Exit."""
@@ -84,7 +84,7 @@ class DrainerCase(SynchronousTestCase):
         self.addCleanup(globalLogPublisher.removeObserver, self.note)
 
     def make_drainer(self) -> Drainer:
-        """Make a drainer of what is there."""
+        """Make a drainer of the queue and the observer."""
         return Drainer(self.queue, self.inner, self.path, lambda: 1.0, self.clocks.monotonic, self.clocks.time_ns)
 
     def note(self, event: Any) -> None:
@@ -101,7 +101,7 @@ class DrainerCase(SynchronousTestCase):
         return self.drainer.step()
 
     def delivered(self) -> list[object]:
-        """Return the texts of what the observer has."""
+        """Return the texts that the observer has stored."""
         return [message.values["MESSAGE"] for message in self.inner.messages]
 
     def dead(self) -> list[tuple[str, str]]:
@@ -114,10 +114,10 @@ class DrainerCase(SynchronousTestCase):
 
 
 class DrainTests(DrainerCase):
-    """What becomes of a batch."""
+    """The fate of a batch."""
 
     def test_delivers(self) -> None:
-        """What waits is delivered in order and removed; with nothing left it looks again after a second."""
+        """Messages are delivered in order and removed; an empty queue is read again after a second."""
         self.append("one", "two")
         self.append("three")
 
@@ -129,7 +129,7 @@ class DrainTests(DrainerCase):
         self.assertEqual(0, self.queue.status().messages)
 
     def test_away(self) -> None:
-        """While the observer is away the same batch is offered after longer and longer pauses."""
+        """While the observer is away the same batch is offered with backoff."""
         self.append("one", "two")
         self.inner.store_error = Unavailable("no answer")
         pauses = [self.step()]
@@ -186,7 +186,7 @@ class DrainTests(DrainerCase):
         self.assertEqual(["one", "three", "two", "four"], self.delivered())
 
     def test_rejected(self) -> None:
-        """What the observer refuses for good is a dead letter with its reason; the others are not held up."""
+        """A message that the observer refuses for good becomes a dead letter with its reason; the others go on."""
         self.append("one", "two", "three")
         self.inner.judge = lambda message: Rejected("HTTP 422") if message.values["MESSAGE"] == "two" else None
         self.assertEqual(0.0, self.step())
@@ -197,7 +197,7 @@ class DrainTests(DrainerCase):
         self.assertEqual((0, 1), (self.queue.status().messages, self.queue.status().dead))
 
     def test_all_rejected(self) -> None:
-        """The same holds for a whole batch; a refusal without words gets the name of its kind."""
+        """The same holds for a whole batch; a refusal without text gets the name of its class."""
         self.append("one", "two")
         self.inner.store_error = Rejected()
         self.assertEqual(0.0, self.step())
@@ -213,7 +213,7 @@ class DrainTests(DrainerCase):
         self.assertEqual(["it can't be encoded: too odd"], [reason for _, reason in self.dead()])
 
     def test_damaged(self) -> None:
-        """A message whose bytes are not those that were written, or no message, is a dead letter."""
+        """Damaged data, or data that is no message, becomes a dead letter."""
         self.queue.append([b"\x01\x00\x00\x00\x00\x00\x00\x00\x01no", *stored("one", "two")])
         other = sqlite3.connect(os.path.join(self.path, "00000001.sqlite"))
         other.execute("UPDATE waiting SET crc = crc + 1 WHERE id = 2")
@@ -234,7 +234,7 @@ class DrainTests(DrainerCase):
         self.assertEqual([], self.inner.batch_sizes)
 
     def test_wrong_count(self) -> None:
-        """An observer that returns too few outcomes has said nothing about any."""
+        """Too few outcomes mean that no message is stored."""
         self.append("one", "two")
         store = self.inner.store
 
@@ -249,7 +249,7 @@ class DrainTests(DrainerCase):
         self.assertIn("1 entries for 2", str(self.drainer.away))
 
     def test_broken_word(self) -> None:
-        """An observer that returns what is no outcome has said nothing about any message; that is no bug of ours."""
+        """Malformed outcomes mean that no message is stored; they are not logged as a bug of ours."""
         self.append("one", "two")
         for returned, text in (
             (True, "store() returned bool, not None or a list"),
@@ -271,7 +271,7 @@ class DrainTests(DrainerCase):
         self.assertEqual([], [line for line in self.lines if "failed" in line])
 
     def test_odd_errors(self) -> None:
-        """What is odd about an error of the observer is no obstacle."""
+        """Odd errors of the observer are handled as any other."""
         self.append("one", "two")
         odd = OSError("away")
         odd.retry_after = "soon"  # type: ignore[attr-defined]
@@ -282,7 +282,7 @@ class DrainTests(DrainerCase):
         self.assertEqual(["BrokenRefusal"], [reason for _, reason in self.dead()])
 
     def test_bug(self) -> None:
-        """What should never be raised is told as the reason, logged now and then, and does not end it."""
+        """An unexpected exception becomes the reason, is logged now and then, and does not end the drainer."""
         self.append("one")
         for error in (ZeroDivisionError(), SystemExit(1)):
             self.patch(self.queue, "next_batch", raiser(error))
@@ -299,7 +299,7 @@ class DrainTests(DrainerCase):
         self.assertEqual(["one"], self.delivered())
 
     def test_close(self) -> None:
-        """It closes the observer and the queue, whatever the observer says to that."""
+        """It closes the observer and the queue, even if the observer raises."""
         self.inner.close = raiser(ValueError("stuck"))  # type: ignore[method-assign]
         self.drainer.close()
 
@@ -309,7 +309,7 @@ class DrainTests(DrainerCase):
         other.close()
 
     def test_room_while_away(self) -> None:
-        """While the observer is away it still sees that there is room again."""
+        """While the observer is away, the end of the state C{full} is still noticed."""
         self.fill()
         self.inner.store_error = Unavailable("no answer", retry_after=100.0)
         self.drainer.step()
@@ -336,7 +336,7 @@ class DrainTests(DrainerCase):
         self.drainer = self.make_drainer()
 
     def test_put_back(self) -> None:
-        """A message that somebody else puts into the queue is found without being woken."""
+        """A message that a command puts into the queue is found without a wake-up."""
         self.assertEqual(POLL, self.step())
         other = SpoolFile(SpoolDirectory(self.path), 1, writable=True)
         with other.transaction(durable=True) as transaction:
@@ -346,10 +346,10 @@ class DrainTests(DrainerCase):
 
         self.assertEqual(["again"], self.delivered())
 
-    def test_tidies_by_turns(self) -> None:
+    def test_vacuums_by_turns(self) -> None:
         """
-        Between two turns of giving room back there is as much time as the first one took, whoever wakes the drainer;
-        messages that come meanwhile do not wait for that.
+        The pause between two turns of the vacuum is as long as the first one took, whatever wakes the drainer; messages
+        that arrive meanwhile do not wait for it.
         """
         turns: list[float] = []
 
@@ -371,7 +371,7 @@ class DrainTests(DrainerCase):
         self.assertEqual((POLL, 3), (self.drainer.step(), len(turns)))
 
     def test_reopen(self) -> None:
-        """The observer is opened anew between two batches; one that can't be goes on as it is."""
+        """The observer is reopened between two batches; a failure of that is logged."""
         self.drainer.reopen()
         self.step()
         self.step()
@@ -385,7 +385,7 @@ class DrainTests(DrainerCase):
         self.assertTrue(any("could not reopen" in line for line in self.lines))
 
     def test_queue_fails(self) -> None:
-        """A queue that can't be read is tried again soon, and told of now and then."""
+        """A queue that can't be read is retried soon, and logged now and then."""
         self.append("one")
         self.faults.fail("SELECT id, crc", "SQLITE_BUSY", times=3, read_only=True)
         pauses = []
@@ -398,8 +398,8 @@ class DrainTests(DrainerCase):
 
         self.assertEqual(["one"], self.delivered())
 
-    def test_settling_fails(self) -> None:
-        """What could not be noted is noted before anything else is offered, and is not delivered twice."""
+    def test_ack_fails(self) -> None:
+        """A removal that failed is retried before the next batch, so nothing is delivered twice."""
         self.append("one")
         self.step()
         self.append("two")
@@ -412,7 +412,7 @@ class DrainTests(DrainerCase):
         self.assertEqual(["one", "two", "three"], self.delivered())
 
     def test_log(self) -> None:
-        """What is said: away, back, and what was refused for good, each with the spool as it is then."""
+        """The log lines for away, back and dead letters, each with the backlog at that moment."""
         self.append("one")
         self.inner.store_error = Unavailable("no answer")
         self.step()
@@ -427,7 +427,7 @@ class DrainTests(DrainerCase):
         self.assertIn("takes messages again; 0 wait in the spool", back)
 
     def test_log_of_dead_letters(self) -> None:
-        """A dead letter is told once it is one: not before it could be noted, and not twice."""
+        """A dead letter is logged once it is saved, and only once."""
         self.append("odd")
         self.faults.fail("INSERT OR IGNORE INTO dead", "SQLITE_BUSY", times=2)
         self.step()
@@ -440,7 +440,7 @@ class DrainTests(DrainerCase):
         self.assertIn("1 message was refused for good by memory: it can't be encoded; see", line)
 
     def test_base_exceptions(self) -> None:
-        """Whatever an observer raises, wherever it is called, and whatever its errors say, the next step goes on."""
+        """Whatever an observer raises, in any method and with any text, the next step goes on."""
 
         def outcomes(error: BaseException) -> Iterator[None]:
             raise error
@@ -471,7 +471,7 @@ class DrainTests(DrainerCase):
         self.assertEqual([], self.flushLoggedErrors())
 
     def test_short_of_memory(self) -> None:
-        """What can't be prepared for want of memory says nothing about the message: it waits."""
+        """A MemoryError during encoding says nothing about the message: it waits."""
         self.append("one")
         self.inner.prepare = raiser(MemoryError())  # type: ignore[method-assign]
         self.assertEqual(DISK_PAUSE, self.step())
@@ -512,7 +512,7 @@ class DrainThreadTests(SynchronousTestCase):
         return thread
 
     def test_wake(self) -> None:
-        """It steps at once, then after its pause, or when it is woken; stopped, it steps no more."""
+        """It steps at once, then after its pause or when woken; after stop it steps no more."""
         drainer = StepDrainer(3600.0)
         thread = self.start(drainer)
         self.assertTrue(drainer.stepped.acquire(timeout=10))
@@ -526,7 +526,7 @@ class DrainThreadTests(SynchronousTestCase):
         self.assertFalse(drainer.stepped.acquire(blocking=False))
 
     def test_release(self) -> None:
-        """Stopped, it closes nothing, for others may still append; released, it closes all and ends."""
+        """After stop it closes nothing, as messages may still be appended; after release it closes all and ends."""
         drainer = StepDrainer(3600.0)
         thread = self.start(drainer)
         thread.stop()
@@ -545,7 +545,7 @@ class DrainThreadTests(SynchronousTestCase):
             self.assertTrue(drainer.stepped.acquire(timeout=10))
 
     def test_step_fails(self) -> None:
-        """It goes on even after a step that raises, which none should."""
+        """The thread goes on even after a step that raises."""
 
         class RaisingDrainer(StepDrainer):
             def step(self) -> float:

@@ -1,4 +1,4 @@
-"""A lock that is had by turns."""
+"""The fair lock."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from webhookrx.spool.queue import FairLock
 
 TRIES = 10_000_000
-"""To look for what another thread does at once."""
+"""Polls for something that another thread does at once."""
 
 
 class FairLockTests(SynchronousTestCase):
-    """Who has it, and who is next."""
+    """The order in which the lock is granted."""
 
     def setUp(self) -> None:
         """Make a lock."""
@@ -35,11 +35,11 @@ class FairLockTests(SynchronousTestCase):
         return thread
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Look until something is true."""
+        """Poll until a condition holds."""
         self.assertTrue(any(condition() for _ in range(TRIES)))
 
     def test_by_turns(self) -> None:
-        """Who lets go of it and asks at once comes after all who waited, and these in the order of their asking."""
+        """A thread that releases it and asks again comes after the waiting threads, which come in order."""
         with self.lock:
             threads = [self.ask("first"), self.ask("second")]
         with self.lock:
@@ -50,7 +50,7 @@ class FairLockTests(SynchronousTestCase):
         self.assertEqual(["first", "second", "again"], self.order)
 
     def test_alone(self) -> None:
-        """It is free again after all of them, and after an error."""
+        """It is free again after its last holder, and after an error."""
 
         def fail() -> None:
             with self.lock:

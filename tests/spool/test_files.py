@@ -1,4 +1,4 @@
-"""Which error ends the writing of a file: locks that stay, and what fails while room is looked at."""
+"""Which errors retire a file: long locks, and failures while room is measured."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SlowFaults(FaultySpool):
 
 
 class LockTests(QueueCase):
-    """Locks that somebody has, or that could not be let go."""
+    """Locks of another process, and locks that could not be released."""
 
     def setUp(self) -> None:
         """Let faults take time."""
@@ -48,7 +48,7 @@ class LockTests(QueueCase):
         self.slow = self.faults = SlowFaults(self)
 
     def test_passing(self) -> None:
-        """Locks that are in the way for a moment, however often, cost no file."""
+        """Short locks, however often, retire no file."""
         queue = self.open()
         for name in LOCKS:
             for _ in range(3):
@@ -62,7 +62,7 @@ class LockTests(QueueCase):
         self.assertEqual(["00000001.sqlite"], self.names())
 
     def test_for_long(self) -> None:
-        """When they are for some seconds the file is given up; what waits in it is delivered, and nothing is lost."""
+        """After some seconds of locks the file is retired; its messages are delivered, and nothing is lost."""
         for name in LOCKS:
             self.path += "x"
             queue = self.open()
@@ -79,7 +79,7 @@ class LockTests(QueueCase):
             queue.close()
 
     def test_new_file(self) -> None:
-        """How long locks of one file were in the way says nothing about the next one."""
+        """The time that one file was locked does not count for the next one."""
         queue = self.open()
         self.faults.fail("BEGIN", "SQLITE_BUSY", times=2)
         self.assertRaises(NotStored, queue.append, stored("lost"))
@@ -94,7 +94,7 @@ class LockTests(QueueCase):
         self.assertEqual(["00000002.sqlite"], self.names())
 
     def test_one_try(self) -> None:
-        """A single try that has taken so long is enough: SQLite waits for locks by itself."""
+        """A single call that takes that long is enough: SQLite itself waits for locks."""
         queue = self.open()
         self.slow.seconds = LOCKED_TIME
         self.faults.fail("BEGIN", "SQLITE_PROTOCOL")
@@ -105,7 +105,7 @@ class LockTests(QueueCase):
         self.assertEqual(["00000002.sqlite"], self.names())
 
     def test_reading(self) -> None:
-        """The same holds for a look at the totals, and for reading what is next."""
+        """The same holds for reading totals and the next batch."""
         for statement in ("SELECT messages", "SELECT id, crc"):
             self.path += "x"
             queue = self.open()
@@ -119,7 +119,7 @@ class LockTests(QueueCase):
             queue.close()
 
     def test_opened_anew(self) -> None:
-        """A file that was given up for its locks is read through a connection that has none of them, each time."""
+        """A file that was retired for its locks is read through a connection without them, each time."""
         queue = self.open()
         queue.append(stored("one", "two"))
         self.slow.seconds = LOCKED_TIME
@@ -142,7 +142,7 @@ class LockTests(QueueCase):
         self.assertEqual(0, queue.status().damaged)
 
     def test_without_a_name(self) -> None:
-        """A file that was removed meanwhile can't be opened anew, and is read on as it is."""
+        """A file that was removed meanwhile can't be reopened, and stays open."""
         queue = self.open()
         queue.append(stored("one"))
         self.slow.seconds = LOCKED_TIME
@@ -153,7 +153,7 @@ class LockTests(QueueCase):
         self.assertEqual(["one"], drain(queue))
 
     def test_codes(self) -> None:
-        """What SQLite says of locks is told from what says nothing, and from what says that the disk has failed."""
+        """Errors of locks are told from harmless ones, and from those of a failed disk."""
         for name in LOCKS:
             self.assertIs(Fault.LOCKED, fault_of(sqlite_error(name)), name)
         for name in ("SQLITE_IOERR_NOMEM", "SQLITE_IOERR_SHMOPEN", "SQLITE_FULL", "SQLITE_CANTOPEN"):
@@ -162,10 +162,10 @@ class LockTests(QueueCase):
 
 
 class RoomTests(QueueCase):
-    """What fails while room is looked at."""
+    """Errors while room is measured."""
 
     def test_before_a_batch(self) -> None:
-        """A file that can't be asked how large it is is given up; the next batch goes to a new one."""
+        """A file that can't be measured is retired; the next batch goes to a new one."""
         for statement in ("PRAGMA page_count", "PRAGMA freelist_count", "PRAGMA journal_size_limit"):
             self.path += "x"
             queue = self.open()
@@ -180,7 +180,7 @@ class RoomTests(QueueCase):
             queue.close()
 
     def test_after_a_refusal(self) -> None:
-        """The same holds when it is looked whether there is room again, and when room is given back for that."""
+        """The same holds for the check whether there is room again, and for the vacuum that makes some."""
         for statement, name in (
             ("PRAGMA page_count", "SQLITE_IOERR_READ"),
             ("PRAGMA incremental", "SQLITE_IOERR_WRITE"),
@@ -199,7 +199,7 @@ class RoomTests(QueueCase):
             queue.close()
 
     def test_full_meanwhile(self) -> None:
-        """That there is no room for giving room back is no fault."""
+        """A full disk during a vacuum is no fault."""
         disk = Disk()
         queue = self.open(disk=disk)
         queue.append(stored(*["x" * 10_000] * 100))
@@ -212,7 +212,7 @@ class RoomTests(QueueCase):
         self.assertEqual(["00000001.sqlite"], self.names())
 
     def test_said(self) -> None:
-        """A file that is given up is told of in one line, with the error."""
+        """Retiring a file is logged in one line, with the error."""
         lines: list[str] = []
 
         def note(event: LogEvent) -> None:

@@ -19,7 +19,7 @@ NAME = "00000001.sqlite"
 
 
 class MovedTests(QueueCase):
-    """What is acknowledged is where it can be found again."""
+    """An acknowledged message is in a file that the next process finds."""
 
     def remove(self, *endings: str) -> None:
         """Remove parts of the first file."""
@@ -37,7 +37,7 @@ class MovedTests(QueueCase):
         return drain(other)
 
     def test_removed(self) -> None:
-        """Whatever is gone, the next batch is safe, and what was there before is delivered first."""
+        """Whatever was removed, the next batch is safe, and earlier messages are delivered first."""
         for name, change in (
             ("database", lambda: self.remove("")),
             ("log", lambda: self.remove("-wal")),
@@ -65,7 +65,7 @@ class MovedTests(QueueCase):
         return self.found(queue)
 
     def test_told(self) -> None:
-        """It is found out without any message, and numbers don't come again."""
+        """It is noticed without any message, and numbers are not used again."""
         queue = self.open()
         first = queue.append(stored("one"))
         shutil.rmtree(self.path)
@@ -75,8 +75,8 @@ class MovedTests(QueueCase):
         self.assertEqual(["00000002.sqlite"], self.names())
         self.assertEqual(["one", "two"], drain(queue))
 
-    def test_settling(self) -> None:
-        """What was taken from a file that is gone since is settled."""
+    def test_ack(self) -> None:
+        """A batch that was read from a file removed since can be acknowledged."""
         queue = self.open()
         queue.append(stored("one"))
         (one,) = queue.next_batch()
@@ -87,7 +87,7 @@ class MovedTests(QueueCase):
         self.assertEqual(0, queue.status().messages)
 
     def test_meanwhile(self) -> None:
-        """What is removed between the write and the answer is not acknowledged."""
+        """A batch whose file is removed between the write and the answer is not acknowledged."""
         queue = self.open()
         connect = self.faults.check
 
@@ -100,7 +100,7 @@ class MovedTests(QueueCase):
         self.assertIn("removed", str(self.assertRaises(NotStored, queue.append, stored("one"))))
 
     def test_replaced(self) -> None:
-        """Another file in the place of one that is done is not ours to remove, and the log says that it is there."""
+        """Another file in the place of a delivered one is not removed, and the log says so."""
         lines: list[str] = []
 
         def note(event: LogEvent) -> None:
@@ -120,7 +120,7 @@ class MovedTests(QueueCase):
         self.assertEqual(f"Another file is in the place of {path}; it is left alone", lines[-1])
 
     def test_directory_for_good(self) -> None:
-        """Where it can't be made again nothing is acknowledged, and what can be read is delivered."""
+        """Where the directory can't be made again nothing is acknowledged; readable messages are delivered."""
         os.mkdir(self.path)
         around, self.path = self.path, os.path.join(self.path, "spool")
         queue = self.open()
@@ -138,7 +138,7 @@ class MovedTests(QueueCase):
         self.assertEqual(["two", "three"], drain(queue))
 
     def test_lock(self) -> None:
-        """A lock that is gone is made again; one that somebody else has ends it until that one goes."""
+        """A removed lock is made again; while another process holds it nothing is stored."""
         queue = self.open()
         queue.append(stored("one"))
         os.unlink(os.path.join(self.path, "lock"))
@@ -156,7 +156,7 @@ class MovedTests(QueueCase):
         self.assertEqual(["one", "two", "three"], drain(queue))
 
     def test_lock_of_another(self) -> None:
-        """A lock that was ours until it was renamed is somebody else's when that one has it."""
+        """A renamed lock of ours that another process holds now counts as held by another."""
         directory = SpoolDirectory(self.path, self.faults)
         directory.make()
         directory.lock()
@@ -171,7 +171,7 @@ class MovedTests(QueueCase):
             self.assertIn("another receiver uses it", str(self.assertRaises(InUse, directory.lock)))
 
     def test_parent(self) -> None:
-        """The name of a directory that is there already is synced, too, where that can be done."""
+        """The name of an existing directory is synced, too, where that is possible."""
         os.mkdir(self.path)
         self.open()
         around = os.path.dirname(self.path)

@@ -59,7 +59,7 @@ class HandThread(DrainThread):
             self.drainer.close()
 
     def come_back(self) -> None:
-        """Let the observer be done with its last batch."""
+        """Let the observer return from its last batch."""
         self.returns = True
         if self.released:
             self.drainer.close()
@@ -86,7 +86,7 @@ class WaitingObserver(MemoryObserver):
 
 
 class CallObserver(MemoryObserver):
-    """Tells that it has been called."""
+    """Notes that it has been called."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ class SpoolContractTests(SpoolCase, ObserverContract):
 
 
 class SpoolTests(SpoolCase):
-    """What it adds to its queue."""
+    """What the observer adds to its queue."""
 
     def store(self, spool: SpoolObserver, *texts: str) -> None:
         """Store a batch."""
@@ -161,7 +161,7 @@ class SpoolTests(SpoolCase):
         return spool
 
     def test_interface(self) -> None:
-        """It keeps messages for another one, and its word is durable; all spools prepare alike."""
+        """It buffers for another observer, promises durability, and encodes as all spools do."""
         spool = self.make_observer()
 
         self.assertTrue(verifyObject(IBufferingObserver, spool))
@@ -169,7 +169,7 @@ class SpoolTests(SpoolCase):
         self.assertEqual(spool.prepare, self.make_observer().prepare)
 
     def test_backlog(self) -> None:
-        """It tells what waits, and why."""
+        """The backlog says what waits, and why."""
         spool = self.opened()
         self.inner.store_error = Unavailable("no answer")
         self.store(spool, "one", "two")
@@ -195,7 +195,7 @@ class SpoolTests(SpoolCase):
         self.assertEqual(1, self.threads[0].woken)
 
     def test_reopen(self) -> None:
-        """The observer behind is opened anew."""
+        """The observer behind is reopened."""
         spool = self.opened()
         spool.reopen()
         self.assertEqual((0, 1), (self.inner.reopened, self.threads[0].woken))
@@ -203,7 +203,7 @@ class SpoolTests(SpoolCase):
         self.assertEqual(1, self.inner.reopened)
 
     def test_hurry(self) -> None:
-        """In a hurry it drains no more, tells the observer behind, and goes on to store; what waits is there later."""
+        """After hurry it stops draining, hurries the observer behind, and still stores; messages stay for later."""
         spool = self.opened()
         spool.hurry()
         self.store(spool, "one")
@@ -217,7 +217,7 @@ class SpoolTests(SpoolCase):
         self.assertEqual(1, len(self.inner.messages))
 
     def test_hurry_fails(self) -> None:
-        """An observer behind that can't hurry is closed all the same."""
+        """An observer behind whose hurry fails is closed all the same."""
         for error in (ZeroDivisionError(), SystemExit(1)):
             spool = self.opened()
             self.patch(self.inner, "hurry", raiser(error))
@@ -229,7 +229,7 @@ class SpoolTests(SpoolCase):
         self.threads[-1].release()
 
     def test_hurry_plain(self) -> None:
-        """An observer behind that never waits is not told; a spool that is not open can be hurried and closed."""
+        """An observer behind without hurry is not called; a spool that is not open can be hurried and closed."""
         self.inner = MemoryObserver()
         spool = self.make_observer()
         spool.hurry()
@@ -239,7 +239,7 @@ class SpoolTests(SpoolCase):
         spool.close()
 
     def test_does_not_come_back(self) -> None:
-        """An observer that holds on to its batch is left alone, and so is the queue that it will settle."""
+        """While an observer still has its batch, it and the queue stay open."""
         spool = self.opened()
         self.store(spool, "one")
         self.threads[0].returns = False
@@ -255,7 +255,7 @@ class SpoolTests(SpoolCase):
         self.assertEqual((1, 0), (len(self.inner.messages), spool.backlog().messages))
 
     def test_no_thread(self) -> None:
-        """Where the system has no thread left, it is not open, and can be opened later."""
+        """Without a thread left in the system opening fails, and works later."""
         spool = self.make_observer()
         self.patch(HandThread, "start", lambda thread: 1 // 0)
         self.assertRaises(ZeroDivisionError, spool.open)
@@ -265,7 +265,7 @@ class SpoolTests(SpoolCase):
         spool.close()
 
     def test_full_lapses(self) -> None:
-        """It is full as long as there is no room, whether anybody sends or not."""
+        """It is full as long as there is no room, with or without requests."""
         spool = self.opened()
         self.disk.free = 0
         self.assertRaises(NotStored, self.store, spool, "one")
@@ -338,7 +338,7 @@ class SpoolTests(SpoolCase):
             self.assertEqual(["one", "two"], got)
 
     def test_open_to_others(self) -> None:
-        """A directory that others may write to is told of at the start; one of its own making is not."""
+        """A directory that others may write to gives a warning at the start; one that the spool makes does not."""
         lines: list[str] = []
 
         def note(event: LogEvent) -> None:
@@ -355,7 +355,7 @@ class SpoolTests(SpoolCase):
         self.assertIn("can be written to by others than its owner (mode 0777)", line)
 
     def test_cannot_open(self) -> None:
-        """What stands in the way of a start is told, and the directory is free afterwards."""
+        """A failed start reports its reason, and unlocks the directory."""
         first = self.opened()
         error = self.assertRaises(ConfigError, self.make_observer().open)
         self.assertIn(STILL_OURS, str(error))

@@ -1,4 +1,4 @@
-"""Reading on in a file that is not written any more: patience with a disk, and how far it is done."""
+"""Reading an old file: tries with a failing disk, and the cursor."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class OldFileTests(QueueCase):
         self.old = self.of()
 
     def of(self, state: Totals | None = None, passed: ReadCursor | None = None) -> OldFile:
-        """Begin with it."""
+        """Make an old file of it."""
         return OldFile(self.file, self.totals if state is None else state, self.file.oldest(), passed)
 
     def break_reads(self, times: int, statement: str = READ, error: str = "SQLITE_IOERR_READ") -> None:
         """Let reads fail."""
         self.faults.fail(statement, error, times=times, read_only=True)
 
-    def settle_all(self) -> list[object]:
-        """Take all there is."""
+    def ack_all(self) -> list[object]:
+        """Read and acknowledge everything."""
         taken: list[object] = []
         while rows := self.old.read():
             taken += texts(rows)
@@ -50,7 +50,7 @@ class OldFileTests(QueueCase):
         return taken
 
     def test_offered(self) -> None:
-        """The batch that was offered last comes alone, and again until it is settled; then the others."""
+        """The last offered batch comes alone, and again until it is acknowledged; then the others."""
         for _ in range(2):
             self.assertEqual(["one", "two"], texts(self.old.read()))
         self.old.ack([self.old.read()[0].id])
@@ -58,8 +58,8 @@ class OldFileTests(QueueCase):
         self.old.ack([self.old.read()[0].id])
         self.assertEqual(["six", "ten"], texts(self.old.read()))
 
-    def test_passed(self) -> None:
-        """How far it is done: up to the first that is not, and what waits counts less by each that is."""
+    def test_cursor(self) -> None:
+        """The cursor stops before the first unacknowledged message; each acknowledged one reduces the totals."""
         size = len(stored("one")[0]) + ROW_OVERHEAD
         one, two = self.old.read()
         self.assertEqual(ReadCursor(0, 4, 4 * size), self.old.cursor)
@@ -69,11 +69,11 @@ class OldFileTests(QueueCase):
         self.assertEqual(ReadCursor(two.id, 2, 2 * size), self.old.cursor)
         again = self.of(passed=self.old.cursor)
         self.assertEqual(["six", "ten"], texts(again.read()))
-        self.settle_all()
+        self.ack_all()
         self.assertEqual(ReadCursor(self.totals.next_id - 1, 0, 0), self.old.cursor)
 
     def test_out_of_order(self) -> None:
-        """A message that is done before the one in front of it does not come again."""
+        """A message acknowledged before an earlier one is not read again."""
         one, two = self.old.read()
         self.old.ack([two.id])
         self.assertEqual((0, 3), self.old.cursor[:2])
@@ -92,13 +92,13 @@ class OldFileTests(QueueCase):
         self.assertEqual(300, self.old.oldest)
 
     def test_nothing_known(self) -> None:
-        """Without totals all comes, and what waits never counts less than nothing."""
+        """Without totals all messages come, and the counts never go below zero."""
         self.old = self.of(Totals(0, 0, 0, 0, 0, 0))
-        self.assertEqual(["one", "two", "six", "ten"], self.settle_all())
+        self.assertEqual(["one", "two", "six", "ten"], self.ack_all())
         self.assertEqual((0, 0), (self.old.cursor.messages, self.old.cursor.bytes))
 
-    def test_patience(self) -> None:
-        """A disk may fail for a while before what it has counts as damaged, each time anew after it was read."""
+    def test_tries(self) -> None:
+        """A disk may fail for a while before its data counts as damaged, and again after each successful read."""
         for text in ("one", "six"):
             self.break_reads(2)
             for _ in range(2):
@@ -108,8 +108,8 @@ class OldFileTests(QueueCase):
             self.assertFalse(self.old.damaged)
             self.old.ack([row.id for row in rows])
 
-    def test_no_patience_left(self) -> None:
-        """After so many failures in a row it is damaged, and what can be read is looked for, one by one."""
+    def test_no_tries_left(self) -> None:
+        """After so many failures in a row the file is damaged, and readable messages are searched one by one."""
         self.break_reads(3)
         for _ in range(2):
             self.assertRaises(sqlite3.Error, self.old.read)
@@ -117,7 +117,7 @@ class OldFileTests(QueueCase):
         self.assertTrue(self.old.damaged)
 
     def test_damage_known(self) -> None:
-        """Once one place was waited for, other damage is not; a disk that fails is waited for each time."""
+        """Once damage is known, more of it costs no tries; a failing disk gets all tries each time."""
         self.break_reads(3, error="SQLITE_CORRUPT")
         for _ in range(2):
             self.assertRaises(sqlite3.Error, self.old.read)
@@ -130,8 +130,8 @@ class OldFileTests(QueueCase):
             self.assertRaises(sqlite3.Error, self.old.read)
         self.assertEqual(["six", "ten"], texts(self.old.read()))
 
-    def test_patience_after_damage(self) -> None:
-        """The patience that a disk has used up once, it has again in full the next time."""
+    def test_tries_after_damage(self) -> None:
+        """After its tries are used up once, a disk has all of them the next time."""
         self.break_reads(3)
         for _ in range(2):
             self.assertRaises(sqlite3.Error, self.old.read)
@@ -143,14 +143,14 @@ class OldFileTests(QueueCase):
         self.assertEqual(["two"], texts(self.old.read()))
 
     def test_behind_damage(self) -> None:
-        """What can't be read is left out, and it goes on with the first that can be."""
+        """Unreadable messages are skipped up to the first readable one."""
         self.break_reads(4)
         for _ in range(2):
             self.assertRaises(sqlite3.Error, self.old.read)
         self.assertEqual(["two"], texts(self.old.read()))
 
     def test_unreadable(self) -> None:
-        """It is looked for as far as its numbers go, and no further than takes seconds."""
+        """The search ends at the last number, or after a bounded gap."""
         self.patch(old_file, "_LONGEST_GAP", 50)
         for state, looks in ((self.totals, self.totals.next_id), (Totals(0, 0, 0, 0, 0, 0), 50)):
             self.old = self.of(state)
@@ -163,7 +163,7 @@ class OldFileTests(QueueCase):
             self.assertEqual(1 + looks, sum(sql.startswith(READ) for _, sql in self.faults.statements))
 
     def test_locked(self) -> None:
-        """Locks are waited for without end, and let go of before the next look, by opening the file anew."""
+        """Locks are waited for without limit, and released before the next read by reopening the file."""
         self.break_reads(5, error="SQLITE_BUSY")
         self.break_reads(1, READ_DEAD, "SQLITE_BUSY")
         self.assertEqual(0, self.opened())
@@ -174,7 +174,7 @@ class OldFileTests(QueueCase):
         self.assertEqual(1, self.opened())
         self.assertEqual(2, len(self.old.read_dead(0)))
         self.assertEqual(1, self.opened())
-        self.assertEqual(["one", "two", "six", "ten"], self.settle_all())
+        self.assertEqual(["one", "two", "six", "ten"], self.ack_all())
         self.assertEqual((0, False), (self.opened(), self.old.damaged))
 
     def opened(self) -> int:
@@ -184,7 +184,7 @@ class OldFileTests(QueueCase):
         return count
 
     def test_dead_letters(self) -> None:
-        """They come in order, and count as there until none is left."""
+        """Dead letters come in order, and are counted until none is left."""
         letters = self.old.read_dead(0)
         self.assertEqual(stored("bad", "worse"), [found.data for found in letters])
         self.assertEqual(2, self.old.dead)
@@ -192,8 +192,8 @@ class OldFileTests(QueueCase):
         self.assertEqual(0, self.old.dead)
 
     def test_unreadable_dead_letters(self) -> None:
-        """Messages that can be read all the while use up no patience, nor give any back to dead letters."""
-        self.settle_all()
+        """Readable messages neither use up tries nor restore those of dead letters."""
+        self.ack_all()
         self.break_reads(3, READ_DEAD)
         for _ in range(2):
             self.assertRaises(sqlite3.Error, self.old.read_dead, 0)

@@ -41,7 +41,7 @@ class QueueCase(SynchronousTestCase):
     """A directory, with faults."""
 
     def setUp(self) -> None:
-        """Name a directory that is not there yet."""
+        """Name a directory that does not exist yet."""
         self.path = self.mktemp()
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         self.path = os.path.abspath(self.path)
@@ -66,7 +66,7 @@ class QueueCase(SynchronousTestCase):
         return sorted(name for name in os.listdir(self.path) if name != "lock" and not name.endswith(("-wal", "-shm")))
 
     def written(self, name: str) -> list[str]:
-        """Return what was written to a file since it was last asked."""
+        """Return the statements that wrote to a file since the last call."""
         words = ("BEGIN", "COMMIT", "INSERT", "UPDATE", "DELETE", "PRAGMA wal", "PRAGMA incremental")
         found = [sql for file, sql in self.faults.statements if file == name and sql.startswith(words)]
         self.faults.statements.clear()
@@ -77,7 +77,7 @@ class OrderTests(QueueCase):
     """First in, first out."""
 
     def test_order(self) -> None:
-        """Messages come in the order of their numbers, and are gone once settled."""
+        """Messages come in the order of their numbers, and are gone once acknowledged."""
         queue = self.open()
         self.assertEqual(range(1, 3), queue.append(stored("one", "two")))
         self.assertEqual(range(3, 4), queue.append(stored("three")))
@@ -87,7 +87,7 @@ class OrderTests(QueueCase):
         self.assertEqual((0, 0, None), queue.status()[:3])
 
     def test_restart(self) -> None:
-        """What waits is there after a restart; numbers never come again."""
+        """Messages survive a restart; numbers are never used again."""
         queue = self.open()
         queue.append(stored("one", "two"))
         rows = queue.next_batch()
@@ -110,7 +110,7 @@ class OrderTests(QueueCase):
         self.assertEqual([3, 2], self.batches(queue))
 
     def batches(self, queue: SpoolQueue) -> list[int]:
-        """Take all, and return how many came together."""
+        """Drain the queue, and return the sizes of the batches."""
         sizes = []
         while rows := queue.next_batch():
             sizes.append(len(rows))
@@ -118,7 +118,7 @@ class OrderTests(QueueCase):
         return sizes
 
     def test_same_batch(self) -> None:
-        """A batch that was offered is offered again, with nothing that came later, also after a restart."""
+        """An offered batch is offered again as it was, also after a restart."""
         queue = self.open()
         queue.append(stored("one", "two"))
         self.assertEqual(["one", "two"], texts(queue.next_batch()))
@@ -148,7 +148,7 @@ class OrderTests(QueueCase):
             self.assertEqual(["three"], texts(queue.next_batch()), fails)
 
     def test_end_of_batch_after_restart(self) -> None:
-        """The same holds for an old file that another process has left."""
+        """The same holds for an old file of a former process."""
         queue = self.open()
         queue.append(stored("one", "two"))
         one, _ = queue.next_batch()
@@ -163,7 +163,7 @@ class OrderTests(QueueCase):
         self.assertEqual(["two", "three", "four"], drain(queue))
 
     def test_still_there(self) -> None:
-        """What was removed and is there all the same is damage: it comes once more, and not again and again."""
+        """A removed message that is still there is damage: it comes once more, and not again and again."""
         queue = self.open()
         queue.append(stored("one", "two"))
         rows = queue.next_batch()
@@ -179,7 +179,7 @@ class OrderTests(QueueCase):
         self.assertEqual(1, queue.status().damaged)
 
     def test_opened_anew(self) -> None:
-        """What was removed before it was closed says nothing about a directory that has begun anew since."""
+        """Numbers removed before a close do not count after a reopen with a new directory."""
         queue = self.open()
         queue.append(stored("one"))
         drain(queue)
@@ -192,7 +192,7 @@ class OrderTests(QueueCase):
         self.assertEqual(["00000001.sqlite"], self.names())
 
     def test_status(self) -> None:
-        """What waits is known in number, bytes and age."""
+        """The backlog has number, bytes and age."""
         queue = self.open()
         first, second = stored("one", received=5), stored("two", received=7)
         queue.append(first)
@@ -216,7 +216,7 @@ class OrderTests(QueueCase):
         self.assertEqual([letter(one, "too odd")], file.read_dead(0, 10))
 
     def test_files(self) -> None:
-        """Directory and files are for their owner alone, and nothing is left open or lying about."""
+        """Directory and files are for their owner alone; no file is left open or behind."""
         queue = self.open()
         queue.append(stored("one"))
 
@@ -227,7 +227,7 @@ class OrderTests(QueueCase):
         self.assertEqual(["00000001.sqlite", "lock"], sorted(os.listdir(self.path)))
 
     def test_log_stays_small(self) -> None:
-        """The write-ahead log begins anew again and again, while messages come and go."""
+        """The write-ahead log restarts regularly while messages come and go."""
         queue = self.open()
         for _ in range(60):
             queue.append(stored(*["x" * 10_000] * 50))
@@ -235,8 +235,8 @@ class OrderTests(QueueCase):
 
         self.assertLess(os.path.getsize(os.path.join(self.path, "00000001.sqlite-wal")), 12 * 1024**2)
 
-    def test_tidy(self) -> None:
-        """Room that nothing needs goes back to the file system while nothing waits."""
+    def test_vacuum(self) -> None:
+        """Free pages go back to the file system while nothing waits."""
         self.patch(database, "IDLE_PAGES", 256)
         queue = self.open()
         path = os.path.join(self.path, "00000001.sqlite")
@@ -253,7 +253,7 @@ class OrderTests(QueueCase):
         self.assertEqual(["one"], drain(queue))
 
     def test_in_use(self) -> None:
-        """A second one is refused, and touches nothing; after the first is closed it is let in."""
+        """A second queue is refused, and touches nothing; after the first is closed it opens."""
         queue = self.open()
         queue.append(stored("one"))
         before = os.listdir(self.path)
@@ -267,7 +267,7 @@ class OrderTests(QueueCase):
         self.assertEqual(["one"], drain(other))
 
     def test_foreign_files(self) -> None:
-        """What else lies in the directory is left alone, whatever it is called."""
+        """Other files in the directory are left alone, whatever their names."""
         os.mkdir(self.path)
         foreign = ["00000000.sqlite", "000000001.sqlite", "99999999.sqlite", "99999999.sqlite.damaged", "1.sqlite", "x"]
         for name in foreign:
@@ -280,7 +280,7 @@ class OrderTests(QueueCase):
         self.assertEqual(sorted([*foreign, "00000001.sqlite"]), self.names())
 
     def test_last_number(self) -> None:
-        """Numbers of messages fit into the file for every number that a file may have, and then there is no start."""
+        """Message numbers fit for every allowed file number; beyond the last one there is no start."""
         os.mkdir(self.path)
         with open(os.path.join(self.path, f"{LAST_NUMBER - 1:08d}.sqlite.damaged"), "w"):
             pass
@@ -293,7 +293,7 @@ class OrderTests(QueueCase):
         self.assertIn("no file number is left", str(self.assertRaises(NotStored, queue.append, stored("two"))))
 
     def test_closed(self) -> None:
-        """Once closed it takes nothing: the directory may be somebody else's."""
+        """A closed queue refuses batches: another process may have the directory."""
         queue = self.open()
         queue.close()
         self.assertIn("closed", str(self.assertRaises(NotStored, queue.append, stored("one"))))
@@ -301,14 +301,14 @@ class OrderTests(QueueCase):
         self.assertEqual(["00000001.sqlite"], self.names())
 
     def test_no_directory(self) -> None:
-        """The directory around it must be there; another name in its place is an error."""
+        """The parent directory must exist; another file in its place is an error."""
         self.assertRaises(FileNotFoundError, make_queue(os.path.join(self.path, "no", "spool")).open)
         with open(self.path, "w"):
             pass
         self.assertRaises(NotADirectoryError, make_queue(self.path).open)
 
     def test_changed_by_others(self) -> None:
-        """What a person's command changes is seen with the next look."""
+        """Changes of a command are seen at the next refresh."""
         queue = self.open()
         other = SpoolFile(SpoolDirectory(self.path), 1, writable=True)
         self.addCleanup(other.close)
@@ -321,10 +321,10 @@ class OrderTests(QueueCase):
 
 
 class RoomTests(QueueCase):
-    """Limits, and what happens at them."""
+    """The quota."""
 
     def test_refuse(self) -> None:
-        """At its size it takes no more, and says so, until something is taken."""
+        """At its size it refuses batches, and is full until something is acknowledged."""
         size = len(stored("one")[0]) + ROW_OVERHEAD
         queue = self.open(Quota(2 * size))
         queue.append(stored("one", "two"))
@@ -342,7 +342,7 @@ class RoomTests(QueueCase):
         self.assertEqual(0, queue.status().dropped)
 
     def test_full_until_there_is_room(self) -> None:
-        """It is full until what was refused would be taken, at each limit."""
+        """It is full until the refused batch would be accepted, at each limit."""
         size = len(stored("one")[0]) + ROW_OVERHEAD
         long_ago = self.clocks.wall - 11 * 10**9
         for room, free, received in (
@@ -367,7 +367,7 @@ class RoomTests(QueueCase):
             self.assertFalse(queue.status().full, room)
 
     def test_taken_again(self) -> None:
-        """A batch that is taken says that there is room again, before anybody looks for it."""
+        """A stored batch ends the state C{full} at once."""
         size = len(stored("one")[0]) + ROW_OVERHEAD
         queue = self.open(Quota(2 * size))
         queue.append(stored("one"))
@@ -385,7 +385,7 @@ class RoomTests(QueueCase):
         self.assertFalse(queue.status().full)
 
     def test_full_lapses(self) -> None:
-        """When nobody looks for room any more, a refusal counts for a while."""
+        """Without further checks for room, a refusal counts for a while."""
         queue = self.open(Quota(200))
         queue.append(stored("one"))
         self.assertRaises(SpoolFull, queue.append, stored("six"))
@@ -398,7 +398,7 @@ class RoomTests(QueueCase):
         self.assertFalse(queue.status().full)
 
     def test_never_fits(self) -> None:
-        """A batch that has no room even in an empty spool says nothing about those that come after it."""
+        """A batch too large for an empty spool does not make it full for others."""
         for drop_oldest in (False, True):
             self.path += "x"
             queue = self.open(Quota(200, drop_oldest=drop_oldest))
@@ -406,7 +406,7 @@ class RoomTests(QueueCase):
             self.assertFalse(queue.status().full)
 
     def test_dead_letters_count(self) -> None:
-        """Dead letters take room, too."""
+        """Dead letters count against the size, too."""
         size = len(stored("one")[0]) + ROW_OVERHEAD
         queue = self.open(Quota(2 * size))
         queue.append(stored("one", "two"))
@@ -431,7 +431,7 @@ class RoomTests(QueueCase):
         self.assertEqual(3, queue.status().dropped)
 
     def test_age(self) -> None:
-        """Once the oldest has waited too long none is taken, or it is dropped."""
+        """Once the oldest is too old, batches are refused, or it is dropped."""
         now = self.clocks.wall
         for drop_oldest in (False, True):
             self.path += "x"
@@ -473,7 +473,7 @@ class FaultTests(QueueCase):
             queue.close()
 
     def test_restart_after_failure(self) -> None:
-        """After a restart a file that failed is only read, from where it was left."""
+        """After a restart a failed file is read-only, and is drained from its cursor on."""
         queue = self.open()
         queue.append(stored("one", "two"))
         self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
@@ -489,7 +489,7 @@ class FaultTests(QueueCase):
         self.assertEqual(["00000002.sqlite"], self.names())
 
     def test_noted_without_a_sync(self) -> None:
-        """How far an old file is done is noted, and not synced: after a power cut it may be delivered again."""
+        """The cursor of an old file is saved without a sync: after a power cut some is delivered again."""
         queue = self.open()
         queue.append(stored("one", "two"))
         self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
@@ -502,7 +502,7 @@ class FaultTests(QueueCase):
         self.assertEqual(["PRAGMA synchronous=NORMAL", "INSERT OR REPLACE INTO passed VALUES (?, ?, ?, ?)"], said)
 
     def test_oldest_of_all_files(self) -> None:
-        """The oldest that waits is looked for in old files and the newest: clocks are set back at times."""
+        """The oldest message may be in any file: clocks are set back at times."""
         for moments, oldest in (((100, 200), 100), ((200, 100), 100)):
             self.path += "x"
             queue = self.open()
@@ -547,7 +547,7 @@ class FaultTests(QueueCase):
         self.assertEqual(["00000001.sqlite"], self.names())
 
     def test_stuck_transaction(self) -> None:
-        """A transaction that can't even be undone is the end of its file."""
+        """A transaction that can't even be rolled back retires its file."""
         queue = self.open()
         self.faults.fail("COMMIT", "SQLITE_FULL")
         self.faults.fail("ROLLBACK", "SQLITE_FULL")
@@ -558,7 +558,7 @@ class FaultTests(QueueCase):
         self.assertEqual(["00000002.sqlite"], self.names())
 
     def test_new_file_fails(self) -> None:
-        """A new file is tried for every half second at most, and leaves nothing behind where it fails."""
+        """Creating a file is tried every half second at most, and leaves nothing behind on failure."""
         queue = self.open()
         self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC", times=2)
         self.assertRaises(NotStored, queue.append, stored("lost"))
@@ -587,7 +587,7 @@ class FaultTests(QueueCase):
         self.assertEqual(["00000002.sqlite"], self.names())
 
     def test_failed_checkpoint(self) -> None:
-        """A checkpoint that fails costs no batch, but its file."""
+        """A failed checkpoint loses no batch, but retires the file."""
         queue = self.open()
         self.faults.fail("PRAGMA wal_checkpoint", "SQLITE_IOERR_FSYNC")
         queue.append(stored("x" * 5_000_000))
@@ -601,7 +601,7 @@ class FaultTests(QueueCase):
         self.assertEqual(["00000002.sqlite"], self.names())
 
     def test_busy_checkpoint(self) -> None:
-        """A log that somebody else was copying is copied soon after."""
+        """A log that another process was copying is copied soon after."""
         queue = self.open()
         execute = _Connection.execute
 
@@ -618,8 +618,8 @@ class FaultTests(QueueCase):
 
         self.assertIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
 
-    def test_settle_without_the_lock(self) -> None:
-        """What is looked for in a file that was given up a moment ago is looked for while others may store."""
+    def test_ack_without_the_lock(self) -> None:
+        """The search in a file that was retired a moment ago does not hold the lock."""
         queue = self.open()
         queue.append(stored("one", "two"))
         one, _ = queue.next_batch()
@@ -631,21 +631,21 @@ class FaultTests(QueueCase):
                 held.append(queue._lock._is_held)
             return read(file)
 
-        def give_up() -> None:
+        def retire() -> None:
             leave()
             newest = queue._files.newest
             if newest is not None:
                 queue._files.retire(newest, "a test")
 
         self.patch(old_file.OldFile, "read", noting)
-        self.patch(queue, "_detach_missing_files", give_up)
+        self.patch(queue, "_detach_missing_files", retire)
         queue.ack([one.id])
 
         self.assertEqual([False], held)
         self.assertEqual(["two"], texts(queue.next_batch()))
 
-    def test_settle_fails(self) -> None:
-        """What is settled while the file fails is settled all the same; what is not stays the same batch."""
+    def test_ack_fails(self) -> None:
+        """A batch can be acknowledged while the file fails; unacknowledged messages stay the same batch."""
         queue = self.open()
         queue.append(stored("one", "two"))
         one, _ = queue.next_batch()
@@ -660,7 +660,7 @@ class FaultTests(QueueCase):
         self.assertEqual(["four"], drain(queue))
 
     def test_dead_while_failing(self) -> None:
-        """A dead letter of a file that failed is kept in the next one, also if it was dead before."""
+        """A dead letter of a failed file is moved to the next one."""
         queue = self.open()
         queue.append(stored("one", "two", "three"))
         one, two, _ = queue.next_batch()
@@ -700,7 +700,7 @@ class FaultTests(QueueCase):
         self.assertEqual(["one"], drain(queue))
 
     def test_no_write_ahead_log(self) -> None:
-        """Where SQLite would go on without a write-ahead log, there is no start."""
+        """Without a write-ahead log there is no start."""
 
         class NoLog(FaultySpool):
             def connect(self, path: str, *, read_only: bool) -> sqlite3.Connection:
@@ -716,7 +716,7 @@ class FaultTests(QueueCase):
         self.assertEqual([], self.names())
 
     def test_cannot_begin(self) -> None:
-        """Where no file can be made at the start there is no start, and the directory is free again."""
+        """A start that can't create a file fails, and unlocks the directory."""
         self.faults.fail("rename", OSError(5, "I/O error"))
         self.assertRaises(OSError, self.open)
         self.faults.fail("flock", OSError(37, "No locks available"))
@@ -726,7 +726,7 @@ class FaultTests(QueueCase):
         self.assertEqual(["00000001.sqlite"], self.names())
 
     def test_leftovers(self) -> None:
-        """What a crash has left of a file that was being made is removed."""
+        """A half-made file that a crash left is removed."""
         os.mkdir(self.path)
         for name in ("new.sqlite", "new.sqlite-journal"):
             with open(os.path.join(self.path, name), "w"):
@@ -748,23 +748,23 @@ class FaultTests(QueueCase):
 
 
 class DamageTests(QueueCase):
-    """Files that are not what was written."""
+    """Damaged files."""
 
     def setUp(self) -> None:
-        """Look past damage at once, and for no more messages than there may be here: it is done one by one."""
+        """Make one try only, and a short gap: the search goes one by one."""
         super().setUp()
         self.patch(old_file, "_LONGEST_GAP", 4000)
         self.patch(old_file, "_READ_TRIES", 1)
 
     def fill(self, count: int = 3000) -> str:
-        """Let so many messages wait, close, and return the path of the file."""
+        """Store so many messages, close, and return the path of the file."""
         queue = self.open()
         queue.append(stored(*(f"{number:06d}" for number in range(count))))
         queue.close()
         return os.path.join(self.path, "00000001.sqlite")
 
     def reopen_and_drain(self) -> tuple[list[object], SpoolQueue]:
-        """Start with what is there, add a message, and return all that comes."""
+        """Open the directory, store a message, and return all that is delivered."""
         queue = self.open()
         queue.append(stored("new"))
         taken: list[object] = []
@@ -774,7 +774,7 @@ class DamageTests(QueueCase):
         return taken, queue
 
     def test_flipped_message(self) -> None:
-        """A byte of a message that is wrong is found out by its checksum."""
+        """A wrong byte of a message is found by its checksum."""
         path = self.fill(3)
         with open(path, "rb") as file:
             content = file.read()
@@ -785,7 +785,7 @@ class DamageTests(QueueCase):
         self.assertEqual([True, False, True], [row.is_whole for row in queue.next_batch()])
 
     def test_became_text(self) -> None:
-        """Bytes that have become text by a flipped bit, and no text at that, keep nothing else from being delivered."""
+        """Data whose type a flipped bit made text, and not UTF-8 either, does not stop the other messages."""
         for number, column in product((1, 2), ("data", "received")):
             self.path += "x"
             path = self.fill(3)
@@ -800,7 +800,7 @@ class DamageTests(QueueCase):
             self.assertEqual((expected, 0), (taken, queue.status().messages), (number, column))
 
     def test_unreadable_page(self) -> None:
-        """Where a page is gone, all that is not on it is delivered, and the file is put aside."""
+        """Without one page, all other messages are delivered, and the file is put aside."""
         path = self.fill()
         size = os.path.getsize(path)
         with open(path, "r+b") as file:
@@ -817,7 +817,7 @@ class DamageTests(QueueCase):
         self.assertEqual(0, queue.status().messages)
 
     def test_not_a_database(self) -> None:
-        """A file that is something else is put aside at the start; a new one takes messages."""
+        """A file that is no database is put aside at the start; a new one takes messages."""
         for content in (b"", b"x" * 5000, b"SQLite format 3\x00" + b"\xff" * 5000):
             self.path += "x"
             os.mkdir(self.path)
@@ -830,7 +830,7 @@ class DamageTests(QueueCase):
             self.assertEqual(["00000001.sqlite.damaged", "00000002.sqlite"], self.names())
 
     def test_truncated(self) -> None:
-        """However short a file was cut, it never stops the receiver, and what comes is right and in order."""
+        """A file truncated anywhere never stops the receiver, and what is delivered is right and in order."""
         path = self.fill(200)
         with open(path, "rb") as file:
             content = file.read()
@@ -848,7 +848,7 @@ class DamageTests(QueueCase):
             self.assertEqual(1, queue.status().damaged)
 
     def test_flipped_bytes(self) -> None:
-        """Wherever bytes are wrong, it goes on, and nothing that comes is wrong."""
+        """Wherever bytes are wrong, it goes on, and delivers nothing wrong."""
         path = self.fill(60)
         with open(path, "rb") as file:
             content = file.read()
@@ -902,7 +902,7 @@ class DamageTests(QueueCase):
         self.assertEqual(["two"], texts(queue.next_batch()))
 
     def test_unreadable_totals(self) -> None:
-        """So does damage where the totals are."""
+        """Damaged totals are handled, too."""
         queue = self.open()
         queue.append(stored("one"))
         self.faults.fail("SELECT messages", "SQLITE_CORRUPT", read_only=True)
@@ -958,7 +958,7 @@ class DamageTests(QueueCase):
         self.assertEqual(["one", "new"], drain(queue))
 
     def test_version(self) -> None:
-        """A file of a later version keeps the receiver from starting; a version that there can't be is damage."""
+        """A file of a later version prevents the start; an impossible version is damage."""
         for version, starts in ((0, True), (2, False), (99, False), (100, True)):
             self.path += "x"
             path = self.fill(3)

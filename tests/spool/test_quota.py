@@ -1,4 +1,4 @@
-"""How much a spool keeps: the limits to the byte and to the nanosecond, and that a look says what an append finds."""
+"""The quota, to the byte and to the nanosecond, and the free space that a batch must leave."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Undo(Exception):
 
 
 class RoomTests(QueueCase):
-    """A room, with three messages of 1, 2 and 3 seconds of age, and a dead letter."""
+    """A queue with three messages of 1, 2 and 3 seconds of age, and a dead letter."""
 
     def setUp(self) -> None:
         """Let them wait."""
@@ -56,7 +56,7 @@ class RoomTests(QueueCase):
                 return str(error)
 
     def test_size(self) -> None:
-        """It takes a batch that fills it to the last byte, and no larger one, whatever waits elsewhere."""
+        """A batch may fill the quota to the last byte, and no further, wherever messages wait."""
         room = Quota(6 * self.size)
         self.assertEqual(0, self.make(room, 2 * self.size))
         self.assertIn("the spool is full", str(self.make(room, 2 * self.size + 1)))
@@ -64,18 +64,18 @@ class RoomTests(QueueCase):
         self.assertIn("the spool is full", str(self.make(room, self.size, elsewhere=self.size + 1)))
 
     def test_lack(self) -> None:
-        """Where the file system lacks as little as a byte there is no room, however much the limit leaves."""
+        """One byte missing on the disk means no room, however much the size leaves."""
         self.assertEqual(0, self.make(Quota(1 << 30), 1))
         self.assertIn("the spool is full", str(self.make(Quota(1 << 30), 1, short=1)))
 
     def test_age(self) -> None:
-        """A message may be as old as the limit; one that is older leaves no room for others."""
+        """A message may be as old as the limit; an older one leaves no room for others."""
         self.assertEqual(0, self.make(Quota(1 << 30, 3.0), 1))
         self.assertIn("longer than 2999ms", str(self.make(Quota(1 << 30, 2.999), 1)))
         self.assertEqual(0, self.make(Quota(1 << 30), 1))
 
     def test_drop(self) -> None:
-        """As few go as make room: dead letters first, then the oldest."""
+        """As few as necessary are dropped: dead letters first, then the oldest."""
         for room, incoming, gone, left in (
             (Quota(5 * self.size, drop_oldest=True), self.size, 0, ["3st", "2st", "1st"]),
             (Quota(4 * self.size, drop_oldest=True), 1, 1, ["3st", "2st", "1st"]),
@@ -87,14 +87,14 @@ class RoomTests(QueueCase):
             self.assertEqual(left, texts(self.queue.next_batch()))
 
     def test_drop_old(self) -> None:
-        """Those go that are older than the limit, and a dead letter that is in nobody's way does not."""
+        """Messages older than the limit are dropped; a dead letter is not, if its room is not needed."""
         self.assertEqual(2, self.make(Quota(1 << 30, 1.0, True), 1))
         self.queue.refresh()
         self.assertEqual(1, self.queue.status().dead)
         self.assertEqual(["1st"], drain(self.queue))
 
     def test_drop_all(self) -> None:
-        """What would not fit if all were dropped is refused, and nothing is dropped for it."""
+        """A batch that would not fit even after dropping everything is refused, and nothing is dropped."""
         room = Quota(4 * self.size, drop_oldest=True)
         self.assertIn("whatever is dropped", str(self.make(room, 4 * self.size + 1)))
         self.assertIn("whatever is dropped", str(self.make(room, 1, short=4 * self.size + 1)))
@@ -102,7 +102,7 @@ class RoomTests(QueueCase):
         self.assertEqual(4, self.make(room, 4 * self.size))
 
     def test_has_room(self) -> None:
-        """A look at the totals says what an append finds, at each limit and next to it."""
+        """has_room agrees with make_room at each limit and next to it."""
         state, oldest = self.file.read_totals(), self.file.oldest()
         for size, age, drop_oldest, incoming, elsewhere, short in product(
             (4 * self.size, 5 * self.size),
@@ -121,8 +121,8 @@ class RoomTests(QueueCase):
             except (SpoolFull, _Undo) as end:
                 self.assertEqual(isinstance(end, _Undo), would, (room, incoming, elsewhere, short))
 
-    def test_would_make_empty(self) -> None:
-        """Where nothing waits nothing is too old."""
+    def test_has_room_empty(self) -> None:
+        """In an empty queue nothing is too old."""
         nothing = Totals(0, 0, 0, 0, 1, 0)
         self.assertTrue(Quota(100, 1.0).has_room(nothing, None, 0, 100, self.now, 0))
         self.assertFalse(Quota(100, 1.0).has_room(nothing, None, 0, 101, self.now, 0))
@@ -131,11 +131,11 @@ class RoomTests(QueueCase):
 KIB, MIB = 1024, 1024**2
 
 
-class IncomingTests(SynchronousTestCase):
+class BatchSizeTests(SynchronousTestCase):
     """A batch."""
 
     def test_of(self) -> None:
-        """It counts its bytes and so many for each message, and takes pages that may be half full."""
+        """It counts its bytes and 64 for each message, and needs pages that may be half full."""
         for sizes, size, least, most in (
             ((), 0, 32 * KIB, 32 * KIB),
             ((10,), 74, 32 * KIB + 2 * 74, 32 * KIB + 2 * 74),
@@ -147,7 +147,7 @@ class IncomingTests(SynchronousTestCase):
             self.assertTrue(least <= incoming.pages <= most, incoming)
 
     def test_real(self) -> None:
-        """It is never less than what a message of any length really takes; see the queue for that."""
+        """It is never less than what a message really occupies; see the tests of the queue."""
         self.assertGreater(BatchSize.of(stored("x")).pages, 4096 * 5)
 
 
@@ -155,12 +155,12 @@ class FootprintTests(SynchronousTestCase):
     """A file."""
 
     def test_new_pages(self) -> None:
-        """Pages that hold nothing are taken first."""
+        """Free pages are used first."""
         for free, batch, new in ((0, MIB, MIB), (MIB, MIB, 0), (MIB // 2, MIB, MIB // 2), (2 * MIB, MIB, 0)):
             self.assertEqual(new, Footprint(4 * MIB, 0, 4 * MIB, free).new_pages(batch), free)
 
     def test_fixed_growth(self) -> None:
-        """The log needs room up to its limit, and what is not copied yet needs its own."""
+        """The log needs room up to its limit, and so do pages that are not copied yet."""
         for file, log, pages, grown in (
             (4 * MIB, 0, 4 * MIB, 2 * MIB),
             (4 * MIB, MIB, 4 * MIB, MIB),
@@ -178,7 +178,7 @@ class FootprintTests(SynchronousTestCase):
         self.assertEqual((1536 + 64) * KIB + 1, NO_FOOTPRINT.fixed_growth(512 * KIB + 1, 512 * KIB))
 
     def test_not_there(self) -> None:
-        """A file that is not there yet takes nothing, and has no pages to spare."""
+        """A file that does not exist yet has no size and no free pages."""
         self.assertEqual((0, 0, 0, 0), tuple(NO_FOOTPRINT))
 
 
@@ -186,11 +186,11 @@ FLOOR = 1000
 MIB = 1024**2
 BATCH = BatchSize(100_000, 150_000)
 LEFT = Footprint(4 * MIB, MIB, 5 * MIB, 50_000)
-"""That of a file with something of everything: 100,000 bytes of the batch need new pages."""
+"""A file with a log, uncopied pages and free pages: 100,000 bytes of the batch need new pages."""
 
 
 class _File:
-    """A file that takes so much."""
+    """A file with this footprint."""
 
     def __init__(self, footprint: Footprint) -> None:
         self.footprint = lambda: footprint
@@ -202,7 +202,7 @@ class _File:
 
 
 class ReserveTests(SynchronousTestCase):
-    """What is free above the floor against what a batch needs."""
+    """Free space above the floor, compared with the needs of a batch."""
 
     def shortage(
         self, above_floor: int, footprint: Footprint, *, drop_oldest: bool = False
@@ -217,14 +217,14 @@ class ReserveTests(SynchronousTestCase):
         return found, file.limits
 
     def test_log(self) -> None:
-        """The log is large as long as that, the batch and 16 MiB leave the floor untouched, and small from then on."""
+        """The log is large while it, the batch and 16 MiB leave the floor untouched, and small below that."""
         for footprint in (NO_FOOTPRINT, LEFT):
             need = footprint.fixed_growth(BATCH.pages, LOG_BYTES) + footprint.new_pages(BATCH.pages) + 16 * MIB
             self.assertEqual((0, [LOG_BYTES]), self.shortage(need, footprint))
             self.assertEqual((0, [SMALL_LOG_BYTES]), self.shortage(need - 1, footprint))
 
     def test_room(self) -> None:
-        """A batch has room as long as it and a small log leave the floor untouched."""
+        """A batch has room if it and a small log leave the floor untouched."""
         for footprint in (NO_FOOTPRINT, LEFT):
             need = footprint.fixed_growth(BATCH.pages, SMALL_LOG_BYTES) + footprint.new_pages(BATCH.pages)
             self.assertEqual(0, self.shortage(need, footprint)[0])
@@ -232,7 +232,7 @@ class ReserveTests(SynchronousTestCase):
             self.assertIn(f"{need} more are wanted", str(self.shortage(need - 1, footprint)[0]))
 
     def test_drop(self) -> None:
-        """So much is dropped as is lacking, and two pages more; no more than the batch has new pages."""
+        """As much is dropped as is missing, and two pages more; at most the new pages of the batch."""
         fixed, new = LEFT.fixed_growth(BATCH.pages, SMALL_LOG_BYTES), LEFT.new_pages(BATCH.pages)
         for lacking, dropped in ((1, 1), (new - 1, new - 1), (new, new), (new + 500, new)):
             found, _ = self.shortage(fixed + new - lacking, LEFT, drop_oldest=True)
@@ -241,13 +241,13 @@ class ReserveTests(SynchronousTestCase):
         self.assertEqual(0, self.shortage(fixed - 500, without, drop_oldest=True)[0])
 
     def test_below_the_floor(self) -> None:
-        """What the log needs may come from below the floor, and no further."""
+        """The log may use space below the floor, as far as there is any."""
         fixed, new = LEFT.fixed_growth(BATCH.pages, SMALL_LOG_BYTES), LEFT.new_pages(BATCH.pages)
         self.assertEqual(new + 2 * PAGE, self.shortage(fixed - FLOOR, LEFT, drop_oldest=True)[0])
         self.assertIn("more are wanted", str(self.shortage(fixed - FLOOR - 1, LEFT, drop_oldest=True)[0]))
 
     def test_no_file(self) -> None:
-        """Before there is a file there is room for as much as for one that takes nothing yet."""
+        """Without a file there is as much room as with an empty one."""
         need = NO_FOOTPRINT.fixed_growth(BATCH.pages, SMALL_LOG_BYTES) + BATCH.pages
         for above_floor, has_room in ((need, True), (need - 1, False)):
             reserve = DiskReserve(DiskSpace("/nowhere", FLOOR, Disk(above_floor + FLOOR).statvfs), drop_oldest=False)

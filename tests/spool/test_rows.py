@@ -1,4 +1,4 @@
-"""What is read of a file that may be damaged."""
+"""Rows of files that may be damaged."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from webhookrx.spool.rows import (
 
 
 class RowTests(SynchronousTestCase):
-    """A message as it is kept."""
+    """A message in its file."""
 
     def test_something_else(self) -> None:
-        """What is no message at all is never whole, whatever its number, and has no moment."""
+        """Columns that are no message are never whole, whatever the number, and have no moment of receipt."""
         (data,) = stored("one")
         for number in (0, 1, 2, 1 << 32, first_number(2)):
             for crc, found in ((None, None), ("1", data), (1, None), (1, "text"), (1.5, data)):
@@ -44,7 +44,7 @@ class RowTests(SynchronousTestCase):
             self.assertEqual(size_of(batch), sum(Row(1, 0, data).size for data in batch))
 
     def test_on_disk(self) -> None:
-        """Numbers and checksums are those of the files that are on disk already."""
+        """Numbers and checksums are compatible with existing files."""
         for file, number, crc in (
             (1, 1, 0x34E62BF5),
             (2, 1_000_000_000_001, 0xD8986E17),
@@ -62,10 +62,10 @@ class RowTests(SynchronousTestCase):
 
 
 class DamageTests(SynchronousTestCase):
-    """What can't be what was written."""
+    """Values that can't have been written."""
 
     def test_damage(self) -> None:
-        """It is taken for what SQLite says of a damaged file."""
+        """It counts as SQLite's error for a damaged file."""
         error = damage("all is wrong")
         self.assertEqual(Fault.DAMAGED, fault_of(error))
         self.assertEqual(
@@ -74,7 +74,7 @@ class DamageTests(SynchronousTestCase):
         )
 
     def test_text(self) -> None:
-        """Text that is none is damage; another error stays what it is."""
+        """Text that is not UTF-8 is damage; another error stays what it is."""
 
         def read(error: Exception) -> None:
             with decode_errors_are_damage():
@@ -85,14 +85,14 @@ class DamageTests(SynchronousTestCase):
         self.assertRaises(KeyError, read, KeyError())
 
     def test_numbers(self) -> None:
-        """Totals are numbers, and there are some."""
+        """Totals must be numbers, and there must be some."""
         self.assertEqual([1, 0, -3], whole_numbers((1, 0, -3)))
         for wrong in ((), (1, None), ("1",), (1, 2.0), (b"1", 2)):
             error = self.assertRaises(sqlite3.Error, whole_numbers, wrong)
             self.assertEqual(Fault.DAMAGED, fault_of(error), wrong)
 
     def test_dead_letter(self) -> None:
-        """A dead letter has something of the right kind in each place."""
+        """Each column of a dead letter has the right type."""
         right = (1, 2, 3, b"data", "reason", "spec", 4)
         self.assertEqual(right, tuple(dead_letter_of(right)))
         for place in range(len(right)):
@@ -100,7 +100,7 @@ class DamageTests(SynchronousTestCase):
             self.assertEqual(Fault.DAMAGED, fault_of(error), place)
 
     def test_tables(self) -> None:
-        """Totals that are not there are damage; where no message waits, none is the oldest."""
+        """Missing totals are damage; an empty queue has no oldest message."""
         db = sqlite3.connect(":memory:")
         self.addCleanup(db.close)
         db.execute("CREATE TABLE state(messages, bytes, dead, dead_bytes, next_id, offered)")
@@ -140,14 +140,14 @@ class ListingTests(QueueCase):
         self.assertEqual([ListedMessage.of(letter(rows[3]))], self.file.list_dead(0, 100))
 
     def test_between(self) -> None:
-        """Those between two numbers come, a hundred at most in one go."""
+        """Messages between two numbers are listed, at most a hundred at a time."""
         self.assertEqual([2], [entry.id for entry in self.file.list_waiting(1, 3)])
         self.assertEqual([], self.file.list_dead(4, 100))
         self.patch(rows_module, "LISTED_TOGETHER", 2)
         self.assertEqual([1, 2], [entry.id for entry in self.file.list_waiting(0, 100)])
 
     def test_damage(self) -> None:
-        """Values of another kind say nothing, and text that is none is shown as far as it is."""
+        """Values of a wrong type are left out, and text that is not UTF-8 is shown with replacement characters."""
         db = sqlite3.connect(self.file._reader.execute("PRAGMA database_list").fetchone()[2])
         db.execute("UPDATE waiting SET received = 'x', data = 5")
         db.execute("UPDATE dead SET received = -1, reason = CAST(x'6eff' AS TEXT), spec = 7, died = 'x'")
@@ -157,6 +157,6 @@ class ListingTests(QueueCase):
         self.assertEqual(ListedMessage(4, None, len(self.batch[3]), "n\ufffd", "7", 0), self.file.list_dead(0, 100)[0])
 
     def test_close(self) -> None:
-        """It lets go of its file."""
+        """A closed file can't be listed."""
         self.file.close()
         self.assertRaises(sqlite3.ProgrammingError, self.file.list_waiting, 0, 100)

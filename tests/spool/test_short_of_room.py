@@ -1,4 +1,4 @@
-"""A spool on a file system that is small, or that others have filled."""
+"""A spool on a small disk, or on one that others have filled."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLOOR = 1000
 
 
 class SmallDiskTests(QueueCase):
-    """A file system that only the spool fills."""
+    """A disk that only the spool fills."""
 
     def fill(self, queue: SpoolQueue, disk: SmallDisk, length: int, together: int = 5) -> list[str]:
         """Append until there is no room, and return what was stored."""
@@ -61,7 +61,7 @@ class SmallDiskTests(QueueCase):
             queue.close()
 
     def test_part_drained(self) -> None:
-        """What a batch that was delivered had is taken by the next one, without waiting for the rest."""
+        """The space of a delivered batch is used by the next one, without waiting for the rest."""
         disk = SmallDisk(self.path, 8 * MIB)
         queue = self.open(disk=disk)
         self.fill(queue, disk, 5000)
@@ -70,7 +70,7 @@ class SmallDiskTests(QueueCase):
         queue.append(stored("one"))
 
     def test_gives_back(self) -> None:
-        """Once nothing waits, all that was taken is given back: others may need it."""
+        """Once nothing waits, all space is returned: others may need it."""
         disk = SmallDisk(self.path, 8 * MIB)
         queue = self.open(disk=disk)
         self.fill(queue, disk, 5000)
@@ -83,7 +83,7 @@ class SmallDiskTests(QueueCase):
         self.assertEqual(["one"], drain(queue))
 
     def test_gives_back_while_full(self) -> None:
-        """Others have taken so much that not even free pages help: they are given back, until it takes again."""
+        """Where not even free pages help they are returned, until a batch is accepted again."""
         disk = SmallDisk(self.path, 8 * MIB)
         queue = self.open(disk=disk)
         self.fill(queue, disk, 5000)
@@ -97,7 +97,7 @@ class SmallDiskTests(QueueCase):
         queue.append(stored("x" * 10_000))
 
     def test_drop_oldest(self) -> None:
-        """Only as much is dropped as is needed, and it goes on for ever."""
+        """Only as much is dropped as is necessary, again and again."""
         disk = SmallDisk(self.path, 8 * MIB)
         queue = self.open(Quota(1 << 30, drop_oldest=True), disk)
         for number in range(3000):
@@ -110,7 +110,7 @@ class SmallDiskTests(QueueCase):
         self.assertEqual(3000 - waiting, int(str(drain(queue)[0])[:8]))
 
     def test_large_for_small(self) -> None:
-        """A large message takes the place of however many small ones."""
+        """A large message replaces as many small ones as necessary."""
         queue = self.open(Quota(4 * MIB, drop_oldest=True))
         small = stored(*["x"] * 25_000)
         while not queue.status().dropped:
@@ -120,7 +120,7 @@ class SmallDiskTests(QueueCase):
         self.assertGreater(queue.status().dropped, 12_000)
 
     def test_drop_oldest_at_floor(self) -> None:
-        """Where others have taken all above the floor, each batch has the place of what is dropped for it."""
+        """Where others have used all space above the floor, each batch replaces what is dropped for it."""
         disk = SmallDisk(self.path, 80 * MIB)
         queue = make_queue(self.path, self.faults, Quota(1 << 30, drop_oldest=True), self.clocks, disk, 4 * MIB)
         queue.open()
@@ -137,7 +137,7 @@ class SmallDiskTests(QueueCase):
         self.assertIn("too little", str(self.assertRaises(SpoolFull, queue.append, stored("z" * 2_000_000))))
 
     def test_drops_are_told(self) -> None:
-        """What is dropped is told in the log, all of it, but not once each: what came since the last line."""
+        """All dropped messages are logged, but not each by a line of its own."""
         lines: list[str] = []
 
         def note(event: dict[str, object]) -> None:
@@ -158,7 +158,7 @@ class SmallDiskTests(QueueCase):
         self.assertIn(f"is full: {unsaid + 1} oldest", lines[-1])
 
     def test_log_limit(self) -> None:
-        """The log is small while room is short, and as large as it likes otherwise."""
+        """The log is small while room is short, and large otherwise."""
         disk = SmallDisk(self.path, 80 * MIB)
         queue = self.open(disk=disk)
         log = os.path.join(self.path, "00000001.sqlite-wal")
@@ -177,7 +177,7 @@ class SmallDiskTests(QueueCase):
         self.assertGreater(size(), 2 * MIB)
 
     def test_unknown(self) -> None:
-        """Where the file system tells nothing, the write decides."""
+        """On a file system that does not report free space the write decides."""
         disk = Disk()
         queue = self.open(disk=disk)
 
@@ -189,7 +189,7 @@ class SmallDiskTests(QueueCase):
         self.assertEqual(["one"], drain(queue))
 
     def test_words(self) -> None:
-        """A batch that finds no room is told what there is."""
+        """The refusal says how much room there is."""
         disk = Disk(5000)
         queue = self.open(disk=disk)
         error = self.assertRaises(SpoolFull, queue.append, stored("one"))
@@ -199,7 +199,7 @@ class SmallDiskTests(QueueCase):
 
 
 class FullDiskTests(QueueCase):
-    """A file system that others have filled to the last byte."""
+    """A disk that others have filled to the last byte."""
 
     def full(self, times: int = 10_000) -> None:
         """Let nothing be written from now on."""
@@ -208,7 +208,7 @@ class FullDiskTests(QueueCase):
         self.faults.fail("open", OSError(28, "No space left on device"), times=times)
 
     def test_deliver(self) -> None:
-        """All that waits is delivered, in order and once, and with it goes the file; then there is room again."""
+        """All messages are delivered, in order and once, and the file is removed; then there is room again."""
         queue = self.open()
         queue.append(stored(*map(str, range(200))))
         self.full()
@@ -230,7 +230,7 @@ class FullDiskTests(QueueCase):
         self.assertEqual(["new"], drain(queue))
 
     def test_number_is_kept(self) -> None:
-        """After a restart in between, a number that was given out does not come again."""
+        """A file number is not used again, even with a restart in between."""
         queue = self.open()
         queue.append(stored("one"))
         self.full()
@@ -245,7 +245,7 @@ class FullDiskTests(QueueCase):
         self.assertEqual(range(10**12 + 1, 10**12 + 2), queue.append(stored("two")))
 
     def test_start(self) -> None:
-        """What waits in a file that is only read is delivered by a process that finds no room for a new one."""
+        """A process without room for a new file delivers the messages of a read-only one."""
         queue = self.open()
         queue.append(stored("one"))
         self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
@@ -263,7 +263,7 @@ class FullDiskTests(QueueCase):
         self.assertEqual(["00000002.sqlite"], self.names())
 
     def test_number_is_not_kept(self) -> None:
-        """Where it could not be kept the file stays until there is room."""
+        """A file whose number can't be kept stays until there is room."""
         queue = self.open()
         queue.append(stored("one"))
         self.full()
@@ -297,7 +297,7 @@ class FullDiskTests(QueueCase):
         self.assertEqual(["00000002.sqlite"], self.names())
 
     def test_for_a_moment(self) -> None:
-        """Where copying the log makes enough room, the file stays in use."""
+        """If copying the log makes enough room, the file stays in use."""
         queue = self.open()
         queue.append(stored("one", "two"))
         one, two = queue.next_batch()
@@ -332,7 +332,7 @@ class FullDiskTests(QueueCase):
         self.assertNotIn("PRAGMA wal_checkpoint(PASSIVE)", self.written("00000001.sqlite"))
 
     def test_same_batch(self) -> None:
-        """A batch that could not be noted is the same all the same, while the process runs, whoever looks."""
+        """A batch whose end could not be saved stays the same while the process runs."""
         queue = self.open()
         queue.append(stored("one", "two"))
         self.faults.fail("UPDATE state SET offered", "SQLITE_FULL")
@@ -347,7 +347,7 @@ class FullDiskTests(QueueCase):
         self.assertEqual(["two", "three"], drain(queue))
 
     def test_busy(self) -> None:
-        """A file that somebody else writes just now is not given up for that."""
+        """A file that another process is writing is not retired."""
         queue = self.open()
         queue.append(stored("one"))
         (one,) = queue.next_batch()
@@ -358,6 +358,6 @@ class FullDiskTests(QueueCase):
         self.assertEqual(["00000001.sqlite"], self.names())
 
     def test_constants(self) -> None:
-        """What is moved at a time while room is short fits into what is kept for removing."""
+        """The pages moved at a time while room is short fit into the reserve for removing."""
         self.assertLess(database.TIGHT_PAGES * 4096, 512 * 1024)
         self.assertGreater(quota._NEAR_FLOOR, 0)

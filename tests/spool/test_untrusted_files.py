@@ -1,4 +1,4 @@
-"""Files that anybody may have written: how long they may keep a person waiting."""
+"""Untrusted files: how long they may compute."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from webhookrx.spool.untrusted_files import TIME_LIMIT, NoSpoolFile, UntrustedFi
 LONG = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT count(*) FROM n"
 
 
-class PatienceTests(SynchronousTestCase):
-    """A look that computes for long."""
+class TimeLimitTests(SynchronousTestCase):
+    """A read that computes for long."""
 
     def setUp(self) -> None:
-        """Have an empty file, and open it."""
+        """Open an empty file."""
         path = os.path.abspath(self.mktemp())
         with open(path, "w"):
             pass
@@ -31,14 +31,14 @@ class PatienceTests(SynchronousTestCase):
         self.assertEqual((100_000,), self.db.execute(LONG).fetchone())
 
     def test_at_first(self) -> None:
-        """The first look has its time, too, from when the file system was asked for; then it is interrupted."""
+        """The first read has a limit, too, from the making of the file system on; then it is interrupted."""
         self.clocks.now += TIME_LIMIT
         self.look()
         self.clocks.now += 1
         self.assertIn("interrupted", str(self.assertRaises(sqlite3.OperationalError, self.look)))
 
     def test_each(self) -> None:
-        """Each look has its time anew, and one that takes longer is told in words."""
+        """Each read has the full limit; a longer one is an error in words."""
         for _ in range(2):
             self.clocks.now += 1000
             with self.files.in_time():
@@ -53,7 +53,7 @@ class PatienceTests(SynchronousTestCase):
         self.assertIn("longer than 30 s", str(self.assertRaises(NoSpoolFile, late)))
 
     def test_other_errors(self) -> None:
-        """Another error is what it is."""
+        """Another error stays what it is."""
 
         def wrong() -> None:
             with self.files.in_time():

@@ -1,4 +1,4 @@
-"""Room that goes back to the file system, a little at a time."""
+"""Returning free pages to the file system, turn by turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIB = 1024**2
 
 
 class Holds(FairLock):
-    """Notes how much was done before each time that it was had, by a list that others make longer."""
+    """A lock that notes the length of a list each time it is taken."""
 
     def __init__(self, done: list[tuple[str, str]]) -> None:
         super().__init__()
@@ -27,16 +27,16 @@ class Holds(FairLock):
         self.begins.append(len(self._done))
 
     def split(self) -> list[list[str]]:
-        """Return what was done each time."""
+        """Return the items of each turn."""
         ends = [*self.begins[1:], len(self._done)]
         return [[text for _, text in self._done[begin:end]] for begin, end in zip(self.begins, ends, strict=True)]
 
 
 class TurnTests(QueueCase):
-    """What one turn takes, and what is left."""
+    """The bounds of one turn, and what is left."""
 
     def large(self, mib: int = 24) -> SpoolQueue:
-        """Return a queue that was so large, and in which nothing waits."""
+        """Return an empty queue whose file was so large."""
         queue = self.open()
         for _ in range(mib):
             queue.append(stored(*["x" * 100_000] * 10))
@@ -45,11 +45,11 @@ class TurnTests(QueueCase):
         return queue
 
     def pages(self) -> int:
-        """Return how many were given back since this was last asked."""
+        """Return how many pages were returned since the last call."""
         return self.written("00000001.sqlite").count("PRAGMA incremental_vacuum(1)")
 
     def test_pages(self) -> None:
-        """A turn gives back so many pages at most; the last one leaves what is kept, and all of it is off the disk."""
+        """A turn returns a bounded number of pages; after the last the file has shrunk to the pages that are kept."""
         queue = self.large()
         turns = []
         while queue.vacuum():
@@ -65,7 +65,7 @@ class TurnTests(QueueCase):
         self.assertEqual(["one"], drain(queue))
 
     def test_time(self) -> None:
-        """A turn ends when its time is over, after one page at least."""
+        """A turn ends at its deadline, after one page at least."""
         queue = self.large()
         check = self.faults.check
         for slow, pages in ((0.001, 19), (0.0101, 1), (5.0, 1)):
@@ -80,7 +80,7 @@ class TurnTests(QueueCase):
             self.assertLess(abs(pages - self.pages()), 2, slow)
 
     def test_turns(self) -> None:
-        """Giving back and copying the log are not done in one turn: who appends may come between them."""
+        """Vacuum and copying the log are separate turns: an append may come between them."""
         queue = self.large()
         holds = Holds(self.faults.statements)
         self.patch(queue, "_lock", holds)
@@ -97,7 +97,7 @@ class TurnTests(QueueCase):
         self.assertGreater(copied, 3)
 
     def test_while_messages_wait(self) -> None:
-        """While something waits nothing is given back: what comes needs the room."""
+        """While messages wait nothing is returned: later ones need the room."""
         queue = self.large()
         queue.append(stored("one"))
         self.assertFalse(queue.vacuum())
@@ -107,13 +107,13 @@ class TurnTests(QueueCase):
         self.assertTrue(queue.vacuum())
 
     def test_kept(self) -> None:
-        """A queue that never was large gives nothing back, and does not write for that."""
+        """A small queue returns nothing, and writes nothing for that."""
         queue = self.large(15)
         self.assertFalse(queue.vacuum())
         self.assertEqual([], self.written("00000001.sqlite"))
 
     def test_fails(self) -> None:
-        """An error of the disk ends the writing of the file; a full one does not."""
+        """An I/O error retires the file; a full disk does not."""
         queue = self.large()
         self.faults.fail("PRAGMA incremental", "SQLITE_FULL")
         self.assertIn("SQLITE_FULL", self.problem(queue))
@@ -130,7 +130,7 @@ class TurnTests(QueueCase):
         return str(self.assertRaises(sqlite3.Error, queue.vacuum).sqlite_errorname)
 
     def test_log(self) -> None:
-        """Where room is short, that of the log is given back in the end, too."""
+        """Where room is short, the log is truncated in the end, too."""
         disk = SmallDisk(self.path, 8 * MIB)
         queue = self.open(disk=disk)
         for _ in range(8):

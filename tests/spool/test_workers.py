@@ -1,4 +1,4 @@
-"""The spools of workers, and of those before them."""
+"""The spools of workers, and of their predecessors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from webhookrx.spool.workers import WorkerSpool, build_spool, directory_of, left
 from webhookrx.testing import RECEIVED, MemoryObserver, make_message
 
 
-class GroupCase(SynchronousTestCase):
+class WorkerCase(SynchronousTestCase):
     """Makes the spools of workers, in front of observers in memory."""
 
     def setUp(self) -> None:
@@ -70,13 +70,13 @@ class GroupCase(SynchronousTestCase):
         )
 
     def make_group_spool(self, group: Group = ALONE) -> WorkerSpool:
-        """Make that of a worker."""
+        """Make the spool of a worker."""
         own = self.make_spool(directory_of(self.path, group.number), self.path if group.number else None)
         left = partial(left_to, self.path, group)
         return WorkerSpool(own, left, partial(self.make_spool, within=self.path), self.clocks.monotonic)
 
     def opened(self, number: int = 0, size: int = 1) -> WorkerSpool:
-        """Open that of a worker."""
+        """Open the spool of a worker."""
         self.inners.clear()
         self.threads.clear()
         spool = self.make_group_spool(Group(number, size))
@@ -89,21 +89,21 @@ class GroupCase(SynchronousTestCase):
         spool.store([spool.prepare(make_message(text)) for text in texts])
 
     def drained(self) -> list[str]:
-        """Drain all spools of the worker that was opened last, and return what their observers got."""
+        """Drain all spools of the last opened worker, and return what their observers stored."""
         for thread in self.threads:
             thread.drain()
         return [str(message.values["MESSAGE"]) for inner in self.inners for message in inner.messages]
 
     def worker_directories(self) -> list[str]:
-        """Return what is there besides the first one's files."""
+        """Return the names besides those of the first worker's files."""
         return sorted(name for name in os.listdir(self.path) if name.startswith("worker"))
 
 
-class GroupSpoolContractTests(GroupCase, ObserverContract):
+class WorkerSpoolContractTests(WorkerCase, ObserverContract):
     """It is an observer."""
 
     def make_observer(self) -> WorkerSpool:
-        """Make that of the second of two workers."""
+        """Make the spool of the second of two workers."""
         return self.make_group_spool(Group(1, 2))
 
     def break_observer(self) -> None:
@@ -117,18 +117,18 @@ class GroupSpoolContractTests(GroupCase, ObserverContract):
         return [str(message.values["MESSAGE"]) for inner in self.inners for message in inner.messages]
 
 
-class GroupSpoolTests(GroupCase):
-    """What becomes of what waits when there are more or fewer workers."""
+class WorkerSpoolTests(WorkerCase):
+    """Messages after a change of the number of workers."""
 
     def leave(self, size: int, *numbers: int) -> None:
-        """Let workers store a message each that stays."""
+        """Let each of some workers store a message that stays."""
         for number in numbers:
             spool = self.opened(number, size)
             self.store(spool, f"of {number}")
             spool.close()
 
     def test_interface(self) -> None:
-        """It keeps messages for another one, and its word is durable; all spools prepare alike."""
+        """It buffers for another observer, promises durability, and encodes as all spools do."""
         first, second = self.make_group_spool(), self.make_group_spool()
 
         self.assertTrue(verifyObject(IBufferingObserver, first))
@@ -136,7 +136,7 @@ class GroupSpoolTests(GroupCase):
         self.assertEqual(first.prepare, second.prepare)
 
     def test_apart(self) -> None:
-        """The first worker has the directory, each other one has its own inside it, whoever comes first."""
+        """The first worker has the directory itself, each other one has its own inside it, in any order of starts."""
         second = self.opened(1, 2)
         self.opened(0, 2)
         self.store(second, "one")
@@ -146,7 +146,7 @@ class GroupSpoolTests(GroupCase):
         self.assertEqual(0o700, os.stat(os.path.join(self.path, "worker-1")).st_mode & 0o777)
 
     def test_to_one(self) -> None:
-        """A process without others delivers what all workers have left, and removes their directories at its end."""
+        """A single process delivers the messages of all workers, and removes their directories when it stops."""
         self.leave(3, 0, 1, 2)
         spool = self.opened()
         self.assertEqual((3, make_message().received), (spool.backlog().messages, spool.backlog().oldest))
@@ -159,7 +159,7 @@ class GroupSpoolTests(GroupCase):
         self.assertIn("is drained: 1 wait in it", "\n".join(self.logged))
 
     def test_to_fewer(self) -> None:
-        """Each worker of a smaller group sees to its share of what is left, and not to what is another's."""
+        """Each worker of a smaller group drains its share of the directories that are left, and no others."""
         self.leave(5, 0, 1, 2, 3, 4)
         self.opened(0, 2)
         self.assertEqual(["of 0", "of 2", "of 4"], self.drained())
@@ -167,7 +167,7 @@ class GroupSpoolTests(GroupCase):
         self.assertEqual(["of 1", "of 3"], self.drained())
 
     def test_to_more(self) -> None:
-        """A worker finds what one of its number has left, and nobody touches what is another's."""
+        """A worker finds the messages of its predecessor, and leaves the directories of others alone."""
         self.leave(2, 0, 1)
         self.opened(0, 3)
         self.assertEqual(["of 0"], self.drained())
@@ -177,7 +177,7 @@ class GroupSpoolTests(GroupCase):
         self.assertEqual(["of 1"], self.drained())
 
     def test_not_drained(self) -> None:
-        """What waits still at the end stays, and goes out the next time."""
+        """Messages that still wait at the end stay, and go out the next time."""
         self.leave(2, 1)
         spool = self.opened()
         self.inners[1].store_error = Unavailable("no answer")
@@ -201,7 +201,7 @@ class GroupSpoolTests(GroupCase):
         self.assertEqual(["worker-1"], self.worker_directories())
 
     def test_emptied(self) -> None:
-        """A directory that was empty already is removed at the start, and nothing is begun for it."""
+        """An empty directory is removed at the start, without an observer for it."""
         self.leave(2, 1)
         self.opened(1, 2)
         self.drained()
@@ -212,7 +212,7 @@ class GroupSpoolTests(GroupCase):
         self.assertEqual([], self.worker_directories())
 
     def test_something_else(self) -> None:
-        """What is not the spool's own keeps a directory from being removed; other names are no workers'."""
+        """A foreign file keeps a directory from being removed; other names are not those of workers."""
         self.leave(2, 1)
         names = ("worker-0", "worker-01", "worker-x", "worker-")
         for name in names:
@@ -228,7 +228,7 @@ class GroupSpoolTests(GroupCase):
         self.assertEqual(sorted([*names, "worker-1"]), self.worker_directories())
 
     def test_in_use(self) -> None:
-        """What another process has is told of, and left to it until the next reopen; the worker itself starts."""
+        """A directory locked by another process is logged, and retried at the next reopen; the worker starts."""
         self.leave(3, 2)
         other = self.opened(2, 3)
         self.inners[0].store_error = Unavailable("no answer")
@@ -243,7 +243,7 @@ class GroupSpoolTests(GroupCase):
         self.assertEqual(["one", "of 2"], self.drained())
 
     def test_one_of_several_in_use(self) -> None:
-        """What can't be drained keeps no other from being drained."""
+        """A directory that can't be drained does not affect the others."""
         self.leave(4, 1, 2, 3)
         self.opened(2, 4)
         spool = self.opened()
@@ -252,14 +252,14 @@ class GroupSpoolTests(GroupCase):
         self.assertEqual(0, spool.backlog().messages)
 
     def test_own_not_opened(self) -> None:
-        """Without its own there is none."""
+        """Without its own spool a worker does not open."""
         self.opened(0, 2)
         error = self.assertRaises(ConfigError, self.make_group_spool().open)
 
         self.assertIn("this receiver uses it", str(error))
 
     def test_not_removed(self) -> None:
-        """A directory that can't be removed is told of, and nothing else fails."""
+        """A directory that can't be removed is logged, and nothing else fails."""
         self.leave(2, 1)
         spool = self.opened()
         self.drained()
@@ -269,7 +269,7 @@ class GroupSpoolTests(GroupCase):
         self.assertIn("worker-1, which a worker has left, is not removed", "\n".join(self.logged))
 
     def test_reopen_and_hurry(self) -> None:
-        """All observers behind are opened anew, and hurry."""
+        """All observers behind are reopened, and hurried."""
         self.leave(2, 1)
         spool = self.opened()
         spool.reopen()
@@ -281,7 +281,7 @@ class GroupSpoolTests(GroupCase):
         self.assertEqual([False, False], [thread.running for thread in self.threads])
 
     def test_finish(self) -> None:
-        """All of them together get the time of one to come back with their last batches."""
+        """All of them share one time limit for their last batches."""
         self.leave(3, 1, 2)
         spool = self.opened()
         waited = []
@@ -329,10 +329,10 @@ class BuildTests(SynchronousTestCase):
 
 
 class RemovalTests(SynchronousTestCase):
-    """Only what nobody needs is removed."""
+    """Only empty directories are removed."""
 
     def setUp(self) -> None:
-        """Make a spool in which nothing waits any more."""
+        """Make an empty spool."""
         self.path = os.path.abspath(self.mktemp())
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         self.queue = self.open()
@@ -347,7 +347,7 @@ class RemovalTests(SynchronousTestCase):
         return queue
 
     def test_empty(self) -> None:
-        """An empty one goes, and can be begun anew."""
+        """An empty directory is removed, and can be created again."""
         self.queue.close()
 
         self.assertTrue(remove_if_empty(self.path))
@@ -355,7 +355,7 @@ class RemovalTests(SynchronousTestCase):
         self.open()
 
     def test_never_used(self) -> None:
-        """So does one in which no file was ever begun."""
+        """So is a directory that never had a file."""
         path = self.path + ".new"
         SpoolDirectory(path).make()
 
@@ -363,13 +363,13 @@ class RemovalTests(SynchronousTestCase):
         self.assertFalse(os.path.exists(path))
 
     def test_in_use(self) -> None:
-        """One that somebody has stays."""
+        """A locked directory stays."""
         self.assertFalse(remove_if_empty(self.path))
         self.queue.append(stored("two"))
         self.assertEqual(1, self.queue.status().messages)
 
     def test_waiting(self) -> None:
-        """One with messages stays, and they do."""
+        """A directory with messages stays, with its messages."""
         self.queue.append(stored("two"))
         self.queue.close()
         self.assertFalse(remove_if_empty(self.path))
@@ -377,7 +377,7 @@ class RemovalTests(SynchronousTestCase):
         self.assertEqual(1, self.open().status().messages)
 
     def test_dead(self) -> None:
-        """One with dead letters stays."""
+        """A directory with dead letters stays."""
         self.queue.append(stored("two"))
         (row,) = self.queue.next_batch()
         self.queue.ack([], [DeadLetter(row.id, RECEIVED, row.crc, row.data, "HTTP 422", "http:x", RECEIVED)])
@@ -387,7 +387,7 @@ class RemovalTests(SynchronousTestCase):
         self.assertEqual(1, self.open().status().dead)
 
     def test_something_else(self) -> None:
-        """One in which there is anything else stays: a file that failed or was put aside, or that is a person's."""
+        """A directory with anything else stays: a failed or damaged file, or a foreign one."""
         self.queue.close()
         for name in ("00000001.failed", "00000001.sqlite.damaged", "00000002.sqlite", "notes.txt"):
             other = os.path.join(self.path, name)
@@ -399,7 +399,7 @@ class RemovalTests(SynchronousTestCase):
         self.assertTrue(remove_if_empty(self.path))
 
     def test_damaged(self) -> None:
-        """One that can't be read stays, and that is told; so is one that is not there."""
+        """An unreadable directory stays, and is an error; so is a missing one."""
         self.queue.close()
         with open(os.path.join(self.path, "00000001.sqlite"), "r+b") as file:
             file.write(b"nonsense" * 20)
