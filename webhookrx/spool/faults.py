@@ -99,4 +99,4 @@ def decode_errors_are_damage() -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError:
-        raise damage("its text is not text") from None
+        raise damage("its text is not UTF-8") from None

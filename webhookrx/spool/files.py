@@ -156,7 +156,7 @@ class SpoolFiles:
             raise OSError("the spool is closed")
         now = self._clock()
         if now < self._next_create:
-            raise OSError(f"no new file could be begun: {self._create_problem}")
+            raise OSError(f"no new file could be created: {self._create_problem}")
         try:
             return self._create()
         except (sqlite3.Error, OSError) as error:
@@ -256,7 +256,7 @@ class SpoolFiles:
         )
         self.totals, self.oldest, self.offered = NO_TOTALS, None, 0
         _log.error(
-            "Spool file {path} failed: {problem}; it is read-only now, and a new one is begun",
+            "Spool file {path} failed: {problem}; it is read-only now, and a new one is created",
             path=self._directory.path_of(file.number),
             problem=problem,
         )

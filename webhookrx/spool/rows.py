@@ -231,7 +231,7 @@ def dead_letter_of(values: Sequence[object]) -> DeadLetter:
     """
     kinds = (int, int, int, bytes, str, str, int)
     if not all(map(isinstance, values, kinds)):
-        raise damage("a dead letter is none")
+        raise damage("a dead letter is malformed")
     return DeadLetter._make(values)
 
 
