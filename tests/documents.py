@@ -17,6 +17,7 @@ from tests.api_page import observer_api
 from tests.refusals import cause_table
 from webhookrx.config.option_table import limit_table, option_table
 from webhookrx.errors import REASONS
+from webhookrx.http.states import TRANSITIONS
 from webhookrx.operations.metrics import METRICS
 from webhookrx.router.expressions import function_table
 from webhookrx.router.rules.schema import code_table, host_table, rule_table, schema_text, step_table
@@ -78,8 +79,20 @@ def _map_line(indent: int, name: str, source: Path) -> str:
     return textwrap.fill(f"{lead} {sentence}", 124, subsequent_indent=" " * (len(lead) + 1)) + "\n"
 
 
+def state_pictures() -> str:
+    """Return the states of a connection as diagrams, drawn from the table of their transitions."""
+    lines = []
+    for machine, rows in TRANSITIONS.items():
+        first, *_ = machine
+        lines += ["```mermaid", "stateDiagram-v2", f"    %% {machine.__name__}", f"    [*] --> {first.name}"]
+        lines += [f"    {before.name} --> {after.name}: {when}" for before, after, when in rows]
+        lines += ["```", ""]
+    return "".join(f"{line}\n" for line in lines[:-1])
+
+
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "modules": ("ARCHITECTURE.md", module_map),
+    "connection-states": ("ARCHITECTURE.md", state_pictures),
     "observer-api": ("docs/reference/observer-api.md", observer_api),
     "options": ("docs/reference/options.md", option_table),
     "limits": ("docs/reference/limits.md", limit_table),

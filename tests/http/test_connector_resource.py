@@ -12,9 +12,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.http.wire import Wire, post
 from webhookrx.errors import NoRoom, NotStored
 from webhookrx.http.connector_resource import ConnectorResource
-from webhookrx.http.root_resource import RootResource
+from webhookrx.http.resources import RootResource
 from webhookrx.intake.head import Head, Peer
-from webhookrx.intake.judge import Receipt
+from webhookrx.intake.judge import Receipt, admit
 from webhookrx.router.connector_intake import ConnectorRules
 from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.step import Preprocessing, Step
@@ -45,9 +45,7 @@ class ConnectorResourceTests(SynchronousTestCase):
             body_limit=100,
             unpack_ratio=100,
         )
-        self.resource = ConnectorResource(
-            rules, self.consumer, self.traffic, lambda: Receipt(RECEIVED, "id"), self.wire.clock.seconds
-        )
+        self.resource = ConnectorResource(rules, self.consumer, self.traffic, lambda: Receipt(RECEIVED, "id"))
         self.wire.site.use(RootResource([("/in", self.resource)], self.traffic), self.wire.limits)
 
     def ask(self, body: bytes, headers: bytes = b"") -> int:
@@ -83,7 +81,12 @@ class ConnectorResourceTests(SynchronousTestCase):
         """An answer that nobody gets any more is not counted as one."""
         self.build(DROP)
         head = Head(b"POST", b"/in", b"", (), Peer("192.0.2.7", 40000, False))
-        exchange: Any = SimpleNamespace(head=head, admission=self.resource.admit(head, {}), answer=lambda _: False)
+        sender = self.wire.connect()
+        sender.send(post(b"x")[:-1])
+        sender.leave()
+        exchange: Any = SimpleNamespace(
+            head=head, admission=admit(head, self.resource.rules, {}), acknowledged=sender.channel.acknowledged
+        )
         self.resource.receive(exchange, b'{"level":"debug"}')
         self.assertEqual(([], 1), (self.traffic.answers, len(self.traffic.processings)))
 

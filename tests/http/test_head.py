@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import RequestRefused
+from webhookrx.http.answers import KEEP
 from webhookrx.http.grammar import check_beginning, grammar
 from webhookrx.http.head import RequestHead, parse_head
 from webhookrx.intake.head import Peer
@@ -40,12 +41,12 @@ class AcceptedHeadTests(SynchronousTestCase):
         head = parse(request(HOST + b"X-A:  b c \t\r\nX-A:\r\nContent-Length: 5\r\n", b"PUT /a?b=%20 HTTP/1.1\r\n"))
 
         self.assertEqual(
-            (b"PUT", b"/a?b=%20", 5, True, False, False),
+            (b"PUT", b"/a?b=%20", 5, KEEP, False, False),
             (
                 head.method,
                 head.target,
                 head.content_length,
-                head.keep_alive,
+                head.connection,
                 head.http_1_0,
                 head.expects_continue,
             ),
@@ -85,7 +86,7 @@ class AcceptedHeadTests(SynchronousTestCase):
         ]
         for version, lines, expected in table:
             head = parse(request(HOST + lines, b"POST / HTTP/" + version + b"\r\n"))
-            self.assertEqual((version == b"1.0", expected), (head.http_1_0, head.keep_alive), (version, lines))
+            self.assertEqual((version == b"1.0", expected), (head.http_1_0, head.connection >= KEEP), (version, lines))
 
     def test_targets(self) -> None:
         """A target of this receiver comes out in origin-form."""
@@ -119,7 +120,7 @@ class AcceptedHeadTests(SynchronousTestCase):
         """An Upgrade is as if it had not been asked for; the body is still the body."""
         head = parse(request(HOST + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nContent-Length: 3\r\n"))
 
-        self.assertEqual((3, True), (head.content_length, head.keep_alive))
+        self.assertEqual((3, KEEP), (head.content_length, head.connection))
 
     def test_expectation(self) -> None:
         """100-continue is known in any case, and is nothing to an HTTP/1.0 sender."""

@@ -21,6 +21,8 @@ from tests.pieces import pieces, pieces_of
 from webhookrx.errors import NotStored
 from webhookrx.http.answers import RETRY_AFTER
 from webhookrx.http.body import DISCARDED_BODY
+from webhookrx.http.interfaces import Policy
+from webhookrx.http.states import HANDSHAKE
 from webhookrx.interfaces import IOverload
 from webhookrx.settings import Limits
 from webhookrx.testing import RecordingConsumer
@@ -231,14 +233,14 @@ class AnswerTests(SynchronousTestCase):
         self.assertEqual(503, wire.ask(post()).status)
 
     def test_failure_of_ours(self) -> None:
-        """An exception in the decision is a 500 without a word of it, and the connection stays."""
+        """An exception in the decision is a 500 without a word of it, and the last answer on its connection."""
         wire = Wire()
         wire.consumer.write = lambda *_: 1 / 0  # type: ignore[method-assign, assignment]
         sender = wire.connect()
         sender.send(post(b"x"))
 
         (response,) = sender.responses()
-        self.assertEqual((500, None), (response.status, sender.transport.end))
+        self.assertEqual((500, "closed"), (response.status, sender.transport.end))
         self.assertNotIn(b"Error", response.body)
         self.assertEqual(["A request could not be judged."], wire.traffic.failures)
         self.assertEqual([("default", "internal_error")], wire.traffic.refused_by)
@@ -246,7 +248,7 @@ class AnswerTests(SynchronousTestCase):
     def test_failure_in_the_head(self) -> None:
         """An exception while a head is judged is a 500 too, and the end of the connection."""
         wire = Wire()
-        wire.site.dispatch = lambda head: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+        wire.site.policy = Policy(lambda head: 1 / 0, wire.limits)  # type: ignore[arg-type, return-value]
         response = wire.ask(post(b"x"))
         self.assertEqual((500, "close"), (response.status, response.headers["connection"]))
         self.assertEqual(["A request could not be read."], wire.traffic.failures)
@@ -847,7 +849,7 @@ class DeadlineTests(SynchronousTestCase):
         """A TLS handshake has the head's ten seconds; then the connection is cut and the failure told."""
         wire = Wire()
         sender = wire.connect(secure=True)
-        sender.channel._handshaken = False
+        sender.channel._lifetime = HANDSHAKE
         wire.advance(10.5)
         self.assertEqual(("aborted", ["192.0.2.7"]), (sender.transport.end, wire.traffic.handshakes))
 
@@ -855,7 +857,7 @@ class DeadlineTests(SynchronousTestCase):
         """Behind a proxy it is told with the address that the PROXY header gave."""
         wire = Wire(knows_peers_at_once=False)
         sender = wire.connect(peer="127.0.0.1", secure=True)
-        sender.channel._handshaken = False
+        sender.channel._lifetime = HANDSHAKE
         sender.transport.peer = IPv4Address("TCP", "192.0.2.9", 5)
         sender.leave()
         self.assertEqual(["192.0.2.9"], wire.traffic.handshakes)
@@ -864,7 +866,7 @@ class DeadlineTests(SynchronousTestCase):
         """A connection that can't be ended in order is cut, and the deadlines of the others hold."""
         wire = Wire()
         broken, other = wire.connect(), wire.connect()
-        broken.channel.too_slow = lambda: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+        broken.channel._idled = lambda: 1 / 0  # type: ignore[method-assign, assignment, return-value]
         wire.advance(10.5)
         self.assertEqual(("aborted", "closed"), (broken.transport.end, other.transport.end))
         self.assertEqual(["A connection could not be ended."], wire.traffic.failures)

@@ -1,5 +1,5 @@
 """
-Tests for resources on our channel: L{webhookrx.http.root_resource}, and stock ones of C{twisted.web}.
+Tests for resources on our channel: L{webhookrx.http.resources}, and stock ones of C{twisted.web}.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from twisted.web.static import Data, File
 from zope.interface.verify import verifyClass, verifyObject
 
 from tests.http.wire import Wire, post
-from webhookrx.http.exchange import Exchange
 from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
-from webhookrx.http.root_resource import _StockExchange
+from webhookrx.http.protocol import HTTPProtocol
+from webhookrx.http.resources import WebhookResource, _StockExchange
 from webhookrx.http.twisted_request import Request
-from webhookrx.http.webhook_resource import WebhookResource
 
 
 class Form(Resource):
@@ -444,7 +443,7 @@ class StockSiteTests(SynchronousTestCase):
     def test_exchange(self) -> None:
         """Requests of both kinds of sites are exchanges, and a source takes both."""
         verifyClass(IExchange, _StockExchange)
-        verifyClass(IExchange, Exchange)
+        verifyClass(IExchange, HTTPProtocol)
         verifyClass(IReceiver, WebhookResource)
 
     def test_post(self) -> None:

@@ -12,7 +12,7 @@ from zope.interface.verify import verifyObject
 
 from tests.http.test_resources import Tree, get
 from tests.http.wire import Wire, post
-from webhookrx.http.root_resource import RootResource
+from webhookrx.http.resources import RootResource
 from webhookrx.settings import Limits
 
 

@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.http.webhook_resource}: what it tells of its traffic, by source.
+Tests for L{webhookrx.http.resources}: what a source reports of its traffic, and large bodies.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Sender, Wire, post
 from webhookrx.errors import NotStored
-from webhookrx.http.webhook_resource import DIRECT, MOST_SEPARATORS, AtOnce
+from webhookrx.http.resources import DIRECT, MOST_SEPARATORS, AtOnce
 from webhookrx.settings import Limits, MiB
 
 GZIP = b"Content-Encoding: gzip\r\n"

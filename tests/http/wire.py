@@ -18,9 +18,8 @@ from zope.interface import alsoProvides, implementer
 from webhookrx.errors import Reason
 from webhookrx.http.connections import Connections
 from webhookrx.http.protocol import HTTPProtocol
-from webhookrx.http.root_resource import RootResource, nobody_knows
+from webhookrx.http.resources import Record, RootResource, Slices, WebhookResource, nobody_knows
 from webhookrx.http.site import Site
-from webhookrx.http.webhook_resource import Record, Slices, WebhookResource
 from webhookrx.intake.judge import Receipt, SourceRules
 from webhookrx.interfaces import ITraffic
 from webhookrx.settings import Limits
@@ -287,7 +286,6 @@ class Wire:
                     self.consumer,
                     self.traffic,
                     self._receipt,
-                    self.clock.seconds,
                     slices,
                     record,
                 ),

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Traffic, Wire
 from webhookrx.http.connector_resource import ConnectorResource
-from webhookrx.http.webhook_resource import WebhookResource
+from webhookrx.http.resources import WebhookResource
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Admission, Receipt, admit
 from webhookrx.router.connector_intake import ConnectorRules, KeptMessage, judge_connector

@@ -1,5 +1,5 @@
 """
-Answers, made once a second rather than once a request.
+The fixed answers of the receiver, and their bytes, made once a second rather than once a request.
 """
 
 from __future__ import annotations
@@ -17,35 +17,34 @@ from webhookrx.errors import INTERNAL_ERROR, METHOD_NOT_ALLOWED, NO_ROOM, Reason
 if TYPE_CHECKING:
     from webhookrx.interfaces import IMessageConsumer
 
-KEEP = 0
-"""The connection stays, and the sender knows."""
-KEEP_1_0 = 1
-"""The connection stays, and an HTTP/1.0 sender is told so."""
-CLOSE = 2
-"""The connection is closed after this answer."""
+# What an answer says of its connection: an index of L{CONNECTION_LINES}. From KEEP on the connection stays.
+CLOSE = 0
+KEEP = 2
+"""The connection stays, as HTTP/1.1 takes for granted."""
+KEEP_1_0 = 4
+"""The connection stays, and an HTTP/1.0 sender has to be told."""
+OVER_TLS = 1
+"""Added to one of these over TLS: the sender is to use HTTPS again (RFC 6797)."""
 
-OVER_TLS = 3
-"""Added to one of these when the connection speaks TLS: who came by HTTPS is to come by it again (RFC 6797)."""
-
-_PLAIN_LINES = (b"", b"Connection: keep-alive\r\n", b"Connection: close\r\n")
-#: What each of these says, as header lines.
-CONNECTION_LINES = (
-    *_PLAIN_LINES,
-    *(b"Strict-Transport-Security: max-age=31536000\r\n" + line for line in _PLAIN_LINES),
+_HSTS = b"Strict-Transport-Security: max-age=31536000\r\n"
+CONNECTION_LINES = tuple(
+    security + line
+    for line in (b"Connection: close\r\n", b"", b"Connection: keep-alive\r\n")
+    for security in (b"", _HSTS)
 )
 
-#: Seconds of C{Retry-After} where no queue says better: messages are safe again within as many of a fault's end.
+#: Seconds of C{Retry-After} unless the queue gives an estimate: messages are safe again so soon after a fault ends.
 RETRY_AFTER = 5
 
 SERVER = b"webhookrx"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-class Answer(msgspec.Struct, frozen=True, eq=False):
+class FixedAnswer(msgspec.Struct, frozen=True, eq=False):
     """
-    What is said to a sender, without what depends on the connection.
+    An answer to a sender, apart from what depends on the connection.
 
-    @ivar extra: header lines of this answer alone, each with its line end.
+    @ivar extra: additional header lines, each with its line end.
     """
 
     status: int
@@ -53,20 +52,20 @@ class Answer(msgspec.Struct, frozen=True, eq=False):
     extra: bytes = b""
 
 
-RECEIVED = Answer(200, b'{"status":"received"}')
+RECEIVED = FixedAnswer(200, b'{"status":"received"}')
 
-READY = Answer(200, b'{"status":"ready"}')
-NOT_READY = Answer(503, b'{"status":"not_ready"}', b"Retry-After: %d\r\n" % RETRY_AFTER)
-"""To who asks at a health path. Why it is so is for operators, at the endpoint that is theirs."""
+READY = FixedAnswer(200, b'{"status":"ready"}')
+NOT_READY = FixedAnswer(503, b'{"status":"not_ready"}', b"Retry-After: %d\r\n" % RETRY_AFTER)
+"""The answer at a health path. The reasons are for operators, at the endpoint for them."""
 
 
 @lru_cache(maxsize=256)
-def refusal(reason: Reason, detail: str | None = None, *, retry_after: int = RETRY_AFTER) -> Answer:
+def refusal(reason: Reason, detail: str | None = None, *, retry_after: int = RETRY_AFTER) -> FixedAnswer:
     """
-    Return the answer to a request that is refused.
+    Return the answer to a refused request.
 
     @param detail: a sentence in place of the reason's own.
-    @param retry_after: seconds, for the reasons that pass with time (RFC 9110 §10.2.3).
+    @param retry_after: seconds, for temporary reasons (RFC 9110 §10.2.3).
     """
     if reason is NO_ROOM:
         body = b'{"status":"flow-controlled"}'
@@ -77,14 +76,14 @@ def refusal(reason: Reason, detail: str | None = None, *, retry_after: int = RET
         extra = b"Allow: POST\r\n"
     elif reason.status == 503:
         extra = b"Retry-After: %d\r\n" % retry_after
-    return Answer(reason.status, body, extra)
+    return FixedAnswer(reason.status, body, extra)
 
 
 FAILED = refusal(INTERNAL_ERROR)
 
 
-def refusal_now(reason: Reason, detail: str, consumer: IMessageConsumer) -> Answer:
-    """Return the answer to a request that is refused at this moment: the consumer knows when there will be room."""
+def refusal_now(reason: Reason, detail: str, consumer: IMessageConsumer) -> FixedAnswer:
+    """Return the answer to a request refused now: the consumer estimates when there will be room."""
     if reason is NO_ROOM:
         return refusal(reason, detail, retry_after=consumer.retry_after())
     return refusal(reason, detail)
@@ -92,24 +91,24 @@ def refusal_now(reason: Reason, detail: str, consumer: IMessageConsumer) -> Answ
 
 class AnswerWriter:
     """
-    Answers as bytes. C{Date} is the same for all of one second, so each answer is put together once in that second.
+    Answers as bytes. C{Date} is the same for a whole second, so each answer is put together once a second.
     """
 
     def __init__(self) -> None:
-        self._ready: list[dict[Answer, bytes]] = [{} for _ in CONNECTION_LINES]
+        self._ready: list[dict[FixedAnswer, bytes]] = [{} for _ in CONNECTION_LINES]
         self._second: int | None = None
         self.date = b""
 
     def at(self, wall_clock: float) -> None:
-        """Take the time that C{Date} is to say: seconds since the epoch."""
+        """Set the time of C{Date}: seconds since the epoch."""
         if int(wall_clock) != self._second:
             self._second = int(wall_clock)
             self.date = formatdate(wall_clock, usegmt=True).encode("ascii")
             for ready in self._ready:
                 ready.clear()
 
-    def bytes_of(self, answer: Answer, connection: int) -> bytes:
-        """Return the whole answer; C{connection} is L{KEEP}, L{KEEP_1_0} or L{CLOSE}, by TLS and L{OVER_TLS} more."""
+    def bytes_of(self, answer: FixedAnswer, connection: int) -> bytes:
+        """Return the whole answer; C{connection} is an index of L{CONNECTION_LINES}."""
         ready = self._ready[connection]
         try:
             return ready[answer]
@@ -117,7 +116,7 @@ class AnswerWriter:
             written = ready[answer] = self._write(answer, CONNECTION_LINES[connection])
             return written
 
-    def _write(self, answer: Answer, connection: bytes) -> bytes:
+    def _write(self, answer: FixedAnswer, connection: bytes) -> bytes:
         parts: Sequence[bytes] = (
             b"HTTP/1.1 %d %s\r\n" % (answer.status, HTTPStatus(answer.status).phrase.encode("ascii")),
             b"Server: %s\r\nDate: %s\r\n" % (SERVER, self.date),

@@ -1,7 +1,7 @@
 """
-Bodies as they come from the wire: of a known size, chunked, or to be thrown away.
+Bodies from the wire: sized, chunked or discarded; and counted against their limit and the room in the queue.
 
-Each has C{feed(data)}, which returns what follows the body once it is complete, else None. Those that are wanted have
+Each has C{feed(data)}, which returns what follows the body once it is complete, else None. All but the discarded have
 C{size}, the bytes of data so far, and C{take()}, the data.
 """
 
@@ -11,12 +11,15 @@ from io import BytesIO
 
 import httptools
 
-from webhookrx.errors import BAD_REQUEST, RequestRefused
+from webhookrx.errors import BAD_REQUEST, BODY_TOO_LARGE, NO_ROOM, RequestRefused
+from webhookrx.interfaces import IMessageConsumer
 
 _HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 _END = b"\r\n\r\n"
 #: A refused body of up to so many bytes is read to its end, so that the connection can stay.
 DISCARDED_BODY = 64 * 1024
+#: A body of up to so many bytes finds room where larger ones find none any more.
+SMALL_BODY = 64 * 1024
 #: Bytes of chunk sizes, extensions and trailers, over what the data itself needs at one byte a chunk.
 _OVERHEAD = 64 * 1024
 
@@ -61,7 +64,7 @@ class SizedBody:
 
 class DiscardedBody:
     """
-    A body that nobody wants, read so that the next request can follow.
+    The body of a refused request, read so that the next request can follow.
 
     @param length: bytes of it, at least one.
     """
@@ -78,7 +81,7 @@ class DiscardedBody:
         return rest
 
     def forget(self) -> None:
-        """It was never counted, see L{webhookrx.http.counted_body.CountedBody.forget}."""
+        """It was never counted, see L{CountedBody.forget}."""
 
 
 class ChunkedBody:
@@ -144,3 +147,53 @@ class ChunkedBody:
         found = data.find(_END, start)
         # Overlapping ends, as in CR LF CR LF CR LF, matter only inside data, where a stop is harmless.
         return len(data) if found < 0 else found + len(_END)
+
+
+class CountedBody:
+    """
+    A body that did not come in one read with its head.
+
+    Only what has come is counted: who announces much and sends little takes no room from others.
+
+    @param length: bytes of it, at least one; None when it is chunked.
+    @param limit: bytes that it may have.
+    @param consumer: where it is counted.
+    """
+
+    __slots__ = ("_body", "_consumer", "_counted", "_length", "_limit")
+
+    def __init__(self, length: int | None, limit: int, consumer: IMessageConsumer) -> None:
+        self._body = ChunkedBody() if length is None else SizedBody(length)
+        self._length = length
+        self._limit = limit
+        self._consumer = consumer
+        self._counted = 0
+
+    def feed(self, data: bytes) -> bytes | None:
+        """
+        Take bytes of the wire.
+
+        @return: what follows the body once it is complete, else None.
+        @raise RequestRefused: it is not well-formed, too large, or there is no room for it.
+        """
+        rest = self._body.feed(data)
+        size = self._body.size
+        if size > self._limit:
+            raise RequestRefused(BODY_TOO_LARGE)
+        if rest is None and size > self._counted:
+            small = (size if self._length is None else self._length) <= SMALL_BODY
+            if not self._consumer.reserve(size - self._counted, small=small):
+                raise RequestRefused(NO_ROOM)
+            self._counted = size
+        return rest
+
+    def take(self) -> bytes:
+        """Return the data. From here on it is counted no more."""
+        self.forget()
+        return self._body.take()
+
+    def forget(self) -> None:
+        """Give back the room that was taken."""
+        if self._counted:
+            self._consumer.release(self._counted)
+            self._counted = 0

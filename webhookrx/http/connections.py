@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from webhookrx.settings import Limits
 
 if TYPE_CHECKING:
-    from webhookrx.http.connection import Connection
+    from webhookrx.http.protocol import HTTPProtocol
 
 _MOST_GO = 2
 """Connections that go for one that comes: two, so that a limit that was lowered is reached."""
@@ -36,8 +36,8 @@ class Connections:
         self._limits = limits
         self._total = 0
         self._by_sender: Counter[str] = Counter()
-        self._first_heads: OrderedDict[Connection, None] = OrderedDict()
-        self._idle: OrderedDict[Connection, None] = OrderedDict()
+        self._first_heads: OrderedDict[HTTPProtocol, None] = OrderedDict()
+        self._idle: OrderedDict[HTTPProtocol, None] = OrderedDict()
 
     @property
     def total(self) -> int:
@@ -53,7 +53,7 @@ class Connections:
         """Go by these limits from now on. Connections that are open stay, also where they are too many now."""
         self._limits = limits
 
-    def add(self, connection: Connection) -> bool:
+    def add(self, connection: HTTPProtocol) -> bool:
         """
         Count a connection that has come. Others may go for it.
 
@@ -83,7 +83,7 @@ class Connections:
         self._by_sender[sender] += 1
         return True
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: HTTPProtocol) -> None:
         """Forget a connection that was counted by L{add}."""
         self._total -= 1
         self._first_heads.pop(connection, None)
@@ -95,14 +95,14 @@ class Connections:
         if not self._by_sender[sender]:
             del self._by_sender[sender]
 
-    def idles(self, connection: Connection) -> None:
+    def idles(self, connection: HTTPProtocol) -> None:
         """A connection has its answer and waits for its next request."""
         idle = self._idle
         idle[connection] = None
         idle.move_to_end(connection)
 
 
-def _next(queue: OrderedDict[Connection, None], may_go: Callable[[Connection], bool]) -> Connection | None:
+def _next(queue: OrderedDict[HTTPProtocol, None], may_go: Callable[[HTTPProtocol], bool]) -> HTTPProtocol | None:
     """Take the first of a queue that may go, and let those leave it that are before."""
     while queue:
         connection, _ = queue.popitem(last=False)
@@ -111,9 +111,9 @@ def _next(queue: OrderedDict[Connection, None], may_go: Callable[[Connection], b
     return None
 
 
-def _in_first_head(connection: Connection) -> bool:
+def _in_first_head(connection: HTTPProtocol) -> bool:
     return connection.in_first_head
 
 
-def _is_idle(connection: Connection) -> bool:
+def _is_idle(connection: HTTPProtocol) -> bool:
     return not connection.busy

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhookrx.http.answers import RECEIVED
 from webhookrx.http.interfaces import IExchange
-from webhookrx.http.webhook_resource import WebhookResource
+from webhookrx.http.resources import WebhookResource
 from webhookrx.router.connector_intake import DroppedMessage, KeptMessage, judge_connector
 
 
@@ -21,11 +20,10 @@ class ConnectorResource(WebhookResource):
 
     def _take(self, exchange: IExchange, verdict: Any, wire_size: int, prepared: object = None) -> None:
         """See L{WebhookResource._take}."""
-        name = self._rules.name
+        name = self.rules.name
         if isinstance(verdict, DroppedMessage):
             self._traffic.processed(name, verdict.events, verdict.problem)
-            if exchange.answer(RECEIVED):
-                self._traffic.answered(name, self._clock() - exchange.began)
+            exchange.acknowledged(None)
         elif not isinstance(verdict, KeptMessage):
             super()._take(exchange, verdict, wire_size)
         elif self._write(exchange, verdict.message, prepared):

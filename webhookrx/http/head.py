@@ -18,6 +18,7 @@ from webhookrx.errors import (
     TARGET_TOO_LONG,
     RequestRefused,
 )
+from webhookrx.http.answers import CLOSE, KEEP, KEEP_1_0, OVER_TLS
 from webhookrx.http.grammar import grammar, refusal_of
 from webhookrx.intake.head import PREFETCHED, Head, HeaderLines, Peer
 from webhookrx.settings import Limits
@@ -41,7 +42,7 @@ class RequestHead(Head, frozen=True, gc=False, kw_only=True):
 
     @ivar size: bytes of the head.
     @ivar content_length: bytes of the body; None when it is chunked.
-    @ivar keep_alive: whether the connection may serve another request.
+    @ivar connection: what the answer is to say of the connection, see L{webhookrx.http.answers.CONNECTION_LINES}.
     @ivar http_1_0: whether the sender speaks HTTP/1.0.
     @ivar expects_continue: whether the sender waits for C{100 Continue}.
     @ivar expects_other: whether it expects anything else.
@@ -49,7 +50,7 @@ class RequestHead(Head, frozen=True, gc=False, kw_only=True):
 
     size: int
     content_length: int | None
-    keep_alive: bool
+    connection: int
     http_1_0: bool
     expects_continue: bool
     expects_other: bool
@@ -64,16 +65,13 @@ class RequestHead(Head, frozen=True, gc=False, kw_only=True):
         """Whether bytes of a body follow the head."""
         return self.content_length != 0
 
-    def bytes_expected(self, here: int) -> int:
+    @property
+    def bytes_expected(self) -> int:
         """
-        Return the size of a body of which bytes are still missing; 0 when the C{here} bytes behind the head suffice.
-
-        A chunked body, whose size nobody knows, counts as 1 if the sender waits for C{100 Continue}, else as 0.
+        Size of the body, to ask for room before it is read. A chunked body, whose size nobody knows, counts as 1 if the
+        sender waits for C{100 Continue}, else as 0.
         """
-        length = self.content_length
-        if length is None:
-            return int(self.expects_continue)
-        return length if here < length else 0
+        return int(self.expects_continue) if self.content_length is None else self.content_length
 
 
 def parse_head(data: bytes, peer: Peer, limits: Limits) -> RequestHead | None:
@@ -162,6 +160,7 @@ def _framed(block: bytes, method: bytes, path: bytes, query: bytes | None, peer:
         length = length or 0
     elif length is not None:
         raise RequestRefused(BAD_REQUEST, "Content-Length and Transfer-Encoding exclude each other.")
+    connection = CLOSE if closes or not keep_alive else KEEP_1_0 if http_1_0 else KEEP
     return RequestHead(
         method,
         path,
@@ -171,7 +170,7 @@ def _framed(block: bytes, method: bytes, path: bytes, query: bytes | None, peer:
         prefetched,
         size=len(block),
         content_length=length,
-        keep_alive=keep_alive and not closes,
+        connection=connection + OVER_TLS if peer.secure else connection,
         http_1_0=http_1_0,
         expects_continue=expects_continue,
         expects_other=expects_other,

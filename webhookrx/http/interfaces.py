@@ -1,65 +1,106 @@
 """
-The seams between the wire and what stands behind it.
+The seams inside this room: between a connection, its site, and the resources that take its requests.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import msgspec
 from zope.interface import Attribute, Interface
 
+from webhookrx.http.answers import FixedAnswer
+from webhookrx.intake.head import Head
+from webhookrx.intake.judge import Admission, Refused
+
 if TYPE_CHECKING:
+    from twisted.web.server import Request
+
     from webhookrx.errors import NotStored
-    from webhookrx.http.answers import Answer
-    from webhookrx.intake.head import Head
-    from webhookrx.intake.judge import Admission, Refused
+    from webhookrx.http.head import RequestHead
+    from webhookrx.settings import Limits
 
 
 class IExchange(Interface):
-    """
-    One request under way, from its admission to its answer. It is the acknowledgement of its own message.
-    """
+    """One admitted request, from the end of its head to its answer."""
 
-    head: Head = Attribute("What was said before the body.")
+    head: Head = Attribute("Its head.")
     admission: Admission = Attribute("What was found out at the end of the head.")
-    began: float = Attribute("When it was there in full: seconds on the monotonic clock.")
 
-    def __call__(error: NotStored | None) -> None:
-        """See L{webhookrx.interfaces.Acknowledge}: it is told to L{IReceiver.acknowledged}."""
+    def acknowledged(error: NotStored | None) -> None:
+        """See L{webhookrx.interfaces.Acknowledge}: answer 200, or say that the message is not safe."""
 
     def is_open() -> bool:
         """Whether an answer would still be heard."""
 
-    def answer(answer: Answer, *, close: bool = False) -> bool:
+    def answer(answer: FixedAnswer, *, close: bool = False) -> bool:
         """
         Answer.
 
         @param close: end the connection with it.
-        @return: False when nothing was said, since the sender is gone or was answered already, at the deadline.
+        @return: False, and nothing sent, if the sender is gone or the deadline has answered already.
         """
 
 
 class IReceiver(Interface):
-    """Takes a request that was admitted."""
+    """Takes admitted requests."""
 
     def receive(exchange: IExchange, body: bytes) -> None:
         """
         Take a request with its whole body, and answer it now or later.
 
-        @param body: as it came by the wire. From here on nobody else counts it: don't keep it.
+        @param body: as it came by the wire. It is not counted any more: don't keep it.
         """
 
-    def acknowledged(exchange: IExchange, error: NotStored | None) -> None:
-        """All observers have the message of that exchange safe, or C{error} says why not."""
+
+#: What the end of a head leads to: a receiver that takes the request once its body is there; an answer that needs no
+#: body; a refusal; or None: leave the request to the tree of C{twisted.web} resources.
+Verdict: TypeAlias = tuple[IReceiver, Admission] | FixedAnswer | Refused | None
 
 
 class IEarlyResource(Interface):
     """A resource that judges a request at the end of its head, before a byte of the body is read."""
 
-    def dispatch(head: Head) -> tuple[IReceiver, Admission] | Answer | Refused | None:
-        """
-        Judge a head.
+    def dispatch(head: Head) -> Verdict:
+        """Judge a head."""
 
-        @return: who takes the request once its body is there, an answer that needs no body, a refusal, or None: not
-            ours, so traverse the tree of resources by segments as C{twisted.web} does.
-        """
+
+class Policy(msgspec.Struct, frozen=True, eq=False):
+    """
+    What all connections of an endpoint go by. A reload or a drain replaces it as a whole.
+
+    @ivar dispatch: see L{IEarlyResource.dispatch}.
+    @ivar closing: each answer is the last on its connection.
+    @ivar draining: requests are refused.
+    """
+
+    dispatch: Callable[[Head], Verdict]
+    limits: Limits
+    closing: bool = False
+    draining: bool = False
+
+
+class ISite(Interface):
+    """What a connection asks of its endpoint."""
+
+    policy: Policy = Attribute("What it goes by from the next request on.")
+    paused: bool = Attribute("The chain pauses all senders.")
+
+    def opened(connection: Any) -> bool:
+        """Count a new connection; False if there are too many."""
+
+    def admits_peer(connection: Any) -> bool:
+        """Count a connection by its peer, known only now; False, and not counted at all, if that one has too many."""
+
+    def idles(connection: Any) -> None:
+        """Note that a connection has its answer and waits for its next request."""
+
+    def give_way(connection: Any) -> None:
+        """End a connection whose place another one takes."""
+
+    def closed(connection: Any) -> None:
+        """Forget a connection."""
+
+    def make_request(connection: Any, head: RequestHead, body: bytes) -> Request:
+        """Return a request for the tree of C{twisted.web} resources."""

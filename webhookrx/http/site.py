@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IAddress, IPushProducer
 from twisted.python.failure import Failure
@@ -15,14 +16,14 @@ from twisted.web.server import Site as TwistedSite
 from zope.interface import implementer
 
 from webhookrx.errors import TOO_MANY_CONNECTIONS
-from webhookrx.http.answers import Answer, AnswerWriter
-from webhookrx.http.connection import Connection
+from webhookrx.http.answers import AnswerWriter
 from webhookrx.http.connections import Connections
-from webhookrx.http.interfaces import IEarlyResource, IReceiver
+from webhookrx.http.head import RequestHead
+from webhookrx.http.interfaces import IEarlyResource, ISite, Policy, Verdict
 from webhookrx.http.protocol import HTTPProtocol
+from webhookrx.http.twisted_request import Request
 from webhookrx.intake.client_address import sender_of
 from webhookrx.intake.head import Head
-from webhookrx.intake.judge import Admission, Refused
 from webhookrx.interfaces import IMessageConsumer, IOverload, ITraffic
 from webhookrx.settings import Limits
 
@@ -39,7 +40,7 @@ class _NoOverload:
         return False
 
 
-@implementer(IPushProducer)
+@implementer(IPushProducer, ISite)
 class Site(TwistedSite):
     """
     Makes channels, and is the producer of messages that the chain pauses when it is nearly full.
@@ -56,9 +57,6 @@ class Site(TwistedSite):
 
     noisy = False
 
-    #: See L{IEarlyResource.dispatch}.
-    dispatch: Callable[[Head], tuple[IReceiver, Admission] | Answer | Refused | None]
-
     def __init__(
         self,
         resource: IResource,
@@ -74,23 +72,21 @@ class Site(TwistedSite):
         overload: IOverload | None = None,
     ) -> None:
         super().__init__(resource)
-        self.consumer = consumer
-        self.traffic = traffic
-        self.limits = limits
-        self.clock = clock
-        self.knows_peers_at_once = knows_peers_at_once
-        self.later = later
-        self.overload: IOverload = overload or _NoOverload()
-        self.answers = AnswerWriter()
-        self.answers.at(wall_clock())
+        self.policy = Policy(_dispatch_of(resource), limits)
         self.paused = False
-        self.draining = False
-        self.finishing = False
-        self.dispatch = _dispatch_of(resource)
+        self.clock = clock
+        self.idles = connections.idles
+        self._consumer = consumer
+        self._traffic = traffic
+        self._peers_known_at_once = knows_peers_at_once
+        self._later = later
+        self._overload: IOverload = overload or _NoOverload()
+        self._answers = AnswerWriter()
+        self._answers.at(wall_clock())
         self._wall_clock = wall_clock
         self._connections = connections
-        self._channels: dict[Connection, bool] = {}  # whether it is counted
-        self._senders: dict[Connection, str] = {}  # of those that are counted by sender
+        self._protocols: dict[HTTPProtocol, bool] = {}  # whether it is counted
+        self._senders: dict[HTTPProtocol, str] = {}  # of those that are counted by sender
         self._paused_at = 0.0
         self._drained: list[Deferred[None]] = []
 
@@ -98,12 +94,24 @@ class Site(TwistedSite):
 
     def buildProtocol(self, addr: IAddress) -> HTTPProtocol:  # type: ignore[override]
         """See L{twisted.internet.interfaces.IProtocolFactory.buildProtocol}."""
-        return HTTPProtocol(self)
+        return HTTPProtocol(
+            self,
+            self._consumer,
+            self._traffic,
+            self._answers,
+            self.clock,
+            self._overload,
+            self._later,
+            peer_known=self._peers_known_at_once,
+        )
+
+    def make_request(self, connection: HTTPProtocol, head: RequestHead, body: bytes) -> Request:
+        """See L{webhookrx.http.interfaces.ISite.make_request}."""
+        return Request.from_parts(connection, self, head, body)
 
     def startFactory(self) -> None:
-        """Take requests. C{twisted.web}'s timer for its logs is not started: our logs are not its."""
-        self.draining = False
-        self.finishing = False
+        """Take requests. The timer of C{twisted.web} for its access log is not started: we have our own log."""
+        self.policy = replace(self.policy, closing=False, draining=False)
 
     def stopFactory(self) -> None:
         """There is no timer to stop, see L{startFactory}."""
@@ -117,96 +125,93 @@ class Site(TwistedSite):
         A request whose head was judged by the old root ends there.
         """
         self.resource = resource
-        self.limits = limits
-        self.dispatch = _dispatch_of(resource)
+        self.policy = replace(self.policy, dispatch=_dispatch_of(resource), limits=limits)
 
     @property
     def connections(self) -> int:
         """How many connections this endpoint has."""
-        return len(self._channels)
+        return len(self._protocols)
 
     @property
     def requests(self) -> int:
         """How many requests are under way: begun, and not yet answered in full."""
-        return sum(channel.busy for channel in self._channels)
+        return sum(connection.busy for connection in self._protocols)
 
     # -- connections ---------------------------------------------------------------------------------------------
 
-    def opened(self, channel: Connection) -> bool:
+    def opened(self, connection: HTTPProtocol) -> bool:
         """Take in a connection; False when it is one too many."""
-        self._channels[channel] = False
+        self._protocols[connection] = False
         # By sender first: one who has too many does not take the place of others.
-        if self.knows_peers_at_once and not self._count_by_sender(channel):
+        if self._peers_known_at_once and not self._count_by_sender(connection):
             return False
-        self._channels[channel] = self._connections.add(channel)
-        if not self._channels[channel]:
-            self._forget_sender(channel)
-        return self._channels[channel]
+        self._protocols[connection] = self._connections.add(connection)
+        if not self._protocols[connection]:
+            self._forget_sender(connection)
+        return self._protocols[connection]
 
-    def admits_peer(self, channel: Connection) -> bool:
+    def admits_peer(self, connection: HTTPProtocol) -> bool:
         """
         Count a connection by its sender, who is known only now.
 
         @return: False when that one has too many. It is counted no more, so that it takes no room from others.
         """
-        admitted = self._count_by_sender(channel)
+        admitted = self._count_by_sender(connection)
         if not admitted:
-            self._uncount(channel)
+            self._uncount(connection)
         return admitted
 
-    def idles(self, channel: Connection) -> None:
-        """A connection has its answer and waits for its next request."""
-        self._connections.idles(channel)
-
-    def give_way(self, channel: Connection) -> None:
+    def give_way(self, connection: HTTPProtocol) -> None:
         """End a connection, whose place another one takes. It is counted no more, though its end is yet to come."""
-        self._uncount(channel)
-        self.traffic.refused(TOO_MANY_CONNECTIONS, "It waited, and made room for another.", str(channel.peer), b"", b"")
-        channel.abort()
+        self._uncount(connection)
+        self._traffic.refused(
+            TOO_MANY_CONNECTIONS, "It waited, and made room for another.", str(connection.peer), b"", b""
+        )
+        connection.abort()
 
-    def closed(self, channel: Connection) -> None:
+    def closed(self, connection: HTTPProtocol) -> None:
         """Let a connection go."""
-        self._uncount(channel)
-        del self._channels[channel]
+        self._uncount(connection)
+        del self._protocols[connection]
         self._settle_drain()
 
-    def _count_by_sender(self, channel: Connection) -> bool:
+    def _count_by_sender(self, connection: HTTPProtocol) -> bool:
         """Those of UNIX sockets have no address, and are not counted."""
-        if channel.peer.port is None:
+        if connection.peer.port is None:
             return True
-        sender = sender_of(channel.peer.ip)
+        sender = sender_of(connection.peer.ip)
         admitted = self._connections.add_sender(sender)
         if admitted:
-            self._senders[channel] = sender
+            self._senders[connection] = sender
         return admitted
 
-    def _forget_sender(self, channel: Connection) -> None:
-        sender = self._senders.pop(channel, None)
+    def _forget_sender(self, connection: HTTPProtocol) -> None:
+        sender = self._senders.pop(connection, None)
         if sender is not None:
             self._connections.remove_sender(sender)
 
-    def _uncount(self, channel: Connection) -> None:
-        if self._channels[channel]:
-            self._channels[channel] = False
-            self._connections.remove(channel)
-            self._forget_sender(channel)
+    def _uncount(self, connection: HTTPProtocol) -> None:
+        if self._protocols[connection]:
+            self._protocols[connection] = False
+            self._connections.remove(connection)
+            self._forget_sender(connection)
 
     def sweep(self) -> None:
         """
         Look at all deadlines; called every half second or so, by a clock that nobody sets back.
         """
-        self.answers.at(self._wall_clock())
+        self._answers.at(self._wall_clock())
         now = self.clock()
-        if self.paused and now - self._paused_at >= self.limits.pause_time:
+        if self.paused and now - self._paused_at >= self.policy.limits.pause_time:
             self.resumeProducing()
         if not self.paused:
-            for channel in [channel for channel in self._channels if channel.deadline <= now]:
+            for connection in [connection for connection in self._protocols if connection.deadline <= now]:
                 try:
-                    channel.expired()
+                    connection.expired()
                 except Exception:
                     # One that is broken must not keep the others alive.
-                    self.traffic.failed("A connection could not be ended.", Failure())
-                    channel.abort()
+                    self._traffic.failed("A connection could not be ended.", Failure())
+                    connection.abort()
         # A connection may be done without its end: of a request that was refused, the body has come and gone.
         self._settle_drain()
 
@@ -217,20 +222,20 @@ class Site(TwistedSite):
         if not self.paused:
             self.paused = True
             self._paused_at = self.clock()
-            for channel in self._channels:
-                channel.paused_for(0.0)
+            for connection in self._protocols:
+                connection.paused_for(0.0)
 
     def resumeProducing(self) -> None:
         """Read on."""
         if self.paused:
             self.paused = False
             seconds = self.clock() - self._paused_at
-            for channel in list(self._channels):
-                channel.paused_for(seconds)
+            for connection in list(self._protocols):
+                connection.paused_for(seconds)
 
     def stopProducing(self) -> None:
         """The chain takes no more: say so to everyone who still asks."""
-        self.draining = True
+        self._close_after_these(draining=True)
         self.resumeProducing()
 
     # -- the end -------------------------------------------------------------------------------------------------
@@ -240,7 +245,7 @@ class Site(TwistedSite):
         Answer each request that comes from now on as the last on its connection. A sender who is told so sends no
         further one, and sees none fail.
         """
-        self.finishing = True
+        self._close_after_these()
         self.resumeProducing()
 
     def drain(self) -> Deferred[None]:
@@ -249,27 +254,33 @@ class Site(TwistedSite):
 
         @return: fires when no request is under way any more.
         """
-        self.draining = True
-        for channel in list(self._channels):
-            channel.drain()
+        self._close_after_these(draining=True)
+        for connection in list(self._protocols):
+            connection.drain()
         done: Deferred[None] = Deferred()
         self._drained.append(done)
         self._settle_drain()
         return done
 
+    def _close_after_these(self, **changes: bool) -> None:
+        """Close each connection after its next answer."""
+        self.policy = replace(self.policy, closing=True, **changes)
+        for connection in self._protocols:
+            connection.close_after_this()
+
     def abort(self) -> None:
         """Close all connections now."""
-        for channel in list(self._channels):
-            channel.abort()
+        for connection in list(self._protocols):
+            connection.abort()
 
     def _settle_drain(self) -> None:
-        if self._drained and not any(channel.busy for channel in self._channels):
+        if self._drained and not any(connection.busy for connection in self._protocols):
             drained, self._drained = self._drained, []
             for done in drained:
                 done.callback(None)
 
 
-def _dispatch_of(resource: IResource) -> Callable[[Head], tuple[IReceiver, Admission] | Answer | Refused | None]:
+def _dispatch_of(resource: IResource) -> Callable[[Head], Verdict]:
     early: IEarlyResource | None = IEarlyResource(resource, None)
     return _judges_nothing if early is None else early.dispatch
 

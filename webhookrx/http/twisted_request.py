@@ -1,12 +1,12 @@
 """
-A genuine C{twisted.web} request over our channel, for resources that are not ours.
+A genuine C{twisted.web} request over our protocol, for resources that are not ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from twisted.internet.interfaces import IAddress, IConsumer
 from twisted.python.failure import Failure
@@ -14,22 +14,20 @@ from twisted.web import server
 from twisted.web.http_headers import Headers
 
 from webhookrx.errors import BAD_REQUEST
-from webhookrx.http.answers import CLOSE, CONNECTION_LINES, FAILED, SERVER, refusal
+from webhookrx.http.answers import CONNECTION_LINES, FAILED, SERVER, refusal
 from webhookrx.http.head import RequestHead
-
-if TYPE_CHECKING:
-    from webhookrx.http.protocol import HTTPProtocol
+from webhookrx.http.protocol import HTTPProtocol
 
 
 class RequestChannel:
     """
-    What C{twisted.web.http.Request} calls of its channel, on top of ours.
+    What C{twisted.web.http.Request} calls of its channel, on top of our protocol.
     """
 
-    def __init__(self, channel: HTTPProtocol) -> None:
-        self._channel = channel
-        self.site = channel.site
-        self.transport = channel.transport
+    def __init__(self, protocol: HTTPProtocol, site: server.Site) -> None:
+        self._protocol = protocol
+        self.site = site
+        self.transport = protocol.transport
 
     def getPeer(self) -> IAddress:
         """Return the other end's address."""
@@ -41,22 +39,22 @@ class RequestChannel:
 
     def isSecure(self) -> bool:
         """Whether the request came by TLS."""
-        return self._channel.peer.secure
+        return self._protocol.peer.secure
 
     def writeHeaders(self, version: bytes, code: bytes, reason: bytes, headers: Headers) -> None:
         """Write status line and headers; we are an HTTP/1.1 server to everyone (RFC 9110 §6.2)."""
-        channel = self._channel
+        protocol = self._protocol
         if version == b"HTTP/1.0" and not headers.hasHeader(b"content-length"):
-            channel.close_after_this()
+            protocol.close_after_this()
         headers.setRawHeaders(b"server", [SERVER])
         lines = [b"HTTP/1.1 %s %s\r\n" % (code, reason)]
         lines += [b"%s: %s\r\n" % (name, value) for name, values in headers.getAllRawHeaders() for value in values]
-        lines += [CONNECTION_LINES[channel.connection_header(channel.keeps_alive)], b"\r\n"]
+        lines += [CONNECTION_LINES[protocol.connection_header], b"\r\n"]
         self.writeSequence(lines)
 
     def write(self, data: bytes) -> None:
         """Write a part of the answer."""
-        self._channel.answer_goes_on()
+        self._protocol.answer_goes_on()
         self.transport.write(data)
 
     def writeSequence(self, parts: Iterable[bytes]) -> None:
@@ -67,29 +65,31 @@ class RequestChannel:
         """Let a resource write at the sender's pace; until it is done it takes our place at the transport."""
         transport = cast(IConsumer, self.transport)
         transport.unregisterProducer()
-        self._channel.producer_replaced()
+        self._protocol.producer_replaced()
         transport.registerProducer(producer, streaming)
 
     def unregisterProducer(self) -> None:
         """The resource has written all."""
         transport = cast(IConsumer, self.transport)
         transport.unregisterProducer()
-        transport.registerProducer(self._channel, True)
-        self._channel.answer_goes_on()
+        transport.registerProducer(self._protocol, True)
+        self._protocol.answer_goes_on()
 
     def requestDone(self, request: Request) -> None:
         """The answer is complete."""
-        self._channel.request_done(request)
+        self._protocol.request_done(request)
 
     def loseConnection(self) -> None:
         """A resource wants the connection closed."""
-        self._channel.abort()
+        self._protocol.abort()
 
     def _respondToBadRequestAndDisconnect(self) -> None:
         """Called by C{twisted.web} when a form can't be read."""
-        self.transport.write(self.site.answers.bytes_of(refusal(BAD_REQUEST, "The form can't be read."), CLOSE))
-        self._channel.close_after_this()
-        self._channel.request_done(None)
+        self._protocol.replace_answer(refusal(BAD_REQUEST, "The form can't be read."))
+
+    def failed(self, what: str, failure: Failure) -> None:
+        """Report that a resource raised."""
+        self._protocol.failed(what, failure)
 
 
 class Request(server.Request):
@@ -100,9 +100,9 @@ class Request(server.Request):
     defaultContentType = b"application/octet-stream"
 
     @classmethod
-    def from_parts(cls, channel: HTTPProtocol, head: RequestHead, body: bytes) -> Request:
-        """Return a request that is ready for L{serve}."""
-        request = cls(RequestChannel(channel))
+    def from_parts(cls, protocol: HTTPProtocol, site: server.Site, head: RequestHead, body: bytes) -> Request:
+        """Return a request that is ready for C{requestReceived}."""
+        request = cls(RequestChannel(protocol, site))
         for name, value in head.headers:
             request.requestHeaders.addRawHeader(name, value)
         request.parseCookies()
@@ -110,15 +110,10 @@ class Request(server.Request):
         request.content.seek(0, 2)  # requestReceived takes the position for the length
         return request
 
-    def serve(self, head: RequestHead) -> None:
-        """Find the resource and let it render."""
-        version = b"HTTP/1.0" if head.http_1_0 else b"HTTP/1.1"
-        self.requestReceived(head.method, head.target, version)
-
     def processingFailed(self, reason: Failure) -> Failure:
         """A resource raised: say so in the log, and to the sender what our own resources would say."""
         channel = cast(RequestChannel, self.channel)
-        channel.site.traffic.failed("A resource raised.", reason)
+        channel.failed("A resource raised.", reason)
         if self.startedWriting:
             channel.loseConnection()
             return reason
@@ -128,7 +123,3 @@ class Request(server.Request):
         self.write(FAILED.body)
         self.finish()
         return reason
-
-    def lost(self, reason: Failure) -> None:
-        """The connection went away."""
-        self.connectionLost(reason)

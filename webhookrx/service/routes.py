@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from webhookrx.http.root_resource import RootResource, nobody_knows
-from webhookrx.http.webhook_resource import Record, Slices, WebhookResource
+from webhookrx.http.resources import Record, RootResource, Slices, WebhookResource, nobody_knows
 from webhookrx.intake.judge import Receipt, SourceRules
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.router.rules.rule import CONNECTOR_TYPE

@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.http.connection}: deadlines while the chain pauses, and how a connection ends.
+Tests for L{webhookrx.http.protocol}: deadlines while the chain pauses, and how a connection ends.
 """
 
 from __future__ import annotations

@@ -1,0 +1,366 @@
+"""
+The resources of sources: the root matches the whole path, a source turns its requests into messages.
+
+They carry values to the decision, messages to the chain, and refusals back. An accepted request is answered by its
+acknowledgement.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+from twisted.python.failure import Failure
+from twisted.web.iweb import IRequest
+from twisted.web.resource import IResource, Resource
+from twisted.web.server import NOT_DONE_YET
+from zope.interface import implementer
+
+from webhookrx.errors import (
+    INTERNAL_ERROR,
+    NO_MATCHING_PATH,
+    NO_ROOM,
+    NOT_STORED,
+    UNPACK_RATIO,
+    NoRoom,
+    NotStored,
+    Reason,
+)
+from webhookrx.http.answers import NOT_READY, READY, RECEIVED, FixedAnswer, refusal, refusal_now
+from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
+from webhookrx.intake.client_address import normal_ip
+from webhookrx.intake.encodings import ALWAYS_UNPACKED
+from webhookrx.intake.head import Head, Peer
+from webhookrx.intake.json_body import count_brackets
+from webhookrx.intake.judge import Admission, Receipt, Refused, SourceRules, admit, judge, unpacked
+from webhookrx.intake.path_patterns import PathPatterns
+from webhookrx.interfaces import IMessageConsumer, ITraffic
+from webhookrx.message.message import Message
+
+
+class Slices(Protocol):
+    """Does long work: L{webhookrx.http.time_slices.TimeSlices}, or L{AtOnce}."""
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether work on so many bytes would begin soon."""
+
+    def run(
+        self, work: Callable[[], Any], done: Callable[[Any], None], size: int, is_wanted: Callable[[], bool]
+    ) -> None:
+        """Do work; call C{done} with its outcome, with a L{Failure}, or with None if it was not wanted any more."""
+
+
+class AtOnce:
+    """Does work in one go."""
+
+    def has_room(self, size: int) -> bool:
+        """Nothing ever waits."""
+        return True
+
+    def run(
+        self, work: Callable[[], Any], done: Callable[[Any], None], size: int, is_wanted: Callable[[], bool]
+    ) -> None:
+        """See L{Slices.run}."""
+        try:
+            outcome = work()
+        except Exception:
+            outcome = Failure()
+        done(outcome)
+
+
+#: Takes a request that was read: its head, and its body unpacked.
+Record: TypeAlias = Callable[[Head, bytes], None]
+
+DIRECT: Final = 128 * 1024
+"""Bytes of a body, unpacked, that is judged at once: some milliseconds at most."""
+
+MOST_SEPARATORS: Final = 1000
+"""Commas and brackets of a body that is judged at once, if it may be JSON: each value may cost ten microseconds."""
+
+UNPACKED_DIRECTLY: Final = 2 * 1024 * 1024
+"""Bytes that a body may unpack to which is unpacked at once."""
+
+#: Bytes of a body whose values are not worth counting.
+_FEW: Final = 8 * 1024
+
+#: Load balancers ask for health with these; a POST to the same path is a message.
+_HEALTH_METHODS = (b"GET", b"HEAD", b"OPTIONS")
+
+
+@implementer(IReceiver)
+class WebhookResource:
+    """
+    One source.
+
+    @param receipts: gives the next L{Receipt}.
+    @param slices: does what a large body needs.
+    @param record: is given each request before it is judged, with its body unpacked; None: nobody wants them.
+    @ivar rules: how it decides.
+    """
+
+    def __init__(
+        self,
+        rules: SourceRules,
+        consumer: IMessageConsumer,
+        traffic: ITraffic,
+        receipts: Callable[[], Receipt],
+        slices: Slices | None = None,
+        record: Record | None = None,
+    ) -> None:
+        self.rules = rules
+        self._consumer = consumer
+        self._traffic = traffic
+        self._receipts = receipts
+        self._slices = slices or AtOnce()
+        self._record = record
+
+    def receive(self, exchange: IExchange, body: bytes) -> None:
+        """See L{IReceiver.receive}."""
+        admission = exchange.admission
+        wire_size = len(body)
+        if admission.encodings:
+            if max(ALWAYS_UNPACKED, wire_size * self.rules.unpack_ratio) > UNPACKED_DIRECTLY:
+                self._unpack_in_slices(exchange, body)
+                return
+            plain = unpacked(admission, body)
+            if isinstance(plain, Refused):
+                self.refuse(exchange, plain.reason, plain.detail)
+                return
+            body = plain
+        if len(body) > DIRECT or (len(body) > _FEW and self.rules.parse_json and _has_many_values(body)):
+            self._judge_in_slices(exchange, body, wire_size)
+        else:
+            head = exchange.head
+            if self._record is not None:
+                self._record(head, body)
+            self._take(exchange, self._judge(head, admission, body, self._receipts()), wire_size)
+
+    #: Returns L{Refused}, or what L{_take} knows.
+    _judge: Callable[[Head, Admission, bytes, Receipt], Any] = staticmethod(judge)
+
+    def _take(self, exchange: IExchange, verdict: Any, wire_size: int, prepared: object = None) -> None:
+        """
+        Carry out a verdict.
+
+        @param prepared: see L{IMessageConsumer.write}.
+        """
+        if isinstance(verdict, Refused):
+            self.refuse(exchange, verdict.reason, verdict.detail)
+        elif self._write(exchange, verdict.message, prepared):
+            self._traffic.accepted(self.rules.name, verdict.notes, verdict.left_out, wire_size)
+
+    def _write(self, exchange: IExchange, message: Message, prepared: object) -> bool:
+        """Hand a message over; False, and the request refused, when there is no room."""
+        try:
+            self._consumer.write(message, exchange.acknowledged, prepared)
+        except NoRoom:
+            self.refuse(exchange, NO_ROOM, NO_ROOM.detail)
+            return False
+        return True
+
+    def refuse(self, exchange: IExchange, reason: Reason, detail: str) -> None:
+        """Refuse a request, and report it."""
+        head = exchange.head
+        # A sender that gains by unpacking pays for each try with a connection.
+        if exchange.answer(refusal_now(reason, detail, self._consumer), close=reason is UNPACK_RATIO):
+            self._traffic.refused(reason, detail, str(head.peer), head.method, head.path, self.rules.name)
+
+    # -- large bodies --------------------------------------------------------------------------------------------
+
+    def _unpack_in_slices(self, exchange: IExchange, body: bytes) -> None:
+        """Unpack a body that may become large, and go on with what it has become."""
+        admission = exchange.admission
+
+        def done(plain: bytes | Refused) -> None:
+            if isinstance(plain, Refused):
+                self.refuse(exchange, plain.reason, plain.detail)
+            else:
+                self._judge_in_slices(exchange, plain, len(body))
+
+        self._run(exchange, len(body), 0, lambda: unpacked(admission, body), done)
+
+    def _judge_in_slices(self, exchange: IExchange, body: bytes, wire_size: int) -> None:
+        """Make a message of a large body, and prepare it for the observers."""
+        head, admission = exchange.head, exchange.admission
+
+        def work() -> tuple[Any, object]:
+            if self._record is not None:
+                self._record(head, body)
+            verdict = self._judge(head, admission, body, self._receipts())
+            message = getattr(verdict, "message", None)
+            return verdict, None if message is None else self._consumer.prepare(message)
+
+        def done(outcome: tuple[Any, object]) -> None:
+            verdict, prepared = outcome
+            self._take(exchange, verdict, wire_size, prepared)
+
+        self._run(exchange, len(body), len(body), work, done)
+
+    def _run(
+        self, exchange: IExchange, counted: int, size: int, work: Callable[[], Any], done: Callable[[Any], None]
+    ) -> None:
+        """
+        Do work on a request that may need many milliseconds, unless its sender has gone by then.
+
+        @param counted: bytes that are counted meanwhile.
+        @param size: see L{Slices.run}.
+        """
+        consumer, slices = self._consumer, self._slices
+        if not (slices.has_room(size) and consumer.reserve(counted, small=False)):
+            self.refuse(exchange, NO_ROOM, NO_ROOM.detail)
+            return
+
+        def ended(outcome: Any) -> None:
+            consumer.release(counted)
+            if isinstance(outcome, Failure):
+                self._traffic.failed("A request could not be judged.", outcome)
+                self.refuse(exchange, INTERNAL_ERROR, INTERNAL_ERROR.detail)
+            elif outcome is None:
+                self._traffic.dropped_unread()
+            else:
+                done(outcome)
+
+        slices.run(work, ended, size, exchange.is_open)
+
+
+def _has_many_values(body: bytes) -> bool:
+    return body.count(b",") + count_brackets(body) > MOST_SEPARATORS
+
+
+def nobody_knows() -> bool:
+    """Return that the service is not ready."""
+    return False
+
+
+@implementer(IEarlyResource)
+class RootResource(Resource):
+    """
+    Dispatches by regular expression, the first pattern that matches wins.
+
+    Other resources can be hung below it with C{putChild}; a first segment of theirs wins over the patterns. Under a
+    C{Site} of C{twisted.web}'s own it works too, judging requests when their body is there.
+
+    @param targets: patterns with the resource of each, in the order in which they are tried.
+    @param health: paths at which load balancers ask for health, without a token.
+    @param ready: whether the service as a whole should be sent messages.
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[tuple[str, WebhookResource]],
+        traffic: ITraffic,
+        health: Collection[bytes] = (),
+        ready: Callable[[], bool] = nobody_knows,
+    ) -> None:
+        super().__init__()
+        self._health = health
+        self._ready = ready
+        self._patterns = PathPatterns([pattern for pattern, _ in targets])
+        self._resources = [resource for _, resource in targets]
+        self._traffic = traffic
+
+    def dispatch(self, head: Head) -> tuple[WebhookResource, Admission] | FixedAnswer | Refused | None:
+        """See L{IEarlyResource.dispatch}."""
+        if self.children and head.path[1:].partition(b"/")[0] in self.children:
+            return None
+        if head.method in _HEALTH_METHODS and head.path in self._health:
+            return READY if self._ready() else NOT_READY
+        match = self._patterns.match(head.path)
+        if match is None:
+            return Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail)
+        index, raw_groups = match
+        resource = self._resources[index]
+        admission = admit(head, resource.rules, raw_groups)
+        return (resource, admission) if isinstance(admission, Admission) else admission
+
+    def getChild(self, path: bytes, request: IRequest) -> IResource:
+        """See L{IResource.getChildWithDefault}: what is not hung below us is matched as a whole."""
+        return _Matched(self, self._traffic)
+
+
+class _Matched(Resource):
+    """The rest of the path is no tree."""
+
+    isLeaf = True
+
+    def __init__(self, root: RootResource, traffic: ITraffic) -> None:
+        super().__init__()
+        self._root = root
+        self._traffic = traffic
+
+    def render(self, request: IRequest) -> int:
+        """See L{IResource.render}: judge a request of C{twisted.web}'s own."""
+        head = _head_of(request)
+        verdict = self._root.dispatch(head) or Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail)
+        if isinstance(verdict, Refused):
+            self._traffic.refused(
+                verdict.reason, verdict.detail, str(head.peer), head.method, head.path, verdict.source
+            )
+            _send(request, refusal(verdict.reason, verdict.detail))
+        elif isinstance(verdict, FixedAnswer):
+            _send(request, verdict)
+        else:
+            resource, admission = verdict
+            exchange = _StockExchange(request, head, resource, admission, self._traffic)
+            resource.receive(exchange, request.content.read())
+        return NOT_DONE_YET
+
+
+@implementer(IExchange)
+class _StockExchange:
+    """An admitted request of C{twisted.web}'s own."""
+
+    def __init__(
+        self, request: IRequest, head: Head, resource: WebhookResource, admission: Admission, traffic: ITraffic
+    ) -> None:
+        self._request: IRequest | None = request
+        self._resource = resource
+        self._traffic = traffic
+        self._began = time.monotonic()
+        self.head = head
+        self.admission = admission
+        request.notifyFinish().addErrback(self._lost)  # type: ignore[attr-defined]
+
+    def acknowledged(self, error: NotStored | None) -> None:
+        """See L{IExchange.acknowledged}."""
+        if error is not None:
+            self._resource.refuse(self, NOT_STORED, NOT_STORED.detail)
+        elif self.answer(RECEIVED):
+            self._traffic.answered(self.admission.rules.name, time.monotonic() - self._began)
+
+    def _lost(self, reason: object) -> None:
+        self._request = None
+
+    def is_open(self) -> bool:
+        """See L{IExchange.is_open}."""
+        return self._request is not None
+
+    def answer(self, answer: FixedAnswer, *, close: bool = False) -> bool:
+        """See L{IExchange.answer}."""
+        request, self._request = self._request, None
+        if request is None:
+            return False
+        if close:
+            request.setHeader(b"Connection", b"close")
+        _send(request, answer)
+        return True
+
+
+def _head_of(request: IRequest) -> Head:
+    path, _, query = request.uri.partition(b"?")
+    peer = request.getClientAddress()
+    headers = [(name.lower(), value) for name, values in request.requestHeaders.getAllRawHeaders() for value in values]
+    ip = normal_ip(getattr(peer, "host", "")) or "127.0.0.1"
+    return Head(request.method, path, query, headers, Peer(ip, getattr(peer, "port", None), request.isSecure()))
+
+
+def _send(request: IRequest, answer: FixedAnswer) -> None:
+    request.setResponseCode(answer.status)
+    request.setHeader(b"Content-Type", b"application/json")
+    request.setHeader(b"Content-Length", b"%d" % len(answer.body))
+    for line in answer.extra.splitlines():
+        name, _, value = line.partition(b": ")
+        request.setHeader(name, value)
+    request.write(answer.body)
+    request.finish()

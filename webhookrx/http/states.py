@@ -1,0 +1,133 @@
+"""
+The states of a connection: three small machines, each with a table of its legal transitions.
+
+They are independent of each other, so that a connection is in one state of each. What is not in a table raises: in the
+manner of h11, a mistake of ours ends the connection and never mixes up the answers of two requests.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Self
+
+
+class _Machine(IntEnum):
+    """A state that knows which states may follow."""
+
+    _followers: frozenset[int]
+
+    def to(self, state: Self) -> Self:
+        """
+        Return the next state.
+
+        @raise RuntimeError: there is no such transition.
+        """
+        if state not in self._followers:
+            raise RuntimeError(f"no transition from {self!r} to {state!r}")
+        return state
+
+
+class RequestCycle(_Machine):
+    """What comes next of the sender's requests, one at a time and in order."""
+
+    IDLE = 0
+    """No byte of the next request is here."""
+    HEAD = 1
+    """A part of a head is here."""
+    BODY = 2
+    """The head was admitted, its body is being read."""
+    DISCARD = 3
+    """The request was refused and answered; its body is read and thrown away, so that the next request can follow."""
+    ANSWER = 4
+    """The request is complete and waits for its answer; what the sender pipelines waits."""
+    TURN = 5
+    """The sender has had its share of this turn of the reactor; what else it has pipelined waits for the next."""
+    DONE = 6
+    """The last answer is out: no further request is read."""
+
+
+class FlowControl(_Machine):
+    """Whether the transport reads."""
+
+    READING = 0
+    HELD = 1
+    """It doesn't: the chain pauses all senders, pipelined requests wait for an answer, or no more comes."""
+    BLOCKED = 2
+    """It doesn't: the sender does not take its answers, and they fill the transport's buffer."""
+
+
+class Lifetime(_Machine):
+    """Which end of the connection may still send."""
+
+    NEW = 0
+    HANDSHAKE = 1
+    """TLS is not established yet."""
+    OPEN = 2
+    HALF_CLOSED = 3
+    """The sender sends no more, and waits for its answers (RFC 9112 §9.6)."""
+    LINGERING = 4
+    """The last answer is out. What still comes is thrown away, so that the sender sees the answer and not a reset."""
+    CLOSING = 5
+    """The connection ends once the transport has written what it has."""
+    CLOSED = 6
+
+
+IDLE, HEAD, BODY, DISCARD, ANSWER, TURN, DONE = RequestCycle
+READING, HELD, BLOCKED = FlowControl
+NEW, HANDSHAKE, OPEN, HALF_CLOSED, LINGERING, CLOSING, CLOSED = Lifetime
+
+#: The legal transitions, and when each happens.
+TRANSITIONS: dict[type[_Machine], tuple[tuple[_Machine, _Machine, str], ...]] = {
+    RequestCycle: (
+        (IDLE, HEAD, "a part of a head is here"),
+        (IDLE, BODY, "head admitted, body to come"),
+        (IDLE, DISCARD, "refused, body to come"),
+        (IDLE, ANSWER, "request complete"),
+        (IDLE, IDLE, "refused, no body"),
+        (IDLE, TURN, "its share of this turn is used up"),
+        (HEAD, BODY, "head admitted, body to come"),
+        (HEAD, DISCARD, "refused, body to come"),
+        (HEAD, ANSWER, "request complete"),
+        (HEAD, IDLE, "refused, no body"),
+        (BODY, ANSWER, "request complete"),
+        (DISCARD, IDLE, "body complete"),
+        (ANSWER, IDLE, "answered, the connection stays"),
+        (TURN, IDLE, "the next turn"),
+        (IDLE, DONE, "closed while idle"),
+        (HEAD, DONE, "refused, timed out or cut off"),
+        (BODY, DONE, "refused, timed out or cut off"),
+        (DISCARD, DONE, "timed out or cut off"),
+        (ANSWER, DONE, "answered as the last request, or cut off"),
+        (TURN, DONE, "cut off"),
+    ),
+    FlowControl: (
+        (READING, HELD, "pause"),
+        (HELD, READING, "resume"),
+        (READING, BLOCKED, "the transport's buffer is full"),
+        (HELD, BLOCKED, "the transport's buffer is full"),
+        (BLOCKED, HELD, "the sender has taken its answers"),
+    ),
+    Lifetime: (
+        (NEW, HANDSHAKE, "connected, by TLS"),
+        (NEW, OPEN, "connected"),
+        (HANDSHAKE, OPEN, "handshake complete"),
+        (HANDSHAKE, HALF_CLOSED, "the sender ends its side"),
+        (OPEN, HALF_CLOSED, "the sender ends its side"),
+        (HANDSHAKE, LINGERING, "last answer, the sender still talks"),
+        (OPEN, LINGERING, "last answer, the sender still talks"),
+        (HANDSHAKE, CLOSING, "time is up, or aborted"),
+        (OPEN, CLOSING, "last answer, or aborted"),
+        (HALF_CLOSED, CLOSING, "last answer, or aborted"),
+        (LINGERING, CLOSING, "the sender ends its side, or time is up"),
+        (HANDSHAKE, CLOSED, "the connection is lost"),
+        (OPEN, CLOSED, "the connection is lost"),
+        (HALF_CLOSED, CLOSED, "the connection is lost"),
+        (LINGERING, CLOSED, "the connection is lost"),
+        (CLOSING, CLOSED, "the connection is lost"),
+    ),
+}
+
+
+for _machine, _rows in TRANSITIONS.items():
+    for _state in _machine:
+        _state._followers = frozenset(after for before, after, _ in _rows if before is _state)
