@@ -23,6 +23,9 @@ _SENDERS = 900
 _STOPPED, _RUNNING = 0.06, 0.002
 _LONGER, _LONGEST = 1.02, 0.4
 
+_OVERLOADED = "503 overloaded"
+_NO_ROOM = '503 {"status":"flow-controlled"}'
+
 #: Seconds after which all must have shown.
 _LONG = 120.0
 
@@ -60,11 +63,12 @@ class OverloadTests(AdminCase):
         receiver = self.start_with_admin()
         crowd = Crowd(receiver.port, _SENDERS, retry_refused=False).start()
         with hardly_running(receiver):
-            wait_until(lambda: crowd.refused and self.status() == "degraded", "it refuses and says so", _LONG)
+            wait_until(lambda: crowd.refused[_OVERLOADED] and self.status() == "degraded", "it refuses, says so", _LONG)
             before = len(crowd.acknowledged)
             wait_until(lambda: len(crowd.acknowledged) > before, "others are served", _LONG)
         crowd.stop()
-        self.assertEqual({"503 overloaded"}, set(crowd.refused))
+        # Observers hardly run either, so the queue in front of them may stand, too.
+        self.assertLessEqual(set(crowd.refused), {_OVERLOADED, _NO_ROOM})
         self.assertEqual([], [each for each in crowd.refusals if not each.is_polite])
         self.assertEqual([], crowd.unanswered)
         wait_until(lambda: self.status() == "ready", "it is ready again", _LONG)
