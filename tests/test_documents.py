@@ -17,9 +17,9 @@ from tests import documents
 from tests.contracts.observer_contract import ObserverContract
 from tests.system.certificates import Authority, server_settings
 from webhookrx.config.observers import parse_observer
-from webhookrx.config.option_reader import Text, Written
+from webhookrx.config.option_reader import Origin, RawValue
 from webhookrx.config.options import BY_YAML_KEY, OPTIONS
-from webhookrx.config.resolve import Resolved, Surroundings, resolve
+from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.http import protocol
 from webhookrx.http.answers import RECEIVED, refusal
 from webhookrx.intake import json_body as payload
@@ -55,8 +55,8 @@ def settings_of(text: str, path: str) -> Resolved:
     """Return what a YAML text comes to; it is written to C{path} first."""
     with open(path, "w") as file:
         file.write(text)
-    surroundings = Surroundings(ENVIRONMENT, datetime.now(UTC), known_observers.known_names(), known_observers.build)
-    return resolve({"config": Written("--config", (Text(path, "test"),))}, surroundings)
+    environment = Environment(ENVIRONMENT, datetime.now(UTC), known_observers.known_names(), known_observers.build)
+    return resolve({"config": (RawValue(path, Origin(("--config",), "test")),)}, environment)
 
 
 class LinkTests(SynchronousTestCase):

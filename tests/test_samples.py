@@ -16,9 +16,9 @@ from tests.documents import ROOT, read
 from tests.system.sandboxed import settings_of
 from webhookrx.commands import main as command
 from webhookrx.config.limits import LIMITS
-from webhookrx.config.option_reader import Text, Written
+from webhookrx.config.option_reader import Origin, RawValue
 from webhookrx.config.options import OPTIONS
-from webhookrx.config.resolve import Resolved, Surroundings, resolve
+from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.quantities import parse_duration
 from webhookrx.service import known_observers
 from webhookrx.settings import Limits
@@ -29,8 +29,8 @@ UNIT = str(ROOT / "etc" / "systemd" / "webhookrx.service")
 
 def load(path: str) -> Resolved:
     """Return what a configuration file comes to."""
-    surroundings = Surroundings({}, datetime.now(UTC), known_observers.known_names(), known_observers.build)
-    return resolve({"config": Written("--config", (Text(path, "test"),))}, surroundings)
+    environment = Environment({}, datetime.now(UTC), known_observers.known_names(), known_observers.build)
+    return resolve({"config": (RawValue(path, Origin(("--config",), "test")),)}, environment)
 
 
 class ConfigurationTests(SynchronousTestCase):

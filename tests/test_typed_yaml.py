@@ -298,7 +298,7 @@ class MistakeTests(SynchronousTestCase):
                 "any: *s3cret",
                 "Nothing before it has this name; a text that begins with * is written in quotes.",
             ),
-            ("any: &me [*me]", "*me stands inside of what it stands for."),
+            ("any: &me [*me]", "It stands inside of what it stands for."),
             ("load: " + "9" * 99, 'It is "' + "9" * 79 + '…"; it takes a whole number from 1 to 9.'),
         ):
             (found,) = read(f"name: x\n{text}").diagnostics

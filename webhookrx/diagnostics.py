@@ -205,7 +205,13 @@ class Diagnostic(msgspec.Struct, frozen=True):
     @property
     def where(self) -> str:
         """The file, with line and column where they are known."""
-        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+
+    @property
+    def text(self) -> str:
+        """Place, value and sentence, as a start shows them."""
+        sentence = f"{self.sentence} [{self.code}]" if self.code else self.sentence
+        return ": ".join(part for part in (self.where, self.field, sentence) if part)
 
     def __str__(self) -> str:
         about = f"{self.field}: " if self.path else ""

@@ -20,9 +20,9 @@ from twisted.python import usage
 from webhookrx.config.check import check_report, error_lines, error_report, run_as, unwritable
 from webhookrx.config.limits import LIMITS
 from webhookrx.config.machine import most_open_files, usable_cpus
-from webhookrx.config.option_reader import COMMAND_LINE, Text, Written
+from webhookrx.config.option_reader import COMMAND_LINE, Origin, RawOptions, RawValue
 from webhookrx.config.options import BY_NAME, OPTIONS, Kind, Option, shown_name
-from webhookrx.config.resolve import Resolved, Surroundings, resolve
+from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
 from webhookrx.operations.oplog import forget_plugin_cache_complaints
@@ -45,15 +45,16 @@ class _TableOptions(usage.Options):
 
     def __init__(self) -> None:
         super().__init__()
-        self._given: dict[str, list[Text]] = {}
+        self._given: dict[str, list[RawValue]] = {}
 
-    def given(self) -> dict[str, Written]:
+    def given(self) -> RawOptions:
         """Return what was given so far, by the name of the option."""
-        return {name: Written(f"--{name}", tuple(values)) for name, values in self._given.items()}
+        return {name: tuple(values) for name, values in self._given.items()}
 
     def take(self, option: Option, value: str) -> None:
         """Remember a value."""
-        self._given.setdefault(option.name, []).append(Text(value, COMMAND_LINE))
+        origin = Origin((f"--{option.name}",), COMMAND_LINE)
+        self._given.setdefault(option.name, []).append(RawValue(value, origin))
 
 
 def _option_method(option: Option) -> Callable[..., None]:
@@ -209,7 +210,7 @@ class Options(_TableOptions):
 
     def _resolve(self, running: Settings | None = None) -> Resolved:
         given = self.given()
-        return resolve(given, _surroundings(checks_only="check" in given), running)
+        return resolve(given, _environment(checks_only="check" in given), running)
 
 
 def makeService(options: Options) -> IService:
@@ -229,8 +230,8 @@ def makeService(options: Options) -> IService:
         raise SystemExit(os.EX_CONFIG) from None
 
 
-def _surroundings(*, checks_only: bool) -> Surroundings:
-    return Surroundings(
+def _environment(*, checks_only: bool) -> Environment:
+    return Environment(
         environ=os.environ,
         now=datetime.now(UTC),
         observer_names=known_observers.known_names(),

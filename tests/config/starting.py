@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from textwrap import dedent
 
-from webhookrx.config.option_reader import COMMAND_LINE, ConfigProblems, Text, Written
-from webhookrx.config.resolve import Resolved, Surroundings, resolve
+from webhookrx.config.option_reader import COMMAND_LINE, ConfigProblems, Origin, RawOptions, RawValue
+from webhookrx.config.resolve import Environment, Resolved, resolve
+from webhookrx.diagnostics import Diagnostic
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Observer
 
@@ -20,13 +21,13 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LOOPBACK = "tcp:0:interface=127.0.0.1"
 
 
-def given(**options: str | Sequence[str]) -> dict[str, Written]:
+def given(**options: str | Sequence[str]) -> RawOptions:
     """Return options as the command line gives them."""
     layer = {}
     for key, value in options.items():
         name = key.replace("_", "-")
         texts = [value] if isinstance(value, str) else value
-        layer[name] = Written(f"--{name}", tuple(Text(text, COMMAND_LINE) for text in texts))
+        layer[name] = tuple(RawValue(text, Origin((f"--{name}",), COMMAND_LINE)) for text in texts)
     return layer
 
 
@@ -38,16 +39,16 @@ def check_observer(observer: Observer, ack: str) -> None:
 
 def start(environ: Mapping[str, str] | None = None, **options: str | Sequence[str]) -> Resolved:
     """Resolve these options."""
-    surroundings = Surroundings(
+    environment = Environment(
         environ={} if environ is None else environ,
         now=NOW,
         observer_names=("file", "http", "observer", "spool", "stdout", "syslog"),
         check_observer=check_observer,
     )
-    return resolve(given(**options), surroundings)
+    return resolve(given(**options), environment)
 
 
-def errors_of(**options: str | Sequence[str]) -> list[ConfigError]:
+def errors_of(**options: str | Sequence[str]) -> list[Diagnostic]:
     """Return what is wrong with these options; nothing when they are good."""
     try:
         start(**options)

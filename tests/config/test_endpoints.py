@@ -276,8 +276,8 @@ class AdminTests(SynchronousTestCase):
         }
         for text, problem in cases.items():
             (error,) = errors_of(port="8181", admin=text)
-            self.assertEqual("--admin", error.option)
-            self.assertIn(problem, error.problem, text)
+            self.assertEqual("--admin", error.field)
+            self.assertIn(problem, error.sentence, text)
 
 
 class DrainTimeoutTests(SynchronousTestCase):
@@ -294,5 +294,5 @@ class DrainTimeoutTests(SynchronousTestCase):
         """What is no time, or none to do anything in, is an error."""
         for text in ("soon", "0", "-1s"):
             (error,) = errors_of(port=LOOPBACK, drain_timeout=text)
-            self.assertEqual("--drain-timeout", error.option)
-            self.assertIn(repr(text).strip("'"), error.problem)
+            self.assertEqual("--drain-timeout", error.field)
+            self.assertIn(repr(text).strip("'"), error.sentence)

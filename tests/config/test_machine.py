@@ -25,8 +25,8 @@ from webhookrx.config.machine import (
     usable_cpus,
     worker_count,
 )
-from webhookrx.config.option_reader import COMMAND_LINE, ConfigProblems, Place, Problems, Text, Values, Written
-from webhookrx.config.resolve import Resolved, Surroundings, resolve
+from webhookrx.config.option_reader import COMMAND_LINE, ConfigProblems, OptionReader, Origin, Problems, RawValue
+from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Limits, Listener, Observer, Settings, Source
 from webhookrx.version import installed_version
@@ -203,8 +203,8 @@ class ResolveTests(SynchronousTestCase):
 
     def start(self, open_files: int | None, **options: str) -> Resolved:
         """Resolve these options."""
-        surroundings = Surroundings({}, NOW, ("stdout",), check_observer, open_files=open_files)
-        return resolve(given(port="8181", observer="stdout", **options), surroundings)
+        environment = Environment({}, NOW, ("stdout",), check_observer, open_files=open_files)
+        return resolve(given(port="8181", observer="stdout", **options), environment)
 
     def test_said(self) -> None:
         """The settings have what there can be, and it is said once at start and in C{--check}."""
@@ -234,10 +234,11 @@ class WorkerCountTests(SynchronousTestCase):
     From the option to a number, where six CPUs may be used.
     """
 
-    def values(self, *texts: str) -> Values:
+    def values(self, *texts: str) -> OptionReader:
         """Return options with this one, or none."""
-        layer = {"workers": Written("--workers", tuple(Text(text, COMMAND_LINE) for text in texts))} if texts else {}
-        return Values((layer,), Problems(), "", Place("", ""))
+        origin = Origin(("--workers",), COMMAND_LINE)
+        layer = {"workers": tuple(RawValue(text, origin) for text in texts)} if texts else {}
+        return OptionReader((layer,), Problems())
 
     def test_good(self) -> None:
         """Numbers are taken as they are, and auto is a number too; C{--check} shows what came of it."""
@@ -259,7 +260,7 @@ class WorkerCountTests(SynchronousTestCase):
             values = self.values(text)
             self.assertEqual(1, worker_count(values, 6))
             (error,) = values.problems.errors
-            self.assertIn(f"is neither a number from 1 to {MOST} nor auto", str(error))
+            self.assertIn(f"is neither a number from 1 to {MOST} nor auto", error.text)
 
 
 class UsableCPUsTests(SynchronousTestCase):

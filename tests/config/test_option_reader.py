@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.config.option_reader import ConfigProblems, Place, Problems
+from webhookrx.config.option_reader import NOWHERE, ConfigProblems, Origin, Problems
 from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
 
-HERE = Place("paths", "x.yaml:3")
+HERE = Origin(("paths",), "x.yaml", 3)
 
 
 class ProblemsTests(SynchronousTestCase):
@@ -23,13 +23,13 @@ class ProblemsTests(SynchronousTestCase):
         problems = Problems()
         problems.warn("Hm.", HERE)
         problems.raise_errors()
-        self.assertEqual(["x.yaml:3: paths: Hm."], problems.warnings)
+        self.assertEqual(["x.yaml:3: paths: Hm."], [each.text for each in problems.warnings])
 
     def test_all_errors(self) -> None:
         """All errors are raised together, one line each; as an error it is the first of them."""
         problems = Problems()
         problems.error("One.", HERE)
-        problems.error("Two.", Place("", ""))
+        problems.error("Two.", NOWHERE)
         error = self.assertRaises(ConfigProblems, problems.raise_errors)
         self.assertEqual("x.yaml:3: paths: One.\nTwo.", str(error))
         self.assertEqual(("One.", "paths", "x.yaml:3"), (error.problem, error.option, error.where))
@@ -43,12 +43,14 @@ class ProblemsTests(SynchronousTestCase):
         self.assertEqual((1, 1), (len(problems.errors), len(problems.warnings)))
 
     def test_attempt(self) -> None:
-        """What a call raises is noted at the given place, unless it says a better one; else its value comes back."""
+        """What a call raises is noted, with the place that it says itself; else its value comes back."""
         problems = Problems()
         self.assertEqual(3, problems.attempt(HERE, int, "3"))
         self.assertIs(None, problems.attempt(HERE, _fail, ""))
         self.assertIs(None, problems.attempt(HERE, _fail, "y.yaml:1"))
-        self.assertEqual(["x.yaml:3: paths: No.", "y.yaml:1: paths: No."], [str(error) for error in problems.errors])
+        self.assertEqual(
+            ["x.yaml:3: paths: No.", "x.yaml:3: paths: y.yaml:1: No."], [error.text for error in problems.errors]
+        )
 
 
 class TextTests(SynchronousTestCase):

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.config.limits import LIMITS
 from webhookrx.config.option_table import limit_table, option_table
-from webhookrx.config.options import BY_YAML_KEY, OPTIONS, Scope, parse_flag, shown_name
+from webhookrx.config.options import BY_YAML_KEY, OPTIONS, OptionScope, parse_flag, shown_name
 from webhookrx.errors import ConfigError
 
 
@@ -41,7 +41,9 @@ class TableTests(SynchronousTestCase):
 
     def test_command_options_are_not_in_the_file(self) -> None:
         """What tells the command what to do has no place in a file."""
-        self.assertEqual(["config", "check"], [option.name for option in OPTIONS if option.scope is Scope.COMMAND])
+        self.assertEqual(
+            ["config", "check"], [option.name for option in OPTIONS if option.scope is OptionScope.COMMAND]
+        )
         self.assertNotIn("config", BY_YAML_KEY)
 
     def test_plural_keys(self) -> None:

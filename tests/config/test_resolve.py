@@ -127,13 +127,13 @@ class ResolveTests(SynchronousTestCase):
 
     def test_every_option_has_an_origin(self) -> None:
         """Each option and each limit is shown once a source, or once for the service."""
-        from webhookrx.config.options import OPTIONS, Kind, Scope
+        from webhookrx.config.options import OPTIONS, Kind, OptionScope
 
         found = list(self.origins())
         self.assertEqual(len(set(found)), len(found))
         for option in OPTIONS:
-            if option.scope is not Scope.COMMAND and option.kind is not Kind.LIMITS:
-                section = "default" if option.scope is Scope.SOURCE else ""
+            if option.scope is not OptionScope.COMMAND and option.kind is not Kind.LIMITS:
+                section = "default" if option.scope is OptionScope.SOURCE else ""
                 self.assertIn((section, option.name), found)
         self.assertEqual(len(Limits.__dataclass_fields__), len([name for _, name in found if name[:6] == "limit "]))
 
@@ -218,7 +218,7 @@ class ResolveTests(SynchronousTestCase):
               - {{name: b, port: "8181", paths: '/(?=b).*'{b}}}
             """
         (error,) = errors_of(config=self.config(text.format(top="", a="yes", b="")))
-        self.assertIn("x.yaml:3: sources[1].paths: ", str(error))
+        self.assertIn("x.yaml:3: sources[1].paths: ", error.text)
         self.assertIn(""""/(?=b).*" can't run on RE2""", str(error))
         self.assertTrue(str(error).endswith("allow_slow_patterns: yes (--allow-slow-patterns). [path-not-linear]"))
         for written in ({"top": "", "b": ", allow_slow_patterns: yes"}, {"top": "allow_slow_patterns: yes", "b": ""}):

@@ -19,7 +19,7 @@ from webhookrx.config.check import check_report
 from webhookrx.config.files import LAST_SET, read_file, signature_of, write_state
 from webhookrx.config.machine import HostFacts
 from webhookrx.config.option_reader import ConfigProblems
-from webhookrx.config.resolve import Resolved, Surroundings, resolve
+from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.config.rule_files import last_set
 from webhookrx.router.rules.rule import DEFAULT_PATHS
 from webhookrx.router.steps.step import Preprocessing, Step
@@ -67,8 +67,8 @@ class RouterCase(SynchronousTestCase):
 
     def start(self, running: Settings | None = None, **options: str | Sequence[str]) -> Resolved:
         """Resolve these options."""
-        surroundings = Surroundings({}, NOW, ("file", "stdout"), check_observer, host=self.host)
-        return resolve(given(**options), surroundings, running)
+        environment = Environment({}, NOW, ("file", "stdout"), check_observer, host=self.host)
+        return resolve(given(**options), environment, running)
 
     def settings(self, running: Settings | None = None, **options: str | Sequence[str]) -> Settings:
         """Return the settings of these options."""
@@ -77,7 +77,7 @@ class RouterCase(SynchronousTestCase):
     def errors(self, **options: str | Sequence[str]) -> list[str]:
         """Return what is wrong with these options, without the directory."""
         return [
-            str(each).replace(f"{self.directory}/", "")
+            each.text.replace(f"{self.directory}/", "")
             for each in self.assertRaises(ConfigProblems, self.start, **options).errors
         ]
 
@@ -451,8 +451,8 @@ class LastSetTests(RouterCase):
             self.assertEqual((), settings.blocked)
             # What runs is no reason to take them at a reload, or at a look.
             self.assertRaises(ConfigProblems, self.settings, settings, **options)
-            surroundings = Surroundings({}, NOW, ("file",), check_observer, host=self.host, checks_only=True)
-            self.assertRaises(ConfigProblems, resolve, given(state_dir=self.state_dir, **options), surroundings)
+            environment = Environment({}, NOW, ("file",), check_observer, host=self.host, checks_only=True)
+            self.assertRaises(ConfigProblems, resolve, given(state_dir=self.state_dir, **options), environment)
         settings = self.settings(rules=self.rules(PLAIN), senders=bad_senders)
         self.assertEqual((first.sources, True), (settings.sources, bool(settings.not_taken)))
         good = self.settings(settings, rules=self.rules("{name: c, protocol: HTTP, port: 1234}"))
@@ -503,12 +503,12 @@ class LastSetTests(RouterCase):
 
     def test_systemd(self) -> None:
         """systemd's directory is taken where none is named; without rules it is for nothing."""
-        surroundings = Surroundings(
+        environment = Environment(
             {"STATE_DIRECTORY": "/var/lib/x"}, NOW, ("file", "stdout"), check_observer, host=self.host
         )
         options = given(rules=self.rules(PLAIN), observer="stdout")
-        self.assertEqual("/var/lib/x", resolve(options, surroundings).settings.state_dir)
-        self.assertIsNone(resolve(given(observer="stdout"), surroundings).settings.state_dir)
+        self.assertEqual("/var/lib/x", resolve(options, environment).settings.state_dir)
+        self.assertIsNone(resolve(given(observer="stdout"), environment).settings.state_dir)
         self.assertIn("--state-dir", self.errors(rules=self.rules(PLAIN), state_dir="/no/such/place")[0])
 
     def test_report(self) -> None:

@@ -179,7 +179,7 @@ IN_THE_FILE = [
     FileMistake(f"port: 8181\nauth_token: {TOKEN}", 1, "port", "plain HTTP"),
     FileMistake(f"sources:\n  - paths: /a\n    auth_token: {TOKEN}", 3, "sources[0].auth_token", "plain HTTP"),
     FileMistake(f"auth_tokn: {TOKEN}", 1, "", 'There is no key "auth_tokn". Did you mean "auth_token"?'),
-    FileMistake(f"auth_token: *{TOKEN}", 1, "--config", "undefined alias (not shown)"),
+    FileMistake(f"auth_token: *{TOKEN}", 1, "--config", "begins with * is written in quotes"),
     FileMistake("auth_token: ''\nport: unix:x", 1, "auth_token", "The token is empty"),
     FileMistake("observers:\n - stdout\n - stdout:x", 3, "observers", "takes no path"),
     FileMistake("observers:\n - fil:x", 2, "observers", 'Did you mean "file"?'),
@@ -236,9 +236,9 @@ class StartMistakeTests(SynchronousTestCase):
             }
             errors = errors_of(**given)
             self.assertEqual(1, len(errors), (options, errors))
-            self.assertIn(fragment, errors[0].problem)
-            self.assertEqual((option, "command line"), (errors[0].option, errors[0].where))
-            self.assert_fit_for_a_log(errors[0].problem)
+            self.assertIn(fragment, errors[0].sentence)
+            self.assertEqual((option, "command line"), (errors[0].field, errors[0].where))
+            self.assert_fit_for_a_log(errors[0].sentence)
 
     def test_in_the_file(self) -> None:
         """File, line and key are named, and one mistake is one error."""
@@ -246,9 +246,9 @@ class StartMistakeTests(SynchronousTestCase):
             path = write_text(self.files.names["directory"], "x.yaml", self.files.put_in(text))
             errors = errors_of(config=path)
             self.assertEqual(1, len(errors), (text, errors))
-            self.assertIn(fragment, errors[0].problem)
-            self.assertEqual((option, f"{path}:{line}"), (errors[0].option, errors[0].where), text)
-            self.assert_fit_for_a_log(errors[0].problem)
+            self.assertIn(fragment, errors[0].sentence)
+            self.assertEqual((option, f"{path}:{line}"), (errors[0].field, errors[0].where), text)
+            self.assert_fit_for_a_log(errors[0].sentence)
 
     def assert_fit_for_a_log(self, problem: str) -> None:
         """It is one printable line without a token."""
@@ -261,5 +261,5 @@ class StartMistakeTests(SynchronousTestCase):
         errors = errors_of(config=path, port="abc", ack="disk", observer="x:y", paths="/(a", auth_token="")
         self.assertEqual(
             ["", "--ack", "--observer", "limits", "--port", "--auth-token", "--paths"],
-            [error.option for error in errors],
+            [error.field for error in errors],
         )

@@ -9,7 +9,7 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.config.starting import start, write_text
-from webhookrx.config.option_reader import ConfigFile, ConfigProblems, Layer, Problems
+from webhookrx.config.option_reader import NOWHERE, ConfigFile, ConfigProblems, Problems, RawOptions
 from webhookrx.config.resolve import Resolved
 from webhookrx.config.yaml_file import References, bare_reference, read_config_file
 from webhookrx.errors import ConfigError
@@ -17,9 +17,9 @@ from webhookrx.errors import ConfigError
 SECRET = "c4nary"
 
 
-def texts(layer: Layer) -> dict[str, list[str]]:
+def texts(layer: RawOptions) -> dict[str, list[str]]:
     """Return the values of a layer as texts."""
-    return {name: [value.text for value in written.values] for name, written in layer.items()}
+    return {name: [value.text for value in values] for name, values in layer.items()}
 
 
 class ReadConfigFileTests(SynchronousTestCase):
@@ -33,8 +33,8 @@ class ReadConfigFileTests(SynchronousTestCase):
         """Return what a file holds, and its problems with C{F} for its name."""
         path = write_text(self.mktemp(), "x.yaml", text)
         problems = Problems()
-        file = read_config_file(path, problems, self.environ)
-        return file, [str(error).replace(path, "F") for error in problems.errors]
+        file = read_config_file(path, problems, self.environ, NOWHERE)
+        return file, [error.text.replace(path, "F") for error in problems.errors]
 
     def test_everything(self) -> None:
         """All keys are read with their line, spelled with - or _, at the top and in sources."""
@@ -64,23 +64,24 @@ class ReadConfigFileTests(SynchronousTestCase):
             "allow-plaintext-token": ["yes"],
             "auth-token-file": ["a", "b"],
         }
-        self.assertEqual(top, texts(file.values))
-        assert file.entries is not None
-        github, other = file.entries
+        self.assertEqual(top, texts(file.options))
+        assert file.sources is not None
+        github, other = file.sources
         assert github.name is not None
         self.assertEqual("github", github.name.text)
         expected = {"source": ["webhook-json"], "port": ["8443"], "paths": ["/a", "/b"], "tls-peer-verify": ["no"]}
-        self.assertEqual(expected, texts(github.values))
+        self.assertEqual(expected, texts(github.options))
         self.assertIs(None, other.name)
-        self.assertTrue(github.values["paths"].place.where.endswith("x.yaml:12"))
-        self.assertEqual(("sources[1]", "sources[1].paths"), (other.place.option, other.values["paths"].label))
-        self.assertTrue(file.values["observer"].values[1].where.endswith("x.yaml:3"))
+        self.assertTrue(str(github.options["paths"][0].origin).endswith("x.yaml:12"))
+        self.assertEqual((("sources", 1), 14), (other.origin.path, other.origin.line))
+        self.assertEqual(("sources", 1, "paths"), other.options["paths"][0].origin.path)
+        self.assertTrue(str(file.options["observer"][1].origin).endswith("x.yaml:3"))
 
     def test_values_are_what_was_written(self) -> None:
         """No value turns into a number, a date or a flag on its way."""
         for value in ("0123", "1_000", "12:30", "2026-11-20", "0x10", "yes", ".inf", "1e3"):
             file, errors = self.read(f"auth_token: {value}")
-            self.assertEqual(([], {"auth-token": [value]}), (errors, texts(file.values)))
+            self.assertEqual(([], {"auth-token": [value]}), (errors, texts(file.options)))
 
     def test_empty(self) -> None:
         """A file without anything, or with comments alone, is an error: it may be one that is being written."""
@@ -91,7 +92,7 @@ class ReadConfigFileTests(SynchronousTestCase):
         """Without sources the top level is the one source, which may have a name."""
         file, errors = self.read("name: x\npaths: /a\n")
         assert file.name is not None
-        self.assertEqual(([], "x", {"paths": ["/a"]}), (errors, file.name.text, texts(file.values)))
+        self.assertEqual(([], "x", {"paths": ["/a"]}), (errors, file.name.text, texts(file.options)))
 
     def test_byte_order_mark(self) -> None:
         """A byte order mark is no part of the first key."""
@@ -113,8 +114,8 @@ class ReadConfigFileTests(SynchronousTestCase):
             """
         )
         self.assertEqual([], errors)
-        assert file.entries is not None
-        _, second, third, fourth = (texts(entry.values) for entry in file.entries)
+        assert file.sources is not None
+        _, second, third, fourth = (texts(source.options) for source in file.sources)
         self.assertEqual({"paths": ["/a", "/b"], "source": ["webhook-json"], "prefix": ["b."]}, second)
         self.assertEqual((["1"], ["a."]), (third["port"], third["prefix"]))
         self.assertEqual({"paths": ["/a", "/b"]}, fourth)
@@ -137,7 +138,7 @@ class ReadConfigFileTests(SynchronousTestCase):
             "sources: [1]": "sources[0]: A source is written as keys and values",
             "name: a\nsources: [{port: 1}]": "F:1: name: A name belongs to one source",
             "sources: [{name: [a]}]": "sources[0].name: It takes one value",
-            "paths: /a\npaths: /b": 'F:2: The key "paths" is there twice, first in line 1.',
+            "paths: /a\npaths: /b": 'F:2: paths: The key "paths" is there twice, first in line 1.',
             "auth-token-file: a\nauth_token_file: b": "twice, first in line 1",
             "observer: stdout\nobservers: [stdout]": "F:2: observers: It is the same as observer, which is there",
             "limits: {body: 1, body: 2}": "twice, first in line 1",
@@ -160,7 +161,7 @@ class ReadConfigFileTests(SynchronousTestCase):
             "limits: !x {body: 1}": "YAML tags are not used",
             "port: !!binary MQ==": "YAML tags are not used",
             "<<: 5": "<< takes a mapping",
-            "sources: [&a {<<: *a, port: 1}]": "without a << of their own",
+            "sources: [&a {<<: {port: 1}}, {<<: *a}]": "has a << of its own",
         }
         for text, fragment in cases.items():
             _, errors = self.read(text)
@@ -169,7 +170,7 @@ class ReadConfigFileTests(SynchronousTestCase):
     def test_quoted_emptiness(self) -> None:
         """A text in quotes is a value, even when it is empty or says null."""
         file, errors = self.read("prefix: ''\nproxy_header: 'null'")
-        self.assertEqual(([], {"prefix": [""], "proxy-header": ["null"]}), (errors, texts(file.values)))
+        self.assertEqual(([], {"prefix": [""], "proxy-header": ["null"]}), (errors, texts(file.options)))
 
     def fail_to_read(self, content: bytes) -> ConfigError:
         """Return why a file can't be read at all."""
@@ -178,7 +179,7 @@ class ReadConfigFileTests(SynchronousTestCase):
         self.path = os.path.join(directory, "x.yaml")
         with open(self.path, "wb") as file:
             file.write(content)
-        return self.assertRaises(ConfigError, read_config_file, self.path, Problems(), {})
+        return self.assertRaises(ConfigError, read_config_file, self.path, Problems(), {}, NOWHERE)
 
     def test_not_yaml(self) -> None:
         """What is not YAML, or not UTF-8, is one line with the number of the line."""
@@ -186,10 +187,11 @@ class ReadConfigFileTests(SynchronousTestCase):
             b"port: 1\npaths: [/a\n": (3, "expected ',' or ']'"),
             b"port: 1\n\tpaths: /a\n": (2, "not YAML"),
             b"a: b: c\n": (1, "mapping values are not allowed"),
-            b"port: 1\n---\nport: 2\n": (2, "single document"),
+            b"port: 1\n---\nport: 2\n": (2, "more than one document"),
             b"port: 1\npaths: '\xff'\n": (2, "not UTF-8"),
-            b"port: 1\npaths: a\x00b\n": (2, "control characters"),
-            b"paths: *nobody\n": (1, "undefined alias"),
+            b"port: 1\npaths: a\x00b\n": (2, "control character U+0000"),
+            b"paths: *nobody\n": (1, "begins with * is written in quotes"),
+            b"sources: [&a {<<: *a, port: 1}]": (1, "stands inside of what it stands for"),
         }
         for content, (line, fragment) in cases.items():
             error = self.fail_to_read(content)
@@ -199,11 +201,11 @@ class ReadConfigFileTests(SynchronousTestCase):
 
     def test_deep_nesting(self) -> None:
         """A file that is nested without end is refused, not a crash."""
-        self.assertIn("nested too deeply", self.fail_to_read(b"[" * 5000).problem)
+        self.assertIn("nested deeper than 64", self.fail_to_read(b"[" * 5000).problem)
 
     def test_missing(self) -> None:
         """A file that is not there is an error that names it."""
-        error = self.assertRaises(ConfigError, read_config_file, "/no/such.yaml", Problems(), {})
+        error = self.assertRaises(ConfigError, read_config_file, "/no/such.yaml", Problems(), {}, NOWHERE)
         self.assertIn('"/no/such.yaml" does not exist', error.problem)
 
     def test_no_secret_in_errors(self) -> None:
@@ -399,7 +401,7 @@ class WholeFileTests(SynchronousTestCase):
             problems = self.assertRaises(ConfigProblems, self.settings, text)
             (error,) = problems.errors
             self.assertTrue(error.where.endswith(f":{text.count(chr(10)) + 1}"), error.where)
-            self.assertIn(words, error.problem)
+            self.assertIn(words, error.sentence)
 
     def test_mapping(self) -> None:
         """A text that YAML takes for a mapping is explained; a mapping that was meant as one is not."""
@@ -409,7 +411,7 @@ class WholeFileTests(SynchronousTestCase):
             ("port:\n  tcp: 8181", True),
         ):
             problems = self.assertRaises(ConfigProblems, self.settings, text)
-            self.assertEqual(explained, "write the whole text in quotes" in problems.errors[0].problem, text)
+            self.assertEqual(explained, "write the whole text in quotes" in problems.errors[0].sentence, text)
 
     def test_read_again(self) -> None:
         """Another reading takes what is there by then."""

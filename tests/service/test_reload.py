@@ -14,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.config.files import Signature, signature_of
 from webhookrx.config.option_reader import ConfigProblems
+from webhookrx.diagnostics import ERROR, Diagnostic
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.operations.counters import Counters
 from webhookrx.service.reload import FileWatch, Reloads
@@ -79,7 +80,9 @@ class ReloadsTests(SynchronousTestCase):
 
     def test_failed(self) -> None:
         """One that failed has all that is wrong in the log, one line each, and the first of it as its outcome."""
-        several = ConfigProblems([ConfigError("No.", option="--ack"), ConfigError("Neither.", where="x.yaml:3")])
+        several = ConfigProblems(
+            [Diagnostic("", ERROR, ("--ack",), "No."), Diagnostic("", ERROR, (), "Neither.", 3, file="x.yaml")]
+        )
         for error, lines in (
             (ConfigError("Not so."), ["Not so."]),
             (several, ["--ack: No.", "x.yaml:3: Neither."]),

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from webhookrx.config.files import absolute
-from webhookrx.config.option_reader import Values
+from webhookrx.config.option_reader import OptionReader
 from webhookrx.config.options import parse_flag
 from webhookrx.config.specs import escaped, split_spec
 from webhookrx.diagnostics import quoted, suggestion
@@ -309,29 +309,22 @@ def _unknown_kind(text: str, kind: str) -> str:
 _LOOPBACK = "interface=127.0.0.1"
 
 
-def admin_listener(values: Values, taken: Iterable[Listener]) -> Listener | None:
+def admin_listener(options: OptionReader, taken: Iterable[Listener]) -> Listener | None:
     """
     Return the endpoint of the option C{admin}; None without it. What is wrong is noted.
 
     @param taken: what the sources listen on.
     """
-    texts = values.texts("admin")
-    endpoint = values.problems.attempt(values.place("admin"), _parse, texts[0].text) if texts else None
-    values.show("admin", endpoint.text if endpoint else "none")
+    endpoint = options.parsed("admin", _admin_endpoint)
+    options.show("admin", endpoint.text if endpoint else "none")
     if endpoint is None:
         return None
-    place = values.place("admin")
+    ours = quoted(endpoint.text)
     for listener in taken:
         if _overlap(parse_endpoint(listener.inner).address, endpoint.address):
-            values.problems.error(
-                f"Senders use {quoted(listener.text)}, which takes the same address as {quoted(endpoint.text)}.",
-                place,
-            )
+            options.error("admin", f"Senders use {quoted(listener.text)}, which takes the same address as {ours}.")
     if not endpoint.local:
-        values.problems.warn(
-            f"Whoever reaches {quoted(endpoint.text)} can read health and metrics; nobody is asked for a token there.",
-            place,
-        )
+        options.warn("admin", f"Whoever reaches {ours} can read health and metrics; nobody is asked for a token there.")
     return Listener(endpoint.text, endpoint.inner, endpoint.proxy_protocol)
 
 
@@ -340,7 +333,7 @@ def _overlap(one: Address, other: Address) -> bool:
     return one.overlaps(other) and not (one.family == "tcp" and one.port == 0)
 
 
-def _parse(text: str) -> EndpointString:
+def _admin_endpoint(text: str) -> EndpointString:
     """
     @raise ConfigError: it is no endpoint, or one that speaks TLS or the PROXY protocol.
     """

@@ -19,6 +19,10 @@ LARGEST_FILE = 16 * MiB
 """A configuration, key or certificate file is never near this; C{/dev/zero} and a mistaken log file are past it."""
 
 
+_OTHERS: Final = 0o007
+"""Mode bits that let every user of the machine at a file."""
+
+
 def absolute(path: str) -> str:
     """
     Return the path made absolute from the current directory, as twistd itself reads relative names: also for
@@ -69,6 +73,11 @@ def list_directory(path: str) -> list[str]:
         raise ConfigError(_why_not(name, error)) from None
     except ValueError:
         raise ConfigError(f"{name} is not a directory name.") from None
+
+
+def public_warning(path: str, mode: int) -> str:
+    """Return the warning for a file of secrets that every user of the machine can read or write; empty for another."""
+    return f"{quoted(path)} can be read or written by every user: chmod 640 or less." if mode & _OTHERS else ""
 
 
 class Snapshot:

@@ -19,7 +19,7 @@ from functools import partial
 from math import ceil
 from typing import Final, NamedTuple
 
-from webhookrx.config.option_reader import Values
+from webhookrx.config.option_reader import OptionReader
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Observer, Settings
@@ -181,21 +181,19 @@ MOST = 256
 _AUTO = "auto"
 
 
-def worker_count(values: Values, cpus: int) -> int:
+def worker_count(options: OptionReader, cpus: int) -> int:
     """
     Return the value of the option C{workers}. What is wrong is noted.
 
     @param cpus: how many CPUs this process may use.
     """
-    texts = values.texts("workers")
-    parse = partial(_parse, cpus=cpus)
-    count = values.problems.attempt(values.place("workers"), parse, texts[0].text) if texts else None
+    count = options.parsed("workers", partial(_parse_count, cpus=cpus))
     count = Settings((), ()).workers if count is None else count
-    values.show("workers", f"{count}, for as many CPUs" if texts and texts[0].text == _AUTO else str(count))
+    options.show("workers", f"{count}, for as many CPUs" if options.value("workers") == _AUTO else str(count))
     return count
 
 
-def _parse(text: str, cpus: int) -> int:
+def _parse_count(text: str, cpus: int) -> int:
     """
     @raise ConfigError: it is neither a number of processes nor C{auto}.
     """

@@ -1,5 +1,5 @@
 """
-Raw options as people write them, and one reader that gives each its value, its origin and its mistakes.
+Raw options as people write them, and one reader that gives each its value, its origin and what is wrong with it.
 """
 
 from __future__ import annotations
@@ -11,68 +11,83 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from webhookrx.config.files import absolute
 from webhookrx.config.options import BY_NAME, Kind, parse_flag
-from webhookrx.diagnostics import nearest, quoted
+from webhookrx.diagnostics import ERROR, WARNING, Diagnostic, Path, nearest, path_text, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration, parse_duration
 
 COMMAND_LINE = "command line"
+DEFAULT = "default"
 
 T = TypeVar("T")
 
 
-class Place(NamedTuple):
+class Origin(NamedTuple):
     """
-    Where something was written.
+    Where an option was written.
 
-    @ivar option: the option as its user spells it: C{"--paths"} or C{"sources[0].paths"}.
-    @ivar where: C{"command line"}, C{"FILE:LINE"}, or nothing for a default.
+    @ivar path: the option as its user spells it: C{("--paths",)} or C{("sources", 0, "paths")}.
+    @ivar file: L{COMMAND_LINE} or the path of a file; empty for a default.
+    @ivar line: of the file, from 1; 0 on the command line.
     """
 
-    option: str
-    where: str
+    path: Path = ()
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        if self.file == COMMAND_LINE:
+            return f"{path_text(self.path)}, {COMMAND_LINE}"
+        return f"{self.file}:{self.line}" if self.file else DEFAULT
+
+
+NOWHERE = Origin()
+"""Of what is not about one option."""
 
 
 class ConfigProblems(ConfigError):
     """
     Everything that is wrong, one line each.
 
-    @ivar errors: the problems in the order in which they were found; at least one.
+    @ivar errors: in the order in which they were found; at least one.
     """
 
-    def __init__(self, errors: Sequence[ConfigError]) -> None:
+    def __init__(self, errors: Sequence[Diagnostic]) -> None:
         first = errors[0]
-        super().__init__(first.problem, option=first.option, where=first.where)
+        super().__init__(first.sentence, option=first.field, where=first.where)
         self.errors = tuple(errors)
 
     def __str__(self) -> str:
-        return "\n".join(str(error) for error in self.errors)
+        return "\n".join(each.text for each in self.errors)
 
 
 @dataclass(slots=True)
 class Problems:
-    """Takes errors and warnings while a configuration is read; the same text at one place counts once."""
+    """Errors and warnings of a configuration that is being read, each once."""
 
-    errors: list[ConfigError] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    errors: list[Diagnostic] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)
 
-    def error(self, problem: str, place: Place) -> None:
+    def add(self, *diagnostics: Diagnostic) -> None:
+        """Note errors and warnings."""
+        for found in diagnostics:
+            known = self.errors if found.severity == ERROR else self.warnings
+            if found not in known:
+                known.append(found)
+
+    def error(self, sentence: str, origin: Origin, code: str = "") -> None:
         """Note that a setting can't be used."""
-        error = ConfigError(problem, option=place.option, where=place.where)
-        if str(error) not in {str(known) for known in self.errors}:
-            self.errors.append(error)
+        self.add(Diagnostic(code, ERROR, origin.path, sentence, origin.line, file=origin.file))
 
-    def warn(self, problem: str, place: Place) -> None:
+    def warn(self, sentence: str, origin: Origin) -> None:
         """Note what is allowed but probably not meant."""
-        text = str(ConfigError(problem, option=place.option, where=place.where))
-        if text not in self.warnings:
-            self.warnings.append(text)
+        self.add(Diagnostic("", WARNING, origin.path, sentence, origin.line, file=origin.file))
 
-    def attempt(self, place: Place, call: Callable[..., T], *args: object) -> T | None:
-        """Return what the call returns; None when it raised L{ConfigError}, which is noted at that place."""
+    def attempt(self, origin: Origin, call: Callable[..., T], *args: object) -> T | None:
+        """Return what the call returns; None when it raised L{ConfigError}, which is noted."""
         try:
             return call(*args)
         except ConfigError as error:
-            self.error(error.problem, Place(error.option or place.option, error.where or place.where))
+            self.error(str(error), origin)
             return None
 
     def raise_errors(self) -> None:
@@ -84,54 +99,33 @@ class Problems:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class RawValue:
     """
-    One value as text, and where it was written. Its C{repr} never shows the text: it may be a token.
+    One value as text. Its C{repr} never shows the text: it may be a token.
+
+    @ivar text: C{yes} or C{no} for a flag, C{NAME=VALUE} for a limit or a label.
     """
 
     text: str = field(repr=False)
-    where: str
+    origin: Origin
+
+
+#: What is written in one place: the values of each option, at least one, by the name of the option.
+RawOptions: TypeAlias = Mapping[str, tuple[RawValue, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """
-    All values of one option at one place.
-
-    @ivar label: the option as its user spells it.
-    @ivar values: at least one; a flag has C{yes} or C{no}, a limit C{NAME=VALUE}.
-    """
-
-    label: str
-    values: tuple[Text, ...]
-
-    @property
-    def place(self) -> Place:
-        """Where the first value was written."""
-        return self.place_of(self.values[0])
-
-    def place_of(self, value: Text) -> Place:
-        """Where one of the values was written."""
-        return Place(self.label, value.where)
-
-
-#: What was written at one place, by the name of the option.
-Layer: TypeAlias = Mapping[str, Written]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
+class RawSource:
     """
     One item of C{sources:}.
 
-    @ivar place: the item as a whole: C{sources[0]} and its first line.
+    @ivar origin: the item as a whole: C{sources[0]} and its first line.
     @ivar name: what C{name:} says; None without it.
-    @ivar values: its options.
     """
 
-    place: Place
-    name: Text | None
-    values: Layer
+    origin: Origin
+    name: RawValue | None
+    options: RawOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +133,14 @@ class ConfigFile:
     """
     A configuration file.
 
-    @ivar values: the options at the top level: the service's own, and a source's as defaults for all sources.
+    @ivar options: those at the top level: the service's own, and a source's as defaults for all sources.
     @ivar name: what C{name:} at the top level says, for the one source of a file without C{sources:}.
-    @ivar entries: the items of C{sources:}; None without that key.
+    @ivar sources: the items of C{sources:}; None without that key.
     """
 
-    values: Layer
-    name: Text | None = None
-    entries: tuple[Entry, ...] | None = None
-
-
-DEFAULT = "default"
+    options: RawOptions
+    name: RawValue | None = None
+    sources: tuple[RawSource, ...] | None = None
 
 
 class Effective(NamedTuple):
@@ -168,86 +159,104 @@ class Effective(NamedTuple):
     origin: str
 
 
-class Values:
+class OptionReader:
     """
-    What was written, the highest place first.
+    The options of one source, or of the service: the highest layer that has an option decides, and is remembered.
 
+    @ivar layers: command line, item of C{sources:}, top level of the file, the highest first.
     @ivar problems: takes what is wrong.
-    @ivar effective: what was asked for so far.
+    @ivar effective: the options that were read so far.
     """
 
-    def __init__(self, layers: Sequence[Layer], problems: Problems, section: str, place: Place) -> None:
+    def __init__(
+        self, layers: Sequence[RawOptions], problems: Problems, section: str = "", origin: Origin = NOWHERE
+    ) -> None:
         """
-        @param place: the whole that these options belong to, for errors about what is not there.
+        @param section: the name of the source; empty for the service.
+        @param origin: the whole that these options belong to, for errors about what is not there.
         """
         self.layers = tuple(layers)
         self.problems = problems
         self.effective: list[Effective] = []
         self.section = section
-        self._place = place
-        self._written: ChainMap[str, Written] = ChainMap(*(dict(layer) for layer in layers))
+        self._origin = origin
+        self._raw: ChainMap[str, tuple[RawValue, ...]] = ChainMap(*(dict(layer) for layer in layers))
 
-    def written(self, name: str) -> Written | None:
-        """Return what was written for an option; None for its default."""
-        return self._written.get(name)
+    def raw(self, name: str) -> tuple[RawValue, ...]:
+        """Return what was written for an option; nothing for its default."""
+        return self._raw.get(name, ())
 
-    def place(self, name: str) -> Place:
+    def origin(self, name: str) -> Origin:
         """Return where an option was written; the whole for its default."""
-        written = self.written(name)
-        return self._place if written is None else written.place
+        raw = self.raw(name)
+        return raw[0].origin if raw else self._origin
+
+    def error(self, name: str, sentence: str) -> None:
+        """Note that an option can't be used."""
+        self.problems.error(sentence, self.origin(name))
+
+    def warn(self, name: str, sentence: str) -> None:
+        """Note that an option is probably not meant."""
+        self.problems.warn(sentence, self.origin(name))
+
+    def attempt(self, name: str, call: Callable[..., T], *args: object) -> T | None:
+        """Return what the call returns; None when it raised L{ConfigError}, which is noted for the option."""
+        return self.problems.attempt(self.origin(name), call, *args)
 
     def show(self, name: str, value: str) -> None:
         """Remember how an option came out."""
-        written = self.written(name)
-        where = origin(None if written is None else written.place)
-        self.effective.append(Effective(self.section, name, value, where))
+        raw = self.raw(name)
+        self.effective.append(Effective(self.section, name, value, str(raw[0].origin if raw else NOWHERE)))
 
-    def texts(self, name: str) -> tuple[Text, ...]:
-        """Return all values of an option; none for its default."""
-        written = self.written(name)
-        if written is None:
-            return ()
-        if len(written.values) > 1 and not BY_NAME[name].repeat and BY_NAME[name].kind is not Kind.FLAG:
-            self.problems.error("It is there twice, but takes one value.", written.place)
-        return written.values
+    def value(self, name: str) -> str | None:
+        """Return the text of an option that takes one value; None for its default."""
+        raw = self.raw(name)
+        if len(raw) > 1 and BY_NAME[name].kind is not Kind.FLAG:
+            self.error(name, "It is there twice, but takes one value.")
+        return raw[0].text if raw else None
+
+    def parsed(self, name: str, parse: Callable[[str], T]) -> T | None:
+        """
+        Return what an option means; None for its default, and for what can't be used, which is noted.
+
+        @param parse: raises L{ConfigError}.
+        """
+        text = self.value(name)
+        return None if text is None else self.attempt(name, parse, text)
 
     def text(self, name: str, default: str) -> str:
         """Return the value of an option that takes one of its choices, or any text."""
-        texts = self.texts(name)
-        value = texts[0].text if texts else default
+        text = self.value(name)
+        value = default if text is None else text
         choices = BY_NAME[name].choices
         if choices and value not in choices:
-            self.problems.error(
-                f"{quoted(value)} is not one of {', '.join(choices)}. {nearest(value, choices)}".strip(),
-                self.place(name),
-            )
+            near = nearest(value, choices)
+            self.error(name, f"{quoted(value)} is not one of {', '.join(choices)}. {near}".strip())
             value = default
         self.show(name, value)
         return value
 
     def flag(self, name: str, default: bool) -> bool:
         """Return the value of a flag."""
-        texts = self.texts(name)
-        value = self.problems.attempt(self.place(name), parse_flag, texts[0].text) if texts else None
+        value = self.parsed(name, parse_flag)
         value = default if value is None else value
         self.show(name, yes_or_no(value))
         return value
 
     def duration(self, name: str, default: float) -> float:
         """Return the seconds that an option takes, more than 0."""
-        texts = self.texts(name)
-        value = self.problems.attempt(self.place(name), _duration, texts[0].text) if texts else None
-        value = default if value is None else value
-        self.show(name, format_duration(value))
-        return value
+        seconds = self.parsed(name, _duration)
+        seconds = default if seconds is None else seconds
+        self.show(name, format_duration(seconds))
+        return seconds
 
     def path(self, name: str) -> str | None:
         """Return the absolute path that an option names; None for its default."""
-        texts = self.texts(name)
-        if texts and not texts[0].text:
-            self.problems.error("It is empty; a name is needed.", self.place(name))
+        text = self.value(name)
+        if text == "":
+            self.error(name, "It is empty; a name is needed.")
             return None
-        value = absolute(texts[0].text) if texts else None
+        value = None if text is None else absolute(text)
         self.show(name, value or BY_NAME[name].default)
         return value
 
@@ -265,10 +274,3 @@ def _duration(text: str) -> float:
 def yes_or_no(value: bool) -> str:
     """Return a flag as it is written."""
     return "yes" if value else "no"
-
-
-def origin(place: Place | None) -> str:
-    """Return where an effective value came from, for people; None stands for the default."""
-    if place is None:
-        return DEFAULT
-    return f"{place.option}, {COMMAND_LINE}" if place.where == COMMAND_LINE else place.where

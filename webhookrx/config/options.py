@@ -31,7 +31,7 @@ class Kind(Enum):
     TIME = "a time such as 30s"
 
 
-class Scope(Enum):
+class OptionScope(Enum):
     """
     What an option belongs to, and so where a YAML file may hold it: a source's anywhere, the service's at the top
     level, the command's nowhere.
@@ -58,7 +58,7 @@ class Option:
     """
 
     name: str
-    scope: Scope
+    scope: OptionScope
     kind: Kind
     help: str
     value: str = ""
@@ -77,7 +77,7 @@ class Option:
     @property
     def yaml_keys(self) -> tuple[str, ...]:
         """Its keys in a YAML file, with C{_}; the first is the usual one."""
-        if self.scope is Scope.COMMAND:
+        if self.scope is OptionScope.COMMAND:
             return ()
         key = self.name.replace("-", "_")
         return (self.plural, key) if self.plural else (key,)
@@ -86,7 +86,7 @@ class Option:
 OPTIONS: tuple[Option, ...] = (
     Option(
         "port",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.TEXT,
         "where to listen: a port number, or a tcp:, tcp6:, ssl:, unix:, systemd: or haproxy: endpoint string",
         value="ENDPOINT",
@@ -96,7 +96,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "source",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.TEXT,
         "which variant: webhook keeps the body as it is, webhook-json parses it",
         value="VARIANT",
@@ -105,7 +105,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "paths",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.TEXT,
         "a static path or a regular expression that the whole path must match, or a JSON list of them",
         value="PATTERN",
@@ -114,21 +114,21 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "health",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.TEXT,
         "a path at which GET, HEAD and OPTIONS ask, without a token, whether the service is ready: 200 or 503",
         value="PATH",
     ),
     Option(
         "allow-slow-patterns",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.FLAG,
         "accept path patterns that RE2 can't run, in connector rules too, though a hostile path may hold up everything",
         default="no",
     ),
     Option(
         "prefix",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.TEXT,
         "put before the name of each parsed name-value pair (webhook-json only)",
         value="TEXT",
@@ -136,7 +136,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "on-parse-error",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.TEXT,
         "what becomes of a body that is neither JSON nor a form: keep it as MESSAGE, or reject it with 400 "
         "(webhook-json only)",
@@ -146,7 +146,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "keep-message",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.TEXT,
         "whether MESSAGE has the body: of every message, or only of those that could not be parsed (webhook-json only)",
         value="WHEN",
@@ -155,7 +155,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "auth-token",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.TEXT,
         "a token that requests must carry; several are all accepted. Others on this machine can read it in the "
         "process list: prefer --auth-token-file",
@@ -165,7 +165,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "auth-token-file",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.FILE,
         "a file with one accepted token a line; # starts a comment",
         value="FILE",
@@ -173,70 +173,70 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "include-request-headers",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.FLAG,
         "put the request headers into webhook.headers, credentials masked",
         default="no",
     ),
     Option(
         "proxy-header",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.TEXT,
         "the one request header that is trusted for the client address; yes means x-forwarded-for",
         value="NAME",
     ),
     Option(
         "tls-key-file",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.FILE,
         "unencrypted private key in PEM; with it every endpoint of the source speaks TLS",
         value="FILE",
     ),
     Option(
         "tls-cert-file",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.FILE,
         "certificate in PEM, or the whole chain with the host certificate first",
         value="FILE",
     ),
     Option(
         "tls-peer-verify",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.FLAG,
         "refuse clients without a valid certificate; needs --tls-ca-file, --tls-ca-dir or --tls-use-system-cert-store",
         default="no",
     ),
     Option(
         "tls-ca-file",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.FILE,
         "trusted CA certificates in PEM",
         value="FILE",
     ),
     Option(
         "tls-ca-dir",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.DIRECTORY,
         "directory of trusted CA certificates with hashed names (openssl rehash)",
         value="DIR",
     ),
     Option(
         "tls-use-system-cert-store",
-        Scope.SOURCE,
+        OptionScope.SOURCE,
         Kind.FLAG,
         "trust the certificate store of the system",
         default="no",
     ),
     Option(
         "allow-plaintext-token",
-        Scope.SERVICE,
+        OptionScope.SERVICE,
         Kind.FLAG,
         "accept tokens on plain HTTP: something in front speaks TLS",
         default="no",
     ),
     Option(
         "observer",
-        Scope.SERVICE,
+        OptionScope.SERVICE,
         Kind.TEXT,
         "what takes the messages: file:PATH, stdout, spool:DIR:observer=SPEC, http:URL, syslog:tcp:HOST:PORT, "
         "observer:DOTTED.NAME, or the name of a plugin",
@@ -248,7 +248,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "ack",
-        Scope.SERVICE,
+        OptionScope.SERVICE,
         Kind.TEXT,
         "what a 200 means: the message survives a power cut, is with the operating system, or is in our memory",
         value="LEVEL",
@@ -257,7 +257,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "limit",
-        Scope.SERVICE,
+        OptionScope.SERVICE,
         Kind.LIMITS,
         "what senders may take, such as body=10MiB or header_time=10s",
         value="NAME=VALUE",
@@ -267,7 +267,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "drain-timeout",
-        Scope.SERVICE,
+        OptionScope.SERVICE,
         Kind.TIME,
         "how long finishing what is under way may take after SIGTERM",
         value="TIME",
@@ -275,7 +275,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "admin",
-        Scope.SERVICE,
+        OptionScope.SERVICE,
         Kind.TEXT,
         "where health and metrics are asked for: a port number of the loopback address, or a tcp:, tcp6:, unix: or "
         "systemd: endpoint string",
@@ -283,7 +283,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "workers",
-        Scope.SERVICE,
+        OptionScope.SERVICE,
         Kind.TEXT,
         "how many processes receive, on all endpoints together; auto means one for each CPU that may be used",
         value="NUMBER",
@@ -291,14 +291,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "rules",
-        Scope.SERVICE,
+        OptionScope.SERVICE,
         Kind.FILE,
         "a YAML file of connector rules: be a router with the connectors that they give it",
         value="FILE",
     ),
     Option(
         "router-name",
-        Scope.SERVICE,
+        OptionScope.SERVICE,
         Kind.TEXT,
         "the name of this router, for the selectors of rules and the names of connectors",
         value="NAME",
@@ -306,7 +306,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "router-label",
-        Scope.SERVICE,
+        OptionScope.SERVICE,
         Kind.LABELS,
         "a label of this router, for selectors; messages have it in meta.router.labels",
         value="KEY=VALUE",
@@ -315,14 +315,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "senders",
-        Scope.SERVICE,
+        OptionScope.SERVICE,
         Kind.DIRECTORY,
         "a directory of data files (*.yaml) about kinds of senders, for Classify and Parse, besides those built in",
         value="DIR",
     ),
     Option(
         "state-dir",
-        Scope.SERVICE,
+        OptionScope.SERVICE,
         Kind.DIRECTORY,
         "where the last good set of connectors is kept, for a restart whose rules or certificates can't be used",
         value="DIR",
@@ -330,21 +330,21 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "record",
-        Scope.SERVICE,
+        OptionScope.SERVICE,
         Kind.DIRECTORY,
         "write requests into this directory as they came, credentials masked, for webhookrx classify and webhookrx try",
         value="DIR",
     ),
     Option(
         "config",
-        Scope.COMMAND,
+        OptionScope.COMMAND,
         Kind.FILE,
         "a YAML file with the same options, spelled with _ or -; the command line wins over it",
         value="FILE",
     ),
     Option(
         "check",
-        Scope.COMMAND,
+        OptionScope.COMMAND,
         Kind.FLAG,
         "validate everything, print what would run and where each setting came from, and exit with 0 or 1",
         default="no",

@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-from webhookrx.config.files import Snapshot
+from webhookrx.config.files import Snapshot, public_warning
 from webhookrx.diagnostics import ERROR, Diagnostic, diagnose, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.settings import TLS, FileContents, Source
@@ -29,9 +29,6 @@ SOON = timedelta(days=30)
 
 SHORTEST_RSA_KEY = 2048
 """Bits; OpenSSL refuses shorter ones at its default security level."""
-
-OTHERS = 0o007
-"""Mode bits that let every user of the machine at a file."""
 
 _PEM_CERTIFICATE = re.compile(rb"-----BEGIN (?:X509 )?CERTIFICATE-----")
 _HASHED_NAME = re.compile(r"[0-9a-f]{8}\.[0-9]+")
@@ -153,9 +150,9 @@ def _check_pair(tls: TLS, now: datetime, files: Snapshot) -> Iterator[Diagnostic
             # A certificate that can't be used either is said at once.
             _load_chain(tls, files)
         return
-    if key_mode & OTHERS:
-        sentence = f"{quoted(tls.key_file)} can be read or written by every user: chmod 640 or less."
-        yield diagnose("key-file-open", ("key_file",), sentence)
+    warning = public_warning(tls.key_file, key_mode)
+    if warning:
+        yield diagnose("key-file-open", ("key_file",), warning)
     for certificate in chain:
         yield from certificate.check_dates(now)
 

@@ -13,23 +13,13 @@ from datetime import datetime
 from typing import Any
 
 from webhookrx.config.endpoints import admin_listener
-from webhookrx.config.files import Snapshot, check_state_dir, default_state_dir, read_file
+from webhookrx.config.files import Snapshot, check_state_dir, default_state_dir, public_warning, read_file
 from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
 from webhookrx.config.machine import HostFacts, fit_connections, this_host, worker_count
 from webhookrx.config.observers import default_observer, parse_observer, secret_files
-from webhookrx.config.option_reader import (
-    DEFAULT,
-    ConfigFile,
-    ConfigProblems,
-    Effective,
-    Layer,
-    Place,
-    Problems,
-    Values,
-    origin,
-)
-from webhookrx.config.options import BY_NAME, Scope
-from webhookrx.config.pem import OTHERS, contents_of
+from webhookrx.config.option_reader import NOWHERE, ConfigFile, Effective, OptionReader, Origin, Problems, RawOptions
+from webhookrx.config.options import BY_NAME, OptionScope
+from webhookrx.config.pem import contents_of
 from webhookrx.config.sources import resolve_sources
 from webhookrx.config.specs import quoted_spec
 from webhookrx.diagnostics import quoted, suggestion
@@ -38,7 +28,7 @@ from webhookrx.settings import Limits, Observer, RouterSettings, Settings, Sourc
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Environment:
     """
     What of the world matters besides options and files.
 
@@ -75,7 +65,7 @@ class Resolved:
     config_file: str | None
 
 
-def resolve(command_line: Layer, surroundings: Surroundings, running: Settings | None = None) -> Resolved:
+def resolve(command_line: RawOptions, environment: Environment, running: Settings | None = None) -> Resolved:
     """
     Make settings.
 
@@ -86,205 +76,194 @@ def resolve(command_line: Layer, surroundings: Surroundings, running: Settings |
     problems = Problems()
     _check_encoding(command_line, problems)
     problems.raise_errors()
-    service = Values((command_line,), problems, "", Place("", ""))
+    service = OptionReader((command_line,), problems)
     path = service.path("config")
-    file = _read(service, problems, surroundings.environ)
-    service = Values((command_line, file.values), problems, "", Place("", ""))
+    file = _read(service, environment.environ)
+    service = OptionReader((command_line, file.options), problems)
     ack = service.text("ack", Settings((), ()).ack)
-    observers = _observers(service, surroundings, ack)
+    observers = _observers(service, environment, ack)
     limits = _limits(service)
     allowed = service.flag("allow-plaintext-token", False)
     sources: tuple[Source, ...] = ()
     tls_files = Snapshot()
     effective: list[Effective] = []
-    is_router = service.written("rules") is not None
+    is_router = bool(service.raw("rules"))
     if not is_router or _has_sources(command_line, file):
         sources, effective = resolve_sources(
-            command_line, file, problems, now=surroundings.now, plaintext_token=allowed, tls_files=tls_files
+            command_line, file, problems, now=environment.now, plaintext_token=allowed, tls_files=tls_files
         )
     router: RouterSettings | None = None
     state_dir: str | None = None
     if not is_router:
         _is_no_router(service)
     else:
-        state_dir = _state_dir(service, surroundings.environ)
+        state_dir = _state_dir(service, environment.environ)
         # A megabyte of memory that nobody needs who has no rules.
         from webhookrx.config.router_form import join_sources, resolve_router
 
         form = resolve_router(
             service,
-            surroundings.host,
-            surroundings.now,
+            environment.host,
+            environment.now,
             running,
             tls_files,
             state_dir=state_dir,
-            checks_only=surroundings.checks_only,
+            checks_only=environment.checks_only,
         )
         if form is not None:
             router, sources = form.router, join_sources(sources, form, problems)
             effective += form.effective
     drain_timeout = service.duration("drain-timeout", Settings((), ()).drain_timeout)
     admin = admin_listener(service, [each for source in sources for each in source.listeners])
-    workers = worker_count(service, surroundings.cpus)
+    workers = worker_count(service, environment.cpus)
     record = _record(service)
     problems.raise_errors()
     settings = Settings(
         sources, observers, ack, limits, drain_timeout, admin, workers, router, state_dir=state_dir, record=record
     )
-    settings = _fitted(settings, surroundings.open_files, service)
+    settings = _fitted(settings, environment.open_files, service)
     problems.raise_errors()
     # What connectors have the router has: while it is blocked that is not what is in their files now.
     files = contents_of((source for source in sources if source.connector is None), tls_files)
-    settings = replace(settings, warnings=tuple(problems.warnings), tls_files=files)
+    settings = replace(settings, warnings=tuple(each.text for each in problems.warnings), tls_files=files)
     return Resolved(settings, (*service.effective, *effective), path)
 
 
-def _fitted(settings: Settings, open_files: int | None, service: Values) -> Settings:
+def _fitted(settings: Settings, open_files: int | None, service: OptionReader) -> Settings:
     """Return the settings with no more connections than there can be files; what was lowered is noted."""
-    place = Place("", "")
-    fitted, lowered = service.problems.attempt(place, fit_connections, settings, open_files) or (settings, "")
+    fitted, lowered = service.problems.attempt(NOWHERE, fit_connections, settings, open_files) or (settings, "")
     if lowered:
-        service.problems.warn(lowered, place)
+        service.problems.warn(lowered, NOWHERE)
         shown = Effective("", "limit connections", str(fitted.limits.connections), "the limit on open files")
         service.effective[:] = [shown if each.name == shown.name else each for each in service.effective]
     return fitted
 
 
-def _has_sources(command_line: Layer, file: ConfigFile) -> bool:
+def _has_sources(command_line: RawOptions, file: ConfigFile) -> bool:
     """Tell whether anybody has written of sources: a router needs none, and what allows slow patterns is for both."""
-    options = {*command_line, *file.values} - {"allow-slow-patterns"}
-    return file.entries is not None or any(BY_NAME[name].scope is Scope.SOURCE for name in options)
+    options = {*command_line, *file.options} - {"allow-slow-patterns"}
+    return file.sources is not None or any(BY_NAME[name].scope is OptionScope.SOURCE for name in options)
 
 
-def _is_no_router(service: Values) -> None:
+def _is_no_router(service: OptionReader) -> None:
     """Note options that only a router has use for."""
     for name in ("rules", "router-name", "router-label", "senders", "state-dir"):
-        if service.written(name) is not None:
-            service.problems.warn("It is not used without --rules.", service.place(name))
+        if service.raw(name):
+            service.warn(name, "It is not used without --rules.")
         service.show(name, "none")
 
 
-def _state_dir(service: Values, environ: Mapping[str, str]) -> str | None:
+def _state_dir(service: OptionReader, environ: Mapping[str, str]) -> str | None:
     """Return the directory for what a restart needs; None without one."""
-    if service.written("state-dir") is None:
+    if not service.raw("state-dir"):
         directory = default_state_dir(environ)
         service.show("state-dir", directory or "none")
         return directory
     directory = service.path("state-dir")
     if directory is not None:
-        service.problems.attempt(service.place("state-dir"), check_state_dir, directory)
+        service.attempt("state-dir", check_state_dir, directory)
     return directory
 
 
-def _record(service: Values) -> str | None:
+def _record(service: OptionReader) -> str | None:
     """Return the directory in which requests are recorded; None when they are not."""
     directory = service.path("record")
     if directory is not None:
-        place = service.place("record")
-        service.problems.attempt(place, check_state_dir, directory)
-        service.problems.warn(f"Requests are recorded in {quoted(directory)}, their bodies as they came.", place)
+        service.attempt("record", check_state_dir, directory)
+        service.warn("record", f"Requests are recorded in {quoted(directory)}, their bodies as they came.")
     return directory
 
 
-def _check_encoding(command_line: Layer, problems: Problems) -> None:
+def _check_encoding(command_line: RawOptions, problems: Problems) -> None:
     """Note values that are not UTF-8: Python hands such bytes over as lone surrogates, which nothing can write."""
-    for written in command_line.values():
-        for value in written.values:
+    for values in command_line.values():
+        for value in values:
             if not value.text.isascii() and any("\ud800" <= char <= "\udfff" for char in value.text):
-                problems.error("It is not UTF-8 text.", written.place_of(value))
+                problems.error("It is not UTF-8 text.", value.origin)
 
 
-def _read(service: Values, problems: Problems, environ: Mapping[str, str]) -> ConfigFile:
+def _read(service: OptionReader, environ: Mapping[str, str]) -> ConfigFile:
     """
     @raise webhookrx.config.option_reader.ConfigProblems: the file can't be read at all.
     """
-    texts = service.texts("config")
-    if not texts:
+    path = service.value("config")
+    if path is None:
         return ConfigFile({})
     # A megabyte of memory that nobody needs who has no file.
     from webhookrx.config.yaml_file import read_config_file
 
-    try:
-        return read_config_file(texts[0].text, problems, environ)
-    except ConfigError as error:
-        place = service.place("config")
-        where = error.where or place.where
-        raise ConfigProblems([ConfigError(error.problem, option=place.option, where=where)]) from None
+    return read_config_file(path, service.problems, environ, service.origin("config"))
 
 
-def _observers(service: Values, surroundings: Surroundings, ack: str) -> tuple[Observer, ...]:
-    written = service.written("observer")
-    if written is None:
-        default = service.problems.attempt(service.place("observer"), default_observer, surroundings.environ)
+def _observers(service: OptionReader, environment: Environment, ack: str) -> tuple[Observer, ...]:
+    values = service.raw("observer")
+    if not values:
+        default = service.attempt("observer", default_observer, environment.environ)
         service.show("observer", default.text if default else "")
         return (default,) if default else ()
     observers: list[Observer] = []
-    for value in written.values:
-        place = written.place_of(value)
-        observer = service.problems.attempt(place, _checked_observer, value.text, surroundings, ack)
+    for value in values:
+        observer = service.problems.attempt(value.origin, _checked_observer, value.text, environment, ack)
         if observer is None:
             continue
         for name in secret_files(observer):
-            _warn_of_readers(service, place, name)
+            _warn_of_readers(service.problems, value.origin, name)
         targets = {(each.name, each.args) for known in observers for each in _with_inner(known)}
         if any((each.name, each.args) in targets for each in _with_inner(observer)):
             shown = quoted_spec(value.text)
-            service.problems.error(f"{shown} is there twice; each message would be written twice.", place)
+            service.problems.error(f"{shown} is there twice; each message would be written twice.", value.origin)
         observers.append(observer)
     service.show("observer", " ".join(observer.text for observer in observers))
     return tuple(observers)
 
 
-def _warn_of_readers(service: Values, place: Place, path: str) -> None:
+def _warn_of_readers(problems: Problems, origin: Origin, path: str) -> None:
     """Warn of a file of secrets that is anybody's to read. Whether it can be used is for the observer to say."""
     try:
         _, mode = read_file(path)
     except ConfigError:
         return
-    if mode & OTHERS:
-        service.problems.warn(f"{quoted(path)} can be read or written by every user: chmod 640 or less.", place)
+    warning = public_warning(path, mode)
+    if warning:
+        problems.warn(warning, origin)
 
 
 def _with_inner(observer: Observer) -> tuple[Observer, ...]:
     return (observer,) if observer.inner is None else (observer, observer.inner)
 
 
-def _checked_observer(text: str, surroundings: Surroundings, ack: str) -> Observer:
+def _checked_observer(text: str, environment: Environment, ack: str) -> Observer:
     observer = parse_observer(text)
-    names = surroundings.observer_names
+    names = environment.observer_names
     for each in _with_inner(observer):
         if each.name not in names:
             hint = f"Write http:{each.name}://…" if each.name == "https" else suggestion(each.name, names)
             raise ConfigError(f"There is no observer {quoted(each.name)}. {hint}")
-    surroundings.check_observer(observer, ack)
+    environment.check_observer(observer, ack)
     return observer
 
 
-def _limits(service: Values) -> Limits:
+def _limits(service: OptionReader) -> Limits:
     values: dict[str, Any] = dict(DEFAULTS)
-    origins = dict.fromkeys(values, DEFAULT)
+    origins = dict.fromkeys(values, NOWHERE)
     for layer in reversed(service.layers):
-        written = layer.get("limit")
-        if written is None:
-            continue
         found: set[str] = set()
-        for value in written.values:
-            place = written.place_of(value)
-            limit = service.problems.attempt(place, parse_limit, value.text)
+        for value in layer.get("limit", ()):
+            limit = service.problems.attempt(value.origin, parse_limit, value.text)
             if limit is None:
                 continue
             name, values[name] = limit
-            origins[name] = origin(place)
+            origins[name] = value.origin
             if name in found:
-                service.problems.error(f"The limit {name} is there twice.", place)
+                service.problems.error(f"The limit {name} is there twice.", value.origin)
             found.add(name)
     for name, number in values.items():
-        service.effective.append(Effective("", f"limit {name}", show_limit(name, number), origins[name]))
+        service.effective.append(Effective("", f"limit {name}", show_limit(name, number), str(origins[name])))
     limits = Limits(**values)
     if limits.body > largest_body(limits.queue):
-        service.problems.error(
+        service.error(
+            "limit",
             f"The queue of {show_limit('queue', limits.queue)} never has room for a body of "
             f"{show_limit('body', limits.body)}: bodies may take half of it.",
-            service.place("limit"),
         )
     return limits

@@ -5,7 +5,7 @@ The router form: the connectors that a rules file gives to this router.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from webhookrx.config.endpoints import parse_endpoint
 from webhookrx.config.files import DATA_FILES, Snapshot, list_directory, read_file, signature_of
 from webhookrx.config.machine import HostFacts
-from webhookrx.config.option_reader import Effective, Place, Problems, Values
+from webhookrx.config.option_reader import NOWHERE, Effective, OptionReader, Origin, Problems
 from webhookrx.config.pem import check_tls_files, contents_of
 from webhookrx.config.rule_files import (
     Kept,
@@ -26,7 +26,7 @@ from webhookrx.config.rule_files import (
     read_json_files,
     tls_of,
 )
-from webhookrx.diagnostics import ERROR, Diagnostic, has_errors, quoted
+from webhookrx.diagnostics import ERROR, has_errors, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.router.rules import router
 from webhookrx.router.rules.rule import check_label, check_name
@@ -57,7 +57,7 @@ class RouterForm:
 
 
 def resolve_router(
-    values: Values,
+    options: OptionReader,
     host: Callable[[], HostFacts],
     now: datetime,
     running: Settings | None,
@@ -72,7 +72,7 @@ def resolve_router(
     At a start, connectors whose keys or certificates can't be used are closed, and the others are not. They are those
     of the last good set, where there is one, as long as the rules have anything wrong.
 
-    @param values: with a rules file.
+    @param options: with a rules file.
     @param host: gives the facts of this machine.
     @param now: the time with its zone, for the dates of certificates.
     @param running: the settings in use; None at the start.
@@ -80,47 +80,45 @@ def resolve_router(
     @param state_dir: where the last good set is kept; None: it is not.
     @param checks_only: see L{webhookrx.config.resolve.Surroundings}.
     """
-    path = values.path("rules")
-    directory = values.path("senders")
-    labels = _labels(values)
+    path = options.path("rules")
+    directory = options.path("senders")
+    labels = _labels(options)
     if path is None:
         return None
     facts = host()
-    name = _name(values, facts)
-    problems = values.problems
+    name = _name(options, facts)
+    problems = options.problems
     before = len(problems.errors)
     watched = {each: signature_of(each) for each in (path, directory) if each is not None}
-    sender_files = _sender_files(values, directory)
-    senders = _senders(values, sender_files)
-    slow = values.flag("allow-slow-patterns", False)
-    reading, text = _rules(values, path, slow)
+    sender_files = _sender_files(options, directory)
+    senders = _senders(options, sender_files)
+    slow = options.flag("allow-slow-patterns", False)
+    reading, text = _rules(options, path, slow)
     connectors: list[router.Connector] = []
     if reading is not None:
         connectors, clashes = router.connectors_of(router.Router(name=name, labels=labels, **facts._asdict()), reading)
-        _note(clashes, problems)
+        problems.add(*clashes)
     wrong = problems.errors[before:]
     may_stand_in = state_dir if running is None else None
-    last = None if not wrong or checks_only else _last_set(values, may_stand_in)
+    last = None if not wrong or checks_only else _last_set(options, may_stand_in)
     if last is not None:
         del problems.errors[before:]
         for error in wrong:
-            problems.warn(f"The rules are not taken, the last good connectors are: {error}", Place("", ""))
+            problems.warn(f"The rules are not taken, the last good connectors are: {error.text}", NOWHERE)
         state, sources = _from_last(
-            last, now, tls_files, RouterSettings("", {}, watched, not_taken=str(wrong[0])), problems
+            last, now, tls_files, RouterSettings("", {}, watched, not_taken=wrong[0].text), problems
         )
         return _form(state, sources, _LAST)
     if reading is None or has_errors(clashes):
         return None
     if not connectors:
-        problems.warn(f"No rule matches this router, {quoted(name)}.", values.place("rules"))
+        options.warn("rules", f"No rule matches this router, {quoted(name)}.")
     named = {file: signature_of(file) for each in connectors for file in (each.key_file, each.cert_file) if file}
     watched |= {file: signature_of(file) for each in connectors for file in json_files_of(each)}
     contents, unread = read_json_files(reading, connectors)
     found = check_rule_files(reading, connectors, now, tls_files) + unread
-    _note((each for each in found if each.severity != ERROR), problems)
-    blocked = tuple(
-        f"{each.where}: {each.field}: {each.sentence} [{each.code}]" for each in found if each.severity == ERROR
-    )
+    problems.add(*(each for each in found if each.severity != ERROR))
+    blocked = tuple(each.text for each in found if each.severity == ERROR)
     if not blocked:
         sources = tuple(map(_source, connectors))
         rules = tuple(each.rule for each in connectors)
@@ -140,12 +138,12 @@ def resolve_router(
         )
         return _form(state, sources, reading)
     for reason in blocked:
-        problems.warn(f"The router is blocked: {reason}", Place("", ""))
+        problems.warn(f"The router is blocked: {reason}", NOWHERE)
     state = RouterSettings(name, labels, watched | named, blocked, senders=senders)
     if running is not None:
         return _form(*_as_it_runs(running, state), _AS_IT_RUNS)
     wanted = LastSet(name, labels, connectors, senders)
-    last = _last_set(values, may_stand_in)
+    last = _last_set(options, may_stand_in)
     return _form(*_from_last(last or wanted, now, tls_files, state, problems), _LAST if last else reading)
 
 
@@ -156,12 +154,12 @@ def _form(state: RouterSettings, sources: tuple[Source, ...], origin: RulesReadi
     return RouterForm(state, sources, tuple(row for source in sources for row in _effective(source, origin)))
 
 
-def _last_set(values: Values, state_dir: str | None) -> LastSet | None:
+def _last_set(options: OptionReader, state_dir: str | None) -> LastSet | None:
     """Return the last good set; None when there is none. One that can't be used is noted."""
     try:
         return None if state_dir is None else last_set(state_dir)
     except ConfigError as error:
-        values.problems.warn(f"The last good connectors can't be used: {error}", values.place("state-dir"))
+        options.warn("state-dir", f"The last good connectors can't be used: {error}")
         return None
 
 
@@ -190,7 +188,7 @@ def _from_last(
         problem = problem or next(missing, "")
         if problem:
             closed.append(f"Connector {quoted(connector.name)} is closed: {problem}")
-            problems.warn(closed[-1], Place("", ""))
+            problems.warn(closed[-1], NOWHERE)
         else:
             sources.append(_source(connector))
     router = replace(
@@ -211,56 +209,54 @@ def join_sources(sources: Sequence[Source], form: RouterForm, problems: Problems
     for source in sources:
         for connector in form.sources:
             if source.name == connector.name:
-                problems.error(f"A connector has the name {quoted(source.name)}, too.", Place("sources", ""))
+                problems.error(f"A connector has the name {quoted(source.name)}, too.", Origin(("sources",)))
             for ours in connector.listeners:
                 for theirs in source.listeners:
                     if parse_endpoint(ours.inner).address.overlaps(parse_endpoint(theirs.inner).address):
                         problems.error(
                             f"Source {quoted(source.name)} has {quoted(theirs.text)}, and connector "
                             f"{quoted(connector.name)} has port {ours.text}: two endpoints can't take one address.",
-                            Place("rules", ""),
+                            Origin(("rules",)),
                         )
     return (*sources, *form.sources)
 
 
-def _labels(values: Values) -> dict[str, str]:
-    written = values.written("router-label")
+def _labels(options: OptionReader) -> dict[str, str]:
     labels: dict[str, str] = {}
-    for place, value in () if written is None else ((written.place_of(each), each) for each in written.values):
+    for value in options.raw("router-label"):
         key, equals, text = value.text.partition("=")
         if not equals:
-            values.problems.error(f"{quoted(value.text)} is no label; it is written as KEY=VALUE.", place)
+            options.problems.error(f"{quoted(value.text)} is no label; it is written as KEY=VALUE.", value.origin)
         elif key in labels:
-            values.problems.error(f"The label {quoted(key)} is there twice.", place)
+            options.problems.error(f"The label {quoted(key)} is there twice.", value.origin)
         else:
             labels[key] = text
-            values.problems.attempt(place, check_label, key, text)
-    values.show("router-label", " ".join(f"{key}={text}" for key, text in labels.items()) or "none")
+            options.problems.attempt(value.origin, check_label, key, text)
+    options.show("router-label", " ".join(f"{key}={text}" for key, text in labels.items()) or "none")
     return labels
 
 
-def _name(values: Values, facts: HostFacts) -> str:
-    texts = values.texts("router-name")
-    name = texts[0].text if texts else facts.hostname
-    values.show("router-name", name)
-    values.problems.attempt(values.place("router-name"), check_name, name)
+def _name(options: OptionReader, facts: HostFacts) -> str:
+    text = options.value("router-name")
+    name = facts.hostname if text is None else text
+    options.show("router-name", name)
+    options.attempt("router-name", check_name, name)
     return name
 
 
-def _sender_files(values: Values, directory: str | None) -> tuple[tuple[str, bytes], ...]:
+def _sender_files(options: OptionReader, directory: str | None) -> tuple[tuple[str, bytes], ...]:
     """Return path and content of each of the operator's data files."""
     if directory is None:
         return ()
-    place = values.place("senders")
-    names = values.problems.attempt(place, list_directory, directory) or []
+    names = options.attempt("senders", list_directory, directory) or []
     paths = [os.path.join(directory, name) for name in names if name.endswith(DATA_FILES)]
-    files = [(path, content[0]) for path in paths if (content := values.problems.attempt(place, read_file, path))]
+    files = [(path, content[0]) for path in paths if (content := options.attempt("senders", read_file, path))]
     if not files:
-        values.problems.warn(f"{quoted(directory)} holds no data files (*.yaml).", place)
+        options.warn("senders", f"{quoted(directory)} holds no data files (*.yaml).")
     return tuple(files)
 
 
-def _senders(values: Values, files: Sequence[tuple[str, bytes]]) -> tuple[SenderDefinition, ...]:
+def _senders(options: OptionReader, files: Sequence[tuple[str, bytes]]) -> tuple[SenderDefinition, ...]:
     """Return what these data files hold."""
     if not files:
         return ()
@@ -268,28 +264,22 @@ def _senders(values: Values, files: Sequence[tuple[str, bytes]]) -> tuple[Sender
     from webhookrx.senders.definitions import all_definitions
 
     entries, diagnostics = all_definitions((), files)
-    _note(diagnostics, values.problems)
+    options.problems.add(*diagnostics)
     return tuple(entries)
 
 
-def _rules(values: Values, path: str, allow_slow_patterns: bool) -> tuple[RulesReading | None, bytes]:
+def _rules(options: OptionReader, path: str, allow_slow_patterns: bool) -> tuple[RulesReading | None, bytes]:
     """
     Return what a rules file says, and what is in it; None, and everything that is wrong noted, when it can't be used.
     """
-    data = values.problems.attempt(values.place("rules"), read_file, path)
+    data = options.attempt("rules", read_file, path)
     if data is None:
         return None, b""
     from webhookrx.router.rules.rules_file import read_rules
 
-    reading = read_rules(data[0], values.texts("rules")[0].text, allow_slow_patterns=allow_slow_patterns)
-    _note(reading.diagnostics, values.problems)
+    reading = read_rules(data[0], options.raw("rules")[0].text, allow_slow_patterns=allow_slow_patterns)
+    options.problems.add(*reading.diagnostics)
     return reading if reading.valid else None, data[0]
-
-
-def _note(diagnostics: Iterable[Diagnostic], problems: Problems) -> None:
-    for each in diagnostics:
-        note = problems.error if each.severity == ERROR else problems.warn
-        note(f"{each.sentence} [{each.code}]", Place(each.field, each.where))
 
 
 def _as_it_runs(running: Settings, wanted: RouterSettings) -> tuple[RouterSettings, tuple[Source, ...]]:

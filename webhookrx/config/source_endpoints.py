@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from webhookrx.config.endpoints import EndpointString, default_endpoint, parse_endpoint
-from webhookrx.config.option_reader import Place, Problems, Values, yes_or_no
+from webhookrx.config.option_reader import OptionReader, Origin, Problems, RawValue, yes_or_no
 from webhookrx.diagnostics import quoted
 from webhookrx.settings import PLAIN_PORT, TLS, TLS_PORT, Listener, Source
 
@@ -24,40 +24,40 @@ _ROLES = {
 }
 _TRUST = ("ca_file", "ca_dir", "system_store")
 
-#: Field of L{TLS} to its value (C{yes} or C{no} for a flag) and where that was written.
-_TLSTexts: TypeAlias = Mapping[str, tuple[str, Place]]
+#: The values of the fields of L{TLS}; a flag has C{yes} or C{no}.
+_TLSValues: TypeAlias = Mapping[str, RawValue]
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedListener:
+class SourceListener:
     """
-    A listener of a source, and what is needed to judge it.
+    A listener of a source, and what is needed to check it.
 
-    @ivar tls_places: where each field of its TLS was written.
+    @ivar tls_origins: where each field of its TLS was written.
     """
 
     source: str
     endpoint: EndpointString
     listener: Listener
-    place: Place
-    tls_places: Mapping[str, Place]
+    origin: Origin
+    tls_origins: Mapping[str, Origin]
 
 
-def source_listeners(values: Values) -> list[PlacedListener]:
+def source_listeners(options: OptionReader) -> list[SourceListener]:
     """Return the listeners of a source; what is wrong with one is noted, and the others are returned."""
-    options = _tls_options(values)
-    endpoints = list(_endpoints(values, options))
-    values.show("port", " ".join(endpoint.text for endpoint, _ in endpoints))
+    tls_values = _tls_options(options)
+    endpoints = list(_endpoints(options, tls_values))
+    options.show("port", " ".join(endpoint.text for endpoint, _ in endpoints))
     plain = [endpoint for endpoint, _ in endpoints if endpoint.tls is None]
-    if plain and not _is_whole_pair(values):
+    if plain and not _is_whole_pair(options):
         return []
-    listeners = [_listener(values, endpoint, place, options) for endpoint, place in endpoints]
+    listeners = [_listener(options, endpoint, origin, tls_values) for endpoint, origin in endpoints]
     found = [each for each in listeners if each is not None]
-    _check_use(values, options, found)
+    _check_use(options, tls_values, found)
     return found
 
 
-def check_tokens(values: Values, source: Source, listeners: list[PlacedListener], *, allowed: bool) -> None:
+def check_tokens(options: OptionReader, source: Source, listeners: list[SourceListener], *, allowed: bool) -> None:
     """
     Note every plain-HTTP endpoint on which tokens would be readable on their way (specification §5.1).
 
@@ -65,144 +65,137 @@ def check_tokens(values: Values, source: Source, listeners: list[PlacedListener]
     """
     if not source.auth_tokens or allowed:
         return
+    tokens = options.origin("auth-token" if options.raw("auth-token") else "auth-token-file")
     for each in listeners:
         if each.listener.tls is not None:
             continue
         name = quoted(each.listener.text)
-        place = each.place if values.written("port") else _token_place(values)
+        origin = each.origin if options.raw("port") else tokens
         if each.endpoint.local:
-            values.problems.warn(f"Tokens come as plain text to {name}, which only this machine reaches.", place)
+            options.problems.warn(f"Tokens come as plain text to {name}, which only this machine reaches.", origin)
         else:
-            values.problems.error(
+            options.problems.error(
                 f"Tokens would come as plain text over plain HTTP to {name}: use TLS, listen on 127.0.0.1, or say "
                 "--allow-plaintext-token when something in front speaks TLS.",
-                place,
+                origin,
             )
 
 
-def _token_place(values: Values) -> Place:
-    return values.place("auth-token" if values.written("auth-token") else "auth-token-file")
-
-
-def _tls_options(values: Values) -> _TLSTexts:
-    texts: dict[str, tuple[str, Place]] = {}
+def _tls_options(options: OptionReader) -> _TLSValues:
+    values: dict[str, RawValue] = {}
     for role, name in _ROLES.items():
         if role in ("peer_verify", "system_store"):
-            value: str | None = yes_or_no(values.flag(name, False))
+            value: str | None = yes_or_no(options.flag(name, False))
         else:
-            value = values.path(name)
-        if value is not None and values.written(name) is not None:
-            texts[role] = (value, values.place(name))
-    return texts
+            value = options.path(name)
+        if value is not None and options.raw(name):
+            values[role] = RawValue(value, options.origin(name))
+    return values
 
 
-def _endpoints(values: Values, options: _TLSTexts) -> Iterator[tuple[EndpointString, Place]]:
-    written = values.written("port")
-    if written is None:
-        port = TLS_PORT if "key_file" in options else PLAIN_PORT
-        yield default_endpoint(port), values.place("port")
-        return
-    for value in written.values:
-        place = written.place_of(value)
-        endpoint = values.problems.attempt(place, parse_endpoint, value.text)
+def _endpoints(options: OptionReader, tls_values: _TLSValues) -> Iterator[tuple[EndpointString, Origin]]:
+    values = options.raw("port")
+    for value in values:
+        endpoint = options.problems.attempt(value.origin, parse_endpoint, value.text)
         if endpoint is not None:
-            yield endpoint, place
+            yield endpoint, value.origin
+    if not values:
+        yield default_endpoint(TLS_PORT if "key_file" in tls_values else PLAIN_PORT), options.origin("port")
 
 
-def _is_whole_pair(values: Values) -> bool:
-    """Whether the options name key and certificate, or neither; an error is noted when it is one of them."""
-    given = [name for name in ("key", "cert") if values.written(f"tls-{name}-file") is not None]
+def _is_whole_pair(options: OptionReader) -> bool:
+    """Tell whether the options name key and certificate, or neither; an error is noted when it is one of them."""
+    given = [name for name in ("key", "cert") if options.raw(f"tls-{name}-file")]
     if len(given) != 1:
         return True
     missing = "cert" if given == ["key"] else "key"
-    values.problems.error(
-        f"TLS needs both key and certificate; tls-{missing}-file is missing.", values.place(f"tls-{given[0]}-file")
-    )
+    options.error(f"tls-{given[0]}-file", f"TLS needs both key and certificate; tls-{missing}-file is missing.")
     return False
 
 
-def _listener(values: Values, endpoint: EndpointString, place: Place, options: _TLSTexts) -> PlacedListener | None:
-    if endpoint.tls is None and "key_file" not in options:
+def _listener(
+    options: OptionReader, endpoint: EndpointString, origin: Origin, tls_values: _TLSValues
+) -> SourceListener | None:
+    if endpoint.tls is None and "key_file" not in tls_values:
         listener = Listener(endpoint.text, endpoint.inner, endpoint.proxy_protocol)
-        return PlacedListener(values.section, endpoint, listener, place, {})
-    own = {role: (value, place) for role, value in (endpoint.tls or {}).items()}
-    texts = {**options, **own}
+        return SourceListener(options.section, endpoint, listener, origin, {})
+    own = {role: RawValue(text, origin) for role, text in (endpoint.tls or {}).items()}
+    values = {**tls_values, **own}
     if "key_file" in own:
         # As in Twisted's ssl: strings, one file may hold both.
-        texts.setdefault("cert_file", own["key_file"])
-    if "key_file" not in texts or "cert_file" not in texts:
-        missing = "key: add privateKey=" if "key_file" not in texts else "certificate: add certKey="
-        values.problems.error(f"{quoted(endpoint.text)} has no {missing} or the option of that meaning.", place)
+        values.setdefault("cert_file", own["key_file"])
+    if "key_file" not in values or "cert_file" not in values:
+        missing = "key: add privateKey=" if "key_file" not in values else "certificate: add certKey="
+        options.problems.error(f"{quoted(endpoint.text)} has no {missing} or the option of that meaning.", origin)
         return None
-    tls = _tls(texts)
-    places = {role: where for role, (_, where) in texts.items()}
-    _check_policy(values.problems, tls, places, place)
+    tls = _tls(values)
+    origins = {role: value.origin for role, value in values.items()}
+    _check_policy(options.problems, tls, origins, origin)
     listener = Listener(endpoint.text, endpoint.inner, endpoint.proxy_protocol, tls)
-    return PlacedListener(values.section, endpoint, listener, place, places)
+    return SourceListener(options.section, endpoint, listener, origin, origins)
 
 
-def _tls(texts: _TLSTexts) -> TLS:
-    value = {role: text for role, (text, _) in texts.items()}
+def _tls(values: _TLSValues) -> TLS:
+    text = {role: value.text for role, value in values.items()}
     return TLS(
-        key_file=value["key_file"],
-        cert_file=value["cert_file"],
-        extra_chain_file=value.get("extra_chain_file"),
-        peer_verify=value.get("peer_verify") == "yes",
-        ca_file=value.get("ca_file"),
-        ca_dir=value.get("ca_dir"),
-        system_store=value.get("system_store") == "yes",
+        key_file=text["key_file"],
+        cert_file=text["cert_file"],
+        extra_chain_file=text.get("extra_chain_file"),
+        peer_verify=text.get("peer_verify") == "yes",
+        ca_file=text.get("ca_file"),
+        ca_dir=text.get("ca_dir"),
+        system_store=text.get("system_store") == "yes",
     )
 
 
-def _check_policy(problems: Problems, tls: TLS, places: Mapping[str, Place], place: Place) -> None:
+def _check_policy(problems: Problems, tls: TLS, origins: Mapping[str, Origin], origin: Origin) -> None:
     trusted = [role for role in _TRUST if getattr(tls, role)]
     if tls.peer_verify and not trusted:
         problems.error(
             "Client certificates can't be verified without one of tls-ca-file, tls-ca-dir and "
             "tls-use-system-cert-store (caFile=, caDir= and systemStore= in an ssl: string).",
-            places.get("peer_verify", place),
+            origins.get("peer_verify", origin),
         )
     if trusted and not tls.peer_verify:
-        problems.warn("It is not used: tls-peer-verify is no.", places.get(trusted[0], place))
+        problems.warn("It is not used: tls-peer-verify is no.", origins.get(trusted[0], origin))
 
 
-def _check_use(values: Values, options: _TLSTexts, listeners: list[PlacedListener]) -> None:
+def _check_use(options: OptionReader, tls_values: _TLSValues, listeners: list[SourceListener]) -> None:
     """Note a client-certificate policy that some endpoint would not keep."""
     plain = [each for each in listeners if each.listener.tls is None]
     if not plain:
         return
-    asked = options.get("peer_verify", ("no", None))[0] == "yes"
+    asked = tls_values["peer_verify"].text == "yes" if "peer_verify" in tls_values else False
     if len(plain) < len(listeners):
         if asked:
             names = ", ".join(quoted(each.listener.text) for each in plain)
-            values.problems.warn(f"No client certificate is asked for on {names}: it is plain HTTP.", plain[0].place)
+            sentence = f"No client certificate is asked for on {names}: it is plain HTTP."
+            options.problems.warn(sentence, plain[0].origin)
     elif asked:
-        values.problems.error(
-            "Client certificates need TLS: give tls-key-file and tls-cert-file.", values.place("tls-peer-verify")
-        )
+        options.error("tls-peer-verify", "Client certificates need TLS: give tls-key-file and tls-cert-file.")
     else:
         for role in _TRUST:
-            if options.get(role, ("no", None))[0] != "no":
-                values.problems.warn("It is not used: no endpoint of the source speaks TLS.", options[role][1])
+            if role in tls_values and tls_values[role].text != "no":
+                options.problems.warn("It is not used: no endpoint of the source speaks TLS.", tls_values[role].origin)
 
 
-def share_endpoints(listeners: Sequence[PlacedListener], problems: Problems) -> list[PlacedListener]:
+def share_endpoints(listeners: Sequence[SourceListener], problems: Problems) -> list[SourceListener]:
     """
     Return the listeners with equal ones made the same object, so that sources that share an endpoint have an equal
     L{Listener}, however each wrote it. Conflicts are noted.
     """
-    kept: list[PlacedListener] = []
+    kept: list[SourceListener] = []
     for each in listeners:
         other = next((known for known in kept if known.endpoint.address.overlaps(each.endpoint.address)), None)
         if other is None:
             kept.append(each)
         elif _same_socket(each.listener, other.listener) and each.listener.tls == other.listener.tls:
             if each.source == other.source:
-                problems.warn(f"{quoted(each.listener.text)} is there twice.", each.place)
+                problems.warn(f"{quoted(each.listener.text)} is there twice.", each.origin)
             else:
                 kept.append(replace(each, listener=other.listener))
         else:
-            problems.error(_conflict(each, other), each.place)
+            problems.error(_conflict(each, other), each.origin)
     return kept
 
 
@@ -210,7 +203,7 @@ def _same_socket(one: Listener, other: Listener) -> bool:
     return (one.inner, one.proxy_protocol) == (other.inner, other.proxy_protocol)
 
 
-def _conflict(each: PlacedListener, other: PlacedListener) -> str:
+def _conflict(each: SourceListener, other: SourceListener) -> str:
     ours, theirs = quoted(each.listener.text), quoted(other.listener.text)
     if each.source == other.source:
         who = f"source {quoted(each.source)} has {theirs} and {ours}"

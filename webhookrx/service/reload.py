@@ -119,10 +119,10 @@ class Reloads:
         try:
             text = await self._reload()
         except WebhookrxError as error:
-            problems = error.errors if isinstance(error, ConfigProblems) else (error,)
+            problems = [each.text for each in error.errors] if isinstance(error, ConfigProblems) else [str(error)]
             for problem in problems:
-                _log.error("Reload failed, the old settings stay: {problem}", problem=str(problem))
-            self._end(False, str(problems[0]))
+                _log.error("Reload failed, the old settings stay: {problem}", problem=problem)
+            self._end(False, problems[0])
         except Exception:
             _log.failure("Reload failed, the old settings stay")
             self._end(False, _UNFORESEEN)

@@ -43,7 +43,7 @@ class Broken(Exception):
         self.sentence = sentence
 
 
-class Scalar:
+class ScalarNode:
     """
     A text as YAML gives it.
 
@@ -51,14 +51,14 @@ class Scalar:
     @ivar end: where it ends, in the file.
     """
 
-    __slots__ = ("end", "position", "style", "tagged", "text")
+    __slots__ = ("end", "position", "style", "tag", "text")
 
     def __init__(self, event: Any) -> None:
         self.text: str = event.value
         self.style: str = event.style or ""
         self.position = _position(event.start_mark)
         self.end = _position(event.end_mark)
-        self.tagged = event.tag is not None
+        self.tag: str | None = event.tag
 
     @property
     def weight(self) -> int:
@@ -69,38 +69,40 @@ class Scalar:
         return not self.style and self.text in ("", "~", "null", "Null", "NULL")
 
 
-class Sequence:
+class SequenceNode:
     """A list."""
 
-    __slots__ = ("items", "position", "tagged")
+    __slots__ = ("items", "position", "tag")
     weight = 1
 
     def __init__(self, event: Any) -> None:
         self.items: list[Node] = []
         self.position = _position(event.start_mark)
-        self.tagged = event.tag is not None
+        self.tag: str | None = event.tag
 
 
-class Mapping:
+class MappingNode:
     """
     Keys and values.
 
+    @ivar in_braces: it is written as C{{key: value}}.
     @ivar pairs: as they are written.
     @ivar members: key as it is meant to key node and value; those that C{<<} brings in are there too. It is filled when
         the mapping is read.
     """
 
-    __slots__ = ("members", "pairs", "position", "tagged")
+    __slots__ = ("in_braces", "members", "pairs", "position", "tag")
     weight = 1
 
     def __init__(self, event: Any) -> None:
+        self.in_braces: bool = event.flow_style
         self.pairs: list[tuple[Node, Node]] = []
-        self.members: dict[str, tuple[Scalar, Node]] = {}
+        self.members: dict[str, tuple[ScalarNode, Node]] = {}
         self.position = _position(event.start_mark)
-        self.tagged = event.tag is not None
+        self.tag: str | None = event.tag
 
 
-Node: TypeAlias = "Scalar | Sequence | Mapping"
+Node: TypeAlias = "ScalarNode | SequenceNode | MappingNode"
 
 
 def decode(data: bytes) -> str:
@@ -142,7 +144,7 @@ def compose(text: str) -> Node:
     tree = _Tree()
     for event in _events(text):
         tree.take(event)
-    if tree.root is None or (isinstance(tree.root, Scalar) and tree.root.is_nothing()):
+    if tree.root is None or (isinstance(tree.root, ScalarNode) and tree.root.is_nothing()):
         raise Broken("empty-file", Position(), "The file holds nothing.")
     return tree.root
 
@@ -153,6 +155,8 @@ def _events(text: str) -> Iterator[Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         said = ", ".join(filter(None, (getattr(error, "context", None), getattr(error, "problem", None))))
+        # The name of an alias or a tag may be a token without quotes.
+        said = re.sub(r"(alias|anchor|handle) (['\"]).*?\2", r"\1 (not shown)", said)
         raise Broken("yaml-syntax", _position(mark) if mark else Position(), f"This is not YAML: {said}.") from None
 
 
@@ -161,7 +165,7 @@ class _Tree:
 
     def __init__(self) -> None:
         self.root: Node | None = None
-        self._open: list[Sequence | Mapping] = []
+        self._open: list[SequenceNode | MappingNode] = []
         self._keys: list[Node | None] = []
         self._anchors: dict[str, Node] = {}
         self._count = 0
@@ -169,11 +173,11 @@ class _Tree:
     def take(self, event: Any) -> None:
         kind = type(event)
         if kind is yaml.ScalarEvent:
-            self._add(Scalar(event), event)
+            self._add(ScalarNode(event), event)
         elif kind is yaml.MappingStartEvent:
-            self._begin(Mapping(event), event)
+            self._begin(MappingNode(event), event)
         elif kind is yaml.SequenceStartEvent:
-            self._begin(Sequence(event), event)
+            self._begin(SequenceNode(event), event)
         elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
             self._open.pop()
             self._keys.pop()
@@ -182,7 +186,7 @@ class _Tree:
         elif kind is yaml.DocumentStartEvent and self.root is not None:
             raise Broken("several-documents", _position(event.start_mark), "The file holds more than one document.")
 
-    def _begin(self, node: Sequence | Mapping, event: Any) -> None:
+    def _begin(self, node: SequenceNode | MappingNode, event: Any) -> None:
         self._add(node, event)
         if len(self._open) >= DEEPEST:
             raise Broken("too-deep", node.position, f"Lists and mappings are nested deeper than {DEEPEST}.")
@@ -199,7 +203,7 @@ class _Tree:
                 "Nothing before it has this name; a text that begins with * is written in quotes.",
             )
         if node in self._open:
-            raise Broken("bad-alias", position, f"*{event.anchor[:40]} stands inside of what it stands for.")
+            raise Broken("bad-alias", position, "It stands inside of what it stands for.")
         self._hang(node, position)
 
     def _add(self, node: Node, event: Any) -> None:
@@ -215,7 +219,7 @@ class _Tree:
             self.root = node
             return
         parent = self._open[-1]
-        if isinstance(parent, Sequence):
+        if isinstance(parent, SequenceNode):
             parent.items.append(node)
         elif self._keys[-1] is None:
             self._keys[-1] = node
@@ -232,9 +236,9 @@ def too_many(position: Position) -> Broken:
 
 def shown_node(node: Node) -> str:
     """Return what a node is, for people."""
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         return quoted_short(node.text)
-    return "a list" if isinstance(node, Sequence) else "a mapping"
+    return "a list" if isinstance(node, SequenceNode) else "a mapping"
 
 
 def _position(mark: Any) -> Position:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from webhookrx.diagnostics import ERROR, Diagnostic, Path, Position, diagnose, has_errors, in_order
-from webhookrx.typed_yaml.nodes import Broken, Mapping, Node, Scalar, Sequence, compose, decode
+from webhookrx.typed_yaml.nodes import Broken, MappingNode, Node, ScalarNode, SequenceNode, compose, decode
 from webhookrx.typed_yaml.text_places import TextPlaces
 from webhookrx.typed_yaml.typed_reader import Notes, TypedReader
 
@@ -54,7 +54,7 @@ class Reading(Generic[T]):
         """Return where the key of a value begins; where the value does when it has no key."""
         nodes = self._nodes(path)
         holder = nodes[-2] if len(nodes) == len(path) + 1 > 1 else None
-        return holder.members[str(path[-1])][0].position if isinstance(holder, Mapping) else self.position(path)
+        return holder.members[str(path[-1])][0].position if isinstance(holder, MappingNode) else self.position(path)
 
     def text_position(self, path: Path, line: int, column: int) -> Position:
         """
@@ -64,7 +64,7 @@ class Reading(Generic[T]):
         @param column: in that line, from 1.
         """
         nodes = self._nodes(path)
-        if len(nodes) == len(path) + 1 and isinstance(nodes[-1], Scalar):
+        if len(nodes) == len(path) + 1 and isinstance(nodes[-1], ScalarNode):
             if self._places is None:
                 self._places = TextPlaces(self._text)
             return self._places.place(nodes[-1], line, column)
@@ -86,9 +86,9 @@ class Reading(Generic[T]):
         nodes: list[Node | None] = [self._root]
         for name in path:
             holder = nodes[-1]
-            if isinstance(holder, Mapping) and name in holder.members:
+            if isinstance(holder, MappingNode) and name in holder.members:
                 nodes.append(holder.members[str(name)][1])
-            elif isinstance(holder, Sequence) and isinstance(name, int) and name < len(holder.items):
+            elif isinstance(holder, SequenceNode) and isinstance(name, int) and name < len(holder.items):
                 nodes.append(holder.items[name])
             else:
                 break

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from webhookrx.diagnostics import Position
-from webhookrx.typed_yaml.nodes import Scalar
+from webhookrx.typed_yaml.nodes import ScalarNode
 
 #: A character of the value, and where it is written.
 _Placed: TypeAlias = "tuple[str, Position]"
@@ -41,10 +41,10 @@ class TextPlaces:
     def __init__(self, text: str) -> None:
         self._lines = _BREAK.split(text)
         """As the marks of the parser count them."""
-        self._scalar: Scalar | None = None
+        self._scalar: ScalarNode | None = None
         self._placed: list[_Placed] | None = None
 
-    def place(self, scalar: Scalar, line: int, column: int) -> Position:
+    def place(self, scalar: ScalarNode, line: int, column: int) -> Position:
         """Return where a line and column, from 1, of a scalar's text are in the file."""
         start = _behind_anchor(self._lines, scalar.position)
         own = scalar.text.split("\n")
@@ -65,7 +65,7 @@ class TextPlaces:
         last = placed[-1][1]
         return Position(last.line, last.column + 1)
 
-    def _places(self, start: Position, scalar: Scalar) -> list[_Placed] | None:
+    def _places(self, start: Position, scalar: ScalarNode) -> list[_Placed] | None:
         """Return each character of a text, and where it is; None when that can't be told."""
         if scalar is not self._scalar and len(scalar.text) <= _LONGEST:
             folded, lines = scalar.style == ">", self._lines
@@ -120,7 +120,7 @@ def _folded(lines: Sequence[str], header: int, end: int) -> Iterator[_Placed]:
         breaks.append(Position(number, len(raw) + 1))
 
 
-def _flow(lines: Sequence[str], start: Position, scalar: Scalar) -> Iterator[_Placed]:
+def _flow(lines: Sequence[str], start: Position, scalar: ScalarNode) -> Iterator[_Placed]:
     """Yield the characters of plain or quoted text (YAML 1.1, 9.1.1)."""
     quote = len(scalar.style)
     breaks: list[Position] = []

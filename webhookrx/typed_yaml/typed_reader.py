@@ -4,7 +4,7 @@ Nodes of a YAML file to values of wanted types, with a diagnostic for everything
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final, TypeAlias
 
 from msgspec import inspect
@@ -13,10 +13,10 @@ from webhookrx.diagnostics import Diagnostic, Path, Position, diagnose, quoted_s
 from webhookrx.typed_yaml.nodes import (
     MOST_VALUES,
     Broken,
-    Mapping,
+    MappingNode,
     Node,
-    Scalar,
-    Sequence,
+    ScalarNode,
+    SequenceNode,
     control_character,
     shown_node,
     too_many,
@@ -38,15 +38,31 @@ from webhookrx.typed_yaml.value_types import (
 MOST_MISTAKES: Final = 1000
 
 
+def as_written(key: str) -> str:
+    """Return a key as it is."""
+    return key
+
+
+def with_underscores(key: str) -> str:
+    """Return a key with C{_} for C{-}, which mean the same."""
+    return key.replace("-", "_")
+
+
 class Notes:
     """
     Takes what is wrong.
 
     @ivar taken: what was found, in the order of the search.
+    @ivar shown_key: how much of a key may be shown: it may hold a secret.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shown_key: Callable[[str], str] = as_written, plain_tags: Collection[str] = frozenset()) -> None:
+        """
+        @param plain_tags: tags that change nothing; others are mistakes.
+        """
         self.taken: list[Diagnostic] = []
+        self.shown_key = shown_key
+        self._plain_tags = plain_tags
         self._left = MOST_VALUES
 
     def add(self, code: str, position: Position, path: Path, sentence: str) -> None:
@@ -70,7 +86,7 @@ class Notes:
         if self._left < 0:
             raise too_many(node.position)
 
-    def clean(self, node: Scalar, path: Path) -> str | None:
+    def clean(self, node: ScalarNode, path: Path) -> str | None:
         """Return a text; None, which is noted, when there is something in it that is not allowed."""
         if not self.is_untagged(node, path):
             return None
@@ -81,18 +97,19 @@ class Notes:
         return node.text
 
     def is_untagged(self, node: Node, path: Path) -> bool:
-        """Tell whether a node has no tag; one that it has is noted."""
-        if node.tagged:
-            sentence = "YAML tags are not used here; a text that begins with ! is written in quotes."
-            self.add("yaml-tag", node.position, path, sentence)
-        return not node.tagged
+        """Tell whether a node has no tag; one that it has is a mistake."""
+        if node.tag is None or node.tag in self._plain_tags:
+            return True
+        sentence = "YAML tags are not used here; a text that begins with ! is written in quotes."
+        self.add("yaml-tag", node.position, path, sentence)
+        return False
 
 
 #: Key as it is meant, key as it is written, value.
-Member: TypeAlias = tuple[str, Scalar, Node]
+Member: TypeAlias = tuple[str, ScalarNode, Node]
 
 
-def members(node: Mapping, path: Path, spelled: Callable[[str], str], notes: Notes) -> Iterator[Member]:
+def members(node: MappingNode, path: Path, spelled: Callable[[str], str], notes: Notes) -> Iterator[Member]:
     """
     Yield the members of a mapping, each key once; those that C{<<} brings in come last (YAML 1.1, merge key). They are
     in C{node.members} from then on.
@@ -107,8 +124,9 @@ def members(node: Mapping, path: Path, spelled: Callable[[str], str], notes: Not
             node.members[key] = key_node, value
             yield key, key_node, value
         else:
-            sentence = f"The key {quoted_short(key)} is there twice, first in line {first[0].position.line}."
-            notes.add("duplicate-key", key_node.position, (*path, key[:80]), sentence)
+            shown = notes.shown_key(key)
+            sentence = f"The key {quoted_short(shown)} is there twice, first in line {first[0].position.line}."
+            notes.add("duplicate-key", key_node.position, (*path, shown[:80]), sentence)
     for other in _merged(merges, path, notes):
         for key, key_node, value in _written(other, path, spelled, notes, None):
             if key not in node.members:
@@ -117,11 +135,11 @@ def members(node: Mapping, path: Path, spelled: Callable[[str], str], notes: Not
 
 
 def _written(
-    node: Mapping, path: Path, spelled: Callable[[str], str], notes: Notes, merges: list[Node] | None
+    node: MappingNode, path: Path, spelled: Callable[[str], str], notes: Notes, merges: list[Node] | None
 ) -> Iterator[Member]:
     for key_node, value in node.pairs if notes.is_untagged(node, path) else ():
         notes.visit(key_node)
-        if not isinstance(key_node, Scalar):
+        if not isinstance(key_node, ScalarNode):
             notes.add("bad-key", key_node.position, path, "A key is plain text.")
         elif key_node.text == "<<" and not key_node.style:
             if merges is None:
@@ -132,10 +150,10 @@ def _written(
             yield spelled(key_node.text), key_node, value
 
 
-def _merged(merges: list[Node], path: Path, notes: Notes) -> Iterator[Mapping]:
+def _merged(merges: list[Node], path: Path, notes: Notes) -> Iterator[MappingNode]:
     for merge in merges:
-        for other in merge.items if isinstance(merge, Sequence) else (merge,):
-            if isinstance(other, Mapping):
+        for other in merge.items if isinstance(merge, SequenceNode) else (merge,):
+            if isinstance(other, MappingNode):
                 yield other
             else:
                 sentence = "<< takes a mapping, or a list of mappings."
@@ -168,7 +186,7 @@ class TypedReader:
 
         @raise Broken: there is too much of it.
         """
-        if not isinstance(root, Mapping):
+        if not isinstance(root, MappingNode):
             self._notes.add("wrong-type", root.position, (), f"The file holds {shown_node(root)}; it takes keys.")
             return None
         return self._struct(root, shape_of(wanted), ())
@@ -204,41 +222,41 @@ class TypedReader:
         return self._wrong(node, shape, path, "yes or no") if value is None else value
 
     def _any(self, node: Node, shape: Any, path: Path) -> Any:
-        if isinstance(node, Scalar):
+        if isinstance(node, ScalarNode):
             text = self._notes.clean(node, path)
             try:
                 return text if text is None or node.style else core_value(text)
             except ValueError as error:
                 self._notes.add("bad-value", node.position, path, str(error))
                 return None
-        if isinstance(node, Sequence):
+        if isinstance(node, SequenceNode):
             return list(self._items(node, shape, path))
         return {
             key: self._value(value, shape, (*path, key))
-            for key, _, value in members(node, path, _as_it_is, self._notes)
+            for key, _, value in members(node, path, as_written, self._notes)
         }
 
     def _dict(self, node: Node, shape: Any, path: Path) -> Any:
-        if not isinstance(node, Mapping):
+        if not isinstance(node, MappingNode):
             return self._wrong(node, shape, path, "keys and values")
         return {
             key: self._present(value, shape.value_type, (*path, key))
-            for key, _, value in members(node, path, _as_it_is, self._notes)
+            for key, _, value in members(node, path, as_written, self._notes)
         }
 
     def _tuple(self, node: Node, shape: Any, path: Path) -> Any:
-        if not isinstance(node, Sequence):
+        if not isinstance(node, SequenceNode):
             return self._wrong(node, shape, path, "a list")
         return tuple(self._items(node, shape.item_type, path))
 
-    def _items(self, node: Sequence, shape: Any, path: Path) -> Iterator[Any]:
+    def _items(self, node: SequenceNode, shape: Any, path: Path) -> Iterator[Any]:
         if self._notes.is_untagged(node, path):
             for index, item in enumerate(node.items):
                 yield self._present(item, shape, (*path, index))
 
     def _present(self, node: Node, shape: Any, path: Path) -> Any:
         """Read a value that can't be left out."""
-        if isinstance(node, Scalar) and node.is_nothing() and not isinstance(bare(shape), inspect.AnyType):
+        if isinstance(node, ScalarNode) and node.is_nothing() and not isinstance(bare(shape), inspect.AnyType):
             self._notes.add("missing-value", node.position, path, "It has no value.")
             return stand_in(bare(shape))
         return self._value(node, shape, path)
@@ -251,16 +269,20 @@ class TypedReader:
         return self._wrong(node, shape, path, words)
 
     def _struct(self, node: Node, shape: Any, path: Path) -> Any:
-        if not isinstance(node, Mapping):
+        if not isinstance(node, MappingNode):
             return self._wrong(node, shape, path, "keys and values")
         fields = fields_of(shape.cls)
         values: dict[str, Any] = {}
-        for key, key_node, value in members(node, path, _with_underscores, self._notes):
+        for key, key_node, value in members(node, path, with_underscores, self._notes):
             field = fields.get(key)
             if field is None:
                 sentence = f"There is no key {quoted_short(key_node.text)} here. {suggestion(key, fields)}"
                 self._notes.add("unknown-key", key_node.position, (*path, key[:80]), sentence)
-            elif isinstance(value, Scalar) and value.is_nothing() and not isinstance(bare(field.type), inspect.AnyType):
+            elif (
+                isinstance(value, ScalarNode)
+                and value.is_nothing()
+                and not isinstance(bare(field.type), inspect.AnyType)
+            ):
                 values[field.name] = self._nothing(value, field, (*path, key))
             else:
                 values[field.name] = self._value(value, field.type, (*path, key))
@@ -271,7 +293,7 @@ class TypedReader:
                 values[field.name] = stand_in(bare(field.type))
         return shape.cls(**values)
 
-    def _nothing(self, node: Scalar, field: inspect.Field, path: Path) -> Any:
+    def _nothing(self, node: ScalarNode, field: inspect.Field, path: Path) -> Any:
         if field.required:
             self._notes.add("missing-value", node.position, path, "It has no value.")
             return stand_in(bare(field.type))
@@ -279,7 +301,7 @@ class TypedReader:
         return default_of(field)
 
     def _scalar(self, node: Node, shape: Any, path: Path, wanted: str) -> str | None:
-        if not isinstance(node, Scalar):
+        if not isinstance(node, ScalarNode):
             self._wrong(node, shape, path, wanted)
             return None
         return self._notes.clean(node, path)
@@ -287,11 +309,3 @@ class TypedReader:
     def _wrong(self, node: Node, shape: Any, path: Path, wanted: str) -> Any:
         self._notes.add("wrong-type", node.position, path, f"It is {shown_node(node)}; it takes {wanted}.")
         return stand_in(shape)
-
-
-def _as_it_is(key: str) -> str:
-    return key
-
-
-def _with_underscores(key: str) -> str:
-    return key.replace("-", "_")

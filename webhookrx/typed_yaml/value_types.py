@@ -13,15 +13,15 @@ import msgspec
 from msgspec import NODEFAULT, inspect
 
 from webhookrx.message.message import Value
-from webhookrx.typed_yaml.nodes import Mapping, Node, Scalar, Sequence
+from webhookrx.typed_yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 NODES: Final[dict[Any, type[Node] | tuple[Any, ...]]] = {
-    inspect.StrType: Scalar,
-    inspect.IntType: Scalar,
-    inspect.BoolType: Scalar,
-    inspect.DictType: Mapping,
-    inspect.StructType: Mapping,
-    inspect.VarTupleType: Sequence,
+    inspect.StrType: ScalarNode,
+    inspect.IntType: ScalarNode,
+    inspect.BoolType: ScalarNode,
+    inspect.DictType: MappingNode,
+    inspect.StructType: MappingNode,
+    inspect.VarTupleType: SequenceNode,
 }
 WORDS: Final[dict[Any, str]] = {
     inspect.StrType: "a text",
