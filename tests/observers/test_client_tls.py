@@ -18,8 +18,6 @@ from twisted.internet.task import Clock
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
-from twisted.web.iweb import IPolicyForHTTPS
-from zope.interface.verify import verifyObject
 
 from tests.system.certificates import Authority, Identity, self_signed, write, write_ca_file
 from tests.transport.in_memory import ClosingTransport
@@ -29,7 +27,6 @@ from webhookrx.observers import client_tls
 from webhookrx.observers.client_tls import (
     TLS_OPTIONS,
     ClientTLS,
-    OneHostPolicy,
     WrongHost,
     make_context,
     make_creator,
@@ -284,14 +281,6 @@ class OwnCertificateTests(_TLSTests):
 
         self.assertEqual([b"hello", b"hello"], [meet(creator, server).heard for _ in range(2)])
         self.assertEqual(b"", meet(make_creator("localhost", ClientTLS(self.ca_file)), server).heard)
-
-    def test_policy(self) -> None:
-        """As a policy of C{twisted.web} it serves its one host."""
-        creator = make_creator("localhost", ClientTLS(self.ca_file))
-        policy = OneHostPolicy(creator)
-
-        self.assertTrue(verifyObject(IPolicyForHTTPS, policy))
-        self.assertIs(creator, policy.creatorForNetloc(b"localhost", 443))
 
 
 class FilesTests(_TLSTests):

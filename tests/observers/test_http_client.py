@@ -1,68 +1,217 @@
-"""The client of the http observer, with an agent that is played and with a real one in memory."""
+"""The client of the http observer, on transports in memory."""
 
 from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
-from threading import Condition
-from typing import TYPE_CHECKING, Any, cast
+from concurrent.futures import Future, wait
+from typing import Any
 
 from OpenSSL import SSL
-from treq.testing import RequestTraversalAgent
-from twisted.internet.defer import Deferred, fail
 from twisted.internet.error import ConnectionDone, ConnectionLost, ConnectionRefusedError, DNSLookupError
-from twisted.internet.testing import MemoryReactorClock
+from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.client import RequestTransmissionFailed, ResponseFailed, ResponseNeverReceived
-from twisted.web.http_headers import Headers
-from twisted.web.iweb import IAgent
-from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET
-from zope.interface import implementer
+from twisted.web.iweb import IBodyProducer
+from zope.interface.verify import verifyObject
 
+from tests.observers.http_wire import OK, WireCase
+from webhookrx.observers import http_client
 from webhookrx.observers.client_tls import ClientTLS, WrongHost, make_creator
-from webhookrx.observers.http_answers import Answer
-from webhookrx.observers.http_client import HURRIED, Client, NoAnswer, describe, make_client
-from webhookrx.observers.http_connection import BadAnswer
-from webhookrx.observers.http_exchange import AnswerBody
-
-if TYPE_CHECKING:
-    from twisted.web.client import HTTPConnectionPool
-    from twisted.web.iweb import IRequest
-
-URL = "http://127.0.0.1:8080/in?x=1"
+from webhookrx.observers.http_client import STOP_TIME, _PendingAnswer, describe, make_client
+from webhookrx.observers.http_exchange import HTTPAnswer, NoAnswer
 
 
-class OneThread:
-    """
-    A reactor whose thread is that of the caller.
+class PostTests(WireCase):
+    """A request and its answer."""
 
-    @ivar is_stopped: it calls nobody.
-    """
+    def sent(self) -> tuple[bytes, list[bytes], bytes]:
+        """Return the request line of the last request, its header fields in lower case, and its body."""
+        head, _, body = self.wire.drain().partition(b"\r\n\r\n")
+        line, *fields = head.split(b"\r\n")
+        return line, [field.lower() for field in fields], body
 
-    is_stopped = False
+    def answered(self, status: int, body: bytes = b"fine", **fields: bytes) -> HTTPAnswer | str:
+        """Make a request, and return what becomes of an answer."""
+        pending = self.ask()
+        lines = [b"HTTP/1.1 %d x" % status, b"Content-Length: %d" % len(body)]
+        lines += [name.replace("_", "-").encode() + b": " + value for name, value in fields.items()]
+        self.receive(b"\r\n".join([*lines, b"", body]))
+        return self.outcome(pending)
 
-    def callFromThread(self, callable: Callable[..., object], *args: object) -> None:
-        """Call it."""
-        if not self.is_stopped:
-            callable(*args)
+    def test_request(self) -> None:
+        """The server gets method, target, body and fields, those of the client and those of the request."""
+        self.ask([(b"Idempotency-Key", b'"k"')], drain=False)
+
+        line, fields, body = self.sent()
+        self.assertEqual((b"PUT /in?x=1 HTTP/1.1", b"hello"), (line, body))
+        for field in (b"x-key: 1", b"x-key: 2", b'idempotency-key: "k"', b"content-length: 5", b"host: h"):
+            self.assertIn(field, fields)
+
+    def test_answer(self) -> None:
+        """The answer has status, the beginning of the body, and Retry-After if it is there."""
+        self.assertEqual(HTTPAnswer(200, None, b"fine"), self.answered(200))
+        self.assertEqual(HTTPAnswer(503, "7", b"b" * 4096), self.answered(503, b"b" * 5000, Retry_After=b"7"))
+
+    def test_as_sent(self) -> None:
+        """An answer that is packed stays so: a few bytes of it could become any number. None is asked for."""
+        packed = gzip.compress(b"a" * 1_000_000)
+
+        self.assertEqual(HTTPAnswer(200, None, packed[:4096]), self.answered(200, packed, Content_Encoding=b"gzip"))
+        self.ask(drain=False)
+        self.assertIn(b"accept-encoding: identity", self.sent()[1])
+
+    def test_malformed_retry_after(self) -> None:
+        """A Retry-After of any bytes makes no failure of an answer; with messages that are safe it says nothing."""
+        self.assertEqual(HTTPAnswer(200, None, b"fine"), self.answered(200, Retry_After=b"\xff\xfe"))
+        self.assertEqual(HTTPAnswer(503, "\xff\xfe", b"fine"), self.answered(503, Retry_After=b"\xff\xfe"))
+
+    def test_malformed_fields(self) -> None:
+        """Nor does any other field."""
+        fields = dict.fromkeys(("Set_Cookie", "Content_Type", "Content_Encoding", "Location"), b"\xff;=\xfe")
+
+        self.assertEqual(HTTPAnswer(200, None, b"fine"), self.answered(200, **fields))
+
+    def test_failure_after_the_head(self) -> None:
+        """What goes wrong in the body of an answer makes none of one that has the messages, and leaves others be."""
+
+        def fail(response: object, take: Callable[[bytes], None]) -> None:
+            raise MemoryError
+
+        self.patch(http_client, "collect", fail)
+
+        self.assertEqual("it answers 200 OK, but the answer is cut off", self.answered(200))
+        self.assertTrue(self.wire.aborted)
+        for status in (413, 503):
+            self.assertEqual(HTTPAnswer(status), self.answered(status))
+
+    def test_cut(self) -> None:
+        """So it is with a body that is cut off; Retry-After counts then, too."""
+        for status, outcome in (
+            (200, "it answers 200 OK, but the answer is cut off"),
+            (413, HTTPAnswer(413)),
+            (503, HTTPAnswer(503, "7")),
+        ):
+            with self.subTest(status):
+                pending = self.ask()
+                self.receive(b"HTTP/1.1 %d x\r\nRetry-After: 7\r\nContent-Length: 9\r\n\r\nabc" % status)
+                self.lose(ConnectionLost())
+
+                self.assertEqual(outcome, self.outcome(pending))
+
+    def test_redirection(self) -> None:
+        """A redirection is an answer: nobody follows it."""
+        self.assertEqual(HTTPAnswer(307, None, b"fine"), self.answered(307, Location=b"http://h/other"))
+
+        self.assertEqual(b"", self.wire.value())
+
+    def test_cookies(self) -> None:
+        """What a server sets as a cookie it does not see again."""
+        self.answered(200, Set_Cookie=b"a=1")
+        self.ask(drain=False)
+
+        self.assertFalse([field for field in self.sent()[1] if field.startswith(b"cookie")])
+
+    def test_close(self) -> None:
+        """Its close closes the connection."""
+        self.answered(200)
+
+        self.client.close()
+
+        self.assertTrue(self.wire.disconnecting)
 
 
-class Pool:
-    """
-    @ivar closed: how often its connections were closed.
-    """
+class BodyTests(SynchronousTestCase):
+    """What goes out."""
 
-    closed = 0
+    def test_at_once(self) -> None:
+        """It is written whole, and is finished by then, whatever the transport says of its pace."""
+        transport = StringTransport()
+        body = http_client._WholeBody(b"x" * 100_000)
 
-    def closeCachedConnections(self) -> None:
-        """Count it."""
-        self.closed += 1
+        self.assertTrue(verifyObject(IBodyProducer, body))
+        done = body.startProducing(transport)
+        body.pauseProducing()
+        body.resumeProducing()
+        body.stopProducing()
+
+        self.successResultOf(done)
+        self.assertEqual((100_000, 100_000), (body.length, len(transport.value())))
 
 
-class Hasty:
-    """A monotonic clock on which each look takes longer than the one before it was."""
+class BrokenTests(WireCase):
+    """Connections that break."""
+
+    BROKEN = (ConnectionLost(), ConnectionDone())
+
+    def use(self) -> None:
+        """Make a connection that was used."""
+        pending = self.ask()
+        self.receive(OK)
+        self.assertEqual(HTTPAnswer(200, None, b"ok"), self.outcome(pending))
+
+    def test_stale(self) -> None:
+        """A connection that was kept and is closed by now costs nothing but a second request at once."""
+        for part in (b"", b"HTTP/1.1 2"):
+            for broken in self.BROKEN:
+                with self.subTest(f"{part} {broken}"):
+                    self.setUp()
+                    self.use()
+                    pending = self.ask()
+                    if part:
+                        self.receive(part)
+                    self.lose(broken)
+                    self.assertIn(b"hello", self.wire.drain())
+                    self.receive(OK)
+
+                    self.assertEqual(HTTPAnswer(200, None, b"ok"), self.outcome(pending))
+                    self.assertEqual(2, len(self.endpoint.wires))
+
+    def test_closed_before(self) -> None:
+        """One that is known to be closed is not used."""
+        self.use()
+        self.lose(ConnectionDone())
+        pending = self.ask()
+        self.receive(OK)
+
+        self.assertEqual((HTTPAnswer(200, None, b"ok"), 2), (self.outcome(pending), len(self.endpoint.wires)))
+
+    def test_fresh(self) -> None:
+        """A new connection that breaks is a failure, and so is the second in a row."""
+        for used in (False, True):
+            for broken in self.BROKEN:
+                with self.subTest(f"{used} {broken}"):
+                    self.setUp()
+                    if used:
+                        self.use()
+                    pending = self.ask()
+                    for _ in range(1 + used):
+                        self.lose(broken)
+
+                    self.assertEqual("the connection was closed without an answer", self.outcome(pending))
+                    self.assertEqual(1 + used, len(self.endpoint.wires))
+
+    def test_other_failures(self) -> None:
+        """What has nothing to do with an old connection is a failure at once."""
+        self.use()
+        self.lose(ConnectionDone())
+        self.endpoint.failures = [ConnectionRefusedError()]
+
+        self.assertEqual("Connection was refused by other side", self.outcome(self.ask()))
+
+    def test_of_the_one_before(self) -> None:
+        """What was wrong with an answer is not said of the next request."""
+        pending = self.ask()
+        self.receive(b"HTTP/1.1 99 x\r\n\r\n")
+        self.assertEqual("what it answers is not HTTP", self.outcome(pending))
+        self.endpoint.failures = [ConnectionRefusedError()]
+
+        self.assertEqual("Connection was refused by other side", self.outcome(self.ask()))
+
+
+class Moments:
+    """A monotonic clock on which each look is at the next of some moments."""
 
     def __init__(self, *moments: float) -> None:
         self.moments = list(moments)
@@ -72,281 +221,97 @@ class Hasty:
         return self.moments.pop(0) if len(self.moments) > 1 else self.moments[0]
 
 
-class Inbox(Resource):
-    """
-    Answers as told, and remembers the requests.
-    """
+class TimeTests(WireCase):
+    """Nobody waits for ever."""
 
-    isLeaf = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.requests: list[tuple[bytes, bytes, bytes, Headers]] = []
-        self.status = 200
-        self.fields: dict[bytes, bytes] = {}
-        self.body = b"fine"
-        self.is_slow = False
-
-    def render(self, request: IRequest) -> Any:
-        """Take a request."""
-        assert request.content is not None
-        self.requests.append((request.method, request.uri, request.content.read(), request.requestHeaders))
-        request.setResponseCode(self.status)
-        for name, value in self.fields.items():
-            request.setHeader(name, value)
-        if self.is_slow:
-            request.write(self.body)
-            return NOT_DONE_YET
-        return self.body
-
-
-@implementer(IAgent)
-class FailingAgent:
-    """
-    Fails for so many requests, and gives the rest to another agent.
-
-    @ivar failures: what is wrong with the next requests: None is nothing.
-    @ivar pending: requests that are neither answered nor failed.
-    @ivar cancelled: how many of these were given up.
-    """
-
-    def __init__(self, agent: IAgent) -> None:
-        self._agent = agent
-        self.failures: list[Exception | None] = []
-        self.is_silent = False
-        self.cancelled = 0
-
-    def request(self, method: bytes, uri: bytes, headers: Any = None, bodyProducer: Any = None) -> Deferred[Any]:
-        """Make a request, or don't."""
-        if self.is_silent:
-            return Deferred(self._cancel)
-        failure = self.failures.pop(0) if self.failures else None
-        return fail(failure) if failure else self._agent.request(method, uri, headers, bodyProducer)
-
-    def _cancel(self, request: Deferred[Any]) -> None:
-        self.cancelled += 1
-
-
-class _ClientTests(SynchronousTestCase):
     def setUp(self) -> None:
-        """Make a client of a resource."""
-        self.inbox = Inbox()
-        self.reactor, self.pool = OneThread(), Pool()
-        self.agent = FailingAgent(RequestTraversalAgent(self.inbox))
-        self.client = self.make(Hasty(0.0))
+        """Let waiting take no time; what happens meanwhile is up to a test."""
+        super().setUp()
+        self.waits: list[float] = []
+        self.meanwhile: Callable[[], object] = lambda: None
+        self.patch(http_client, "wait", self.wait)
 
-    def make(self, clock: Callable[[], float]) -> Client:
-        """Make a client on a clock."""
-        pool = cast("HTTPConnectionPool", self.pool)
-        return Client(self.reactor, self.agent, pool, "PUT", URL, [(b"X-Key", b"1"), (b"X-Key", b"2")], 10.0, clock)
+    def wait(self, futures: tuple[Future[Any], ...], timeout: float, return_when: str = "") -> None:
+        """Take note."""
+        if not any(future.done() for future in futures):
+            self.waits.append(timeout)
+            self.meanwhile()
 
-
-class PostTests(_ClientTests):
-    """A request and its answer."""
-
-    def test_request(self) -> None:
-        """The server gets method, target, body and fields, those of the client and those of the request."""
-        self.client.post(b"body", [(b"Idempotency-Key", b'"k"')])
-
-        (method, uri, body, headers), *more = self.inbox.requests
-        self.assertEqual((b"PUT", b"/in?x=1", b"body", []), (method, uri, body, more))
-        self.assertEqual([b"1", b"2"], headers.getRawHeaders(b"x-key"))
-        self.assertEqual([b'"k"'], headers.getRawHeaders(b"idempotency-key"))
-        self.assertEqual([b"4"], headers.getRawHeaders(b"content-length"))
+    def problem(self) -> str:
+        """Post, and return why there is no answer."""
+        return str(self.assertRaises(NoAnswer, self.client.post, b""))
 
     def test_answer(self) -> None:
-        """The answer has status, the beginning of the body, and Retry-After if it is there."""
-        self.assertEqual(Answer(200, None, b"fine"), self.client.post(b""))
+        """An answer in time is one."""
 
-        self.inbox.status, self.inbox.body, self.inbox.fields = 503, b"b" * 5000, {b"Retry-After": b"7"}
-        self.assertEqual(Answer(503, "7", b"b" * 4096), self.client.post(b""))
+        def answer() -> None:
+            self.wire.drain()
+            self.receive(OK)
 
-    def test_as_sent(self) -> None:
-        """An answer that is packed stays so: a few bytes of it could become any number. None is asked for."""
-        packed = gzip.compress(b"a" * 1_000_000)
-        self.inbox.body, self.inbox.fields = packed, {b"Content-Encoding": b"gzip"}
+        self.meanwhile = answer
 
-        self.assertEqual(Answer(200, None, packed[:4096]), self.client.post(b""))
-        self.assertEqual([b"identity"], self.inbox.requests[0][3].getRawHeaders(b"accept-encoding"))
-
-    def test_malformed_retry_after(self) -> None:
-        """A Retry-After of any bytes makes no failure of an answer; with messages that are safe it says nothing."""
-        self.inbox.fields = {b"Retry-After": b"\xff\xfe"}
-        self.assertEqual(Answer(200, None, b"fine"), self.client.post(b""))
-
-        self.inbox.status = 503
-        self.assertEqual(Answer(503, "\xff\xfe", b"fine"), self.client.post(b""))
-
-    def test_malformed_fields(self) -> None:
-        """Nor does any other field."""
-        self.inbox.fields = dict.fromkeys(
-            (b"Set-Cookie", b"Content-Type", b"Content-Encoding", b"Location"), b"\xff;=\xfe"
-        )
-
-        self.assertEqual(Answer(200, None, b"fine"), self.client.post(b""))
-
-    def test_failure_after_the_head(self) -> None:
-        """What goes wrong in the body of an answer makes none of one that has the messages, and leaves others be."""
-        ended: list[AnswerBody] = []
-
-        def fail(body: AnswerBody, data: bytes) -> None:
-            raise MemoryError
-
-        self.patch(AnswerBody, "makeConnection", fail)
-        self.patch(AnswerBody, "end", lambda body: ended.append(body))
-
-        error = self.assertRaises(NoAnswer, self.client.post, b"")
-        self.assertEqual("it answers 200 OK, but the answer is cut off", str(error))
-        for status in (413, 503):
-            self.inbox.status = status
-            self.assertEqual(Answer(status), self.client.post(b""))
-        self.assertEqual(3, len(ended))
-
-    def test_cut(self) -> None:
-        """So it is with a body that is cut off; Retry-After counts then, too."""
-
-        def cut(body: AnswerBody, reason: Failure) -> None:
-            body.done.errback(Failure(ResponseFailed([Failure(ConnectionLost())])))
-
-        self.patch(AnswerBody, "connectionLost", cut)
-
-        error = self.assertRaises(NoAnswer, self.client.post, b"")
-        self.assertEqual("it answers 200 OK, but the answer is cut off", str(error))
-        self.inbox.fields = {b"Retry-After": b"7"}
-        for status in (413, 503):
-            self.inbox.status = status
-            self.assertEqual((status, b""), (self.client.post(b"").status, self.client.post(b"").body))
-        self.assertEqual("7", self.client.post(b"").retry_after)
-
-    def test_redirection(self) -> None:
-        """A redirection is an answer: nobody follows it."""
-        self.inbox.status, self.inbox.fields = 307, {b"Location": b"http://127.0.0.1/other"}
-
-        self.assertEqual(307, self.client.post(b"").status)
-        self.assertEqual(1, len(self.inbox.requests))
-
-    def test_cookies(self) -> None:
-        """What a server sets as a cookie it does not see again."""
-        self.inbox.fields = {b"Set-Cookie": b"a=1"}
-        self.client.post(b"")
-        self.client.post(b"")
-
-        self.assertEqual([None, None], [each[3].getRawHeaders(b"cookie") for each in self.inbox.requests])
-
-    def test_close(self) -> None:
-        """Its close closes the connection."""
-        self.client.close()
-
-        self.assertEqual(1, self.pool.closed)
-
-
-class BrokenTests(_ClientTests):
-    """Connections that break."""
-
-    def broken(self) -> list[Exception | None]:
-        """Return each way in which that shows."""
-        lost = [Failure(ConnectionLost())]
-        return [RequestTransmissionFailed(lost), ResponseNeverReceived(lost), ResponseFailed(lost), ConnectionDone()]
-
-    def test_stale(self) -> None:
-        """A connection that was kept and is closed by now costs nothing but a second request at once."""
-        for broken in self.broken():
-            with self.subTest(broken):
-                self.client.post(b"first")
-                self.agent.failures = [broken]
-
-                self.assertEqual(200, self.client.post(b"second").status)
-
-    def test_fresh(self) -> None:
-        """A new connection that breaks is a failure, and so is the second in a row."""
-        for failures in ([], [None]):
-            for broken in self.broken():
-                with self.subTest(f"{failures} {broken}"):
-                    self.setUp()
-                    if failures:
-                        self.client.post(b"first")
-                    self.agent.failures = [broken] * (len(failures) + 1)
-
-                    self.assertRaises(NoAnswer, self.client.post, b"second")
-                    self.assertEqual([], self.agent.failures)
-
-    def test_other_failures(self) -> None:
-        """What has nothing to do with an old connection is a failure at once."""
-        self.client.post(b"first")
-        self.agent.failures = [ConnectionRefusedError()]
-
-        self.assertRaises(NoAnswer, self.client.post, b"second")
-
-
-class TimeTests(_ClientTests):
-    """Nobody waits for ever."""
+        self.assertEqual((HTTPAnswer(200, None, b"ok"), [10.0]), (self.client.post(b""), self.waits))
 
     def test_no_answer(self) -> None:
         """After its time a request is given up, and its connection with it."""
-        self.agent.is_silent = True
-
-        error = self.assertRaises(NoAnswer, self.make(Hasty(0.0, 10.0)).post, b"")
-
-        self.assertEqual(("no answer within 10 s", 1), (str(error), self.agent.cancelled))
+        self.assertEqual(("no answer within 10 s", [10.0]), (self.problem(), self.waits))
+        self.assertTrue(self.wire.aborted)
 
     def test_reactor_stopped(self) -> None:
         """A reactor that calls nobody any more changes nothing about that."""
-        self.reactor.is_stopped = True
+        self.clock.is_stopped = True
 
-        self.assertRaises(NoAnswer, self.make(Hasty(0.0, 10.0)).post, b"")
+        self.assertEqual("no answer within 10 s", self.problem())
+
+    def begin_answer(self, status: int) -> Callable[[], None]:
+        """Make the beginning of an answer."""
+
+        def answer() -> None:
+            self.wire.drain()
+            self.receive(b"HTTP/1.1 %d x\r\nContent-Length: 100\r\n\r\nabc" % status)
+
+        return answer
 
     def test_no_end(self) -> None:
         """An answer that has the messages, and whose body does not end, is none."""
-        self.inbox.is_slow, self.inbox.status = True, 202
+        self.meanwhile = self.begin_answer(202)
 
-        error = self.assertRaises(NoAnswer, self.make(Hasty(0.0, 10.0)).post, b"")
-
-        self.assertEqual("it answers 202 Accepted, but the answer has not ended within 10 s", str(error))
+        self.assertEqual("it answers 202 Accepted, but the answer has not ended within 10 s", self.problem())
 
     def test_head_counts(self) -> None:
         """One that has not got them is one by then."""
-        self.inbox.is_slow = True
         for status in (413, 503):
-            self.inbox.status = status
-            self.assertEqual(Answer(status), self.make(Hasty(0.0, 10.0)).post(b""))
+            self.meanwhile = self.begin_answer(status)
 
-    def test_hurried(self) -> None:
-        """In a hurry a request has little time, unless it has less anyway."""
-        self.agent.is_silent = True
-        client = self.make(Hasty(0.0, HURRIED))
-        client.hurry()
+            self.assertEqual(HTTPAnswer(status), self.client.post(b""))
+            self.clock.advance(0)
 
-        error = self.assertRaises(NoAnswer, client.post, b"")
+    def test_stopped(self) -> None:
+        """After a stop a request has little time, unless it has less anyway."""
+        for _ in range(2):
+            self.client.stop_now()
 
-        self.assertEqual("no answer within 3 s", str(error))
+        self.assertEqual(("no answer within 3 s", [STOP_TIME]), (self.problem(), self.waits))
 
-    def test_hurry_shortens(self) -> None:
+    def test_stop_shortens(self) -> None:
         """A request that runs already has as little left."""
-        client = self.make(Hasty(0.0, 1.0, 1.0 + HURRIED))
-        self.agent.is_silent = True
-        # The moment at which the thread begins to wait, as seen from the reactor's.
-        self.patch(self.reactor, "callFromThread", lambda callable, *args: client.hurry())
+        for passed, left, seconds in ((1.0, 3.0, 4), (9.0, 1.0, 10)):
+            self.setUp()
+            self.client = self.make_client(Moments(0.0, passed))
+            self.meanwhile = self.client.stop_now
 
-        error = self.assertRaises(NoAnswer, client.post, b"")
+            self.assertEqual((f"no answer within {seconds} s", [10.0, left]), (self.problem(), self.waits))
 
-        self.assertEqual("no answer within 4 s", str(error))
+    def test_real_wait(self) -> None:
+        """An answer that has come, or the end of the time after a stop, is not waited for."""
+        self.patch(http_client, "wait", wait)
+        pending = self.ask()
+        self.receive(OK)
+        self.assertEqual(10.0, self.client._wait(pending))
+        client = self.make_client(Moments(0.0, 10.0))
+        client.stop_now()
 
-    def test_waiting(self) -> None:
-        """While there is time the thread sleeps, and an answer wakes it."""
-        slept: list[float | None] = []
-        resource, client = self.inbox, self.make(Hasty(0.0, 4.0))
-        later: list[Callable[[], object]] = []
-        self.patch(self.reactor, "callFromThread", lambda callable, *args: later.append(lambda: callable(*args)))
-
-        def wait(condition: Condition, timeout: float | None = None) -> bool:
-            slept.append(timeout)
-            later.pop()()
-            return True
-
-        self.patch(Condition, "wait", wait)
-
-        self.assertEqual(200, client.post(b"").status)
-        self.assertEqual(([6.0], 1), (slept, len(resource.requests)))
+        self.assertEqual(10.0, client._wait(_PendingAnswer()))
 
 
 class DescribeTests(SynchronousTestCase):
@@ -359,7 +324,7 @@ class DescribeTests(SynchronousTestCase):
             (RequestTransmissionFailed([Failure(ConnectionLost())]), "the connection was closed without an answer"),
             (ResponseNeverReceived([Failure(SSL.Error([("a", "", "bad thing")]))]), "TLS: bad thing"),
             (WrongHost("the certificate is not for h"), "TLS: the certificate is not for h"),
-            (ResponseFailed([Failure(BadAnswer("too long"))]), "too long"),
+            (NoAnswer("too long"), "too long"),
             (ConnectionRefusedError(), "Connection was refused by other side"),
             (DNSLookupError("no h"), "DNS lookup failed: no h"),
             (ResponseFailed([Failure(ValueError("s3cret \x1b"))]), "what it answers is not HTTP"),
@@ -374,6 +339,7 @@ class MakeClientTests(SynchronousTestCase):
 
     def test_connects(self) -> None:
         """It connects to the host and port of its URL, over TLS too, and a request that has no answer can end."""
+        self.patch(http_client, "wait", lambda *how: None)
         for url, creator in [
             ("http://127.0.0.1:8080/", None),
             ("https://127.0.0.1:8443/", make_creator("127.0.0.1", ClientTLS())),
@@ -382,7 +348,6 @@ class MakeClientTests(SynchronousTestCase):
                 reactor = MemoryReactorClock()
                 reactor.callFromThread = lambda callable, *args: callable(*args)
                 client = make_client(reactor, creator, "POST", url, (), 1.0)
-                client._clock = Hasty(0.0, 10.0)
 
                 self.assertRaises(NoAnswer, client.post, b"")
                 client.close()

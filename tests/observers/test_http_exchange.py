@@ -1,90 +1,151 @@
-"""The two bodies of an exchange."""
+"""How messages are divided into requests, what their bodies are, and what an answer means."""
 
 from __future__ import annotations
 
-from twisted.internet.error import ConnectionAborted, ConnectionDone, ConnectionLost
-from twisted.internet.testing import StringTransport
-from twisted.python.failure import Failure
+import gzip
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
-from twisted.web.client import ResponseDone, ResponseFailed
-from twisted.web.http import PotentialDataLoss
-from twisted.web.iweb import IBodyProducer
-from zope.interface.verify import verifyObject
 
-from webhookrx.observers.http_exchange import KEPT, READ, AnswerBody, WholeBody
+from webhookrx.observers.http_exchange import EXCERPT, BodyFormat, HTTPAnswer, Verdict
 
+LINES = [b'{"MESSAGE":"one"}\n', b'{"MESSAGE":"two"}\n']
 
-class WholeBodyTests(SynchronousTestCase):
-    """What goes out."""
-
-    def test_at_once(self) -> None:
-        """It is written whole, and is finished by then, whatever the transport says of its pace."""
-        transport = StringTransport()
-        body = WholeBody(b"x" * 100_000)
-
-        self.assertTrue(verifyObject(IBodyProducer, body))
-        done = body.startProducing(transport)
-        body.pauseProducing()
-        body.resumeProducing()
-        body.stopProducing()
-
-        self.successResultOf(done)
-        self.assertEqual((100_000, 100_000), (body.length, len(transport.value())))
+_lines = st.lists(st.binary(max_size=40).map(lambda text: text.replace(b"\n", b"") + b"\n"), max_size=40)
 
 
-class AnswerBodyTests(SynchronousTestCase):
-    """What comes back."""
+class CutTests(SynchronousTestCase):
+    """By count and by size."""
 
-    def setUp(self) -> None:
-        """Make one on a transport."""
-        self.transport = StringTransport()
-        self.body = AnswerBody()
-        self.body.makeConnection(self.transport)
+    def test_count(self) -> None:
+        """No request has more messages than it may."""
+        self.assertEqual([(0, 2), (2, 4), (4, 5)], list(BodyFormat(messages=2).cut([b"x\n"] * 5)))
 
-    def test_beginning(self) -> None:
-        """The beginning is kept; the rest is read, so that the connection can be used again."""
-        for _ in range(5):
-            self.body.dataReceived(b"abcd" * 256)
-        self.body.connectionLost(Failure(ResponseDone()))
+    def test_size(self) -> None:
+        """No request is larger than it may be, unless one message is."""
+        lines = [b"a" * 6, b"b" * 4, b"c", b"d" * 30, b"e", b"f"]
 
-        self.assertIsNone(self.successResultOf(self.body.done))
-        self.assertEqual(b"abcd" * (KEPT // 4), bytes(self.body.kept))
-        self.assertFalse(self.transport.disconnecting)
+        self.assertEqual([(0, 2), (2, 3), (3, 4), (4, 6)], list(BodyFormat(size=10).cut(lines)))
 
-    def test_too_long(self) -> None:
-        """One that goes on and on is cut off, and counts as whole."""
-        self.body.dataReceived(b"a" * READ)
-        self.assertFalse(self.transport.disconnecting)
-        self.assertNoResult(self.body.done)
+    def test_nothing(self) -> None:
+        """Without messages there is no request."""
+        self.assertEqual([], list(BodyFormat().cut([])))
 
-        self.body.dataReceived(b"a")
-        self.body.dataReceived(b"a")
+    @given(_lines, st.integers(1, 10), st.integers(1, 100))
+    def test_all_in_order(self, lines: list[bytes], messages: int, size: int) -> None:
+        """Each message is in one request, in order, within the limits; the rest after any request is cut the same."""
+        bodies = BodyFormat(messages=messages, size=size)
+        cuts = list(bodies.cut(lines))
 
-        self.assertTrue(self.transport.disconnecting)
-        self.assertIsNone(self.successResultOf(self.body.done))
-        self.body.connectionLost(Failure(ResponseFailed([Failure(ConnectionAborted())])))
+        self.assertEqual(lines, [line for begin, end in cuts for line in lines[begin:end]])
+        for place, (begin, end) in enumerate(cuts):
+            self.assertTrue(0 < end - begin <= messages)
+            self.assertTrue(end - begin == 1 or sum(map(len, lines[begin:end])) <= size)
+            again = [(begin + first, begin + last) for first, last in bodies.cut(lines[begin:])]
+            self.assertEqual(cuts[place:], again)
 
-    def test_until_the_end(self) -> None:
-        """One without a length is whole when its connection ends."""
-        self.body.connectionLost(Failure(PotentialDataLoss()))
 
-        self.assertIsNone(self.successResultOf(self.body.done))
+class MakeTests(SynchronousTestCase):
+    """Bodies by their format."""
 
-    def test_broken(self) -> None:
-        """One that breaks off, in whatever way, is not."""
-        for reason in (ResponseFailed([Failure(ConnectionLost())]), ConnectionLost(), ConnectionDone(), ValueError()):
-            with self.subTest(reason):
-                self.setUp()
-                self.body.dataReceived(b"abc")
-                self.body.connectionLost(Failure(reason))
+    def test_ndjson(self) -> None:
+        """One object a line."""
+        self.assertEqual(b'{"MESSAGE":"one"}\n{"MESSAGE":"two"}\n', BodyFormat().make(LINES).content)
 
-                self.failureResultOf(self.body.done, type(reason))
+    def test_json(self) -> None:
+        """An array of objects."""
+        content = BodyFormat("json").make(LINES).content
 
-    def test_cancelled(self) -> None:
-        """When nobody waits any more its connection is closed, and its end is no surprise."""
-        done = self.body.done
-        done.cancel()
-        self.failureResultOf(done)
+        self.assertEqual([{"MESSAGE": "one"}, {"MESSAGE": "two"}], json.loads(content))
+        self.assertNotIn(b"\n", content)
 
-        self.assertTrue(self.transport.disconnecting)
-        self.body.connectionLost(Failure(ResponseFailed([Failure(ConnectionAborted())])))
+    def test_each(self) -> None:
+        """One object, without a line end."""
+        self.assertEqual(b'{"MESSAGE":"one"}', BodyFormat("each", messages=1).make(LINES[:1]).content)
+
+    def test_lines(self) -> None:
+        """Rendered texts, one a line."""
+        self.assertEqual(b"one\ntwo\n", BodyFormat("lines").make([b"one\n", b"two\n"]).content)
+
+    def test_gzip(self) -> None:
+        """A packed body unpacks to the same, and is the same each time."""
+        packed = BodyFormat(gzip=True).make(LINES)
+
+        self.assertEqual(b"".join(LINES), gzip.decompress(packed.content))
+        self.assertEqual(packed, BodyFormat(gzip=True).make(LINES))
+
+
+class KeyTests(SynchronousTestCase):
+    """The key names the messages."""
+
+    def test_stable(self) -> None:
+        """It is the same for the same messages, packed or not, today and after a restart."""
+        key = "2b85fb9e605dc7db5a0135cccb6943f21e7d789525e08d97dcecdb115b10485d"
+
+        self.assertEqual([key] * 2, [BodyFormat(gzip=packed).make(LINES).key for packed in (False, True)])
+
+    def test_different(self) -> None:
+        """Other messages, fewer, or the same in another order have another key."""
+        lines = [LINES, LINES[:1], LINES[1:], LINES[::-1]]
+
+        self.assertEqual(4, len({BodyFormat().make(each).key for each in lines}))
+
+    def test_not_distinct(self) -> None:
+        """Where different messages may have the same text there is none: the second would be taken for a copy."""
+        self.assertIsNone(BodyFormat("lines", distinct=False).make([b"same\n"]).key)
+
+
+class VerdictTests(SynchronousTestCase):
+    """Stored, refused for good, or to be tried again."""
+
+    def test_each_status(self) -> None:
+        """2xx is stored; 400, 413 and 422 speak of the messages; all others may be mended by somebody."""
+        for status in range(200, 600):
+            with self.subTest(status):
+                if status < 300:
+                    expected = Verdict.STORED
+                else:
+                    expected = Verdict.REFUSED if status in (400, 413, 422) else Verdict.LATER
+
+                self.assertIs(expected, HTTPAnswer(status).verdict)
+
+
+class DescribeTests(SynchronousTestCase):
+    """One line for an operator."""
+
+    def test_phrase(self) -> None:
+        """The phrase is the standard's; a status that it does not have stands alone."""
+        self.assertEqual("it answers 503 Service Unavailable", HTTPAnswer(503).describe())
+        self.assertEqual("it answers 599", HTTPAnswer(599).describe())
+
+    def test_hint(self) -> None:
+        """Where an operator must do something the option is named."""
+        for status, word in [
+            (401, "token_file="),
+            (403, "cert_file="),
+            (404, "URL"),
+            (415, "gzip="),
+            (302, "redirect"),
+        ]:
+            with self.subTest(status):
+                self.assertIn(word, HTTPAnswer(status).describe())
+
+    def test_excerpt(self) -> None:
+        """The beginning of its body follows, on one line, without control characters."""
+        text = HTTPAnswer(400, body=b'{"error":\r\n  "\x1b[2J\xff\x00bad\xe2\x80\xae"}').describe()
+
+        self.assertEqual(r'it answers 400 Bad Request: {"error": "\u001b[2J\xff\u0000bad\u202e"}', text)
+
+    def test_long_excerpt(self) -> None:
+        """A long body is cut off."""
+        text = HTTPAnswer(400, body=b"a" * 4096).describe()
+
+        self.assertTrue(text.endswith(": " + "a" * EXCERPT + "…"))
+
+    def test_no_excerpt(self) -> None:
+        """Where the other end may repeat a secret, nothing of its body is told."""
+        text = HTTPAnswer(403, body=b"bad token").describe(excerpt=False)
+
+        self.assertEqual("it answers 403 Forbidden (look at token_file=, headers_file= and cert_file=)", text)

@@ -17,7 +17,6 @@ from OpenSSL.crypto import X509
 from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
 from twisted.internet.ssl import Certificate, CertificateOptions, platformTrust, trustRootFromCertificates
 from twisted.python.failure import Failure
-from twisted.web.iweb import IPolicyForHTTPS
 from zope.interface import implementer
 
 from webhookrx.config.files import read_file
@@ -117,20 +116,6 @@ def make_context(tls: ClientTLS) -> ssl.SSLContext:
     except OSError as error:
         raise ConfigError(f"the files of {', '.join(TLS_OPTIONS)} can't be used: {error}") from error
     return context
-
-
-@implementer(IPolicyForHTTPS)
-class OneHostPolicy:
-    """
-    Gives every connection the same TLS: there is one host.
-    """
-
-    def __init__(self, creator: IOpenSSLClientConnectionCreator) -> None:
-        self._creator = creator
-
-    def creatorForNetloc(self, hostname: bytes, port: int) -> IOpenSSLClientConnectionCreator:
-        """Return it."""
-        return self._creator
 
 
 class WrongHost(Exception):

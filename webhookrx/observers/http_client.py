@@ -1,251 +1,229 @@
 """
-One request at a time to one server, by treq: from a thread that may wait, through the reactor, and back.
+The HTTP client of a thread that may block: treq, with bounds on what a server can send and on how long it can take.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from threading import Condition
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from OpenSSL import SSL
+from treq import collect
 from treq.client import HTTPClient
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, succeed
+from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
 from twisted.internet.error import ConnectError, ConnectionClosed
-from twisted.python.failure import Failure
+from twisted.internet.interfaces import IStreamClientEndpoint
+from twisted.protocols.policies import WrappingFactory
 from twisted.web.client import (
+    URI,
     Agent,
-    BrowserLikePolicyForHTTPS,
     HTTPConnectionPool,
     RequestTransmissionFailed,
     ResponseFailed,
     ResponseNeverReceived,
 )
 from twisted.web.http_headers import Headers
+from twisted.web.iweb import IAgent, IAgentEndpointFactory, IBodyProducer
+from zope.interface import implementer
 
-from webhookrx.observers.client_tls import OneHostPolicy, WrongHost, ssl_reason
-from webhookrx.observers.http_answers import Answer, Verdict
-from webhookrx.observers.http_connection import BadAnswer, ConnectionFactory
-from webhookrx.observers.http_exchange import AnswerBody, BareAnswers, WholeBody
+from webhookrx.observers.client_tls import WrongHost, ssl_reason
+from webhookrx.observers.http_connection import BoundedConnection
+from webhookrx.observers.http_exchange import HTTPAnswer, NoAnswer, Verdict
 
 if TYPE_CHECKING:
-    from treq.response import _Response
-    from twisted.internet.interfaces import IOpenSSLClientConnectionCreator, IReactorTime
-    from twisted.web.iweb import IAgent
+    from twisted.internet.interfaces import (
+        IConsumer,
+        IOpenSSLClientConnectionCreator,
+        IProtocol,
+        IProtocolFactory,
+    )
+    from twisted.python.failure import Failure
+    from twisted.web.iweb import IResponse
 
-    from webhookrx.observers.http_headers import Header
+    from webhookrx.observers.http_exchange import Header
 
-HURRIED = 3.0
-"""Seconds that a request may still take once the receiver stops."""
+BODY_LIMIT = 65536
+"""Bytes of the body of an answer after which its connection is aborted: a new one costs less than the rest."""
+KEPT = 4096
+"""Bytes of the body of an answer that are kept."""
+STOP_TIME = 3.0
+"""Seconds that a request may still take after L{Client.stop_now}."""
 
-#: A connection that the server has closed in the meantime shows itself in one of these.
+#: How a connection fails that the server has closed in the meantime.
 _BROKEN = (RequestTransmissionFailed, ResponseNeverReceived, ResponseFailed, ConnectionClosed)
 
-#: What else can be wrong with a connection; any other error lies in what came over it.
-_CAUSES = (SSL.Error, WrongHost, BadAnswer, ConnectionClosed, ConnectError, OSError, CancelledError)
+#: Other failures of a connection; any further error is one of the bytes that came over it.
+_CAUSES = (SSL.Error, WrongHost, ConnectionClosed, ConnectError, OSError, CancelledError)
 
 
-class NoAnswer(Exception):
-    """No whole answer came; whether the server has the messages is unknown. The text says why, in one line."""
+class _PendingAnswer:
+    """
+    One request, shared by the thread that waits for it and the reactor's thread, which sets all attributes.
 
+    @ivar answer: the outcome; fails with L{NoAnswer}.
+    @ivar head: an answer whose body has not ended.
+    """
 
-class Reactor(Protocol):
-    """What is asked of a reactor here; an C{IReactorFromThreads}."""
+    def __init__(self) -> None:
+        self.answer: Future[HTTPAnswer] = Future()
+        self.head: HTTPAnswer | None = None
+        self.request: Deferred[HTTPAnswer] | None = None
 
-    def callFromThread(self, callable: Callable[..., object], *args: object) -> object:
-        """Call it in the reactor thread."""
+    def cancel(self) -> None:
+        """Cancel the request, and abort its connection."""
+        if self.request is not None:
+            self.request.cancel()
 
 
 class Client:
     """
-    Posts bodies to a URL, over a connection that stays open between them.
+    Posts bodies to a URL, one at a time, over a connection that stays open between them.
 
-    L{post} is called in one thread at a time, never the reactor's.
-
-    @param reactor: makes requests in its thread.
-    @param agent: makes requests.
-    @param pool: the connections of the agent.
+    @param reactor: runs in another thread than L{post}.
+    @param endpoint: connects to the server.
     @param method: C{POST} or C{PUT}.
-    @param url: where to.
-    @param headers: go with every request.
+    @param headers: header fields of every request.
     @param timeout: seconds for connecting and the whole answer, together.
     @param clock: seconds on the monotonic clock.
     """
 
     def __init__(
         self,
-        reactor: Reactor,
-        agent: IAgent,
-        pool: HTTPConnectionPool,
+        reactor: Any,
+        endpoint: IStreamClientEndpoint,
         method: str,
         url: str,
         headers: Sequence[Header],
         timeout: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._treq = HTTPClient(BareAnswers(agent))
         self._reactor = reactor
-        self._pool = pool
+        self._connection: BoundedConnection | None = None
+        self._pool = HTTPConnectionPool(reactor)
+        self._pool.maxPersistentPerHost = 1
+        self._pool.retryAutomatically = False
+        agent = Agent.usingEndpointFactory(reactor, _BoundedEndpoint(endpoint, self._make_connection), self._pool)
+        self._treq = HTTPClient(_BareAgent(agent))
         self._method = method
         self._url = url
         self._headers = tuple(headers)
         self._timeout = timeout
         self._clock = clock
-        self._connection_kept = False
-        self._waits = Condition()
-        self._wait: _Wait | None = None
-        self._is_hurried = False
+        self._stopping: Future[None] = Future()
 
-    def post(self, content: bytes, headers: Sequence[Header] = ()) -> Answer:
+    def post(self, content: bytes, headers: Sequence[Header] = ()) -> HTTPAnswer:
         """
-        Send a body and wait for the answer, never longer than the timeout: Twisted's timers follow the wall clock,
-        which somebody may set, and a reactor that has stopped calls nobody.
+        Post a body and wait for the answer, never longer than the timeout. C{blockingCallFromThread} has none, and the
+        timers of the reactor follow the wall clock, which can be set; a reactor that has stopped runs no timers at all.
 
-        @raise NoAnswer: there is none.
+        @raise NoAnswer: no whole answer came in time.
         """
-        with self._waits:
-            timeout = min(self._timeout, HURRIED) if self._is_hurried else self._timeout
-            wait = self._wait = _Wait(self._waits, self._clock, timeout)
-        self._reactor.callFromThread(self._begin, wait, content, headers)
-        outcome = wait.outcome()
-        if outcome is None:
-            self._reactor.callFromThread(wait.abandon)
-            outcome = wait.head
-            if outcome is None:
-                raise NoAnswer(f"no answer within {wait.seconds:.3g} s")
-            if outcome.verdict is Verdict.STORED:
-                raise NoAnswer(f"{outcome.describe()}, but the answer has not ended within {wait.seconds:.3g} s")
-        if isinstance(outcome, Failure):
-            raise NoAnswer(describe(outcome.value))
-        return outcome
+        pending = _PendingAnswer()
+        self._reactor.callFromThread(self._begin, pending, content, headers)
+        seconds = self._wait(pending)
+        if pending.answer.done():
+            return pending.answer.result()
+        self._reactor.callFromThread(pending.cancel)
+        head = pending.head
+        if head is None:
+            raise NoAnswer(f"no answer within {seconds:.3g} s")
+        if head.verdict is Verdict.STORED:
+            raise NoAnswer(f"{head.describe()}, but the answer has not ended within {seconds:.3g} s")
+        return head
 
-    def hurry(self) -> None:
-        """Let a request that runs, and each that is still to come, take L{HURRIED} seconds at most."""
-        with self._waits:
-            self._is_hurried = True
-            if self._wait is not None:
-                self._wait.shorten(HURRIED)
+    def stop_now(self) -> None:
+        """Let this request and all later ones take L{STOP_TIME} at most. Callable from any thread."""
+        with suppress(InvalidStateError):
+            self._stopping.set_result(None)
 
     def close(self) -> None:
-        """Close the connection that is kept, if any. In any thread."""
+        """Close the idle connection, if any. Callable from any thread."""
         self._reactor.callFromThread(self._pool.closeCachedConnections)
 
-    def _begin(self, wait: _Wait, content: bytes, headers: Sequence[Header]) -> None:
-        wait.request = Deferred.fromCoroutine(self._exchange(wait, content, headers))
-        wait.request.addBoth(wait.bring)
+    def _wait(self, pending: _PendingAnswer) -> float:
+        """Wait for an answer, and return how many seconds it had."""
+        began = self._clock()
+        either: tuple[Future[Any], ...] = (pending.answer, self._stopping)
+        wait(either, self._timeout, FIRST_COMPLETED)
+        if pending.answer.done() or not self._stopping.done():
+            return self._timeout
+        passed = self._clock() - began
+        seconds = min(self._timeout, passed + STOP_TIME)
+        wait((pending.answer,), seconds - passed)
+        return seconds
 
-    async def _exchange(self, wait: _Wait, content: bytes, headers: Sequence[Header]) -> Answer:
-        kept, self._connection_kept = self._connection_kept, False
+    def _begin(self, pending: _PendingAnswer, content: bytes, headers: Sequence[Header]) -> None:
+        def failed(failure: Failure) -> None:
+            problem = None
+            if self._connection is not None:
+                problem = self._connection.problem
+                self._connection.abort()
+            pending.answer.set_exception(NoAnswer(problem or describe(failure.value)))
+
+        pending.request = Deferred.fromCoroutine(self._exchange(pending, content, headers))
+        pending.request.addCallbacks(pending.answer.set_result, failed)
+
+    async def _exchange(self, pending: _PendingAnswer, content: bytes, headers: Sequence[Header]) -> HTTPAnswer:
+        self._connection = None
         try:
             response = await self._request(content, headers)
         except _BROKEN:
-            if not kept:
+            if self._connection is None or self._connection.problem is not None or self._connection.requests == 1:
                 raise
-            # Servers close idle connections, at any moment: it says nothing about how they are.
+            # Servers close idle connections at any moment, which says nothing about their state.
             response = await self._request(content, headers)
-        wait.head = head = _head_of(response)
-        body = AnswerBody()
-        try:
-            response.deliverBody(body)
-            await body.done
-        except Exception:
-            # Cancelled, or anything else.
-            body.end()
-            if head.verdict is Verdict.STORED:
-                # What ended before its answer, may have ended before it stored the messages.
-                raise NoAnswer(f"{head.describe()}, but the answer is cut off") from None
-            # A refusal often is: a server that doesn't read the rest of a request resets the connection.
-            return head
-        self._connection_kept = True
-        return replace(head, body=bytes(body.kept))
+        connection = self._connection
+        assert connection is not None
+        head = connection.accept_head(response)
+        pending.head = head
+        kept, size = bytearray(), 0
 
-    def _request(self, content: bytes, headers: Sequence[Header]) -> Deferred[_Response]:
+        def take(data: bytes) -> None:
+            nonlocal size
+            size += len(data)
+            kept.extend(data[: KEPT - len(kept)])
+            if size > BODY_LIMIT:
+                connection.abort()
+
+        try:
+            await collect(response, take)
+            is_whole = not connection.was_cut
+        except Exception:
+            # Cancelled, cut off, or another failure.
+            connection.abort()
+            is_whole = False
+        if is_whole or size > BODY_LIMIT:
+            connection.finish()
+            return replace(head, body=bytes(kept))
+        if head.verdict is Verdict.STORED:
+            # A server whose answer breaks off may have failed before it stored the messages.
+            raise NoAnswer(f"{head.describe()}, but the answer is cut off")
+        # A refusal often breaks off: a server that doesn't read the rest of a request resets the connection.
+        return head
+
+    def _make_connection(self, factory: WrappingFactory[Any], wrapped: IProtocol) -> BoundedConnection:
+        def write_request(connection: BoundedConnection) -> None:
+            self._connection = connection
+
+        return BoundedConnection(self._reactor, write_request, factory, wrapped)
+
+    def _request(self, content: bytes, headers: Sequence[Header]) -> Deferred[Any]:
         fields = Headers()
         for name, value in (*self._headers, *headers):
             fields.addRawHeader(name, value)
-        return self._treq.request(
-            self._method, self._url, headers=fields, data=WholeBody(content), allow_redirects=False, unbuffered=True
+        request: Deferred[Any] = self._treq.request(
+            self._method, self._url, headers=fields, data=_WholeBody(content), allow_redirects=False, unbuffered=True
         )
-
-
-class _Wait:
-    """
-    A thread that waits for what the reactor thread brings.
-
-    @ivar request: set in the reactor thread once there is one.
-    @ivar head: an answer whose body has not ended; set in the reactor thread.
-    @ivar seconds: how long it waits at most.
-    """
-
-    def __init__(self, condition: Condition, clock: Callable[[], float], seconds: float) -> None:
-        self.request: Deferred[Answer] | None = None
-        self.head: Answer | None = None
-        self.seconds = seconds
-        self._condition = condition
-        self._clock = clock
-        self._began_at = clock()
-        self._outcome: Answer | Failure | None = None
-
-    def outcome(self) -> Answer | Failure | None:
-        """Wait for it; None when the time is over."""
-        with self._condition:
-            while self._outcome is None:
-                left = self._began_at + self.seconds - self._clock()
-                if left <= 0:
-                    break
-                self._condition.wait(left)
-            return self._outcome
-
-    def bring(self, outcome: Answer | Failure) -> None:
-        """Wake the thread. What comes too late is not looked at any more."""
-        with self._condition:
-            self._outcome = outcome
-            self._condition.notify_all()
-
-    def shorten(self, seconds: float) -> None:
-        """Wait no longer than so many seconds from now. The condition is held."""
-        self.seconds = min(self.seconds, self._clock() - self._began_at + seconds)
-        self._condition.notify_all()
-
-    def abandon(self) -> None:
-        """End the request, and its connection; it has begun by then."""
-        assert self.request is not None
-        self.request.cancel()
-
-
-def _head_of(response: _Response) -> Answer:
-    """Return what the head says. Nothing in it that is malformed makes a failure of an answer."""
-    answer = Answer(response.code)
-    retry_after = response.headers.getRawHeaders(b"Retry-After")
-    if answer.verdict is not Verdict.LATER or not retry_after:
-        return answer
-    return replace(answer, retry_after=retry_after[0].decode("latin-1"))
-
-
-def describe(error: BaseException | None) -> str:
-    """Say in one line why there is no answer. What the other end has sent is not in it."""
-    reasons = getattr(error, "reasons", None)
-    if reasons:
-        cause = reasons[0].value
-        return describe(cause) if isinstance(cause, _CAUSES) else "what it answers is not HTTP"
-    if isinstance(error, SSL.Error):
-        return f"TLS: {ssl_reason(error)}"
-    if isinstance(error, WrongHost):
-        return f"TLS: {error}"
-    if isinstance(error, (BadAnswer, NoAnswer)):
-        return str(error)
-    if isinstance(error, ConnectionClosed):
-        return "the connection was closed without an answer"
-    if isinstance(error, (ConnectError, OSError)):
-        return str(error).rstrip(".") or type(error).__name__
-    return f"the request failed: {type(error).__name__}"
+        return request
 
 
 def make_client(
-    reactor: Reactor,
+    reactor: Any,
     creator: IOpenSSLClientConnectionCreator | None,
     method: str,
     url: str,
@@ -255,11 +233,105 @@ def make_client(
     """
     Make a client on sockets.
 
-    @param creator: gives a connection its TLS; needed for C{https}.
+    @param creator: makes the TLS of a connection, for an C{https} URL; else None.
     """
-    pool = HTTPConnectionPool(reactor)
-    pool.maxPersistentPerHost = 1
-    pool._factory = cast("type[ConnectionFactory]", partial(ConnectionFactory, cast("IReactorTime", reactor)))
-    policy = BrowserLikePolicyForHTTPS() if creator is None else OneHostPolicy(creator)
-    agent = Agent(reactor, policy, connectTimeout=timeout, pool=pool)
-    return Client(reactor, agent, pool, method, url, headers, timeout)
+    uri = URI.fromBytes(url.encode("ascii"))
+    endpoint: IStreamClientEndpoint = HostnameEndpoint(reactor, uri.host.decode("ascii"), uri.port, timeout=timeout)
+    if creator is not None:
+        endpoint = wrapClientTLS(creator, endpoint)
+    return Client(reactor, endpoint, method, url, headers, timeout)
+
+
+def describe(error: BaseException | None) -> str:
+    """Return the reason of a failed request in one line, without anything that the server sent."""
+    reasons = getattr(error, "reasons", None)
+    if reasons:
+        cause = reasons[0].value
+        return describe(cause) if isinstance(cause, _CAUSES) else "what it answers is not HTTP"
+    if isinstance(error, SSL.Error):
+        return f"TLS: {ssl_reason(error)}"
+    if isinstance(error, WrongHost):
+        return f"TLS: {error}"
+    if isinstance(error, NoAnswer):
+        return str(error)
+    if isinstance(error, ConnectionClosed):
+        return "the connection was closed without an answer"
+    if isinstance(error, (ConnectError, OSError)):
+        return str(error).rstrip(".") or type(error).__name__
+    return f"the request failed: {type(error).__name__}"
+
+
+@implementer(IAgentEndpointFactory, IStreamClientEndpoint)
+class _BoundedEndpoint:
+    """
+    Connects an agent by one endpoint, whatever the URL, and puts a L{BoundedConnection} into each connection.
+    """
+
+    def __init__(self, endpoint: IStreamClientEndpoint, protocol: Callable[..., BoundedConnection]) -> None:
+        self._endpoint = endpoint
+        self._protocol = protocol
+
+    def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
+        """Return this endpoint."""
+        return self
+
+    def connect(self, protocolFactory: IProtocolFactory) -> Deferred[IProtocol]:
+        """Connect."""
+        bounded: Any = WrappingFactory(protocolFactory)
+        bounded.protocol = self._protocol
+        # Two lines in the log for each connection are too many.
+        bounded.noisy = protocolFactory.noisy = False  # type: ignore[attr-defined]
+        connecting: Deferred[Any] = self._endpoint.connect(bounded)
+        return connecting.addCallback(lambda connection: connection.wrappedProtocol)
+
+
+@implementer(IAgent)
+class _BareAgent:
+    """
+    Removes all header fields of an answer but C{Retry-After}. With the rest, treq would unpack the body, of which 2 KB
+    can become 2 GB; fail over a field that is not UTF-8; and send back cookies.
+    """
+
+    def __init__(self, agent: IAgent) -> None:
+        self._agent = agent
+
+    def request(
+        self, method: bytes, uri: bytes, headers: Headers | None = None, bodyProducer: IBodyProducer | None = None
+    ) -> Deferred[IResponse]:
+        """Make a request for an answer that is not packed."""
+        fields = Headers() if headers is None else headers.copy()
+        fields.setRawHeaders(b"Accept-Encoding", [b"identity"])
+        return self._agent.request(method, uri, fields, bodyProducer).addCallback(_bare)
+
+
+def _bare(response: IResponse) -> IResponse:
+    for name, _ in list(response.headers.getAllRawHeaders()):
+        if name.lower() != b"retry-after":
+            response.headers.removeHeader(name)
+    return response
+
+
+@implementer(IBodyProducer)
+class _WholeBody:
+    """
+    Writes a body at once. C{twisted.web} looks at an answer only after the end of the request, and a body that waits
+    for the transport is not finished when a server answers 413 in the middle of it.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self.length = len(content)
+        self._content = content
+
+    def startProducing(self, consumer: IConsumer) -> Deferred[None]:
+        """Write it."""
+        consumer.write(self._content)
+        return succeed(None)
+
+    def pauseProducing(self) -> None:
+        """Do nothing: all is written."""
+
+    def resumeProducing(self) -> None:
+        """Do nothing: all is written."""
+
+    def stopProducing(self) -> None:
+        """Do nothing: all is written."""

@@ -1,11 +1,11 @@
 """
-A connection of the C{http} observer: that of C{twisted.web}, with bounds for what a server may send, and an end that
-no server can put off.
+A connection of the http observer: bounds on what a server can send, and an end that no server can delay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from OpenSSL import SSL
@@ -13,206 +13,215 @@ from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.internet.interfaces import IHandshakeListener, IPullProducer
 from twisted.internet.protocol import connectionDone
 from twisted.logger import ILogObserver, LogEvent, Logger
+from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.protocols.tls import TLSMemoryBIOProtocol
-from twisted.python.failure import Failure
-from twisted.web._newclient import HEADER, STATUS, HTTP11ClientProtocol
-from twisted.web.client import _HTTP11ClientFactory
-from twisted.web.http import _IdentityTransferDecoder
-from zope.interface import directlyProvides, implementer, providedBy, provider
+from zope.interface import implementer, provider
 
+from webhookrx.observers.http_exchange import HTTPAnswer, NoAnswer, Verdict
 from webhookrx.observers.sockets import unacknowledged
 
 if TYPE_CHECKING:
-    from twisted.internet.defer import Deferred
-    from twisted.internet.interfaces import IAddress, IDelayedCall, IReactorTime
-    from twisted.web._newclient import Request
+    from twisted.internet.interfaces import IDelayedCall, IProtocol, IReactorTime
+    from twisted.python.failure import Failure
     from twisted.web.iweb import IResponse
 
-HEAD = 65536
-"""Bytes that the head of an answer may have, with all 1xx answers before it, up to one read more."""
+HEAD_LIMIT = 65536
+"""Bytes of the head of an answer, with all 1xx answers before it, up to one read more."""
 FAREWELL = 5.0
-"""Seconds that the other end has to agree to the end of a connection on which all is said."""
-
-
-class BadAnswer(Exception):
-    """What a server sent is not taken for an answer. The text says why, in one line, and quotes nothing of it."""
+"""Seconds that the server has to agree to the end of an idle connection."""
 
 
 @provider(ILogObserver)
 def _ignore(event: LogEvent) -> None:
-    """Do nothing: the parser writes a line for each 1xx, of which a server can send any number."""
+    """Drop a log event."""
 
 
 _SILENT = Logger(observer=_ignore)
 
 
 @implementer(IHandshakeListener)
-class Connection(HTTP11ClientProtocol):
+class BoundedConnection(ProtocolWrapper):
     """
-    C{twisted.web} ends a connection by C{loseConnection}, which waits until everything is written, and over TLS until
-    the other end agrees, and goes on reading by then. One whose exchange is not over is aborted instead.
+    Stands between a socket and the connection of C{twisted.web}, which by itself
 
-    It takes any end of a connection for the end of a body without a length. Here it is one only if the connection ended
-    in order; else the body fails with C{ResponseFailed}, as one with a length does.
+      - reads a head of any length, with any number of 1xx answers, and logs each of these;
+      - takes an answer that comes before the request has left, or that nobody has asked for;
+      - drops bytes behind an answer, and uses the connection again;
+      - takes any end of a connection for the end of a body without a length;
+      - ends a connection by C{loseConnection}, which waits until everything is written, and with TLS for the server.
 
-    @param keep: takes the connection when it can be used again.
-    @param clock: for the time of a farewell.
+    Only two names of C{twisted.web} are private: C{state} of its connection, without which none is used again, and the
+    log of its parser, without which each 1xx is a line in the log.
+
+    @param request_begins: called when a request begins to be written to it.
+    @ivar requests: the number of requests that were written to it.
+    @ivar problem: why an answer was not believed.
+    @ivar was_cut: it is lost, and the server had not ended it in order.
     """
 
-    def __init__(self, keep: Callable[[HTTP11ClientProtocol], object], clock: IReactorTime) -> None:
-        super().__init__(self._rest)
-        self._keep = keep
+    def __init__(
+        self,
+        clock: IReactorTime,
+        request_begins: Callable[[BoundedConnection], object],
+        factory: WrappingFactory[Any],
+        wrapped: IProtocol,
+    ) -> None:
+        super().__init__(factory, wrapped)
+        self.requests = 0
+        self.problem: str | None = None
+        self.was_cut = False
         self._clock = clock
+        self._request_begins = request_begins
         self._wire: Any = None
-        self._socket_transport: Any = None
-        self._farewell: IDelayedCall | None = None
+        self._socket: Any = None
         self._is_established = False
+        self._is_lost = False
         self._is_sent = True
-        self._is_credible = True
-        self._head = 0
+        self._in_exchange = False
+        self._awaits_head = False
+        self._head_size = 0
+        self._farewell: IDelayedCall | None = None
 
     def makeConnection(self, transport: Any) -> None:
-        """Begin; the request may be made before the handshake of TLS is over."""
+        """Begin; over TLS, before the handshake."""
         self._is_established = not isinstance(transport, TLSMemoryBIOProtocol)
+        self._socket = transport if self._is_established else transport.transport
         self._wire = transport
-        self._socket_transport = transport if self._is_established else transport.transport
-        super().makeConnection(_Transport(transport, self._end))
+        super().makeConnection(transport)
 
     def handshakeCompleted(self) -> None:
-        """Take note: what is written from now on goes to the other end."""
+        """TLS is established: from now on written bytes go to the server."""
         self._is_established = True
         if not self._is_sent:
             self._watch()
 
-    def request(self, request: Request) -> Deferred[IResponse]:
-        """
-        Make a request.
+    def write(self, data: bytes) -> None:
+        """Write a part of a request."""
+        self._begin_exchange()
+        self._wire.write(data)
 
-        @return: fails with L{BadAnswer}, too.
-        """
-        self._head, self._is_sent = 0, False
-        answer: Deferred[IResponse] = super().request(request)
-        if self._parser is not None:
-            self._parser._log = _SILENT
+    def writeSequence(self, data: Any) -> None:
+        """Write parts of a request."""
+        self._begin_exchange()
+        self._wire.writeSequence(data)
+
+    def unregisterProducer(self) -> None:
+        """The body of a request is written."""
+        super().unregisterProducer()
         if self._is_established:
             self._watch()
-        return answer.addCallback(self._judge)
 
     def dataReceived(self, data: bytes) -> None:
-        """Take a piece of an answer."""
-        parser = self._parser
-        if parser is None:
+        """Pass on a part of an answer."""
+        if not self._in_exchange or self._is_quiescent():
             # An answer that nobody asked for must not become that of the next request.
-            self._wire.abortConnection()
+            self.abort()
             return
-        super().dataReceived(data)
-        if self._parser is parser and parser.state in (STATUS, HEADER):
-            self._head += len(data)
-            if self._head > HEAD:
-                self._giveUp(Failure(BadAnswer(f"the head of its answer is longer than {HEAD // 1024} KiB")))
+        parser = getattr(self.wrappedProtocol, "_parser", None)
+        if parser is not None:
+            parser._log = _SILENT
+        super().dataReceived(data[:-1])
+        if self._is_quiescent():
+            # The answer has ended before the last byte: the rest might be taken for the next answer.
+            self.abort()
+            return
+        super().dataReceived(data[-1:])
+        if self._awaits_head:
+            self._head_size += len(data)
+            if self._head_size > HEAD_LIMIT:
+                self._reject(f"the head of its answer is longer than {HEAD_LIMIT // 1024} KiB")
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Be over."""
+        """Note how the connection ended."""
         if self._farewell is not None and self._farewell.active():
             self._farewell.cancel()
+        # RFC 9112, section 8: then a body without a length is incomplete.
+        self.was_cut = not self._is_in_order(reason)
+        self._is_lost = True
         super().connectionLost(reason)
 
-    def _finishResponse(self, rest: bytes) -> None:
+    def loseConnection(self) -> None:
+        """End an idle connection in order, and any other one at once."""
+        if not self._is_quiescent() or not self._is_sent:
+            self.abort()
+        elif self._farewell is None:
+            self._farewell = self._clock.callLater(FAREWELL, self.abort)
+            self._wire.loseConnection()
+
+    def abort(self) -> None:
+        """End the connection without waiting for the server."""
+        if not self._is_lost:
+            self._wire.abortConnection()
+
+    def accept_head(self, response: IResponse) -> HTTPAnswer:
         """
-        Be done with an answer.
+        Return the head of an answer.
 
-        @param rest: what came behind it.
+        @raise NoAnswer: the server can't mean it.
         """
-        if rest and self._currentRequest is not None:
-            # It is out of step: what comes next might be taken for the answer to the next request.
-            self._currentRequest.persistent = False
-        super()._finishResponse(rest)
+        self._awaits_head = False
+        if not 200 <= response.code < 1000:
+            raise self._reject("what it answers is not HTTP")
+        retry_after = response.headers.getRawHeaders(b"Retry-After") or ()
+        answer = HTTPAnswer(response.code)
+        if answer.verdict is Verdict.STORED and not self._request_has_arrived():
+            # The server can't have stored it. A refusal may come early: that of a body which is too large.
+            raise self._reject("it answered before it had the request")
+        if answer.verdict is Verdict.LATER and retry_after:
+            return replace(answer, retry_after=retry_after[0].decode("latin-1"))
+        return answer
 
-    def _disconnectParser(self, reason: Failure) -> None:
-        """Tell the parser of the end, as C{twisted.web} does."""
-        decoder = None if self._parser is None else self._parser.bodyDecoder
-        if (
-            isinstance(decoder, _IdentityTransferDecoder)
-            and decoder.contentLength is None
-            and not self._is_orderly(reason)
-        ):
-            # RFC 9112, section 8: the body is incomplete. Something is missing, however much.
-            decoder.contentLength = 1
-        super()._disconnectParser(reason)
+    def finish(self) -> None:
+        """The answer is whole: keep the connection for the next request, but not in the middle of this one."""
+        self._in_exchange = False
+        if not self._is_lost and not self._request_has_arrived():
+            self.abort()
 
-    def _is_orderly(self, reason: Failure) -> bool:
-        """Tell whether the other end has said that it has nothing more to say."""
-        if self._wire is self._socket_transport:
-            return reason.check(ConnectionDone) is not None
-        # By close_notify (RFC 9112, section 9.8); anybody on the way can end the TCP connection. OpenSSL sets the flag
-        # on a fatal alert, too, and then that is the reason.
-        said = self._wire.getHandle().get_shutdown() & SSL.RECEIVED_SHUTDOWN
-        return bool(said) and reason.check(ConnectionDone, ConnectionLost) is not None
+    def _begin_exchange(self) -> None:
+        if self._in_exchange:
+            return
+        self._in_exchange = self._awaits_head = True
+        self._is_sent = False
+        self._head_size = 0
+        self.requests += 1
+        self._request_begins(self)
 
     def _watch(self) -> None:
-        """Learn when what has been written is in the hands of the kernel."""
-        transport = self._socket_transport
-        transport.registerProducer(_Drain(transport, self._drained), False)
+        """Learn when everything that was written is in the hands of the kernel."""
+        self._socket.registerProducer(_DrainProducer(self._socket, self._drained), False)
 
     def _drained(self) -> None:
         self._is_sent = True
 
-    def _judge(self, response: IResponse) -> IResponse:
-        problem = None
-        if not 200 <= response.code < 1000:
-            problem = "what it answers is not HTTP"
-        elif response.code < 300 and not self._can_have_arrived():
-            # It can't have what it says that it has. A refusal may come early: that of a body which is too large.
-            problem = "it answered before it had the request"
-        if problem is not None:
-            self._is_credible = False
-            self._wire.abortConnection()
-            raise BadAnswer(problem)
-        return response
-
-    def _can_have_arrived(self) -> bool:
+    def _request_has_arrived(self) -> bool:
         """
-        Tell whether the other end can have the whole request. Its kernel acknowledges all that it has, with each
-        segment (RFC 9293, section 3.1), so what is read there is acknowledged here with the answer at the latest.
+        Tell whether the server can have the whole request. Its kernel acknowledges received bytes with each segment
+        (RFC 9293, section 3.1), so those that the server has read are acknowledged with its answer at the latest.
         """
-        return self._is_sent and not unacknowledged(self._socket_transport.getHandle())
+        return self._is_sent and not unacknowledged(self._socket.getHandle())
 
-    def _rest(self, connection: HTTP11ClientProtocol) -> None:
-        """Be used again, but not in the middle of a request that is answered early."""
-        if self._is_credible and self._can_have_arrived():
-            self._keep(connection)
-        else:
-            self._wire.abortConnection()
+    def _reject(self, problem: str) -> NoAnswer:
+        self.problem = problem
+        self.abort()
+        return NoAnswer(problem)
 
-    def _end(self) -> None:
-        """Do what C{twisted.web} means by C{loseConnection}."""
-        if self._state != "QUIESCENT" or not self._is_sent:
-            self._wire.abortConnection()
-        elif self._farewell is None:
-            self._farewell = self._clock.callLater(FAREWELL, self._wire.abortConnection)
-            self._wire.loseConnection()
+    def _is_quiescent(self) -> bool:
+        """Tell whether C{twisted.web} has no request on this connection."""
+        return getattr(self.wrappedProtocol, "state", None) == "QUIESCENT"
 
-
-class _Transport:
-    """
-    The transport of a connection, as C{twisted.web} sees it.
-
-    @param wire: the real one.
-    @ivar loseConnection: what ends it.
-    """
-
-    def __init__(self, wire: Any, end: Callable[[], None]) -> None:
-        self._wire = wire
-        self.loseConnection = end
-        directlyProvides(self, providedBy(wire))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._wire, name)
+    def _is_in_order(self, reason: Failure) -> bool:
+        """Tell whether the server has ended the connection, and nobody else."""
+        if self._wire is self._socket:
+            return reason.check(ConnectionDone) is not None
+        # By close_notify (RFC 9112, section 9.8); anybody on the way can end the TCP connection. OpenSSL sets the flag
+        # on a fatal alert, too, but then that is the reason.
+        closed = self._wire.getHandle().get_shutdown() & SSL.RECEIVED_SHUTDOWN
+        return bool(closed) and reason.check(ConnectionDone, ConnectionLost) is not None
 
 
 @implementer(IPullProducer)
-class _Drain:
-    """Tells when a transport has written all that was given to it before."""
+class _DrainProducer:
+    """Calls back when a transport has written all bytes that it was given before."""
 
     def __init__(self, transport: Any, drained: Callable[[], None]) -> None:
         self._transport = transport
@@ -220,7 +229,7 @@ class _Drain:
         self._is_registered = False
 
     def resumeProducing(self) -> None:
-        """Be called once while it is registered, and once more when nothing is left to write."""
+        """Called once on registration, and again when nothing is left to write."""
         if not self._is_registered:
             self._is_registered = True
             return
@@ -229,22 +238,3 @@ class _Drain:
 
     def stopProducing(self) -> None:
         """Do nothing: the connection is lost."""
-
-
-class ConnectionFactory(_HTTP11ClientFactory):
-    """
-    Makes the connections of a pool.
-
-    @param clock: as for L{Connection}.
-    """
-
-    # Two lines in the log for each connection are not worth it.
-    noisy = False
-
-    def __init__(self, clock: IReactorTime, keep: Callable[[HTTP11ClientProtocol], object], metadata: str) -> None:
-        super().__init__(keep, metadata)
-        self._clock = clock
-
-    def buildProtocol(self, addr: IAddress | None) -> Connection:
-        """Make one."""
-        return Connection(self._quiescentCallback, self._clock)

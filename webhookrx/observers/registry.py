@@ -39,8 +39,8 @@ def _file(group: Group) -> _BuiltIn:
 
 
 def _http(_: Group) -> _BuiltIn:
-    from webhookrx.observers.http_post import build_http
-    from webhookrx.observers.http_settings import HTTP_OPTIONS
+    from webhookrx.observers.http import build_http
+    from webhookrx.observers.http_options import HTTP_OPTIONS
 
     return _BuiltIn(build_http, HTTP_OPTIONS)
 

@@ -15,7 +15,7 @@ from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
 from webhookrx.observers.sockets import Deadline, describe
 from webhookrx.observers.syslog_connection import (
-    Connection,
+    SyslogConnection,
     connect_tcp,
     connect_tls,
     connect_udp,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from webhookrx.message.rfc5424 import SyslogFormat
 
 #: Opens a connection; raises C{OSError}, or L{ConfigError} for files that are wrong by now.
-Connect: TypeAlias = Callable[[Deadline], Connection]
+Connect: TypeAlias = Callable[[Deadline], SyslogConnection]
 
 
 @implementer(IWaitingObserver)
@@ -81,7 +81,7 @@ class SyslogObserver:
         self._timeout = timeout
         self._max_size = max_size
         self._deadline: Deadline | None = None
-        self._connection: Connection | None = None
+        self._connection: SyslogConnection | None = None
 
     def open(self) -> None:
         """Be ready; the first batch connects."""

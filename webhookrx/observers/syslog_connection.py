@@ -35,7 +35,7 @@ _MOST_READS: Final = 64
 _CLOSED: Final = "the other end closed the connection"
 
 
-class Connection(Protocol):
+class SyslogConnection(Protocol):
     """One open socket."""
 
     def check(self) -> None:
@@ -296,7 +296,7 @@ def connect_udp(host: str, port: int, deadline: Deadline) -> DatagramConnection:
     return DatagramConnection(datagrams, deadline)
 
 
-def connect_unix(path: str, deadline: Deadline) -> Connection:
+def connect_unix(path: str, deadline: Deadline) -> SyslogConnection:
     """
     Connect to a UNIX socket, of datagrams or a stream: what it is, is known only by trying.
 

@@ -14,21 +14,20 @@ from zope.interface.verify import verifyObject
 from tests.contracts.observer_contract import ObserverContract
 from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
-from webhookrx.observers.http_answers import Answer
-from webhookrx.observers.http_client import NoAnswer
-from webhookrx.observers.http_post import HTTPObserver, build_http, fields_of
-from webhookrx.observers.http_settings import read_target
+from webhookrx.observers.http import HTTPObserver, build_http, fields_of
+from webhookrx.observers.http_exchange import HTTPAnswer, NoAnswer
+from webhookrx.observers.http_options import read_target
 from webhookrx.testing import make_message
 
 if TYPE_CHECKING:
     from webhookrx.observers.http_client import Client
-    from webhookrx.observers.http_headers import Header
-    from webhookrx.observers.http_settings import Target
+    from webhookrx.observers.http_exchange import Header
+    from webhookrx.observers.http_options import Target
 
 URL = "http://127.0.0.1:8080/in"
 
 #: What the server does with a request: its answer, or why there is none.
-Play = Callable[[bytes], "Answer | NoAnswer"]
+Play = Callable[[bytes], "HTTPAnswer | NoAnswer"]
 
 
 class Clock(Event):
@@ -63,10 +62,10 @@ class Server:
     @ivar stored: bodies that were answered 2xx.
     """
 
-    def __init__(self, clock: Clock, *plays: Answer | NoAnswer) -> None:
+    def __init__(self, clock: Clock, *plays: HTTPAnswer | NoAnswer) -> None:
         self.clock = clock
         self.plays = list(plays)
-        self.play: Play = lambda body: Answer(200)
+        self.play: Play = lambda body: HTTPAnswer(200)
         self.bodies: list[bytes] = []
         self.keys: list[bytes | None] = []
         self.stored: list[bytes] = []
@@ -78,8 +77,8 @@ class Server:
         self.fields = headers
         return cast("Client", self)
 
-    def post(self, content: bytes, headers: Sequence[Header] = ()) -> Answer:
-        """Answer as told. It takes an eighth of a second."""
+    def post(self, content: bytes, headers: Sequence[Header] = ()) -> HTTPAnswer:
+        """HTTPAnswer as told. It takes an eighth of a second."""
         self.clock.now += 0.125
         self.bodies.append(content)
         self.keys.append(dict(headers).get(b"Idempotency-Key"))
@@ -90,9 +89,9 @@ class Server:
             self.stored.append(content)
         return play
 
-    def hurry(self) -> None:
+    def stop_now(self) -> None:
         """Note it."""
-        self.log.append("hurry")
+        self.log.append("stop_now")
 
     def close(self) -> None:
         """Note it."""
@@ -105,7 +104,7 @@ class Server:
 
 def refuse(word: bytes, status: int = 400) -> Play:
     """Refuse each body that holds a word."""
-    return lambda body: Answer(status, body=b"no") if word in body else Answer(200)
+    return lambda body: HTTPAnswer(status, body=b"no") if word in body else HTTPAnswer(200)
 
 
 class _HTTPTests(SynchronousTestCase):
@@ -177,7 +176,7 @@ class SendTests(_HTTPTests):
 
     def test_key(self) -> None:
         """The key is a string of a structured field, and the same for each try and for the same batch later."""
-        self.server.plays = [Answer(503), NoAnswer("reset")]
+        self.server.plays = [HTTPAnswer(503), NoAnswer("reset")]
         self.open()
 
         self.send("a")
@@ -216,7 +215,13 @@ class RetryTests(_HTTPTests):
 
     def test_back(self) -> None:
         """Whatever went wrong, once the server is back the batch is stored, after pauses that grow."""
-        self.server.plays = [Answer(408), Answer(425), NoAnswer("no answer within 10 s"), Answer(404), Answer(302)]
+        self.server.plays = [
+            HTTPAnswer(408),
+            HTTPAnswer(425),
+            NoAnswer("no answer within 10 s"),
+            HTTPAnswer(404),
+            HTTPAnswer(302),
+        ]
         self.open(retry_for="1m")
 
         self.assertIsNone(self.send("a"))
@@ -236,7 +241,7 @@ class RetryTests(_HTTPTests):
 
     def test_once(self) -> None:
         """Without time to retry there is one try."""
-        self.server.play = lambda body: Answer(500)
+        self.server.play = lambda body: HTTPAnswer(500)
         self.open(retry_for="0s")
 
         self.assertRaises(Unavailable, self.send, "a")
@@ -244,7 +249,7 @@ class RetryTests(_HTTPTests):
 
     def test_order(self) -> None:
         """What follows a request that failed is not sent; what came before it is safe and not sent again."""
-        self.server.plays = [Answer(200), Answer(503)]
+        self.server.plays = [HTTPAnswer(200), HTTPAnswer(503)]
         self.open(batch="2", retry_for="0s")
 
         outcomes = self.send("a", "b", "c", "d", "e")
@@ -258,7 +263,7 @@ class RetryTests(_HTTPTests):
 
     def test_retry_after(self) -> None:
         """The server is left alone for as long as it asks."""
-        self.server.plays = [Answer(429, "7")]
+        self.server.plays = [HTTPAnswer(429, "7")]
         self.open(retry_for="10s")
 
         self.assertIsNone(self.send("a"))
@@ -267,7 +272,7 @@ class RetryTests(_HTTPTests):
 
     def test_retry_after_too_long(self) -> None:
         """Where that is longer than the time there is, it is told at once, to this batch and to those that follow."""
-        self.server.plays = [Answer(503, "60")]
+        self.server.plays = [HTTPAnswer(503, "60")]
         self.open()
 
         first = self.assertRaises(Unavailable, self.send, "a")
@@ -282,7 +287,7 @@ class RetryTests(_HTTPTests):
 
     def test_retry_after_over(self) -> None:
         """Once that time is over, nothing is left of it."""
-        self.server.plays = [Answer(503, "20")]
+        self.server.plays = [HTTPAnswer(503, "20")]
         self.open()
         self.assertRaises(Unavailable, self.send, "a")
         self.clock.now += 20.0
@@ -313,7 +318,7 @@ class RefusedTests(_HTTPTests):
 
     def test_all(self) -> None:
         """When each is refused, each is rejected, after at most two requests a message."""
-        self.server.play = lambda body: Answer(400)
+        self.server.play = lambda body: HTTPAnswer(400)
         self.open()
 
         outcomes = self.send(*"abcdefgh")
@@ -344,7 +349,7 @@ class RefusedTests(_HTTPTests):
 
     def test_away_while_dividing(self) -> None:
         """A server that goes away meanwhile leaves the rest unsent; who was rejected stays rejected."""
-        self.server.plays = [Answer(400), Answer(400), Answer(400), Answer(200), Answer(503)]
+        self.server.plays = [HTTPAnswer(400), HTTPAnswer(400), HTTPAnswer(400), HTTPAnswer(200), HTTPAnswer(503)]
         self.open(retry_for="0s")
 
         outcomes = self.send("BAD", "b", "c", "d")
@@ -400,12 +405,12 @@ class HurryTests(_HTTPTests):
         self.patch(self.observer, "_make_client", stop)
         self.observer.reopen()
 
-        self.assertEqual(["hurry", "hurry", "close"], self.server.log)
+        self.assertEqual(["stop_now", "stop_now", "close"], self.server.log)
 
     def test_one_try(self) -> None:
         """From then on each request is tried once."""
         self.open().hurry()
-        self.server.plays = [Answer(200), Answer(500)]
+        self.server.plays = [HTTPAnswer(200), HTTPAnswer(500)]
 
         self.assertIsNone(self.send("a"))
         self.assertRaises(Unavailable, self.send, "b")
@@ -418,7 +423,7 @@ class HurryTests(_HTTPTests):
         self.observer.reopen()
         self.make().hurry()
 
-        self.assertEqual(["hurry", "hurry", "close"], self.server.log)
+        self.assertEqual(["stop_now", "stop_now", "close"], self.server.log)
 
     def test_opened_again(self) -> None:
         """One that was closed in a hurry and is opened again after all has its time to retry again."""
@@ -426,7 +431,7 @@ class HurryTests(_HTTPTests):
         self.observer.close()
         self.observer.hurry()
         self.observer.open()
-        self.server.plays = [Answer(500), Answer(500)]
+        self.server.plays = [HTTPAnswer(500), HTTPAnswer(500)]
 
         self.assertIsNone(self.send("a"))
 
@@ -466,7 +471,7 @@ class FilesTests(_HTTPTests):
     def test_reopen(self) -> None:
         """They are read again on a reopen, and the server is asked again at once."""
         path = self.write(b"t0ken\n")
-        self.server.plays = [Answer(401, "200")]
+        self.server.plays = [HTTPAnswer(401, "200")]
         self.open(token_file=path)
         self.assertRaises(Unavailable, self.send, "a")
         with open(path, "wb") as file:
@@ -492,7 +497,7 @@ class FilesTests(_HTTPTests):
 
     def test_no_secret_in_errors(self) -> None:
         """A server that repeats a secret does not bring it into an error."""
-        self.server.play = lambda body: Answer(403, body=b"the token hunter%32hunter2, and swordfi")
+        self.server.play = lambda body: HTTPAnswer(403, body=b"the token hunter%32hunter2, and swordfi")
         token_file, headers_file = self.write(b"hunter2hunter2\n"), self.write(b"X-Key: swordfish\n")
         for files in ({"token_file": token_file}, {"headers_file": headers_file}):
             with self.subTest(files):
@@ -500,11 +505,11 @@ class FilesTests(_HTTPTests):
 
                 error = self.assertRaises(Unavailable, self.send, "a")
 
-                self.assertEqual(Answer(403).describe(), str(error))
+                self.assertEqual(HTTPAnswer(403).describe(), str(error))
 
     def test_excerpt(self) -> None:
         """Without a secret its words are told."""
-        self.server.play = lambda body: Answer(403, body=b"who are you?")
+        self.server.play = lambda body: HTTPAnswer(403, body=b"who are you?")
         self.open(retry_for="0s")
 
         self.assertTrue(str(self.assertRaises(Unavailable, self.send, "a")).endswith(": who are you?"))

@@ -18,18 +18,16 @@ from webhookrx.backoff import Backoff, Random, parse_retry_after
 from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
 from webhookrx.observers.client_tls import make_creator
-from webhookrx.observers.http_answers import Answer, Verdict
-from webhookrx.observers.http_client import NoAnswer, make_client
-from webhookrx.observers.http_headers import read_headers, read_token
-from webhookrx.observers.http_settings import Target, read_target
+from webhookrx.observers.http_client import make_client
+from webhookrx.observers.http_exchange import HTTPAnswer, NoAnswer, Verdict
+from webhookrx.observers.http_options import Target, read_headers, read_target, read_token
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
 
     from webhookrx.interfaces import Prepared
-    from webhookrx.observers.http_bodies import Body
-    from webhookrx.observers.http_client import Client, Reactor
-    from webhookrx.observers.http_headers import Header
+    from webhookrx.observers.http_client import Client
+    from webhookrx.observers.http_exchange import Header, RequestBody
 
     #: Makes a client of the files as they are: TLS if any, and the header fields.
     MakeClient = Callable[[Target, IOpenSSLClientConnectionCreator | None, Sequence[Header]], Client]
@@ -44,18 +42,15 @@ LONGEST_PAUSE = 10.0
 @implementer(IWaitingObserver)
 class HTTPObserver:
     """
-    Posts messages to another HTTP server, which has them safe once its 2xx has come whole: its word is passed on.
+    Posts messages to another HTTP server, and passes its promise on: a whole answer 2xx means that they are safe.
 
-    One request at a time, so that messages arrive in order. What a server refuses for good is sought out by halves,
-    until it is alone; the rest is sent.
+    It sends one request at a time, so that messages arrive in order. A refused request is bisected until the refused
+    message is alone; the others are stored.
 
-    @param spec: the spec string.
-    @param target: where to, and how.
-    @param connect: makes the client, in whatever thread.
+    @param connect: makes the client, in any thread.
     @param clock: seconds on the monotonic clock.
     @param wall_clock: seconds since the epoch.
-    @param random: spreads the pauses.
-    @param stopping: is set when the receiver stops; pauses wait on it.
+    @param stopping: set when the receiver stops; pauses wait on it.
     """
 
     promise = "durable"
@@ -78,35 +73,35 @@ class HTTPObserver:
         self._wall_clock = wall_clock
         self._random = random
         self._client: Client | None = None
-        # Whatever an answer repeats of a secret, in whatever disguise, is not told.
+        # An answer may repeat a secret, in any encoding.
         self._excerpt = target.token_file is None and target.headers_file is None
         self._stopping = Event() if stopping is None else stopping
         self._not_before = clock()
 
     def check(self) -> None:
         """
-        Read every file that is named, without opening a connection.
+        Read the files, without opening a connection.
 
-        @raise ConfigError: one of them is missing or wrong.
+        @raise ConfigError: a file is missing or wrong.
         """
         self._read_files()
 
     def open(self) -> None:
         """
-        Read the files. The first connection is made with the first request: the other end may be away.
+        Read the files. The first request connects: the server may be away at the start.
 
         @raise ConfigError: a file is missing or wrong.
         """
-        # It may have been closed in a hurry, and be needed again after all.
+        # It may have been stopped, and be needed again.
         self._stopping.clear()
         self._use(self._make_client())
 
     def store(self, batch: Sequence[Prepared]) -> list[Exception | None] | None:
         """
-        Send a batch, in as many requests as it takes, in order: after the first that fails nothing more is sent.
+        Send a batch in order, in one or more requests, up to the first that fails.
 
-        @return: None, or for each message None, L{Rejected}, or L{Unavailable} from the first on that was not sent.
-        @raise Unavailable: the first messages could not be sent already.
+        @return: None, or for each message None, L{Rejected}, or L{Unavailable} from the first unsent one on.
+        @raise Unavailable: no message was sent.
         """
         lines = cast("Sequence[bytes]", batch)
         give_up_at = self._clock() + self._target.retry_for
@@ -130,17 +125,17 @@ class HTTPObserver:
         return outcomes if any(outcomes) else None
 
     def hurry(self) -> None:
-        """End a pause between two tries, and let the requests that are still to come be short."""
+        """End a pause between two tries, and shorten this request and the next ones."""
         self._stopping.set()
         client = self._client
         if client is not None:
-            client.hurry()
+            client.stop_now()
 
     def reopen(self) -> None:
         """
-        Read the files again, and connect anew with what they hold.
+        Read the files again, and connect anew.
 
-        @raise ConfigError: one is wrong; what was read before stays in use.
+        @raise ConfigError: a file is wrong; the contents read before stay in use.
         """
         self._use(self._make_client())
         self._not_before = self._clock()
@@ -149,11 +144,11 @@ class HTTPObserver:
         """Close the connection."""
         self._use(None)
 
-    def _send(self, body: Body, give_up_at: float) -> Answer:
+    def _send(self, body: RequestBody, give_up_at: float) -> HTTPAnswer:
         """
-        Post a body until the answer decides on its messages.
+        Post a body until an answer decides about its messages.
 
-        @raise Unavailable: none did, in the tries that there was time for.
+        @raise Unavailable: no answer did, until C{give_up_at}.
         """
         client = self._client
         if client is None:
@@ -178,20 +173,20 @@ class HTTPObserver:
                     return answer
                 problem = answer.describe(excerpt=self._excerpt)
                 self._heed(answer)
-            # Looked at after the request, which may have been under way for long when the receiver was told to stop.
+            # Checked after the request, which may have run for long before the receiver had to stop.
             if self._stopping.is_set():
                 break
             pause = backoff.failed(self._asked_for())
         raise Unavailable(problem, retry_after=self._asked_for() or None)
 
-    def _heed(self, answer: Answer) -> None:
-        """Note until when the other end wants to be left alone: that holds for the batches to come, too."""
+    def _heed(self, answer: HTTPAnswer) -> None:
+        """Note the end of a C{Retry-After}, which holds for the next batches, too."""
         seconds = parse_retry_after(answer.retry_after, self._wall_clock())
         if seconds is not None:
             self._not_before = self._clock() + seconds
 
     def _asked_for(self) -> float:
-        """Return for how many seconds more the other end wants to be left alone."""
+        """Return the seconds that are left of a C{Retry-After}."""
         return max(self._not_before - self._clock(), 0.0)
 
     def _make_client(self) -> Client:
@@ -202,11 +197,11 @@ class HTTPObserver:
         return self._connect(self._target, creator, headers)
 
     def _use(self, client: Client | None) -> None:
-        """Have another client, and close the one before."""
+        """Switch to another client, and close the one before."""
         old, self._client = self._client, client
-        # In this order: hurry(), beside this, first says so and then looks for the client.
+        # In this order: hurry(), in another thread, first sets the event and then stops the client.
         if client is not None and self._stopping.is_set():
-            client.hurry()
+            client.stop_now()
         if old is not None:
             old.close()
 
@@ -229,7 +224,7 @@ class HTTPObserver:
 
 @contextmanager
 def _naming(option: str) -> Iterator[None]:
-    """Put the observer and the option before what is wrong with a file."""
+    """Name the observer and the option in errors of a file."""
     try:
         yield
     except ConfigError as error:
@@ -240,7 +235,7 @@ def fields_of(target: Target, headers: Sequence[Header]) -> list[Header]:
     """
     Return the header fields of every request.
 
-    @param headers: those from files; only what the observer says of itself gives way to them.
+    @param headers: those from files; of the observer's own fields they replace only C{User-Agent}.
     """
     fields = [(b"Content-Type", target.content_type.encode())]
     if target.bodies.gzip:
@@ -255,14 +250,14 @@ def _connect(target: Target, creator: IOpenSSLClientConnectionCreator | None, he
     from twisted.internet import reactor
 
     fields = fields_of(target, headers)
-    return make_client(cast("Reactor", reactor), creator, target.method, target.url, fields, target.timeout)
+    return make_client(reactor, creator, target.method, target.url, fields, target.timeout)
 
 
 def build_http(spec: str, args: Sequence[str], options: Mapping[str, str], ack: str) -> HTTPObserver:
     """
-    Make the observer of C{http:URL[:key=value…]}; see L{webhookrx.observers.http_settings}.
+    Make the observer of C{http:URL[:key=value…]}; see L{webhookrx.observers.http_options}.
 
-    @raise ConfigError: an argument or option is wrong, or a file that one names.
+    @raise ConfigError: an argument, an option or a file is wrong.
     """
     observer = HTTPObserver(spec, read_target(args, options), _connect)
     observer.check()
