@@ -124,10 +124,10 @@ def _may_match(reading: RulesReading, router: NamedRouter) -> list[Diagnostic]:
     mistakes = []
     for place, rule in zip(reading.places, reading.rules, strict=True):
         with suppress(QueryError):  # that is found already
-            judged = router.judge(rule)
-            if judged.matched is None:
+            match = router.explain(rule)
+            if match.matched is None:
                 path = ("connector_rules", place, "selector")
-                mistakes.append(diagnose("selector-may-match", path, f"It {judged}; it is not looked into further."))
+                mistakes.append(diagnose("selector-may-match", path, f"It {match}; it is not looked into further."))
     return reading.located(mistakes)
 
 

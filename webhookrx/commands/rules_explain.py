@@ -30,7 +30,7 @@ from webhookrx.commands.terminal import (
     shortened,
 )
 from webhookrx.diagnostics import Diagnostic
-from webhookrx.query import DecidingTerm, QueryError, explain, parse
+from webhookrx.query import DecidingTerm, QueryError
 from webhookrx.router.rules.router import Connector, Router, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading
 from webhookrx.router.steps.step import DROP, TAG, Preprocessing, Probe, SetField, Step
@@ -65,19 +65,17 @@ def run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
 
 
 def _others(reading: RulesReading, router: NamedRouter, connected: set[str]) -> list[_Other]:
-    record = router.router.record
     others = []
     for rule in reading.rules:
         if rule.name in connected:
             continue
         try:
-            explanation = explain(parse(rule.selector), record)
+            explanation = router.explain(rule)
         except QueryError:
             others.append(_Other(rule.name, (), "its selector is no query"))
             continue
-        judged = router.judge(rule)
-        if judged.matched is None:
-            others.append(_Other(rule.name, (), str(judged), True))
+        if explanation.matched is None:
+            others.append(_Other(rule.name, (), str(explanation), True))
             continue
         deciding = () if explanation.matched else explanation.deciding
         others.append(_Other(rule.name, deciding, terms_text(deciding) or "it clashes with another rule"))

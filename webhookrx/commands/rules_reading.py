@@ -14,11 +14,11 @@ from webhookrx.commands.terminal import print_diagnostics, read_input, shown_nam
 from webhookrx.config.machine import HostFacts, this_host
 from webhookrx.diagnostics import ERROR
 from webhookrx.errors import ConfigError
-from webhookrx.query import DecidingTerm, parse
+from webhookrx.query import DecidingTerm, Explanation, parse
 from webhookrx.router.rules.router import Router, router_of
 from webhookrx.router.rules.rule import Host, Rule, check_label, check_name
 from webhookrx.router.rules.rules_file import RulesReading, read_rules
-from webhookrx.router.rules.selectors import METADATA, MayMatch, may_match
+from webhookrx.router.rules.selectors import METADATA, explain_selector
 
 
 class NamedRouter(NamedTuple):
@@ -35,13 +35,13 @@ class NamedRouter(NamedTuple):
     is_here: bool
     unknown: tuple[str, ...]
 
-    def judge(self, rule: Rule) -> MayMatch:
+    def explain(self, rule: Rule) -> Explanation:
         """
-        Tell whether a rule matches it.
+        Return whether a rule matches it, and why.
 
         @raise webhookrx.query.QueryError: its selector is no query.
         """
-        return may_match(parse(rule.selector), self.router.record, self.unknown)
+        return explain_selector(parse(rule.selector), self.router.record, self.unknown)
 
 
 def read_rules_file(path: str, *, allow_slow_patterns: bool = False) -> RulesReading:

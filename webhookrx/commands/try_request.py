@@ -214,10 +214,10 @@ def _chosen(
         if rule is None:
             known = suggestion(asked.rule, [rule.name for rule in reading.rules])
             raise WebhookrxError(f"There is no rule {quoted(asked.rule)}. {known}")
-        judged = router.judge(rule)
-        if judged.matched is None:
+        match = router.explain(rule)
+        if match.matched is None:
             connectors = [connector_of(router.router.name, rule)]
-        elif not judged.matched:
+        elif not match.matched:
             raise WebhookrxError(f"The rule {quoted(rule.name)} does not match this router; see rules explain.")
     chosen = [each for each in connectors if asked.rule in (None, each.rule) and asked.port in (None, each.port)]
     if not chosen:

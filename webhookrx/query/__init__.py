@@ -6,9 +6,10 @@ from webhookrx.query.explanation import DecidingTerm, Explanation, explain
 from webhookrx.query.fleet import Fleet
 from webhookrx.query.query import FieldUse, Query, QueryTooCostly, parse, spend_json
 from webhookrx.query.query_lexer import QueryError, line_and_column
-from webhookrx.query.query_tree import format_tree, plain_tree
+from webhookrx.query.query_tree import ANY, format_tree, plain_tree
 
 __all__ = [
+    "ANY",
     "DecidingTerm",
     "Explanation",
     "FieldUse",

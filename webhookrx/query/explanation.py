@@ -1,12 +1,12 @@
 """
-Why a record matches a query or does not: the terms that decided, and the values of their fields.
+Why a record matches a query, does not, or may: the terms that decide, and the values of their fields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -49,52 +49,72 @@ class DecidingTerm(msgspec.Struct, frozen=True):
         return f"a field is {texts}" if self.field == ANY else f"is {texts}"
 
 
-class Explanation(msgspec.Struct, frozen=True):
+class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
     """
     Why a record matches or does not.
 
+    @ivar matched: None when that depends on fields that are not known.
     @ivar deciding: the terms that made the record match, or kept it from matching: of an C{AND} the first part that
         fails, of an C{OR} all parts. Empty for the empty query.
+    @ivar unknown: the fields that would decide, in the order of the query; empty when it is known.
     """
 
-    matched: bool
-    deciding: tuple[DecidingTerm, ...]
+    matched: bool | None
+    deciding: tuple[DecidingTerm, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        if self.matched is None:
+            return f"may match: {', '.join(self.unknown)} unknown"
         verdict = "matches" if self.matched else "doesn't match"
         return f"{verdict}: {'; '.join(map(str, self.deciding))}" if self.deciding else verdict
 
 
-def explain(query: Query, record: Mapping[str, Any]) -> Explanation:
+#: Returns which of a record's unknown fields a field may be; for C{@ANY} all of them.
+UnknownFields: TypeAlias = Callable[[str], tuple[str, ...]]
+
+
+def explain(query: Query, record: Mapping[str, Any], unknown: UnknownFields = lambda field: ()) -> Explanation:
     """
     Return whether a record matches a query, and the terms that decided.
 
     The terms quote values of the record: don't log them where those may be secret.
     """
-    return Explanation(*_explain(query.tree, record, under_not=False))
+    return _explain(query.tree, record, unknown, under_not=False)
 
 
-def _explain(node: Node, record: Mapping[str, Any], under_not: bool) -> tuple[bool, tuple[DecidingTerm, ...]]:
+def _explain(node: Node, record: Mapping[str, Any], unknown: UnknownFields, under_not: bool) -> Explanation:
     match node:
         case Term() | Exists():
-            text = f"NOT {node.source}" if under_not else node.source
-            return compile_tree(node)(record, Work(MOST_WORK)), (
-                DecidingTerm(text, node.column, node.field, _found(node, record)),
-            )
+            return _explain_term(node, record, unknown(node.field), under_not)
         case Not():
-            matched, deciding = _explain(node.operand, record, not under_not)
-            return not matched, deciding
+            inner = _explain(node.operand, record, unknown, not under_not)
+            return inner if inner.matched is None else msgspec.structs.replace(inner, matched=not inner.matched)
         case And() | Or():
-            deciding = ()
             decisive = isinstance(node, Or)
-            for operand in node.operands:
-                matched, own = _explain(operand, record, under_not)
-                if matched is decisive:
-                    return matched, own
-                deciding += own
-            return not decisive, deciding
+            parts = [_explain(operand, record, unknown, under_not) for operand in node.operands]
+            decided = next((part for part in parts if part.matched is decisive), None)
+            if decided is not None:
+                return decided
+            fields = tuple(dict.fromkeys(field for part in parts for field in part.unknown))
+            if fields:
+                return Explanation(None, (), fields)
+            return Explanation(not decisive, tuple(term for part in parts for term in part.deciding))
         case Everything():
-            return True, ()
+            return Explanation(True)
+
+
+def _explain_term(
+    term: Term | Exists, record: Mapping[str, Any], unknown: tuple[str, ...], under_not: bool
+) -> Explanation:
+    if unknown and term.field != ANY:
+        return Explanation(None, (), unknown)
+    matched = compile_tree(term)(record, Work(MOST_WORK))
+    # Another field can't undo a match of any field.
+    if unknown and not (matched and isinstance(term, Term) and not term.negated):
+        return Explanation(None, (), unknown)
+    text = f"NOT {term.source}" if under_not else term.source
+    return Explanation(matched, (DecidingTerm(text, term.column, term.field, _found(term, record)),))
 
 
 def _found(term: Term | Exists, record: Mapping[str, Any]) -> tuple[str, ...] | None:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.query import parse
+from webhookrx.query import explain, parse
 from webhookrx.router.rules.router import Router, router_of
 from webhookrx.router.rules.rule import Host, Rule
-from webhookrx.router.rules.selectors import METADATA, Known, matched_hosts, may_match
+from webhookrx.router.rules.selectors import METADATA, Known, explain_selector, matched_hosts
 
 HOSTS = (
     Host(
@@ -179,7 +179,7 @@ _QUERIES = st.recursive(
 )
 
 
-class MayMatchTests(SynchronousTestCase):
+class ExplainSelectorTests(SynchronousTestCase):
     """What is known of a match when not everything is known of a router."""
 
     def test_table(self) -> None:
@@ -204,15 +204,21 @@ class MayMatchTests(SynchronousTestCase):
             ("@ANY != ber", None, ("fqdn", "ip", "os")),
             ("NOT @ANY = fra", False, ()),
         ):
-            found = may_match(parse(text), RECORD, UNKNOWN)
-            self.assertEqual((matched, fields), found, text)
-        self.assertEqual("may match: os, ip unknown", str(may_match(parse("os = a OR ip = 1"), RECORD, UNKNOWN)))
+            found = explain_selector(parse(text), RECORD, UNKNOWN)
+            self.assertEqual((matched, fields), (found.matched, found.unknown), text)
+        self.assertEqual("may match: os, ip unknown", str(explain_selector(parse("os = a OR ip = 1"), RECORD, UNKNOWN)))
+
+    def test_deciding(self) -> None:
+        """The terms that decide are those that are known."""
+        found = explain_selector(parse("os = linux AND name = other"), RECORD, UNKNOWN)
+
+        self.assertEqual("doesn't match: name = other (is edge)", str(found))
 
     @given(_QUERIES)
     def test_law(self, text: str) -> None:
         """What is said to be known is so, whatever the machine turns out to be; with all known, it is the query."""
         query = parse(text)
-        found = may_match(query, RECORD, ("os", "ip"))
+        found = explain_selector(query, RECORD, ("os", "ip"))
         machines = [
             Router("edge", labels={"site": "fra"}, arch="x86_64", os=system, ip=address).record
             for system, address in product(("", "linux", "bsd"), ((), ("1",), ("2",)))
@@ -221,5 +227,6 @@ class MayMatchTests(SynchronousTestCase):
         if found.matched is not None:
             self.assertEqual({found.matched}, answers)
         for machine in machines:
-            self.assertEqual((query.matches(machine), ()), may_match(query, machine, ()))
+            self.assertEqual(explain(query, machine), explain_selector(query, machine, ()))
+            self.assertIs(query.matches(machine), explain(query, machine).matched)
         self.assertLessEqual(set(found.unknown), set(METADATA))

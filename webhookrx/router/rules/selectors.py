@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from webhookrx.diagnostics import Diagnostic, Path, diagnose, nearest, quoted_short
 from webhookrx.message.fields import MISSING, get_field, split_path
-from webhookrx.query import Fleet, Query, QueryError, line_and_column, parse
-from webhookrx.query.query_tree import ANY, And, Everything, Exists, Node, Not, Or, Term
+from webhookrx.query import ANY, Explanation, Fleet, Query, QueryError, explain, line_and_column, parse
 from webhookrx.router.rules.router import router_of
 from webhookrx.router.rules.rule import Host, Rule
 
@@ -133,54 +132,18 @@ METADATA: Final = ("hostname", "fqdn", "ip", "os", "arch", "version")
 """What a router says of its machine."""
 
 
-class MayMatch(NamedTuple):
+def explain_selector(selector: Query, record: Mapping[str, Any], unknown: Collection[str]) -> Explanation:
     """
-    What is known of a match.
+    Return whether a selector matches a router, and why.
 
-    @ivar matched: whether it matches; None when that can't be known.
-    @ivar unknown: the fields that would decide, in the order of the query.
+    @param record: the known fields of the router: L{webhookrx.router.rules.router.Router.record}.
+    @param unknown: the unknown fields among L{METADATA}. A field that is neither known nor unknown is missing.
     """
 
-    matched: bool | None
-    unknown: tuple[str, ...] = ()
+    def unknown_fields(field: str) -> tuple[str, ...]:
+        if field == ANY:
+            return tuple(each for each in METADATA if each in unknown)
+        name = field.removeprefix("meta.").partition(".")[0]
+        return (name,) if name in unknown else ()
 
-    def __str__(self) -> str:
-        return f"may match: {', '.join(self.unknown)} unknown"
-
-
-def may_match(query: Query, record: Mapping[str, Any], unknown: Collection[str]) -> MayMatch:
-    """
-    Tell whether a router matches.
-
-    @param record: what is known of it: L{webhookrx.router.rules.router.Router.record}.
-    @param unknown: those of L{METADATA} that are not known; what is neither known nor unknown is not there.
-    """
-    return _judge(query.tree, record, unknown)
-
-
-def _judge(node: Node, record: Mapping[str, Any], unknown: Collection[str]) -> MayMatch:
-    match node:
-        case Term() | Exists():
-            return _judge_term(node, record, unknown)
-        case Not():
-            matched, fields = _judge(node.operand, record, unknown)
-            return MayMatch(None if matched is None else not matched, fields)
-        case And() | Or():
-            decisive = isinstance(node, Or)
-            judged = [_judge(operand, record, unknown) for operand in node.operands]
-            if any(each.matched is decisive for each in judged):
-                return MayMatch(decisive)
-            fields = tuple(dict.fromkeys(field for each in judged for field in each.unknown))
-            return MayMatch(None, fields) if fields else MayMatch(not decisive)
-        case Everything():
-            return MayMatch(True)
-
-
-def _judge_term(term: Term | Exists, record: Mapping[str, Any], unknown: Collection[str]) -> MayMatch:
-    name = term.field.removeprefix("meta.").partition(".")[0]
-    if name in unknown:
-        return MayMatch(None, (name,))
-    matched = parse(term.source).matches(record)
-    if term.field == ANY and unknown and not (matched and isinstance(term, Term) and not term.negated):
-        return MayMatch(None, tuple(each for each in METADATA if each in unknown))
-    return MayMatch(matched)
+    return explain(selector, record, unknown_fields)
