@@ -44,7 +44,7 @@ class SpoolFileTests(QueueCase):
 
     def copies(self) -> int:
         """Copy the log if that is due, and return how often it was copied since the last call."""
-        self.file.checkpoint_if_due()
+        self.file.checkpoint()
         return self.written("00000001.sqlite").count(COPY)
 
     def test_due(self) -> None:

@@ -7,7 +7,7 @@ from threading import Thread
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.spool.queue import FairLock
+from webhookrx.spool.files import FairLock
 
 TRIES = 10_000_000
 """Polls for something that another thread does at once."""

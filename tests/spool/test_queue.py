@@ -628,7 +628,7 @@ class FaultTests(QueueCase):
 
         def noting(file: old_file.OldFile) -> list[Row]:
             if not file._batch:
-                held.append(queue._lock._is_held)
+                held.append(queue._files.lock._is_held)
             return read(file)
 
         def retire() -> None:

@@ -16,7 +16,6 @@ from webhookrx.spool.quota import (
     NO_FOOTPRINT,
     SMALL_LOG_BYTES,
     BatchSize,
-    DiskReserve,
     Footprint,
     Quota,
     SpoolFull,
@@ -211,7 +210,7 @@ class ReserveTests(SynchronousTestCase):
         file = _File(footprint)
         space = DiskSpace("/nowhere", FLOOR, Disk(above_floor + FLOOR).statvfs)
         try:
-            found: int | str = DiskReserve(space, drop_oldest=drop_oldest).shortage(cast("SpoolFile", file), BATCH)
+            found: int | str = Quota(1 << 30, None, drop_oldest).shortage(space, cast("SpoolFile", file), BATCH)
         except SpoolFull as error:
             found = str(error)
         return found, file.limits
@@ -250,8 +249,8 @@ class ReserveTests(SynchronousTestCase):
         """Without a file there is as much room as with an empty one."""
         need = NO_FOOTPRINT.fixed_growth(BATCH.pages, SMALL_LOG_BYTES) + BATCH.pages
         for above_floor, has_room in ((need, True), (need - 1, False)):
-            reserve = DiskReserve(DiskSpace("/nowhere", FLOOR, Disk(above_floor + FLOOR).statvfs), drop_oldest=False)
+            space = DiskSpace("/nowhere", FLOOR, Disk(above_floor + FLOOR).statvfs)
             if has_room:
-                self.assertEqual(0, reserve.shortage(None, BATCH))
+                self.assertEqual(0, Quota(1 << 30).shortage(space, None, BATCH))
             else:
-                self.assertRaises(SpoolFull, reserve.shortage, None, BATCH)
+                self.assertRaises(SpoolFull, Quota(1 << 30).shortage, space, None, BATCH)

@@ -184,7 +184,7 @@ class SmallDiskTests(QueueCase):
         def nothing(_: str | int) -> os.statvfs_result:
             raise OSError(38, "not implemented")
 
-        self.patch(queue._reserve._space, "_statvfs", nothing)
+        self.patch(queue._space, "_statvfs", nothing)
         queue.append(stored("one"))
         self.assertEqual(["one"], drain(queue))
 

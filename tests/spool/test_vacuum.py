@@ -8,7 +8,8 @@ import sqlite3
 from tests.spool.faulty_spool import SmallDisk, drain, stored
 from tests.spool.test_queue import QueueCase
 from webhookrx.spool import database
-from webhookrx.spool.queue import FairLock, SpoolQueue
+from webhookrx.spool.files import FairLock
+from webhookrx.spool.queue import SpoolQueue
 from webhookrx.spool.rows import PAGE
 
 MIB = 1024**2
@@ -83,7 +84,7 @@ class TurnTests(QueueCase):
         """Vacuum and copying the log are separate turns: an append may come between them."""
         queue = self.large()
         holds = Holds(self.faults.statements)
-        self.patch(queue, "_lock", holds)
+        self.patch(queue._files, "lock", holds)
         while queue.vacuum():
             pass
         queue.append(stored("x" * 5 * MIB))

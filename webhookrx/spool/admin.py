@@ -259,7 +259,7 @@ class DirectoryAdmin:
                     results.append(change(transaction, number))
                     if transaction.written >= _BYTES_TOGETHER or self._clock() - began >= _TIME_TOGETHER:
                         break
-            file.checkpoint_if_due()
+            file.checkpoint()
         return results
 
     @contextmanager

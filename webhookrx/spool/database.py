@@ -120,7 +120,7 @@ class SpoolFile:
         if size(self._path) % PAGE and not size(self._path + "-wal"):
             raise damage("it ends inside a page")
         writer = self._writer = self._directory.file_system.connect(self._path, read_only=False)
-        # The automatic checkpoint of SQLite hides its errors; see checkpoint_if_due().
+        # The automatic checkpoint of SQLite hides its errors; see checkpoint().
         writer.execute("PRAGMA wal_autocheckpoint=0")
         writer.execute(f"PRAGMA journal_size_limit={2 * self.log_limit}").fetchall()
         # Some builds write zeros over what is removed, through the log: removing would need as much room as it gives.
@@ -160,7 +160,7 @@ class SpoolFile:
         """Close it. The log of a writable file is copied first if that is due."""
         # A command may be one of many, each of which adds to the log, and never the last to close the file.
         with suppress(sqlite3.Error):
-            self.checkpoint_if_due()
+            self.checkpoint()
         self._reader.close()
         if self._writer is not None:
             self._writer.close()
@@ -349,18 +349,13 @@ class SpoolFile:
             # The log is truncated to this when it next restarts.
             self._writer.execute(f"PRAGMA journal_size_limit={2 * size}").fetchall()
 
-    def checkpoint_if_due(self) -> None:
-        """L{checkpoint} once the log has grown."""
-        if self._uncopied >= self.log_limit:
-            self.checkpoint()
-
-    def checkpoint(self) -> None:
+    def checkpoint(self, *, at_once: bool = False) -> None:
         """
-        Copy the log into the database, so that the log can restart.
+        Copy the log into the database once it has grown, or C{at_once}, so that it can restart.
 
         @raise sqlite3.Error: it could not be copied. What was committed is as safe as before.
         """
-        if self._writer is None:
+        if self._writer is None or (self._uncopied < self.log_limit and not at_once):
             return
         # Before the try: one that fails is tried again only once it is due again.
         self._uncopied = 0

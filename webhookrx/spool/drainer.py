@@ -141,13 +141,17 @@ class Drainer:
         done, dead, failure = self._offer(rows)
         self._unacked = (done, dead)
         self._ack()
-        if failure is None:
-            self._note_back()
-            return 0.0
-        if done:
+        if failure is None or done:
             self._backoff.succeeded()
-        self._note_away(failure)
-        return self._pause(self._backoff.failed(failure.retry_after if isinstance(failure, Unavailable) else None))
+        if failure is None:
+            self._away = None
+            self._drain_log.came_back()
+            return 0.0
+        self._away = error_text(failure)
+        self._drain_log.went_away(self._away)
+        pause = self._backoff.failed(failure.retry_after if isinstance(failure, Unavailable) else None)
+        self._not_before = self._clock() + pause
+        return pause
 
     def _vacuum(self) -> float:
         """
@@ -168,10 +172,6 @@ class Drainer:
             self._queue.ack(done, dead)
             self._unacked = ([], [])
             self._drain_log.refused(dead)
-
-    def _pause(self, seconds: float) -> float:
-        self._not_before = self._clock() + seconds
-        return seconds
 
     def _note_failure(self, error: BaseException) -> float:
         """Note a failure of the spool itself."""
@@ -247,15 +247,6 @@ class Drainer:
     def _could_not(self, verb: str, error: BaseException) -> None:
         problem = printable(error_text(error))
         _log.error("Observer {spec} could not {verb}: {problem}", spec=self._inner.spec, verb=verb, problem=problem)
-
-    def _note_away(self, failure: BaseException) -> None:
-        self._away = error_text(failure)
-        self._drain_log.went_away(self._away)
-
-    def _note_back(self) -> None:
-        self._backoff.succeeded()
-        self._away = None
-        self._drain_log.came_back()
 
 
 def _outcome_of_each(count: int, returned: object) -> _Outcomes:

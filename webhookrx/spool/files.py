@@ -9,8 +9,10 @@ goes to a new file, and the old one is drained first.
 from __future__ import annotations
 
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from threading import Lock
 from typing import Final
 
 from twisted.logger import Logger
@@ -30,11 +32,42 @@ LOCKED_TIME: Final = 5.0
 _log = Logger()
 
 
+class FairLock:
+    """
+    A lock that is granted in the order of requests: a thread that releases a C{threading.Lock} and takes it again at
+    once gets it before a waiting thread is awake.
+    """
+
+    def __init__(self) -> None:
+        self._guard: Final = Lock()
+        self._is_held = False
+        self._turns: deque[Lock] = deque()
+
+    def __enter__(self) -> None:
+        with self._guard:
+            if not self._is_held:
+                self._is_held = True
+                return
+            turn = Lock()
+            turn.acquire()
+            self._turns.append(turn)
+        turn.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        with self._guard:
+            if self._turns:
+                # It stays held, by the next thread.
+                self._turns.popleft().release()
+            else:
+                self._is_held = False
+
+
 class SpoolFiles:
     """
-    All files of one directory. The caller's lock serialises all calls.
+    All files of one directory. Hold C{lock} during calls, but for reading C{newest} and C{old} files.
 
     @param clock: seconds on the monotonic clock.
+    @ivar lock: serialises transactions.
     @ivar newest: the file that is written; None until one can be created.
     @ivar old: older files, the first one first.
     @ivar totals: those of the newest file, as they were last read.
@@ -44,6 +77,7 @@ class SpoolFiles:
     """
 
     def __init__(self, directory: SpoolDirectory, clock: Callable[[], float]) -> None:
+        self.lock = FairLock()
         self.newest: SpoolFile | None = None
         self.old: list[OldFile] = []
         self.totals = NO_TOTALS
@@ -266,10 +300,7 @@ class SpoolFiles:
         file = self.newest
         if file is not None:
             with suppress(sqlite3.Error), self.handling_faults(file):
-                if at_once:
-                    file.checkpoint()
-                else:
-                    file.checkpoint_if_due()
+                file.checkpoint(at_once=at_once)
 
     # -- older files ---------------------------------------------------------------------------------------------
 

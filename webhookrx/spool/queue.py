@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import Lock
 from typing import Final
 
 from twisted.logger import Logger
@@ -27,7 +25,7 @@ from webhookrx.spool.directory import SpoolDirectory
 from webhookrx.spool.faults import damage, error_text, is_full
 from webhookrx.spool.files import SpoolFiles
 from webhookrx.spool.old_file import OldFile
-from webhookrx.spool.quota import BatchSize, DiskReserve, Quota, SpoolFull
+from webhookrx.spool.quota import BatchSize, Quota, SpoolFull
 from webhookrx.spool.rows import DeadLetter, Row
 
 _DROP_LINES: Final = 10.0
@@ -37,36 +35,6 @@ FULL_LAPSES: Final = 10.0
 """Seconds after which a refusal no longer counts, if room could not be checked since."""
 
 _log = Logger()
-
-
-class FairLock:
-    """
-    A lock that is granted in the order of requests: a thread that releases a C{threading.Lock} and takes it again at
-    once gets it before a waiting thread is awake.
-    """
-
-    def __init__(self) -> None:
-        self._guard: Final = Lock()
-        self._is_held = False
-        self._turns: deque[Lock] = deque()
-
-    def __enter__(self) -> None:
-        with self._guard:
-            if not self._is_held:
-                self._is_held = True
-                return
-            turn = Lock()
-            turn.acquire()
-            self._turns.append(turn)
-        turn.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        with self._guard:
-            if self._turns:
-                # It stays held, by the next thread.
-                self._turns.popleft().release()
-            else:
-                self._is_held = False
 
 
 class SpoolQueue:
@@ -91,10 +59,9 @@ class SpoolQueue:
     ) -> None:
         self._quota = quota
         self._path = directory.path
-        self._reserve = DiskReserve(space, drop_oldest=quota.drop_oldest)
+        self._space = space
         self._clock = clock
         self._wall_clock = wall_clock
-        self._lock = FairLock()
         self._files = SpoolFiles(directory, clock)
         self._acked: frozenset[int] = frozenset()  # the numbers of the last acknowledged batch
         self._refused: BatchSize | None = None  # the last batch for which there was no room; None once there is
@@ -117,7 +84,7 @@ class SpoolQueue:
 
     def close(self) -> None:
         """Close the files, and unlock the directory."""
-        with self._lock:
+        with self._files.lock:
             self._files.close()
 
     def status(self) -> Backlog:
@@ -146,7 +113,7 @@ class SpoolQueue:
         @raise webhookrx.errors.NotStored: none of them is stored; the text says why.
         """
         incoming = BatchSize.of(stored)
-        with self._lock:
+        with self._files.lock:
             try:
                 self._files.detach_missing_files()
                 file = self._files.ensure_newest()
@@ -170,7 +137,7 @@ class SpoolQueue:
     def _append(self, file: SpoolFile, stored: Sequence[bytes], incoming: BatchSize) -> tuple[range, int]:
         """Add a batch, and return its numbers, and how many messages were dropped for it."""
         with self._files.handling_faults(file):
-            short = self._reserve.shortage(file, incoming)
+            short = self._quota.shortage(self._space, file, incoming)
         with self._files.writing(file, durable=True) as transaction:
             dropped = self._quota.make_room(
                 transaction, self._files.old_bytes, incoming.size, self._wall_clock(), short=short
@@ -191,7 +158,7 @@ class SpoolQueue:
         """Tell whether such a batch would be accepted now."""
         files = self._files
         try:
-            short = self._reserve.shortage(files.newest, incoming)
+            short = self._quota.shortage(self._space, files.newest, incoming)
         except SpoolFull:
             return False
         return self._quota.has_room(
@@ -218,7 +185,7 @@ class SpoolQueue:
         @raise OSError: the next file could not be created.
         """
         while True:
-            with self._lock:
+            with self._files.lock:
                 old, newest = self._files.first_old, self._files.newest
             if old is not None:
                 if rows := old.read():
@@ -236,7 +203,7 @@ class SpoolQueue:
                 return self._offered_of(newest, rows)
             except sqlite3.Error as error:
                 # As an old file it is read with more tries.
-                with self._lock:
+                with self._files.lock:
                     if not self._files.handle_fault(newest, error, began):
                         raise
 
@@ -247,7 +214,7 @@ class SpoolQueue:
         if rows[0].id <= self._files.offered:
             return [row for row in rows if row.id <= self._files.offered]
         rows = rows[: batch_for(self._files.totals.messages)]
-        with self._lock:
+        with self._files.lock:
             try:
                 with self._files.writing(file, durable=False) as transaction:
                     transaction.offer(rows[-1].id)
@@ -277,7 +244,7 @@ class SpoolQueue:
             if old is not None:
                 # Before the lock is taken: behind damage it may search long for readable rows.
                 old.read()
-            with self._lock:
+            with self._files.lock:
                 self._detach_missing_files()
                 if self._files.first_old is not old:
                     continue
@@ -328,7 +295,7 @@ class SpoolQueue:
 
     def _checkpoint(self) -> None:
         """Copy the log once that is due, under a lock of its own, so that C{append} need not wait for both."""
-        with self._lock:
+        with self._files.lock:
             self._files.checkpoint()
 
     def _detach_missing_files(self) -> None:
@@ -345,7 +312,7 @@ class SpoolQueue:
 
         @raise sqlite3.Error: they can't be read.
         """
-        with self._lock:
+        with self._files.lock:
             self._detach_missing_files()
             file = self._files.newest
             began = self._clock()
@@ -379,7 +346,7 @@ class SpoolQueue:
 
         @raise sqlite3.Error: it could not be done.
         """
-        with self._lock:
+        with self._files.lock:
             file = self._files.newest
             if file is None or self._files.totals.messages:
                 return False
@@ -398,7 +365,7 @@ class SpoolQueue:
         @raise sqlite3.Error: its dead letters can't be moved now.
         @raise OSError: the same.
         """
-        with self._lock:
+        with self._files.lock:
             try:
                 # The last file stays until there is a newer one: its number must not be used again.
                 self._files.ensure_newest()
@@ -411,7 +378,7 @@ class SpoolQueue:
         if not old.damaged and old.read():
             # Put back meanwhile, by a command that was at work when the file was retired.
             return
-        with self._lock:
+        with self._files.lock:
             self._files.remove(old)
         # Last, when what it held is not needed any more and nothing can be copied into it. And without the lock: the
         # file system may take long to free its space.
@@ -422,6 +389,6 @@ class SpoolQueue:
         after = 0
         while letters := old.read_dead(after):
             after = letters[-1].id
-            with self._lock:
+            with self._files.lock:
                 self._keep_dead(letters)
             self._checkpoint()

@@ -39,6 +39,60 @@ class SpoolFull(NotStored):
     """There is no room for a batch, and nothing may be dropped for it."""
 
 
+class BatchSize(NamedTuple):
+    """
+    The size of a batch.
+
+    @ivar size: bytes that it counts against the quota.
+    @ivar pages: bytes of pages that it occupies at most.
+    """
+
+    size: int
+    pages: int
+
+    @classmethod
+    def of(cls, stored: Sequence[bytes]) -> BatchSize:
+        """Measure a batch."""
+        size = size_of(stored)
+        # A page has room for one message of more than half a page; a longer one has pages of its own, and one of these
+        # and one of the tree are filled in part.
+        return cls(size, size + min(size, 2 * PAGE * len(stored)) + _TREE)
+
+
+class Footprint(NamedTuple):
+    """
+    What a spool file occupies now, in bytes.
+
+    @ivar file: the size of the database file; C{log}, of its write-ahead log.
+    @ivar pages: the size of the database once all of its log is copied into it.
+    @ivar free: those of its pages that are free.
+    """
+
+    file: int
+    log: int
+    pages: int
+    free: int
+
+    def fixed_growth(self, batch: int, log_limit: int) -> int:
+        """
+        Return how much more is needed whatever is dropped: for the log, for copying it, and for removing what waits;
+        without this a full spool could not even be emptied.
+
+        @param batch: bytes of pages.
+        @param log_limit: bytes after which the log is copied; a transaction may count half of what it writes.
+        """
+        log = 2 * log_limit + max(batch, _REMOVAL)
+        return max(0, log - self.log) + max(0, self.pages - self.file) + _SLACK
+
+    def new_pages(self, batch: int) -> int:
+        """Return how much the database grows: what does not fit into free pages."""
+        return max(0, batch - self.free)
+
+
+NO_FOOTPRINT: Final = Footprint(0, 0, 0, 0)
+"""That of a file that does not exist yet."""
+
+
 class Quota(NamedTuple):
     """
     The limits of one spool directory.
@@ -51,6 +105,35 @@ class Quota(NamedTuple):
     size: int
     age: float | None = None
     drop_oldest: bool = False
+
+    def shortage(self, space: DiskSpace, file: SpoolFile | None, incoming: BatchSize) -> int:
+        """
+        Return how many bytes must be dropped for the disk to keep its floor: those of new pages that don't fit.
+        Dropping makes no other room; the log may then take its space from below the floor.
+
+        The log of the file is kept small from now on while space is short.
+
+        @param file: the newest file; None when there is none yet.
+        @raise SpoolFull: there is no room, and dropping is not allowed, or would not help.
+        @raise sqlite3.Error: the file can't be measured.
+        """
+        free = space.measure()
+        if free is None:
+            return 0
+        footprint = NO_FOOTPRINT if file is None else file.footprint()
+        new = footprint.new_pages(incoming.pages)
+        roomy = footprint.fixed_growth(incoming.pages, LOG_BYTES) + new + _NEAR_FLOOR <= free.above_floor
+        log_limit = LOG_BYTES if roomy else SMALL_LOG_BYTES
+        if file is not None:
+            file.limit_log(log_limit)
+        fixed = footprint.fixed_growth(incoming.pages, log_limit)
+        short = fixed + new - free.above_floor
+        if short <= 0:
+            return 0
+        if not self.drop_oldest or fixed > free.bytes:
+            raise SpoolFull(space.words(free, fixed + new))
+        # The last page of what is dropped may still hold other rows.
+        return min(short, new) + 2 * PAGE if new else 0
 
     def make_room(self, transaction: Transaction, elsewhere: int, incoming: int, now: int, short: int) -> int:
         """
@@ -114,99 +197,3 @@ class Quota(NamedTuple):
     def _before(self, now: int) -> int:
         """Return the moment before which a message is too old; 0 without a limit of age."""
         return 0 if self.age is None else now - int(self.age * _NANOSECONDS)
-
-
-class BatchSize(NamedTuple):
-    """
-    The size of a batch.
-
-    @ivar size: bytes that it counts against the quota.
-    @ivar pages: bytes of pages that it occupies at most.
-    """
-
-    size: int
-    pages: int
-
-    @classmethod
-    def of(cls, stored: Sequence[bytes]) -> BatchSize:
-        """Measure a batch."""
-        size = size_of(stored)
-        # A page has room for one message of more than half a page; a longer one has pages of its own, and one of these
-        # and one of the tree are filled in part.
-        return cls(size, size + min(size, 2 * PAGE * len(stored)) + _TREE)
-
-
-class Footprint(NamedTuple):
-    """
-    What a spool file occupies now, in bytes.
-
-    @ivar file: the size of the database file; C{log}, of its write-ahead log.
-    @ivar pages: the size of the database once all of its log is copied into it.
-    @ivar free: those of its pages that are free.
-    """
-
-    file: int
-    log: int
-    pages: int
-    free: int
-
-    def fixed_growth(self, batch: int, log_limit: int) -> int:
-        """
-        Return how much more is needed whatever is dropped: for the log, for copying it, and for removing what waits;
-        without this a full spool could not even be emptied.
-
-        @param batch: bytes of pages.
-        @param log_limit: bytes after which the log is copied; a transaction may count half of what it writes.
-        """
-        log = 2 * log_limit + max(batch, _REMOVAL)
-        return max(0, log - self.log) + max(0, self.pages - self.file) + _SLACK
-
-    def new_pages(self, batch: int) -> int:
-        """Return how much the database grows: what does not fit into free pages."""
-        return max(0, batch - self.free)
-
-
-NO_FOOTPRINT: Final = Footprint(0, 0, 0, 0)
-"""That of a file that does not exist yet."""
-
-
-class DiskReserve:
-    """
-    The free space that a batch must leave: the floor of the disk, and what the spool needs to remove what it holds.
-
-    @param space: measures free space.
-    @param drop_oldest: room may be made by dropping.
-    """
-
-    def __init__(self, space: DiskSpace, *, drop_oldest: bool) -> None:
-        self._space = space
-        self._drop_oldest = drop_oldest
-
-    def shortage(self, file: SpoolFile | None, incoming: BatchSize) -> int:
-        """
-        Return how many bytes must be dropped for the disk to keep its floor: those of new pages that don't fit.
-        Dropping makes no other room; the log may then take its space from below the floor.
-
-        The log of the file is kept small from now on while space is short.
-
-        @param file: the newest file; None when there is none yet.
-        @raise SpoolFull: there is no room, and dropping is not allowed, or would not help.
-        @raise sqlite3.Error: the file can't be measured.
-        """
-        free = self._space.measure()
-        if free is None:
-            return 0
-        footprint = NO_FOOTPRINT if file is None else file.footprint()
-        new = footprint.new_pages(incoming.pages)
-        roomy = footprint.fixed_growth(incoming.pages, LOG_BYTES) + new + _NEAR_FLOOR <= free.above_floor
-        log_limit = LOG_BYTES if roomy else SMALL_LOG_BYTES
-        if file is not None:
-            file.limit_log(log_limit)
-        fixed = footprint.fixed_growth(incoming.pages, log_limit)
-        short = fixed + new - free.above_floor
-        if short <= 0:
-            return 0
-        if not self._drop_oldest or fixed > free.bytes:
-            raise SpoolFull(self._space.words(free, fixed + new))
-        # The last page of what is dropped may still hold other rows.
-        return min(short, new) + 2 * PAGE if new else 0

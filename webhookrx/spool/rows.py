@@ -1,7 +1,8 @@
 """
 The tables of a spool file, its rows as values, and the changes of one transaction.
 
-Where a file is damaged a column may hold anything, so every value that is read is checked.
+Where a file is damaged a column may hold anything, so every value that is read is checked. Every function here raises
+C{sqlite3.Error} where SQLite fails or finds damage.
 """
 
 from __future__ import annotations
@@ -192,21 +193,13 @@ def size_of(stored: Sequence[bytes]) -> int:
 
 
 def totals_of(db: sqlite3.Connection) -> Totals:
-    """
-    Read the totals of a file.
-
-    @raise sqlite3.Error: they can't be read.
-    """
+    """Read the totals of a file."""
     found = db.execute("SELECT messages, bytes, dead, dead_bytes, next_id, offered FROM state").fetchone()
     return Totals._make(whole_numbers(found or ()))
 
 
 def oldest_of(db: sqlite3.Connection) -> int | None:
-    """
-    Read the moment of receipt of the first message that waits; None when none waits.
-
-    @raise sqlite3.Error: it can't be read.
-    """
+    """Read the moment of receipt of the first message that waits; None when none waits."""
     found = db.execute("SELECT received FROM waiting ORDER BY id LIMIT 1").fetchone()
     return None if found is None else whole_numbers(found)[0]
 
@@ -236,11 +229,7 @@ def dead_letter_of(values: Sequence[object]) -> DeadLetter:
 
 
 def list_waiting(db: sqlite3.Connection, after: int, before: int) -> list[ListedMessage]:
-    """
-    List the next waiting messages between two numbers, L{LISTED_TOGETHER} at most.
-
-    @raise sqlite3.Error: they can't be read.
-    """
+    """List the next waiting messages between two numbers, L{LISTED_TOGETHER} at most."""
     return [
         ListedMessage(number, _moment(received), _number(size))
         for number, received, size in _select(db, _WAITING, after, before)
@@ -248,11 +237,7 @@ def list_waiting(db: sqlite3.Connection, after: int, before: int) -> list[Listed
 
 
 def list_dead(db: sqlite3.Connection, after: int, before: int) -> list[ListedMessage]:
-    """
-    List the next dead letters between two numbers, L{LISTED_TOGETHER} at most.
-
-    @raise sqlite3.Error: they can't be read.
-    """
+    """List the next dead letters between two numbers, L{LISTED_TOGETHER} at most."""
     return [
         ListedMessage(number, _moment(received), _number(size), _text(reason), _text(spec), _number(died))
         for number, received, size, reason, spec, died in _select(db, _DEAD, after, before)
