@@ -32,7 +32,7 @@ from webhookrx.config.source_endpoints import (
 )
 from webhookrx.diagnostics import ERROR, quoted
 from webhookrx.errors import ConfigError
-from webhookrx.intake.pattern_checks import NO_SLASH, NOT_LINEAR, check_patterns, health_path_problem
+from webhookrx.intake.pattern_checks import check_patterns, health_path_problem
 from webhookrx.intake.tokens import check_token, parse_token_file
 from webhookrx.settings import TLS, Source
 
@@ -318,15 +318,12 @@ def _check_shared_patterns(
             continue
         owners = [name for name in names for _ in patterns[name]]
         placed = [pattern for name in names for pattern in patterns[name]]
-        checked = check_patterns([pattern.text for pattern in placed])
-        for error in checked.errors:
-            origin = placed[error.index].origin
-            if error.kind != NOT_LINEAR:
-                problems.error(error.text, origin)
-            elif owners[error.index] in slow:
-                problems.warn(error.text, origin)
+        for found in check_patterns([pattern.text for pattern in placed]):
+            index = int(found.path[0])
+            origin = placed[index].origin
+            if found.code == "path-not-linear" and owners[index] not in slow:
+                problems.error(f"{found.sentence} {_HOW_TO_ALLOW}", origin, found.code)
+            elif found.severity == ERROR and found.code != "path-not-linear":
+                problems.error(found.sentence, origin)
             else:
-                problems.error(f"{error.text} {_HOW_TO_ALLOW}", origin, "path-not-linear")
-        for warning in checked.warnings:
-            note = problems.error if warning.kind == NO_SLASH else problems.warn
-            note(warning.text, placed[warning.index].origin)
+                problems.warn(found.sentence, origin)

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import re2  # type: ignore[import-untyped]
 
+from webhookrx.diagnostics import Diagnostic, diagnose
 from webhookrx.intake.path_patterns import LinearSet, PathPattern, compile_pattern
 from webhookrx.message.macros import is_hard_macro
 from webhookrx.regex import parsed_by_re
@@ -28,70 +28,34 @@ _STAR: Final = re.compile(r"\\. | \[ \^? \]? (?: \\. | [^\]\\] )* \] | // | / (?
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9._~!&',;=:@%/-]+")
 
 
-SYNTAX: Final = "syntax"
-REPEATED_GROUP: Final = "repeated-group"
-HARD_MACRO: Final = "hard-macro"
-NOT_LINEAR: Final = "not-linear"
-NO_SLASH: Final = "no-slash"
-INVISIBLE: Final = "invisible"
-GLOB: Final = "glob"
-HIDDEN: Final = "hidden"
-"""Kinds of problems."""
-
-
-@dataclass(frozen=True, slots=True)
-class PatternProblem:
-    """
-    One finding.
-
-    @ivar index: of the pattern, from 0.
-    @ivar kind: L{SYNTAX} and so on.
-    @ivar text: one sentence that quotes the pattern. It counts other patterns from 1, as people do.
-    """
-
-    index: int
-    kind: str
-    text: str
-
-
 _Said: TypeAlias = tuple[str, str]
-"""The kind of a problem, and its sentence."""
+"""The code of a diagnostic, and its sentence."""
 
 
-class PatternCheck(NamedTuple):
-    """
-    All findings.
-
-    @ivar errors: they make a pattern unusable, or, with the kind L{NOT_LINEAR}, usable at one's own risk.
-    @ivar warnings: allowed, but probably not meant.
-    """
-
-    errors: tuple[PatternProblem, ...]
-    warnings: tuple[PatternProblem, ...]
-
-
-def check_patterns(patterns: Sequence[str]) -> PatternCheck:
+def check_patterns(patterns: Sequence[str]) -> list[Diagnostic]:
     """
     Look for patterns that can't be used, that a hostile path makes run for ever, or that do nothing: those that match
     no path, and those hidden by an earlier one, which is the same, matches every path, or matches the one path of a
     pattern without wildcards.
 
-    @return: errors and warnings, each in the order of the patterns.
+    @return: what makes patterns unusable, then what does nothing, each in the order of the patterns. The path of a
+        diagnostic is the index of a pattern; its sentence quotes the pattern, and counts others from 1, as people do.
+        C{path-not-linear} is for the operator to judge: the pattern works, but may be slow.
     """
-    errors: list[PatternProblem] = []
+    found: list[Diagnostic] = []
     usable: dict[int, PathPattern] = {}
     for index, pattern in enumerate(patterns):
         try:
             compiled = compile_pattern(pattern)
         except ValueError as error:
-            problems = [_repeated_group(pattern) or (SYNTAX, f"{_quoted(pattern)} does not compile: {error}.")]
+            problems = [_repeated_group(pattern) or ("path-syntax", f"{_quoted(pattern)} does not compile: {error}.")]
         else:
             problems = _group_problems(pattern, compiled)
             if not problems:
                 usable[index] = compiled
                 problems = _slow(pattern, compiled)
-        errors.extend(PatternProblem(index, *problem) for problem in problems)
-    return PatternCheck(tuple(errors), tuple(_warnings(patterns, usable)))
+        found.extend(diagnose(code, (index,), sentence) for code, sentence in problems)
+    return [*found, *_idle(patterns, usable)]
 
 
 def health_path_problem(path: str) -> str | None:
@@ -108,7 +72,7 @@ def _repeated_group(pattern: str) -> _Said | None:
     for name in names:
         if names.count(name) > 1:
             text = f"{_quoted(pattern)} has more than one group {_quoted(name)}; each group needs a name of its own."
-            return REPEATED_GROUP, text
+            return "path-repeated-group", text
     return None
 
 
@@ -118,7 +82,7 @@ def _group_problems(pattern: str, compiled: PathPattern) -> list[_Said]:
     problems = [] if repeated is None else [repeated]
     problems.extend(
         (
-            HARD_MACRO,
+            "path-hard-macro",
             f"{_quoted(pattern)} has a group {_quoted(name)}, which is a hard macro; only the receiver sets it.",
         )
         for name, _ in compiled.groups
@@ -127,7 +91,9 @@ def _group_problems(pattern: str, compiled: PathPattern) -> list[_Said]:
     names = [name for name, _ in compiled.groups]
     if repeated is None and len(set(names)) < len(names):
         name = next(name for name in names if names.count(name) > 1)
-        problems.append((REPEATED_GROUP, f"{_quoted(pattern)} has more than one group that sets {_quoted(name)}."))
+        problems.append(
+            ("path-repeated-group", f"{_quoted(pattern)} has more than one group that sets {_quoted(name)}.")
+        )
     return problems
 
 
@@ -135,11 +101,11 @@ def _slow(pattern: str, compiled: PathPattern) -> list[_Said]:
     if compiled.linear is not None:
         return []
     text = "can't run on RE2, but on Python's re, where a hostile path may hold up everything before it needs a token."
-    return [(NOT_LINEAR, f"{_quoted(pattern)} {text}")]
+    return [("path-not-linear", f"{_quoted(pattern)} {text}")]
 
 
-def _warnings(patterns: Sequence[str], usable: Mapping[int, PathPattern]) -> Iterator[PatternProblem]:
-    """Yield warnings in the order of the patterns."""
+def _idle(patterns: Sequence[str], usable: Mapping[int, PathPattern]) -> Iterator[Diagnostic]:
+    """Yield what is wrong with patterns that do nothing, in their order."""
     linear = LinearSet([(index, found) for index, found in usable.items() if found.linear is not None])
     index_of: dict[str, int] = {}
     universal: int | None = None
@@ -149,14 +115,14 @@ def _warnings(patterns: Sequence[str], usable: Mapping[int, PathPattern]) -> Ite
         said = _never_matches(compiled, nodes) or _glob(pattern)
         if said is None:
             if pattern in index_of:
-                said = HIDDEN, f"is hidden by pattern {index_of[pattern] + 1}, which is the same."
+                said = "path-hidden", f"is hidden by pattern {index_of[pattern] + 1}, which is the same."
             elif universal is not None:
-                said = HIDDEN, f"is hidden by {_named(patterns, universal)}, which matches every path."
+                said = "path-hidden", f"is hidden by {_named(patterns, universal)}, which matches every path."
             elif (path := _only_path(pattern, nodes)) is not None:
                 hiding = min(linear.all(path), default=index)
-                said = (HIDDEN, f"is hidden by {_named(patterns, hiding)}.") if hiding < index else None
+                said = ("path-hidden", f"is hidden by {_named(patterns, hiding)}.") if hiding < index else None
         if said is not None:
-            yield PatternProblem(index, said[0], f"{_quoted(pattern)} {said[1]}")
+            yield diagnose(said[0], (index,), f"{_quoted(pattern)} {said[1]}")
         index_of.setdefault(pattern, index)
         if universal is None and _is_universal(nodes):
             universal = index
@@ -176,10 +142,10 @@ def _nodes(pattern: str) -> _Nodes:
 
 def _never_matches(compiled: PathPattern, nodes: _Nodes) -> _Said | None:
     if compiled.linear is not None and not _may_begin_with_slash(compiled):
-        return NO_SLASH, "can never match: every path begins with '/'."
+        return "path-without-slash", "can never match: every path begins with '/'."
     if any(operation == "LITERAL" and not "!" <= chr(argument) <= "~" for operation, argument in nodes):
         text = "can never match: a path holds visible ASCII characters only, the others come percent-encoded."
-        return INVISIBLE, text
+        return "path-invisible", text
     return None
 
 
@@ -224,7 +190,10 @@ def _glob(pattern: str) -> _Said | None:
     for found in _STAR.finditer(pattern):
         if found["star"]:
             meant = f"{pattern[: found.start('star')]}.{pattern[found.start('star') :]}"
-            return GLOB, f"repeats the slash, and matches nothing below it: for anything below write {_quoted(meant)}."
+            return (
+                "path-glob",
+                f"repeats the slash, and matches nothing below it: for anything below write {_quoted(meant)}.",
+            )
     return None
 
 

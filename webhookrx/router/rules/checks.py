@@ -7,22 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-import msgspec
+from msgspec import structs
 
 from webhookrx.diagnostics import Diagnostic, Path, diagnose, nearest, quoted_short
 from webhookrx.errors import ConfigError
-from webhookrx.intake.pattern_checks import (
-    GLOB,
-    HARD_MACRO,
-    HIDDEN,
-    INVISIBLE,
-    NO_SLASH,
-    NOT_LINEAR,
-    REPEATED_GROUP,
-    SYNTAX,
-    check_patterns,
-    health_path_problem,
-)
+from webhookrx.intake.pattern_checks import check_patterns, health_path_problem
 from webhookrx.router.rules.router import name_clash, port_clash, too_long
 from webhookrx.router.rules.rule import (
     LONGEST_NAME,
@@ -43,33 +32,24 @@ MOST_PATHS: Final = 10_000
 """Characters of a path, and paths of a rule: more would take RE2 minutes."""
 
 _PRIVILEGED: Final = 1024
-_PATH_CODES: Final = {
-    SYNTAX: "path-syntax",
-    REPEATED_GROUP: "path-repeated-group",
-    HARD_MACRO: "path-hard-macro",
-    NOT_LINEAR: "path-not-linear",
-    NO_SLASH: "path-without-slash",
-    INVISIBLE: "path-invisible",
-    GLOB: "path-glob",
-    HIDDEN: "path-hidden",
-}
-#: Takes paths, and returns the index, code and sentence of each mistake in them.
-PathCheck: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[int, str, str], ...]]
+#: Takes the paths of a rule, and returns what is wrong with them; the path of a diagnostic is the index of one of them.
+PathCheck: TypeAlias = Callable[[tuple[str, ...]], tuple[Diagnostic, ...]]
 
 
-def check_paths(paths: tuple[str, ...], *, allow_slow: bool = False) -> tuple[tuple[int, str, str], ...]:
+def check_paths(paths: tuple[str, ...], *, allow_slow: bool = False) -> tuple[Diagnostic, ...]:
     """
-    Return what is wrong with path patterns: index, code and sentence.
+    Return what is wrong with the paths of a rule, see L{PathCheck}.
 
     @param allow_slow: the operator takes the risk of patterns that RE2 can't run.
     """
     long = [index for index, path in enumerate(paths) if len(path) > LONGEST_PATH]
     if long or len(paths) > MOST_PATHS:
         sentence = f"A rule has at most {MOST_PATHS} paths, of {LONGEST_PATH} characters at most."
-        return tuple((index, "path-too-long", sentence) for index in long or (MOST_PATHS,))
-    errors, warnings = check_patterns(paths)
-    codes = _PATH_CODES | {NOT_LINEAR: "path-slow"} if allow_slow else _PATH_CODES
-    return tuple((found.index, codes[found.kind], found.text) for found in (*errors, *warnings))
+        return tuple(diagnose("path-too-long", (index,), sentence) for index in long or (MOST_PATHS,))
+    return tuple(
+        diagnose("path-slow", found.path, found.sentence) if allow_slow and found.code == "path-not-linear" else found
+        for found in check_patterns(paths)
+    )
 
 
 def host_mistakes(host: Host, path: Path) -> Iterator[Diagnostic]:
@@ -98,7 +78,7 @@ def rule_mistakes(rule: Rule, path: Path, check_paths: PathCheck) -> Iterator[Di
     if not rule.paths:
         sentence = "The list is empty, so that no request would be taken; leave it out for the default."
         yield diagnose("no-paths", paths, sentence)
-    yield from (diagnose(code, (*paths, index), sentence) for index, code, sentence in check_paths(rule.paths))
+    yield from (structs.replace(found, path=(*paths, *found.path)) for found in check_paths(rule.paths))
     problem = health_path_problem(rule.health) if rule.health else None
     if problem is not None:
         yield diagnose("bad-health", (*path, "health"), problem)
@@ -159,7 +139,7 @@ def _preprocessing_mistakes(preprocessing: Preprocessing, path: Path) -> Iterato
             yield diagnose("parse-without-classify", (*place, "parse"), sentence)
         classified = classified or bool(step.classify)
         for problem in step_problems(step, number + 1):
-            yield msgspec.structs.replace(problem, path=(*place, *problem.path))
+            yield structs.replace(problem, path=(*place, *problem.path))
 
 
 class Placed(NamedTuple):
