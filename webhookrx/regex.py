@@ -44,7 +44,10 @@ _TOO_COSTLY: Final = "The text is too long for a regular expression of that size
 
 LONGEST_PATTERN: Final = 10_000
 _MEMORY_LIMIT: Final = 1024 * 1024
-"""Characters of an expression in L{LinearRegex}, and bytes of its compiled form."""
+"""
+Characters of an expression in L{LinearRegex}, and bytes of its compiled form. RE2 forgets states that exceed them, and
+is slow at once, not now and then.
+"""
 
 
 def quiet_options(*, ignore_case: bool = False, memory: int | None = None, captures: bool = True) -> Any:
@@ -136,41 +139,41 @@ class LinearRegex:
 
     @ivar pattern: as it was written.
     @ivar names: the named groups, in the order of the pattern.
-    @ivar size: instructions of the program that RE2 made.
-    @ivar per_byte: units of work for each byte of a text.
+    @ivar compiled: the C{re2} expression.
+    @ivar bare: the same without groups, which is faster.
+    @ivar cost: of C{bare}.
+    @ivar per_group_byte: units of work for each byte of a match whose groups are needed.
     @ivar search: tells whether it matches somewhere in a text, or raises L{RegexTooCostly}.
     @raise ValueError: it does not compile; the text is one sentence.
     """
 
     __slots__ = (
         "_groups",
-        "_longest",
-        "_of_groups",
         "_spans",
-        "_whole",
+        "bare",
+        "compiled",
+        "cost",
         "names",
         "pattern",
-        "per_byte",
+        "per_group_byte",
         "search",
-        "size",
     )
 
     def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
         if len(pattern) > LONGEST_PATTERN:
             raise ValueError(f"The regular expression is longer than {LONGEST_PATTERN} characters.")
-        self._whole = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY_LIMIT)
-        if self._whole is None:
+        self.compiled = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY_LIMIT)
+        if self.compiled is None:
             raise ValueError(_why_not(pattern))
         # Without groups RE2 has less to do, and more of it in one pass.
-        bare = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY_LIMIT, captures=False)
+        self.bare = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY_LIMIT, captures=False)
         self.pattern = pattern
-        self._groups = tuple(sorted(self._whole.groupindex.items(), key=lambda group: group[1]))
+        self._groups = tuple(sorted(self.compiled.groupindex.items(), key=lambda group: group[1]))
         self.names = tuple(name for name, _ in self._groups)
-        self._spans = spans = spans_of(bare, whole=False)
-        self.size: int = self._whole.programsize
-        self.per_byte = cost_of(pattern, bare.programsize).per_byte
-        self._of_groups = self.size * PER_INSTRUCTION
-        self._longest = longest = _MOST_WORK // max(1, self.size)
+        self._spans = spans = spans_of(self.bare, whole=False)
+        self.cost = cost_of(pattern, self.bare.programsize)
+        self.per_group_byte: int = self.compiled.programsize * PER_INSTRUCTION
+        longest = _MOST_WORK // max(1, self.compiled.programsize)
 
         def search(text: str) -> bool:
             raw = text.encode("utf-8", "replace")
@@ -190,14 +193,14 @@ class LinearRegex:
         """
         work.spend(len(text))
         raw = text.encode("utf-8", "replace")
-        work.spend(len(raw) * self.per_byte)
+        work.spend(len(raw) * self.cost.per_byte)
         spans = self._spans(raw)
         if not spans or spans[0][0] < 0:
             return None
         start, end = spans[0]
-        work.spend((end - start) * self._of_groups)
+        work.spend((end - start) * self.per_group_byte)
         # What is behind the end is still seen by anchors.
-        found = self._whole.search(raw, start, end)
+        found = self.compiled.search(raw, start, end)
         groups = {name: found.group(number) for name, number in self._groups}
         return {name: part.decode("utf-8", "replace") for name, part in groups.items() if part is not None}
 

@@ -82,7 +82,7 @@ def predicate(asked: Operator, value: str, sign: str = "") -> Predicate:
     if kind == "matches":
         # The expression itself ignores case: casefolded, "\\S" would be "\\s".
         regex = LinearRegex(value, ignore_case=not strict)
-        return Predicate(kind, strict, value, regex.search, required_text(value), regex.per_byte)
+        return Predicate(kind, strict, value, regex.search, required_text(value), regex.cost.per_byte)
     if kind == "compares":
         return Predicate(kind, strict, f"{sign} {value}", _comparison(sign, value), "")
     folded = value.casefold()

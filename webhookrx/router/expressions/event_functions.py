@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from xml.parsers import expat
 
 from webhookrx.router.expressions.function import SEPARATOR, SOME, Function, text_argument
-from webhookrx.router.expressions.kv_functions import CHARACTER, KeyValues, greedy_pairs
+from webhookrx.router.expressions.kv_functions import CHARACTER, greedy_pairs, key_values
 from webhookrx.router.expressions.run import CALL, ELEMENT, MAX_DEPTH, OperationError, Run
 from webhookrx.router.expressions.values import stored
 
@@ -125,7 +125,7 @@ def _with_extensions(
     escapes = value_separator[0] if written.escapes == "=" else (pair_separator or written.escapes)[0]
     unescaped = re.compile(rf"\\([\\{re.escape(escapes)}])")
     target = made.setdefault("extensions", {}) if separate_extensions else made
-    pairs = greedy_pairs(run, text, KeyValues(value_separator[0], pair_separator or written.separator))
+    pairs = greedy_pairs(run, text, key_values(value_separator[0], pair_separator or written.separator))
     for name, each in pairs:
         run.spend(each.count("\\") * CALL)
         target[name] = unescaped.sub(r"\1", each) if "\\" in each else each

@@ -22,39 +22,47 @@ class KeyValues(NamedTuple):
     The format of pairs, as FilterX has it. A value without quotes ends at the pair separator, or at blanks before a key
     with its separator.
 
-    @ivar separator: between a key and its value, one character.
-    @ivar between: between pairs; it may be empty.
+    @ivar between: the pair separator; it may be empty.
+    @ivar key: finds the next key, with blanks up to its separator.
+    @ivar end: finds the end of a value without quotes.
+    @ivar junk_end: finds the end of junk behind a closing quote.
+    @ivar greedy_key: finds the end of a value that goes on until a key directly behind the first character of the pair
+        separator.
     """
 
-    separator: str
     between: str
-
-    @property
-    def key(self) -> re.Pattern[str]:
-        """Finds the next key, with blanks up to its separator."""
-        return _key(self.separator)
-
-    @property
-    def end(self) -> re.Pattern[str]:
-        """Finds the end of a value without quotes."""
-        return _end(self.separator, self.between)
+    key: re.Pattern[str]
+    end: re.Pattern[str]
+    junk_end: re.Pattern[str]
+    greedy_key: re.Pattern[str]
 
 
 @lru_cache(maxsize=64)
-def _key(separator: str) -> re.Pattern[str]:
-    # A key begins where no character of one is before it, so that each is looked at once.
-    return re.compile(rf"(?<!{_KEY})({_KEY}++) *+{re.escape(separator)}|({_KEY}++)")
+def key_values(separator: str, between: str) -> KeyValues:
+    """
+    Return a format of pairs.
 
-
-@lru_cache(maxsize=64)
-def _end(separator: str, between: str) -> re.Pattern[str]:
-    # Blanks that follow on each other are looked at once.
-    follower = rf"(?<! ) ++(?=\Z|{_KEY}++ *+{re.escape(separator)})"
-    if not between:
-        return re.compile(follower)
-    pair = re.escape(between)
-    # Blanks are looked at before the separator, unless that begins with one itself.
-    return re.compile(f"{pair}|{follower}" if between[0] == " " else rf"{follower}|(?<! ) ++{pair}|{pair}")
+    @param separator: between a key and its value, one character.
+    @param between: the pair separator.
+    """
+    sign, pair, before = re.escape(separator), re.escape(between), re.escape(between[:1])
+    # Blanks that follow on each other are read once.
+    end = rf"(?<! ) ++(?=\Z|{_KEY}++ *+{sign})"
+    if between[:1] == " ":
+        end = f"{pair}|{end}"
+    elif between:
+        # Blanks come before the separator.
+        end = rf"{end}|(?<! ) ++{pair}|{pair}"
+    # A separator that may be part of a key does not stand before one.
+    never = not between or re.fullmatch(_KEY, between[0])
+    return KeyValues(
+        between,
+        # A key begins where no character of one is before it, so that each is read once.
+        re.compile(rf"(?<!{_KEY})({_KEY}++) *+{sign}|({_KEY}++)"),
+        re.compile(end),
+        re.compile(f" |{pair}" if between else " "),
+        re.compile("(?!)" if never else rf"{before}({_KEY}++) *+{sign}"),
+    )
 
 
 def pairs_of(run: Run, text: str, written: KeyValues, stray: list[str] | None = None) -> Iterator[tuple[str, str]]:
@@ -64,10 +72,10 @@ def pairs_of(run: Run, text: str, written: KeyValues, stray: list[str] | None = 
     @param stray: gets the texts before keys that belong to no value.
     @raise OperationError: there is no work left.
     """
-    key, at = written.key, 0
+    at = 0
     while True:
         run.spend(CALL)
-        found = _next_key(key, text, at)
+        found = _next_key(written, text, at)
         if stray is not None:
             stray.append(text[at : found.start(1) if found else len(text)])
         if found is None:
@@ -76,9 +84,9 @@ def pairs_of(run: Run, text: str, written: KeyValues, stray: list[str] | None = 
         yield found[1], value
 
 
-def _next_key(key: re.Pattern[str], text: str, at: int) -> re.Match[str] | None:
+def _next_key(written: KeyValues, text: str, at: int) -> re.Match[str] | None:
     while True:
-        found = key.search(text, at)
+        found = written.key.search(text, at)
         if found is None or found[1] is not None:
             return found
         at = found.end()
@@ -110,17 +118,13 @@ def _behind_blanks(text: str, at: int, written: KeyValues) -> int:
     return first if first >= 0 else end
 
 
-@lru_cache(maxsize=2)
-def _quoted(quote: str) -> re.Pattern[str]:
-    return re.compile(rf"{quote}((?:[^{quote}\\]|\\.)*+){quote}", re.DOTALL)
-
-
+_QUOTED: Final = {quote: re.compile(rf"{quote}((?:[^{quote}\\]|\\.)*+){quote}", re.DOTALL) for quote in _QUOTES}
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def _quoted_value(text: str, at: int, written: KeyValues) -> tuple[str, int]:
     quote = text[at]
-    found = _quoted(quote).match(text, at)
+    found = _QUOTED[quote].match(text, at)
     if found is None:
         return text[at:], len(text)
     behind = found.end()
@@ -133,15 +137,9 @@ def _quoted_value(text: str, at: int, written: KeyValues) -> tuple[str, int]:
     if between and text.startswith(between, behind):
         return value, behind + len(between)
     # Junk behind the quote: the value is the text as it stands, with the end of a quoted value.
-    junk = _junk(between).search(text, behind)
+    junk = written.junk_end.search(text, behind)
     end = junk.end() if junk else len(text)
     return text[at:end], end
-
-
-@lru_cache(maxsize=64)
-def _junk(between: str) -> re.Pattern[str]:
-    """Return the end of junk behind a closing quote, as an expression."""
-    return re.compile(f" |{re.escape(between)}" if between else " ")
 
 
 def _unescaped(escape: re.Match[str], quote: str) -> str:
@@ -160,7 +158,7 @@ def _parse_kv(
 ) -> dict[str, Any]:
     text = text_argument(run, value)
     run.spend(len(text) * CHARACTER)
-    written = KeyValues(value_separator[0], pair_separator)
+    written = key_values(value_separator[0], pair_separator)
     stray: list[str] | None = [] if stray_words_key else None
     if stray_words_append_to_value and stray is None:
         pairs = greedy_pairs(run, text, written)
@@ -188,22 +186,13 @@ def greedy_pairs(run: Run, text: str, written: KeyValues) -> Iterator[tuple[str,
 
     @raise OperationError: there is no work left.
     """
-    pattern = _greedy_key(written.separator, written.between[:1])
-    found = _next_key(written.key, text, 0)
+    found = _next_key(written, text, 0)
     while found is not None:
         run.spend(CALL)
         start = _behind_blanks(text, found.end(), written)
-        follower = pattern.search(text, start)
+        follower = written.greedy_key.search(text, start)
         yield found[1], text[start : follower.start() if follower else len(text)]
         found = follower
-
-
-@lru_cache(maxsize=64)
-def _greedy_key(separator: str, before: str) -> re.Pattern[str]:
-    if not before or re.fullmatch(_KEY, before):
-        # What is part of a key is not before it.
-        return re.compile("(?!)")
-    return re.compile(rf"{re.escape(before)}({_KEY}++) *+{re.escape(separator)}")
 
 
 def _stray_word(run: Run, word: str) -> str:

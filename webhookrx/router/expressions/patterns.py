@@ -8,17 +8,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from webhookrx.regex import LinearRegex, compile_linear, cost_of, spans_of
+from webhookrx.regex import LinearRegex, spans_of
 from webhookrx.router.expressions.function import Function, text_argument
 from webhookrx.router.expressions.run import ELEMENT, OPERATION, OperationError, Run
 from webhookrx.router.expressions.values import as_number, as_text, long_text
-from webhookrx.work import PER_INSTRUCTION
 
 MAX_SIZE: Final = 2_000
 """Instructions of RE2 that an expression may become."""
-
-_MEMORY: Final = 1024 * 1024
-"""Bytes that RE2 may take for an expression: with less, a match is slow at once, and not now and then."""
 
 _GROUP: Final = re.compile(r"\\([0-9]{1,3})")
 
@@ -36,17 +32,15 @@ class _Regex:
         @param captures: groups are needed.
         """
         try:
-            LinearRegex(pattern, ignore_case=ignore_case)
+            linear = LinearRegex(pattern, ignore_case=ignore_case)
         except ValueError as error:
             raise OperationError(str(error)) from None
-        # Without groups RE2 has less to do, and more of it in one pass.
-        self._bare = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY, captures=False)
-        self._whole = compile_linear(pattern, ignore_case=ignore_case, memory=_MEMORY) if captures else self._bare
-        size = self._bare.programsize
-        if size > MAX_SIZE:
+        self._bare = linear.bare
+        if self._bare.programsize > MAX_SIZE:
             raise OperationError("The regular expression is too large; large repetitions make it so.")
-        self._cost = cost_of(pattern, size)
-        self._of_groups = self._whole.programsize * PER_INSTRUCTION if captures else 0
+        self._whole = linear.compiled if captures else linear.bare
+        self._cost = linear.cost
+        self._of_groups = linear.per_group_byte if captures else 0
         self._spans = spans_of(self._bare, whole=False)
         names = {number: name for name, number in self._whole.groupindex.items()}
         self.groups = [(number, names.get(number, str(number))) for number in range(1, self._whole.groups + 1)]
