@@ -245,7 +245,7 @@ class EvictionTests(SynchronousTestCase):
         wire, (body,) = self.full("body")
         wire.connections.use(Limits(connections=2))
         shaking = wire.connect(peer="192.0.2.9", secure=True)
-        shaking.channel._lifetime = HANDSHAKE
+        shaking.protocol._lifetime = HANDSHAKE
         wire.connect(peer="192.0.2.99")
         self.assertEqual(("aborted", None), (shaking.transport.end, body.transport.end))
         self.assertEqual((["too_many_connections"], []), (wire.traffic.reasons, wire.traffic.handshakes))

@@ -85,7 +85,7 @@ class ConnectorResourceTests(SynchronousTestCase):
         sender.send(post(b"x")[:-1])
         sender.leave()
         exchange: Any = SimpleNamespace(
-            head=head, admission=admit(head, self.resource.rules, {}), acknowledged=sender.channel.acknowledged
+            head=head, admission=admit(head, self.resource.rules, {}), acknowledged=sender.protocol.acknowledged
         )
         self.resource.receive(exchange, b'{"level":"debug"}')
         self.assertEqual(([], 1), (self.traffic.answers, len(self.traffic.processings)))

@@ -259,10 +259,10 @@ class ConnectionTests(SynchronousTestCase):
 
     def test_interfaces(self) -> None:
         """It is a producer and hears of handshakes."""
-        channel = Wire().connect().channel
-        verifyObject(IPushProducer, channel)
-        verifyObject(IHandshakeListener, channel)
-        verifyObject(IHalfCloseableProtocol, channel)
+        protocol = Wire().connect().protocol
+        verifyObject(IPushProducer, protocol)
+        verifyObject(IHandshakeListener, protocol)
+        verifyObject(IHalfCloseableProtocol, protocol)
 
     def test_keep_alive(self) -> None:
         """A connection serves one request after the other; an HTTP/1.0 sender is told so when it asked."""
@@ -340,7 +340,7 @@ class ConnectionTests(SynchronousTestCase):
         wire = Wire({"/in": {}})
         sender = wire.connect()
         for piece in pieces(stream, cuts):
-            sender.channel.dataReceived(piece)
+            sender.protocol.dataReceived(piece)
             wire.settle()
         for _ in range(8):
             wire.settle()
@@ -849,7 +849,7 @@ class DeadlineTests(SynchronousTestCase):
         """A TLS handshake has the head's ten seconds; then the connection is cut and the failure told."""
         wire = Wire()
         sender = wire.connect(secure=True)
-        sender.channel._lifetime = HANDSHAKE
+        sender.protocol._lifetime = HANDSHAKE
         wire.advance(10.5)
         self.assertEqual(("aborted", ["192.0.2.7"]), (sender.transport.end, wire.traffic.handshakes))
 
@@ -857,7 +857,7 @@ class DeadlineTests(SynchronousTestCase):
         """Behind a proxy it is told with the address that the PROXY header gave."""
         wire = Wire(knows_peers_at_once=False)
         sender = wire.connect(peer="127.0.0.1", secure=True)
-        sender.channel._lifetime = HANDSHAKE
+        sender.protocol._lifetime = HANDSHAKE
         sender.transport.peer = IPv4Address("TCP", "192.0.2.9", 5)
         sender.leave()
         self.assertEqual(["192.0.2.9"], wire.traffic.handshakes)
@@ -866,7 +866,7 @@ class DeadlineTests(SynchronousTestCase):
         """A connection that can't be ended in order is cut, and the deadlines of the others hold."""
         wire = Wire()
         broken, other = wire.connect(), wire.connect()
-        broken.channel._idled = lambda: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+        broken.protocol._idled = lambda: 1 / 0  # type: ignore[method-assign, assignment, return-value]
         wire.advance(10.5)
         self.assertEqual(("aborted", "closed"), (broken.transport.end, other.transport.end))
         self.assertEqual(["A connection could not be ended."], wire.traffic.failures)

@@ -1,5 +1,5 @@
 """
-Tests for resources on our channel: L{webhookrx.http.resources}, and stock ones of C{twisted.web}.
+Tests for resources on our protocol: L{webhookrx.http.resources}, and stock ones of C{twisted.web}.
 """
 
 from __future__ import annotations

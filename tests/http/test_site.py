@@ -142,16 +142,16 @@ class PauseTests(SynchronousTestCase):
 
     def test_deadlines(self) -> None:
         """Senders get the time back in which nothing was read from them, all of it and no more."""
-        before = self.sender.channel.deadline
+        before = self.sender.protocol.deadline
         self.site.pauseProducing()
-        self.assertEqual((before, False), (self.sender.channel.deadline, self.sender.transport.reading))
+        self.assertEqual((before, False), (self.sender.protocol.deadline, self.sender.transport.reading))
         self.wire.clock.advance(1)
         self.site.pauseProducing()
         self.wire.clock.advance(0.5)
         self.site.resumeProducing()
-        self.assertEqual((before + 1.5, True), (self.sender.channel.deadline, self.sender.transport.reading))
+        self.assertEqual((before + 1.5, True), (self.sender.protocol.deadline, self.sender.transport.reading))
         self.site.resumeProducing()
-        self.assertEqual(before + 1.5, self.sender.channel.deadline)
+        self.assertEqual(before + 1.5, self.sender.protocol.deadline)
 
     def test_end(self) -> None:
         """To stop, or to finish, is to read on: everyone is to hear of it."""

@@ -65,10 +65,10 @@ class TableTests(SynchronousTestCase):
         wire = Wire()
         sender = wire.connect()
         sender.send(post(b"x")[:-1])
-        sender.channel._complete(b"x")
-        sender.channel._body = None
+        sender.protocol._complete(b"x")
+        sender.protocol._body = None
         with self.assertRaises(RuntimeError):
-            sender.channel._complete(b"x")
+            sender.protocol._complete(b"x")
         self.assertEqual(1, len(wire.consumer.messages))
 
 
@@ -86,9 +86,9 @@ class Play:
 
     def send(self, size: int) -> None:
         transport = self.sender.transport
-        if transport.reading and transport.end in (None, "half") and self.sender.channel._lifetime < HALF_CLOSED:
+        if transport.reading and transport.end in (None, "half") and self.sender.protocol._lifetime < HALF_CLOSED:
             data, self.stream = self.stream[:size], self.stream[size:]
-            self.sender.channel.dataReceived(data)
+            self.sender.protocol.dataReceived(data)
 
     def end(self, _: int) -> None:
         if self.sender.transport.end in (None, "half"):
@@ -102,7 +102,7 @@ class Play:
         self.sender.transport.stop_taking()
 
     def take(self, _: int) -> None:
-        if self.sender.transport._held is not None and self.sender.channel._lifetime is not CLOSED:
+        if self.sender.transport._held is not None and self.sender.protocol._lifetime is not CLOSED:
             self.sender.transport.take()
 
     def acknowledge(self, size: int) -> None:

@@ -177,7 +177,7 @@ class TimeSlicesTests(SynchronousTestCase):
         self.assertEqual(["a0", "a1", "a", None], self.seen)
 
     def test_room(self) -> None:
-        """There is room as long as what waits in that lane has not waited for long."""
+        """There is room as long as what waits in that queue has not waited for long."""
         for name in "ab":
             self.begin(self.work(name, 2), self.seen.append, SHORT + 1)
         self.turn()

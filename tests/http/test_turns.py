@@ -98,7 +98,7 @@ class ShareTests(TurnCase):
         sender = self.wire.connect()
         stream = (LOST + post(b"x")) * 3 + LOST * 2 * REQUESTS_A_TURN + post(b"last")
         for piece in pieces_of(700, stream):
-            sender.channel.dataReceived(piece)
+            sender.protocol.dataReceived(piece)
         for _ in range(10):
             self.take_turns()
             self.wire.settle()
@@ -129,16 +129,16 @@ class EndTests(TurnCase):
 
     def test_takes_no_answers(self) -> None:
         """One whose answers wait gets no others at its turn, but once it has taken them."""
-        self.sender.channel.pauseProducing()
+        self.sender.protocol.pauseProducing()
         self.take_turns()
         self.assertEqual([], self.sender.statuses())
-        self.sender.channel.resumeProducing()
+        self.sender.protocol.resumeProducing()
         self.assertEqual(([404] * REQUESTS_A_TURN, True), (self.sender.statuses(), self.sender.transport.reading))
 
     def test_has_taken_its_answers(self) -> None:
         """To have taken them in between is no turn."""
-        self.sender.channel.pauseProducing()
-        self.sender.channel.resumeProducing()
+        self.sender.protocol.pauseProducing()
+        self.sender.protocol.resumeProducing()
         self.assertEqual([], self.sender.statuses())
         self.take_turns()
         self.assertEqual(([404] * REQUESTS_A_TURN, True), (self.sender.statuses(), self.sender.transport.reading))

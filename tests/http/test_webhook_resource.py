@@ -13,7 +13,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Sender, Wire, post
 from webhookrx.errors import NotStored
-from webhookrx.http.resources import DIRECT, MOST_SEPARATORS, AtOnce
+from webhookrx.http.resources import DIRECT, MOST_SEPARATORS
+from webhookrx.http.time_slices import AtOnce
 from webhookrx.settings import Limits, MiB
 
 GZIP = b"Content-Encoding: gzip\r\n"

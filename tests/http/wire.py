@@ -18,8 +18,9 @@ from zope.interface import alsoProvides, implementer
 from webhookrx.errors import Reason
 from webhookrx.http.connections import Connections
 from webhookrx.http.protocol import HTTPProtocol
-from webhookrx.http.resources import Record, RootResource, Slices, WebhookResource, nobody_knows
+from webhookrx.http.resources import Record, RootResource, WebhookResource, nobody_knows
 from webhookrx.http.site import Site
+from webhookrx.http.time_slices import Slices
 from webhookrx.intake.judge import Receipt, SourceRules
 from webhookrx.interfaces import ITraffic
 from webhookrx.settings import Limits
@@ -201,8 +202,8 @@ class Traffic:
 class Sender:
     """One connection, from the sender's side."""
 
-    def __init__(self, channel: HTTPProtocol, transport: Transport) -> None:
-        self.channel = channel
+    def __init__(self, protocol: HTTPProtocol, transport: Transport) -> None:
+        self.protocol = protocol
         self.transport = transport
         self._read = 0
 
@@ -210,16 +211,16 @@ class Sender:
         """Send bytes; nothing arrives while the receiver doesn't read."""
         assert self.transport.reading, "the receiver is not reading"
         if self.transport.end not in ("closed", "aborted"):
-            self.channel.dataReceived(data)
+            self.protocol.dataReceived(data)
 
     def end(self) -> None:
         """Say that no more comes, and wait for answers."""
-        self.channel.readConnectionLost()
+        self.protocol.readConnectionLost()
 
     def leave(self) -> None:
         """Go away."""
         self.transport.end = "closed"
-        self.channel.connectionLost(Failure(ConnectionLost()))
+        self.protocol.connectionLost(Failure(ConnectionLost()))
 
     def responses(self) -> list[Response]:
         """Return the answers that came since the last call."""
@@ -314,12 +315,12 @@ class Wire:
         transport = Transport(address)
         if secure:
             alsoProvides(transport, ISSLTransport)
-        channel = self.site.buildProtocol(address)
-        transport.protocol = channel
-        channel.makeConnection(transport)
+        protocol = self.site.buildProtocol(address)
+        transport.protocol = protocol
+        protocol.makeConnection(transport)
         if secure and transport.end is None:
-            channel.handshakeCompleted()
-        return Sender(channel, transport)
+            protocol.handshakeCompleted()
+        return Sender(protocol, transport)
 
     def ask(self, data: bytes, **options: Any) -> Response:
         """Send one request on a connection of its own and return its answer."""

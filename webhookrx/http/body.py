@@ -16,9 +16,9 @@ from webhookrx.interfaces import IMessageConsumer
 
 _HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 _END = b"\r\n\r\n"
-#: A refused body of up to so many bytes is read to its end, so that the connection can stay.
+#: Bytes of a refused body that is read to its end, so that the connection can stay.
 DISCARDED_BODY = 64 * 1024
-#: A body of up to so many bytes finds room where larger ones find none any more.
+#: Bytes of a body for which some room is kept that larger ones don't get.
 SMALL_BODY = 64 * 1024
 #: Bytes of chunk sizes, extensions and trailers, over what the data itself needs at one byte a chunk.
 _OVERHEAD = 64 * 1024
@@ -37,7 +37,7 @@ class SizedBody:
         self.size = 0
         self._left = length
         self._whole: bytes | None = None
-        # However small the reads, what is held is what was counted: no object for each of them.
+        # Not one object for each read, however small: memory is to be what was counted.
         self._data: BytesIO | None = None
 
     def feed(self, data: bytes) -> bytes | None:
@@ -81,15 +81,15 @@ class DiscardedBody:
         return rest
 
     def forget(self) -> None:
-        """It was never counted, see L{CountedBody.forget}."""
+        """Do nothing: it was never counted."""
 
 
 class ChunkedBody:
     """
     A chunked body (RFC 9112 §7.1), read by llhttp.
 
-    llhttp can't say where in its input a message ended, so it is fed no further than the next place where one could
-    end: every chunked message ends with an empty line.
+    llhttp can't say where in its input a message ended, so it is fed up to the next place where one could end: every
+    chunked message ends with an empty line.
     """
 
     __slots__ = ("_data", "_ended", "_parser", "_tail", "_wire", "size")
@@ -153,7 +153,7 @@ class CountedBody:
     """
     A body that did not come in one read with its head.
 
-    Only what has come is counted: who announces much and sends little takes no room from others.
+    Only bytes that have arrived are counted: a sender that announces much and sends little takes no room from others.
 
     @param length: bytes of it, at least one; None when it is chunked.
     @param limit: bytes that it may have.
@@ -188,7 +188,7 @@ class CountedBody:
         return rest
 
     def take(self) -> bytes:
-        """Return the data. From here on it is counted no more."""
+        """Return the data, and stop counting it."""
         self.forget()
         return self._body.take()
 

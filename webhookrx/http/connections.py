@@ -1,5 +1,5 @@
 """
-How many connections there may be, and from whom; and who goes when there would be too many.
+Counts of connections, in all and by sender, and which connection makes way when there are too many.
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ if TYPE_CHECKING:
     from webhookrx.http.protocol import HTTPProtocol
 
 _MOST_GO = 2
-"""Connections that go for one that comes: two, so that a limit that was lowered is reached."""
+"""Connections that make way for a new one: two, so that a lowered limit is reached."""
 
 
 class Connections:
     """
     Open connections on all endpoints together, and by sender.
 
-    When all are taken, one that comes takes the place of the oldest that has not sent its first head, TLS handshakes
-    included; if there is none, of the one that has been idle the longest. Connections with a request under way stay.
+    At the limit, a new connection takes the place of the oldest one that has not sent its first head, TLS handshakes
+    included; without such, of the one that has been idle the longest. Connections with a request under way stay.
 
-    Who is next is known without a look at all of them: both queues are in order, and a connection that is found busy
-    at the front leaves its queue, to come back at the end of the other when it is idle.
-
-    A place is found in a time that does not depend on how many there are, but for the first look at who is busy.
+    Both queues are in order, so that the next is found in constant time: a busy connection at the front leaves its
+    queue, and joins the end of the other one when it is idle.
 
     @param limits: C{connections} and C{connections_per_peer} of it.
     """
@@ -41,23 +39,23 @@ class Connections:
 
     @property
     def total(self) -> int:
-        """How many are open."""
+        """Number of open connections."""
         return self._total
 
     @property
     def most(self) -> int:
-        """How many there may be."""
+        """Limit of open connections."""
         return self._limits.connections
 
     def use(self, limits: Limits) -> None:
-        """Go by these limits from now on. Connections that are open stay, also where they are too many now."""
+        """Set the limits. Open connections stay, even above them."""
         self._limits = limits
 
     def add(self, connection: HTTPProtocol) -> bool:
         """
-        Count a connection that has come. Others may go for it.
+        Count a new connection. Others may make way for it.
 
-        @return: False, and nothing counted, when it is one too many and none of the others can go.
+        @return: False, and nothing counted, at the limit, if no other one can make way.
         """
         gone = 0
         while self._total >= self._limits.connections and gone < _MOST_GO:
@@ -74,7 +72,7 @@ class Connections:
 
     def add_sender(self, sender: str) -> bool:
         """
-        Count a connection of that sender; False, and nothing counted, when it is one too many.
+        Count a connection of that sender; False, and nothing counted, at its limit.
 
         @param sender: see L{webhookrx.intake.client_address.sender_of}.
         """
@@ -84,26 +82,26 @@ class Connections:
         return True
 
     def remove(self, connection: HTTPProtocol) -> None:
-        """Forget a connection that was counted by L{add}."""
+        """Undo L{add}."""
         self._total -= 1
         self._first_heads.pop(connection, None)
         self._idle.pop(connection, None)
 
     def remove_sender(self, sender: str) -> None:
-        """Forget a connection that was counted by L{add_sender}."""
+        """Undo L{add_sender}."""
         self._by_sender[sender] -= 1
         if not self._by_sender[sender]:
             del self._by_sender[sender]
 
     def idles(self, connection: HTTPProtocol) -> None:
-        """A connection has its answer and waits for its next request."""
+        """Queue a connection that has its answer and waits for its next request."""
         idle = self._idle
         idle[connection] = None
         idle.move_to_end(connection)
 
 
 def _next(queue: OrderedDict[HTTPProtocol, None], may_go: Callable[[HTTPProtocol], bool]) -> HTTPProtocol | None:
-    """Take the first of a queue that may go, and let those leave it that are before."""
+    """Take the first connection that may go off the queue, with all before it."""
     while queue:
         connection, _ = queue.popitem(last=False)
         if may_go(connection):

@@ -1,5 +1,5 @@
 """
-Where a request to a connector becomes a message.
+The resource of a connector of the router form.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from webhookrx.router.connector_intake import DroppedMessage, KeptMessage, judge
 
 class ConnectorResource(WebhookResource):
     """
-    One connector of the router form. What its steps drop is answered with 200 all the same: it was meant to be dropped.
+    One connector. A message that its steps drop is answered with 200 all the same: it was meant to be dropped.
     """
 
     _judge = staticmethod(judge_connector)

@@ -1,11 +1,11 @@
 """
-The grammar of a head, and what is wrong with bytes that don't match it.
+The grammar of a head, and the problem of bytes that don't match it.
 
-It is RFC 9112 without what that forgives, so that nobody in front of us can see another request than we do: CRLF ends a
-line, one blank is between the parts of the request line, none before a colon, no line is folded, no target has a
-fragment, and there is no version but 1.0 and 1.1. Whatever it lets through llhttp lets through in its strict mode.
+It is RFC 9112 without its tolerance, so that no proxy in front of us sees another request than we do: CRLF ends a line,
+one blank separates the parts of the request line, none precedes a colon, no line is folded, no target has a fragment,
+and the version is 1.0 or 1.1. Everything that it accepts, llhttp accepts in its strict mode.
 
-What repeats is possessive: nothing that has matched is given back, so that no bytes cost more than to go through them.
+Repetitions are possessive: the match never backtracks, so that it takes linear time on any bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from webhookrx.errors import (
 
 #: RFC 9110 §5.6.2.
 _TCHAR = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]"
-#: Longer methods than 32 bytes are nobody's.
+#: No method in use is longer than 32 bytes.
 _METHOD = _TCHAR + rb"{1,32}+"
 #: RFC 3986 without the fragment; the few visible characters that it leaves out are common and harmless.
 _VISIBLE = rb"[\x21\x22\x24-\x7e]"
@@ -45,9 +45,9 @@ _METHOD_BEGIN = re.compile(_METHOD + rb"(?: |\Z)")
 @lru_cache(maxsize=16)
 def grammar(count_limit: int) -> Callable[[bytes], re.Match[bytes] | None]:
     """
-    Return what matches the beginning of data that begins with a head of at most so many header lines.
+    Return a function that matches a head of at most C{count_limit} header lines at the beginning of data.
 
-    Its groups are the method; path and query of a target in origin-form; a target in another form; and the minor
+    The groups are the method; path and query of a target in origin-form; a target in another form; and the minor
     version.
     """
     return re.compile(rb"%b(?:%b){0,%d}+\r\n" % (_REQUEST_LINE, _FIELD_LINE, count_limit)).match
@@ -55,9 +55,10 @@ def grammar(count_limit: int) -> Callable[[bytes], re.Match[bytes] | None]:
 
 def check_beginning(data: bytes, target_limit: int, block_limit: int, seen: int = 0) -> None:
     """
-    Look at a head that is not complete yet, so that what can't become a request is answered now, not at the deadline.
+    Check a head that is not complete yet, so that bytes that can't become a request are answered now, not at the
+    deadline.
 
-    @param seen: bytes of it that were looked at before. A head may come in as many reads as it has bytes.
+    @param seen: bytes of it that were checked before. A head may come in as many reads as it has bytes.
     @raise RequestRefused: it can't become a request, or not one within the limits.
     """
     if not _METHOD_BEGIN.match(data):
@@ -73,7 +74,7 @@ def check_beginning(data: bytes, target_limit: int, block_limit: int, seen: int 
 
 def refusal_of(block: bytes, target_limit: int, block_limit: int, count_limit: int) -> RequestRefused:
     """
-    Say what is wrong with a head that doesn't match the grammar.
+    Return the problem of a head that doesn't match the grammar.
 
     @param block: all of it, with the empty line that ends it.
     """
@@ -92,7 +93,7 @@ def refusal_of(block: bytes, target_limit: int, block_limit: int, count_limit: i
 
 
 def _no_method(data: bytes) -> str:
-    """Say what data is that does not begin with a method."""
+    """Return the problem of data that does not begin with a method."""
     return "This is TLS, and the port speaks plain HTTP." if data.startswith(_TLS) else BAD_REQUEST.detail
 
 

@@ -638,12 +638,15 @@ class HTTPProtocol(Protocol):
     def _is_first(self) -> bool:
         return self._answered_at < 0
 
+    def finish(self) -> None:
+        """Make the request that is under way the last one here, unless it has its answer already."""
+        if self._cycle is not DISCARD:
+            self.close_after_this()
+
     def drain(self) -> None:
-        """Finish what is under way and close; an idle connection closes now."""
+        """Close now if idle; see L{finish}."""
         if self._cycle is IDLE:
             self._close()
-        else:
-            self.close_after_this()
 
     def give_way(self) -> None:
         """End without an answer: another connection takes its place."""

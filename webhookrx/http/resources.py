@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from twisted.python.failure import Failure
 from twisted.web.iweb import IRequest
@@ -29,6 +29,7 @@ from webhookrx.errors import (
 )
 from webhookrx.http.answers import NOT_READY, READY, RECEIVED, FixedAnswer, refusal, refusal_now
 from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
+from webhookrx.http.time_slices import AtOnce, Slices
 from webhookrx.intake.client_address import normal_ip
 from webhookrx.intake.encodings import ALWAYS_UNPACKED
 from webhookrx.intake.head import Head, Peer
@@ -37,37 +38,6 @@ from webhookrx.intake.judge import Admission, Receipt, Refused, SourceRules, adm
 from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.message.message import Message
-
-
-class Slices(Protocol):
-    """Does long work: L{webhookrx.http.time_slices.TimeSlices}, or L{AtOnce}."""
-
-    def has_room(self, size: int) -> bool:
-        """Tell whether work on so many bytes would begin soon."""
-
-    def run(
-        self, work: Callable[[], Any], done: Callable[[Any], None], size: int, is_wanted: Callable[[], bool]
-    ) -> None:
-        """Do work; call C{done} with its outcome, with a L{Failure}, or with None if it was not wanted any more."""
-
-
-class AtOnce:
-    """Does work in one go."""
-
-    def has_room(self, size: int) -> bool:
-        """Nothing ever waits."""
-        return True
-
-    def run(
-        self, work: Callable[[], Any], done: Callable[[Any], None], size: int, is_wanted: Callable[[], bool]
-    ) -> None:
-        """See L{Slices.run}."""
-        try:
-            outcome = work()
-        except Exception:
-            outcome = Failure()
-        done(outcome)
-
 
 #: Takes a request that was read: its head, and its body unpacked.
 Record: TypeAlias = Callable[[Head, bytes], None]

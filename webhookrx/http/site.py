@@ -1,5 +1,5 @@
 """
-All connections of an endpoint: what they share, and what is counted over all of them.
+The connections of an endpoint: their counts, their deadlines, and the policy that they go by.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from webhookrx.settings import Limits
 
 @implementer(IOverload)
 class _NoOverload:
-    """There is never too much to do."""
+    """No overload, ever."""
 
     refusing = False
     behind = False
@@ -43,16 +43,18 @@ class _NoOverload:
 @implementer(IPushProducer, ISite)
 class Site(TwistedSite):
     """
-    Makes channels, and is the producer of messages that the chain pauses when it is nearly full.
+    Makes the protocols of connections, and is the producer of messages that the chain pauses when it is nearly full.
 
     @param resource: the root; when it provides L{IEarlyResource} it judges requests at the end of their heads.
     @param consumer: where bodies are counted.
     @param clock: seconds on the monotonic clock.
     @param wall_clock: seconds since the epoch, for C{Date} alone.
     @param knows_peers_at_once: False behind the PROXY protocol: the peer is known with the first data.
-    @param later: calls what it is given once all others who wait for the reactor had their turn. None: no sender is
-        made to wait for the others, however much it has pipelined.
-    @param overload: tells what is to be refused rather than judged; None for nothing.
+    @param later: calls a function in the next turn of the reactor. None: no sender waits for others, however much it
+        has pipelined.
+    @param overload: says when to refuse requests unjudged; None for never.
+    @ivar policy: what connections go by from their next request on.
+    @ivar paused: the chain pauses all senders.
     """
 
     noisy = False
@@ -120,7 +122,7 @@ class Site(TwistedSite):
 
     def use(self, resource: IResource, limits: Limits) -> None:
         """
-        Go by this root and these limits for all requests to come, on connections that are open too.
+        Set the root and the limits for all requests to come, on open connections too.
 
         A request whose head was judged by the old root ends there.
         """
@@ -129,20 +131,20 @@ class Site(TwistedSite):
 
     @property
     def connections(self) -> int:
-        """How many connections this endpoint has."""
+        """Number of open connections."""
         return len(self._protocols)
 
     @property
     def requests(self) -> int:
-        """How many requests are under way: begun, and not yet answered in full."""
+        """Number of requests under way: begun, and not yet answered in full."""
         return sum(connection.busy for connection in self._protocols)
 
     # -- connections ---------------------------------------------------------------------------------------------
 
     def opened(self, connection: HTTPProtocol) -> bool:
-        """Take in a connection; False when it is one too many."""
+        """See L{ISite.opened}."""
         self._protocols[connection] = False
-        # By sender first: one who has too many does not take the place of others.
+        # By sender first: one with too many connections does not take the place of others.
         if self._peers_known_at_once and not self._count_by_sender(connection):
             return False
         self._protocols[connection] = self._connections.add(connection)
@@ -151,18 +153,14 @@ class Site(TwistedSite):
         return self._protocols[connection]
 
     def admits_peer(self, connection: HTTPProtocol) -> bool:
-        """
-        Count a connection by its sender, who is known only now.
-
-        @return: False when that one has too many. It is counted no more, so that it takes no room from others.
-        """
+        """See L{ISite.admits_peer}."""
         admitted = self._count_by_sender(connection)
         if not admitted:
             self._uncount(connection)
         return admitted
 
     def give_way(self, connection: HTTPProtocol) -> None:
-        """End a connection, whose place another one takes. It is counted no more, though its end is yet to come."""
+        """See L{ISite.give_way}. It is counted no more, though its end is yet to come."""
         self._uncount(connection)
         self._traffic.refused(
             TOO_MANY_CONNECTIONS, "It waited, and made room for another.", str(connection.peer), b"", b""
@@ -170,13 +168,13 @@ class Site(TwistedSite):
         connection.abort()
 
     def closed(self, connection: HTTPProtocol) -> None:
-        """Let a connection go."""
+        """See L{ISite.closed}."""
         self._uncount(connection)
         del self._protocols[connection]
         self._settle_drain()
 
     def _count_by_sender(self, connection: HTTPProtocol) -> bool:
-        """Those of UNIX sockets have no address, and are not counted."""
+        """Count a connection by its sender; UNIX sockets have no address, and are not counted."""
         if connection.peer.port is None:
             return True
         sender = sender_of(connection.peer.ip)
@@ -197,9 +195,7 @@ class Site(TwistedSite):
             self._forget_sender(connection)
 
     def sweep(self) -> None:
-        """
-        Look at all deadlines; called every half second or so, by a clock that nobody sets back.
-        """
+        """Check all deadlines; called about every half second, by the monotonic clock."""
         self._answers.at(self._wall_clock())
         now = self.clock()
         if self.paused and now - self._paused_at >= self.policy.limits.pause_time:
@@ -212,7 +208,7 @@ class Site(TwistedSite):
                     # One that is broken must not keep the others alive.
                     self._traffic.failed("A connection could not be ended.", Failure())
                     connection.abort()
-        # A connection may be done without its end: of a request that was refused, the body has come and gone.
+        # A connection may turn idle without an answer now: the body of a request that was refused has ended.
         self._settle_drain()
 
     # -- the chain pauses us -------------------------------------------------------------------------------------
@@ -226,7 +222,7 @@ class Site(TwistedSite):
                 connection.paused_for(0.0)
 
     def resumeProducing(self) -> None:
-        """Read on."""
+        """Read again; deadlines are extended by the pause."""
         if self.paused:
             self.paused = False
             seconds = self.clock() - self._paused_at
@@ -234,7 +230,7 @@ class Site(TwistedSite):
                 connection.paused_for(seconds)
 
     def stopProducing(self) -> None:
-        """The chain takes no more: say so to everyone who still asks."""
+        """Refuse all requests from now on: the chain takes no more."""
         self._close_after_these(draining=True)
         self.resumeProducing()
 
@@ -242,17 +238,17 @@ class Site(TwistedSite):
 
     def finish(self) -> None:
         """
-        Answer each request that comes from now on as the last on its connection. A sender who is told so sends no
-        further one, and sees none fail.
+        Answer each request from now on as the last on its connection: a sender that reads so sends no further one, and
+        sees none fail.
         """
         self._close_after_these()
         self.resumeProducing()
 
     def drain(self) -> Deferred[None]:
         """
-        Finish what is under way, take nothing new.
+        Close idle connections, answer requests under way, refuse new ones.
 
-        @return: fires when no request is under way any more.
+        @return: fires when no request is under way.
         """
         self._close_after_these(draining=True)
         for connection in list(self._protocols):
@@ -266,7 +262,7 @@ class Site(TwistedSite):
         """Close each connection after its next answer."""
         self.policy = replace(self.policy, closing=True, **changes)
         for connection in self._protocols:
-            connection.close_after_this()
+            connection.finish()
 
     def abort(self) -> None:
         """Close all connections now."""

@@ -1,5 +1,5 @@
 """
-Long work of the reactor's in time slices: between two of them, everything else that waits for the reactor has its turn.
+Long work in the reactor thread, in time slices: between two of them, everything else in the reactor has its turn.
 
 The work is plain code that calls L{webhookrx.yield_point.yield_point} often, however deep in its calls. To stop there
 and go on later, it has a stack of its own: that of a thread which runs only while the reactor thread waits for it. So
@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from threading import Lock, Thread
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -25,19 +25,49 @@ SLICE: Final = 0.005
 """Seconds of a time slice; there is one a turn of the reactor, however much work there is."""
 
 SHORT: Final = 1024 * 1024
-"""Bytes of work that does not wait for longer work."""
+"""Bytes of work that does not wait behind longer work."""
 
 LONGEST_WAIT: Final = 2.0
-"""Seconds that work may wait to begin, before no more is to come."""
+"""Seconds that work may wait to begin; while it waits longer, no more is taken."""
 
 _log = Logger()
 
 
+class Slices(Protocol):
+    """Does long work: L{TimeSlices}, or L{AtOnce}."""
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether work on so many bytes would begin soon."""
+
+    def run(
+        self, work: Callable[[], Any], done: Callable[[Any], None], size: int, is_wanted: Callable[[], bool]
+    ) -> None:
+        """Do work; call C{done} with its outcome, with a L{Failure}, or with None if it was not wanted any more."""
+
+
+class AtOnce:
+    """Does work in one go."""
+
+    def has_room(self, size: int) -> bool:
+        """Nothing ever waits."""
+        return True
+
+    def run(
+        self, work: Callable[[], Any], done: Callable[[Any], None], size: int, is_wanted: Callable[[], bool]
+    ) -> None:
+        """See L{Slices.run}."""
+        try:
+            outcome = work()
+        except Exception:
+            outcome = Failure()
+        done(outcome)
+
+
 class _Job(NamedTuple):
     """
-    Some work.
+    A piece of work.
 
-    @ivar since: when it came.
+    @ivar since: when it was queued, on the monotonic clock.
     """
 
     work: Callable[[], Any]
@@ -48,10 +78,10 @@ class _Job(NamedTuple):
 
 class TimeSlices:
     """
-    Does work in two lanes, short work in one and long work in the other, each in the order in which it came. When both
-    have work, they have a slice in turns.
+    Does work from two queues, one for short and one for long work, first in, first out. They take turns, slice by
+    slice.
 
-    @param later: calls what it is given in the reactor thread, once others that wait for the reactor had their turn.
+    @param later: calls a function in the next turn of the reactor.
     @param clock: seconds on the monotonic clock.
     """
 
@@ -60,13 +90,13 @@ class TimeSlices:
     ) -> None:
         self._later = later
         self._clock = clock
-        self._short, self._long = _Lane(clock), _Lane(clock)
+        self._short, self._long = _WorkQueue(clock), _WorkQueue(clock)
         self._next = self._short
         self._is_due = False  # whether a turn is to come
 
     def has_room(self, size: int) -> bool:
         """Tell whether work on so many bytes would begin soon."""
-        waiting = self._lane(size).waiting
+        waiting = self._queue(size).waiting
         return not waiting or self._clock() - waiting[0].since < LONGEST_WAIT
 
     def run(
@@ -76,13 +106,13 @@ class TimeSlices:
         Do C{work} in time slices; then call C{done} in the reactor thread with what it returned, or with the
         L{Failure} if it raised. Never before this returns.
 
-        @param size: bytes that are worked on.
-        @param is_wanted: asked before the work begins; when it is not wanted any more, C{done} is called with None.
+        @param size: bytes to work on.
+        @param is_wanted: called before the work begins; if it returns False, C{done} is called with None instead.
         """
-        self._lane(size).waiting.append(_Job(work, done, is_wanted, self._clock()))
+        self._queue(size).waiting.append(_Job(work, done, is_wanted, self._clock()))
         self._come_again()
 
-    def _lane(self, size: int) -> _Lane:
+    def _queue(self, size: int) -> _WorkQueue:
         return self._short if size <= SHORT else self._long
 
     def _come_again(self) -> None:
@@ -91,24 +121,24 @@ class TimeSlices:
             self._later(self._turn)
 
     def _turn(self) -> None:
-        """Let a lane go on for one slice."""
+        """Resume one queue for one slice."""
         self._is_due = False
-        lane = self._next if self._next.has_work else self._other(self._next)
-        self._next = self._other(lane)
+        queue = self._next if self._next.has_work else self._other(self._next)
+        self._next = self._other(queue)
         try:
-            lane.resume(self._clock() + SLICE)
+            queue.resume(self._clock() + SLICE)
         finally:
             self._come_again()
 
-    def _other(self, lane: _Lane) -> _Lane:
-        return self._long if lane is self._short else self._short
+    def _other(self, queue: _WorkQueue) -> _WorkQueue:
+        return self._long if queue is self._short else self._short
 
 
-class _Lane:
+class _WorkQueue:
     """
-    Work that is done one after the other, and the thread that does it.
+    A queue of work, and the thread that does it.
 
-    @ivar waiting: what has not begun.
+    @ivar waiting: work that has not begun.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -118,18 +148,18 @@ class _Lane:
         self._outcome: Any = None
         self._is_working = False
         self._until = 0.0
-        # Each is held by who has to wait. The thread does not survive a fork, so it begins with the first work.
+        # The thread does not survive a fork, so it starts with the first work. The side that waits holds a lock.
         self._thread: Thread | None = None
         self._slice_begins = Lock()
         self._slice_ends = Lock()
 
     @property
     def has_work(self) -> bool:
-        """Whether something is under way or waits."""
+        """Whether work is under way or waits."""
         return self._job is not None or bool(self.waiting)
 
     def resume(self, until: float) -> None:
-        """Work until that moment, or until there is nothing to do."""
+        """Work until then, or until the queue is empty."""
         self._until = until
         while self.has_work:
             if self._job is None:
@@ -151,7 +181,7 @@ class _Lane:
         try:
             job.done(outcome)
         except Exception:
-            _log.failure("What was done in time slices could not be dealt with")
+            _log.failure("The outcome of work in time slices could not be used")
 
     def _work(self) -> None:
         """Wait while the thread works, until its slice or its work has ended."""

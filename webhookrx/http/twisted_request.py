@@ -62,25 +62,25 @@ class RequestChannel:
         self.write(b"".join(parts))
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
-        """Let a resource write at the sender's pace; until it is done it takes our place at the transport."""
+        """Let a resource write at the sender's pace, in our place at the transport."""
         transport = cast(IConsumer, self.transport)
         transport.unregisterProducer()
         self._protocol.producer_replaced()
         transport.registerProducer(producer, streaming)
 
     def unregisterProducer(self) -> None:
-        """The resource has written all."""
+        """Take our place at the transport again: the resource has written everything."""
         transport = cast(IConsumer, self.transport)
         transport.unregisterProducer()
         transport.registerProducer(self._protocol, True)
         self._protocol.answer_goes_on()
 
     def requestDone(self, request: Request) -> None:
-        """The answer is complete."""
+        """Note that the answer is complete."""
         self._protocol.request_done(request)
 
     def loseConnection(self) -> None:
-        """A resource wants the connection closed."""
+        """Close the connection: a resource asks for it."""
         self._protocol.abort()
 
     def _respondToBadRequestAndDisconnect(self) -> None:
@@ -94,7 +94,7 @@ class RequestChannel:
 
 class Request(server.Request):
     """
-    What a stock resource expects, forms, sessions, producers and all. It is made when the body is complete.
+    All that a stock resource expects, with forms, sessions and producers. It is made when the body is complete.
     """
 
     defaultContentType = b"application/octet-stream"
@@ -111,7 +111,7 @@ class Request(server.Request):
         return request
 
     def processingFailed(self, reason: Failure) -> Failure:
-        """A resource raised: say so in the log, and to the sender what our own resources would say."""
+        """Report that a resource raised, and answer as our own resources do."""
         channel = cast(RequestChannel, self.channel)
         channel.failed("A resource raised.", reason)
         if self.startedWriting:

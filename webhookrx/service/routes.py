@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from webhookrx.http.resources import Record, RootResource, Slices, WebhookResource, nobody_knows
+from webhookrx.http.resources import Record, RootResource, WebhookResource, nobody_knows
+from webhookrx.http.time_slices import Slices
 from webhookrx.intake.judge import Receipt, SourceRules
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
