@@ -15,6 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 import twisted.plugins
 from tests import documents
 from tests.contracts.observer_contract import ObserverContract
+from tests.private_names import used_private_names
 from tests.system.certificates import Authority, server_settings
 from webhookrx.config.observers import parse_observer
 from webhookrx.config.option_reader import Origin, RawValue
@@ -317,3 +318,14 @@ class ArchitectureTests(SynchronousTestCase):
             name = ".".join(room.relative_to(documents.ROOT).parts)
             self.assertIn(f"    {name}\n", text)
             self.assertIn('"""', (room / "__init__.py").read_text(encoding="utf-8"), name)
+
+
+class PrivateNamesTests(SynchronousTestCase):
+    """The table of private names in ARCHITECTURE.md."""
+
+    def test_complete(self) -> None:
+        """It has all private names of others that the modules use, and no more."""
+        _, _, text = (documents.ROOT / "ARCHITECTURE.md").read_text().partition("\n## Private names\n")
+        rows = re.findall(r"^\| `([\w.]+)` \| (`[^|]+`) \| [^|]+ \|$", text.partition("\n## ")[0], re.M)
+        listed = {module: set(re.findall(r"`([^`]+)`", names)) for module, names in rows}
+        self.assertEqual(used_private_names(), listed, "bring the table of private names in ARCHITECTURE.md up to date")

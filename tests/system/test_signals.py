@@ -260,7 +260,7 @@ class Reactor:
     def callFromThread(self, call):
         pass
 
-signals = Signals(Reactor(), hang_up=None, stop=None, hurry=None, time_to_stop=lambda: 3600)
+signals = Signals(Reactor(), hang_up=None, stop=None, stop_now=None, time_to_stop=lambda: 3600)
 signals.take_termination()
 print("up", flush=True)
 while True:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -125,7 +126,13 @@ class AcceptFailuresTests(SynchronousTestCase):
         self.assertEqual(["192.0.2.1", "192.0.2.1", "unix", "unix"], self.refused)
         self.assertEqual(([], []), (self.made, self.failed))
 
-    def test_behind_a_door(self) -> None:
+    def test_no_logger(self) -> None:
+        """A port without the private logger accepts all the same; its failures are not heard of."""
+        port: Any = SimpleNamespace(numberAccepts=100)
+        self.failures.hear(port)
+        self.assertEqual(SimpleNamespace(numberAccepts=MOST_ACCEPTED), port)
+
+    def test_swappable_endpoint(self) -> None:
         """A endpoint has it hear of its port, and of what that accepts."""
         opened: list[Any] = []
 

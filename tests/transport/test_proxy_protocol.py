@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.internet.address import IPv4Address
+from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.internet.interfaces import IHalfCloseableProtocol, IStreamServerEndpoint
 from twisted.internet.protocol import Factory, Protocol
@@ -16,7 +16,7 @@ from zope.interface import implementer
 from zope.interface.verify import verifyClass, verifyObject
 
 from tests.pieces import pieces_of
-from webhookrx.transport.proxy_protocol import ProxyProtocolEndpoint
+from webhookrx.transport.proxy_protocol import ProxyProtocolEndpoint, read_header
 
 V1 = b"PROXY TCP4 192.0.2.7 192.0.2.1 4321 443\r\n"
 V2 = (
@@ -29,6 +29,51 @@ V2 = (
 
 V2_LOCAL = b"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
 UNKNOWN = b"PROXY UNKNOWN\r\n"
+
+
+V1_IPV6 = b"PROXY TCP6 2001:db8::7 2001:db8::1 4321 443\r\n"
+V2_IPV6 = (
+    b"\r\n\r\n\x00\r\nQUIT\n\x21\x21\x00\x27"
+    + bytes.fromhex("20010db8000000000000000000000007 20010db8000000000000000000000001")
+    + (4321).to_bytes(2, "big")
+    + (443).to_bytes(2, "big")
+    + b"tlv"
+)
+
+
+class HeaderTests(SynchronousTestCase):
+    """Headers, from their bytes."""
+
+    def test_addresses(self) -> None:
+        """Both versions have source and destination, of IPv4 and IPv6; TLVs count to the header and are ignored."""
+        for header, source, destination in (
+            (V1, IPv4Address("TCP", "192.0.2.7", 4321), IPv4Address("TCP", "192.0.2.1", 443)),
+            (V2, IPv4Address("TCP", "192.0.2.7", 4321), IPv4Address("TCP", "192.0.2.1", 443)),
+            (V1_IPV6, IPv6Address("TCP", "2001:db8::7", 4321), IPv6Address("TCP", "2001:db8::1", 443)),
+            (V2_IPV6, IPv6Address("TCP", "2001:db8::7", 4321), IPv6Address("TCP", "2001:db8::1", 443)),
+        ):
+            self.assertEqual((len(header), source, destination), read_header(header + b"POST"))
+            for end in range(1, len(header)):
+                self.assertIsNone(read_header(header[:end]))
+
+    def test_no_address(self) -> None:
+        """A header without addresses of TCP has none: of the proxy itself, of an unknown family or protocol."""
+        for header in (
+            UNKNOWN,
+            b"PROXY UNKNOWN a\rb c\r\n",
+            V2_LOCAL,
+            V2[:13] + b"\0" + V2[14:],
+            V2[:13] + b"\x10" + V2[14:],
+        ):
+            self.assertEqual((len(header), None, None), read_header(header + b"POST"))
+
+    def test_length(self) -> None:
+        """A header in text has 107 bytes at most, its end included; one in bytes has room for what it names."""
+        longest = b"PROXY UNKNOWN ".ljust(105, b"x")
+        self.assertEqual((107, None, None), read_header(longest + b"\r\n"))
+        self.assertIsNone(read_header(longest + b"\r"))
+        for bad in (longest + b"xx", longest + b"x\r\n", V2[:15] + b"\x0b" + V2[16:-1]):
+            self.assertRaises(ValueError, read_header, bad)
 
 
 class Recorder(Protocol):

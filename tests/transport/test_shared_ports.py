@@ -10,6 +10,7 @@ import stat
 import tempfile
 from typing import Any
 
+from twisted.internet import tcp
 from twisted.internet.abstract import FileDescriptor
 from twisted.internet.address import IPv4Address, UNIXAddress
 from twisted.internet.defer import Deferred, fail, succeed
@@ -194,6 +195,17 @@ class PortTests(InheritedCase):
         self.connect(listening, 1)
         client, _ = listening.accept()
         client.close()
+
+    def test_no_reserved_file(self) -> None:
+        """A Twisted that keeps no file for when there are no more descriptors changes nothing else."""
+        self.patch(tcp, "_reservedFD", None)
+        listening = self.tcp()
+        port = self.listen(listening)
+        self.connect(listening, 1)
+        port.doRead()
+        self.assertEqual(1, len(self.factory.peers))
+        self.drop()
+        self.lose(port)
 
     def test_unix_socket(self) -> None:
         """That of a UNIX socket leaves its mode as it is, and its name, too, when it is closed."""

@@ -1,123 +1,178 @@
 """
-The PROXY protocol as Twisted reads it, made safe against who has no proxy in front.
+The PROXY protocol, versions 1 and 2: a header before each connection, in which a proxy says who has connected to it.
 
-Its wrapper closes without a word on some bad headers, raises on others, and believes any address; its parsers have no
-public name. So this is the one module that knows them, and its tests fail when a release of Twisted changes them.
+Twisted's own wrapper closes without a word on some bad headers, raises on others, believes any address, and its parsers
+have no public name. The sections are those of C{proxy-protocol.txt} of HAProxy.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import cast
+from ipaddress import ip_address
+from struct import Struct
+from typing import NamedTuple, TypeAlias, cast
 
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IHalfCloseableProtocol, IListeningPort, IProtocolFactory, IStreamServerEndpoint
-from twisted.protocols.haproxy._exceptions import InvalidProxyHeader
-from twisted.protocols.haproxy._info import ProxyInfo
-from twisted.protocols.haproxy._v1parser import V1Parser
-from twisted.protocols.haproxy._v2parser import V2Parser
-from twisted.protocols.haproxy._wrapper import HAProxyProtocolWrapper, HAProxyWrappingFactory
+from twisted.internet.interfaces import (
+    IAddress,
+    IHalfCloseableProtocol,
+    IListeningPort,
+    IProtocolFactory,
+    IStreamServerEndpoint,
+)
+from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from zope.interface import implementer
 
 from webhookrx.intake.client_address import normal_ip
 
 _V1_BEGINNING = b"PROXY "
-_V1_UNKNOWN = b"PROXY UNKNOWN\r\n"
-# What Twisted's parser reads by C{int}, which also takes signs, blanks and underscores. There are no heading zeroes
-# (section 2.1 of the PROXY protocol).
-_V1_PORTS = re.compile(rb"PROXY TCP[46] [^ \r]+ [^ \r]+ (?:0|[1-9][0-9]{0,4}) (0|[1-9][0-9]{0,4})\r\n")
-_V2_BEGINNING = V2Parser.PREFIX
-_V2_LENGTH_AT = 14
+#: Bytes of a header in text, its end included (section 2.1).
+_V1_LONGEST = 107
+#: Ports have no heading zeroes (section 2.1).
+_V1 = re.compile(rb"PROXY TCP([46]) ([^ \r]+) ([^ \r]+) (0|[1-9][0-9]{0,4}) (0|[1-9][0-9]{0,4})\r\n")
+#: A proxy that speaks for itself, such as for its health checks; whatever follows is ignored (section 2.1).
+_V1_UNKNOWN = re.compile(rb"PROXY UNKNOWN(?: .*)?\r\n", re.DOTALL)
 
-#: Told the address of who sent no PROXY header, or a bad one.
-BadHeader = Callable[[str], None]
+_V2_SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
+_V2_FIXED = 16
+_V2_LOCAL, _V2_PROXY = 0x20, 0x21
+_V2_TCP4, _V2_TCP6 = 0x11, 0x21
+_V2_ADDRESSES = {_V2_TCP4: Struct("!4s4s2H"), _V2_TCP6: Struct("!16s16s2H")}
+
+#: Called with the address of a peer that sent no PROXY header, or a bad one.
+BadHeader: TypeAlias = Callable[[str], None]
+
+TCPAddress: TypeAlias = IPv4Address | IPv6Address
+
+
+class ProxyHeader(NamedTuple):
+    """
+    A PROXY header.
+
+    @ivar length: its bytes.
+    @ivar source: who has connected to the proxy; None when the proxy speaks for itself, or does not know.
+    @ivar destination: the address of the proxy that it has connected to; None likewise.
+    """
+
+    length: int
+    source: TCPAddress | None = None
+    destination: TCPAddress | None = None
+
+
+def read_header(data: bytes) -> ProxyHeader | None:
+    """
+    Read a PROXY header of either version.
+
+    @param data: all bytes of the connection so far, at least one.
+    @return: None when the header is not complete.
+    @raise ValueError: there is none, or it claims an address or a port that can't be.
+    """
+    if data.startswith(_V2_SIGNATURE[: len(data)]):
+        return _read_v2(data)
+    if data.startswith(_V1_BEGINNING[: len(data)]):
+        return _read_v1(data)
+    raise ValueError("no PROXY header")
+
+
+def _read_v1(data: bytes) -> ProxyHeader | None:
+    end = data.find(b"\r\n", 0, _V1_LONGEST)
+    if end < 0:
+        if len(data) >= _V1_LONGEST:
+            raise ValueError("too long")
+        return None
+    line = data[: end + 2]
+    if _V1_UNKNOWN.fullmatch(line):
+        return ProxyHeader(len(line))
+    found = _V1.fullmatch(line)
+    if found is None:
+        raise ValueError("not as in section 2.1")
+    kind = IPv4Address if found[1] == b"4" else IPv6Address
+    source, destination, source_port, destination_port = (each.decode("ascii") for each in found.groups()[1:])
+    # A zone means something to its own host alone.
+    if "%" in source or normal_ip(source) is None or max(int(source_port), int(destination_port)) > 65535:
+        raise ValueError("no possible address")
+    return ProxyHeader(
+        len(line), kind("TCP", source, int(source_port)), kind("TCP", destination, int(destination_port))
+    )
+
+
+def _read_v2(data: bytes) -> ProxyHeader | None:
+    """See section 2.2."""
+    if len(data) < _V2_FIXED:
+        return None
+    command, family = data[12:14]
+    length = _V2_FIXED + int.from_bytes(data[14:16], "big")
+    addresses = _V2_ADDRESSES.get(family)
+    # Unspecified is the family 0 or the protocol 0; there are families up to 3, protocols up to 2.
+    unspecified = family in (0x00, 0x01, 0x02, 0x10, 0x20, 0x30)
+    if command not in (_V2_LOCAL, _V2_PROXY):
+        raise ValueError("no such version or command")
+    if len(data) < length:
+        return None
+    if command == _V2_LOCAL or unspecified:
+        return ProxyHeader(length)
+    if addresses is None or length < _V2_FIXED + addresses.size:
+        raise ValueError("no addresses of TCP")
+    source, destination, source_port, destination_port = addresses.unpack_from(data, _V2_FIXED)
+    kind = IPv4Address if family == _V2_TCP4 else IPv6Address
+    return ProxyHeader(
+        length,
+        kind("TCP", str(ip_address(source)), source_port),
+        kind("TCP", str(ip_address(destination)), destination_port),
+    )
 
 
 @implementer(IHalfCloseableProtocol)
-class _Wrapper(HAProxyProtocolWrapper):
+class _ProxyWrapper(ProtocolWrapper):
     """One connection; nothing passes before its header has."""
 
     _begun = b""
+    _header: ProxyHeader | None = None
+
+    def getPeer(self) -> IAddress:
+        """See L{twisted.internet.interfaces.ITransport.getPeer}: the source in the header."""
+        return (self._header and self._header.source) or super().getPeer()
+
+    def getHost(self) -> IAddress:
+        """See L{twisted.internet.interfaces.ITransport.getHost}: the destination in the header."""
+        return (self._header and self._header.destination) or super().getHost()
 
     def readConnectionLost(self) -> None:
-        """A sender that only waits for its answer now does so through a proxy too."""
-        # By its class: TLS says that it provides whatever its transport does, and its transport is this one.
-        if self._proxyInfo is not None and IHalfCloseableProtocol.implementedBy(type(self.wrappedProtocol)):
+        """See L{IHalfCloseableProtocol.readConnectionLost}: a sender may half-close through a proxy, too."""
+        # By its class: TLS provides whatever its transport does, and its transport is this one.
+        if self._header is not None and IHalfCloseableProtocol.implementedBy(type(self.wrappedProtocol)):
             cast(IHalfCloseableProtocol, self.wrappedProtocol).readConnectionLost()
         else:
             self.loseConnection()
 
     def writeConnectionLost(self) -> None:
-        """The protocol inside wanted it."""
+        """See L{IHalfCloseableProtocol.writeConnectionLost}: the protocol inside wanted it."""
 
     def dataReceived(self, data: bytes) -> None:
-        if self._proxyInfo is not None:
+        if self._header is not None:
             self.wrappedProtocol.dataReceived(data)
         elif not self.disconnecting:
             self._begun += data
             try:
-                read = _read_header(self._begun)
-            except (ValueError, InvalidProxyHeader):
+                self._header = read_header(self._begun)
+            except ValueError:
                 self.loseConnection()
                 self.factory.bad_header(getattr(self.getPeer(), "host", None) or "unix")
                 return
-            if read is not None:
-                self._begun = b""
-                self._proxyInfo, rest = read
+            if self._header is not None:
+                rest, self._begun = self._begun[self._header.length :], b""
                 if rest:
                     self.wrappedProtocol.dataReceived(rest)
 
 
-def _read_header(data: bytes) -> tuple[ProxyInfo, bytes] | None:
-    """
-    Read a PROXY header of either version.
-
-    @return: what it says, and what follows it; None when it is not complete.
-    @raise InvalidProxyHeader: it is none, or claims an address or a port that can't be. C{ValueError}: the same, where
-        Twisted's parsers take a field for what it ought to be.
-    """
-    if data.startswith(_V2_BEGINNING[: len(data)]):
-        if len(data) < _V2_LENGTH_AT + 2:
-            return None
-        info, rest = V2Parser().feed(data)
-    elif data.startswith(_V1_UNKNOWN):
-        # The short form, which a proxy uses for its own health checks.
-        return ProxyInfo(_V1_UNKNOWN, None, None), data[len(_V1_UNKNOWN) :]
-    elif data.startswith(_V1_BEGINNING[: len(data)]):
-        info, rest = V1Parser().feed(data)
-        if info is not None and info.source is not None and not _has_v1_ports(data):
-            raise InvalidProxyHeader
-    else:
-        raise InvalidProxyHeader
-    if info is None or rest is None:
-        return None
-    if info.source is not None and not _is_possible(info.source):
-        raise InvalidProxyHeader
-    return info, rest
-
-
-def _has_v1_ports(data: bytes) -> bool:
-    """Tell whether both ports of a header in text are written as the protocol has them."""
-    found = _V1_PORTS.match(data)
-    return found is not None and int(found[1]) <= 65535
-
-
-def _is_possible(source: object) -> bool:
-    """Tell whether a sender can have that address: one of TCP, without the zone that only its own host would know."""
-    if not isinstance(source, (IPv4Address, IPv6Address)) or source.type != "TCP":
-        return False
-    host = source.host.decode("ascii") if isinstance(source.host, bytes) else source.host
-    return "%" not in host and normal_ip(host) is not None and 0 <= source.port <= 65535
-
-
-class _WrappingFactory(HAProxyWrappingFactory):
+class _ProxyWrappingFactory(WrappingFactory):
     """Makes wrappers that report."""
 
     noisy = False
 
-    protocol = _Wrapper  # type: ignore[assignment]  # the generic base is bound to its own wrapper
+    protocol = _ProxyWrapper
 
     def __init__(self, wrapped: IProtocolFactory, bad_header: BadHeader) -> None:
         super().__init__(wrapped)
@@ -127,11 +182,11 @@ class _WrappingFactory(HAProxyWrappingFactory):
 @implementer(IStreamServerEndpoint)
 class ProxyProtocolEndpoint:
     """
-    An endpoint on which each connection begins with a PROXY header, v1 or v2.
+    An endpoint on which each connection begins with a PROXY header.
 
-    Whoever can connect can claim any address: let nobody but the proxy connect.
+    Whoever can connect can claim any address: let only the proxy connect.
 
-    @param bad_header: called for each connection that is closed since it has no good header.
+    @param bad_header: called for each connection that is closed because it has no good header.
     """
 
     def __init__(self, inner: IStreamServerEndpoint, bad_header: BadHeader) -> None:
@@ -140,4 +195,4 @@ class ProxyProtocolEndpoint:
 
     def listen(self, protocolFactory: IProtocolFactory) -> Deferred[IListeningPort]:
         """See L{IStreamServerEndpoint.listen}."""
-        return self._inner.listen(_WrappingFactory(protocolFactory, self._bad_header))
+        return self._inner.listen(_ProxyWrappingFactory(protocolFactory, self._bad_header))

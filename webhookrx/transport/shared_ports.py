@@ -53,14 +53,22 @@ class _SharedPort(tcp.Port):
 
     def share(self, shared: socket.socket) -> None:
         """Begin to accept from a socket that listens already."""
-        # To shut it down would do so for all processes.
-        self._shouldShutdown = False
         self.socket = shared
         self.fileno = shared.fileno  # type: ignore[method-assign]  # as its base does
         self.connected = True
-        tcp._reservedFD.reserve()
+        # By closing this file Twisted accepts, and closes, what comes when there are no more descriptors.
+        reserved = getattr(tcp, "_reservedFD", None)
+        if reserved is not None:
+            reserved.reserve()
         self.factory.doStart()  # type: ignore[union-attr]  # Twisted's own type says less than is true
         self.startReading()
+
+    def connectionLost(self, reason: Failure) -> None:
+        """See L{twisted.internet.interfaces.IReadDescriptor.connectionLost}."""
+        # Twisted shuts its socket down, which would do so for all processes: it gets another one for that.
+        self.socket.close()
+        self.socket = socket.socket(self.addressFamily)
+        tcp.Port.connectionLost(self, reason)
 
 
 class SharedTCPPort(_SharedPort):
@@ -76,12 +84,9 @@ class SharedTCPPort(_SharedPort):
 
 class SharedUNIXPort(_SharedPort, unix.Port):
     """
-    One with a UNIX socket. Its name stays: it is not this process that made it.
+    One with a UNIX socket. Its name stays, since another process has made it: L{_SharedPort.connectionLost} skips that
+    of L{unix.Port}.
     """
-
-    def connectionLost(self, reason: Failure) -> None:
-        """See L{twisted.internet.interfaces.IReadDescriptor.connectionLost}."""
-        tcp.Port.connectionLost(self, reason)
 
 
 @implementer(IStreamServerEndpoint)
