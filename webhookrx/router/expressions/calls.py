@@ -188,11 +188,9 @@ def _option(function: Function, name: str, position: Position, given: Expression
     constant = _constant(given)
     if type(constant) is not wanted:
         raise ExpressionError(f"The option '{name}' is {_TYPE_WORDS[wanted]}, written in the program.", start(given))
-    if isinstance(constant, str) and name in function.checks and not function.checks[name][0](constant):
-        raise ExpressionError(f"The option '{name}' has {function.checks[name][1]}.", start(given))
-    if name in function.choices and constant not in function.choices[name]:
-        there = ", ".join(function.choices[name])
-        raise ExpressionError(f"The option '{name}' is one of {there}.", start(given))
+    check = function.checks.get(name)
+    if check is not None and isinstance(constant, str) and not check.allows(constant):
+        raise ExpressionError(f"The option '{name}' {check.words}.", start(given))
     return constant
 
 

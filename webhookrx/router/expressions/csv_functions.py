@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from webhookrx.message.fields import MISSING
-from webhookrx.router.expressions.function import ONE, Function, text_argument
+from webhookrx.router.expressions.function import ONE, Function, one_of, text_argument
 from webhookrx.router.expressions.kv_functions import CHARACTER, escaped
 from webhookrx.router.expressions.run import CALL, ELEMENT, OperationError, Run
 from webhookrx.router.expressions.values import LISTS, OBJECTS, as_text, long_text, stored
@@ -187,7 +187,7 @@ CSV_FUNCTIONS: Final = (
         "strip_whitespace=false, greedy=false",
         "The columns of a text: a list, or an object when they have names. Each character of the delimiter is one.",
         _parse_csv,
-        choices={"dialect": tuple(_DIALECTS)},
+        checks={"dialect": one_of(*_DIALECTS)},
     ),
     Function(
         "format_csv",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -21,20 +21,27 @@ MANY: Final = 16
 """The most arguments of a function that takes any number."""
 
 _AS_APPLY_SAYS: Final[Mapping[str, type]] = MappingProxyType({})
-_NO_CHOICES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
-Check: TypeAlias = Callable[[str], bool]
-"""Tells whether an option takes a text."""
 
-_NO_CHECKS: Final[Mapping[str, tuple[Check, str]]] = MappingProxyType({})
+class Check(NamedTuple):
+    """A check of an option that is a text, and words for what the option has or is."""
 
-ONE: Final[tuple[Check, str]] = (lambda text: len(text) == 1, "one character")
-SOME: Final[tuple[Check, str]] = (bool, "at least one character")
-SEPARATOR: Final[tuple[Check, str]] = (
-    lambda text: text[:1] not in ("", " ", "'", '"'),
-    "one character, neither a blank nor a quote",
+    allows: Callable[[str], bool]
+    words: str
+
+
+_NO_CHECKS: Final[Mapping[str, Check]] = MappingProxyType({})
+
+ONE: Final = Check(lambda text: len(text) == 1, "has one character")
+SOME: Final = Check(bool, "has at least one character")
+SEPARATOR: Final = Check(
+    lambda text: text[:1] not in ("", " ", "'", '"'), "has one character, neither a blank nor a quote"
 )
-"""Checks of options, and words for what they take."""
+
+
+def one_of(*choices: str) -> Check:
+    """Return the check of an option that takes one of some texts."""
+    return Check(choices.__contains__, f"is one of {', '.join(choices)}")
 
 
 class Function(msgspec.Struct, frozen=True):
@@ -52,7 +59,6 @@ class Function(msgspec.Struct, frozen=True):
     @ivar constants: the arguments, counted from 0, that are texts or lists of texts, written as constants.
     @ivar folds: a call with constants only is evaluated when it is compiled, since its value never changes.
     @ivar checks: of options that are texts.
-    @ivar choices: the texts that an option takes.
     """
 
     name: str
@@ -63,8 +69,7 @@ class Function(msgspec.Struct, frozen=True):
     most: int = 1
     options: Mapping[str, type] = _AS_APPLY_SAYS
     constants: range = range(0)
-    checks: Mapping[str, tuple[Check, str]] = _NO_CHECKS
-    choices: Mapping[str, tuple[str, ...]] = _NO_CHOICES
+    checks: Mapping[str, Check] = _NO_CHECKS
     folds: bool = False
 
     def __post_init__(self) -> None:

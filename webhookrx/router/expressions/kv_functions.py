@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from webhookrx.router.expressions.function import ONE, SEPARATOR, SOME, Function, text_argument
+from webhookrx.router.expressions.function import ONE, SEPARATOR, SOME, Function, one_of, text_argument
 from webhookrx.router.expressions.run import CALL, OperationError, Run
 from webhookrx.router.expressions.values import LISTS, OBJECTS, as_text, long_text, stored
 
@@ -259,7 +259,6 @@ KV_FUNCTIONS: Final = (
         'object, value_separator="=", pair_separator=", ", quote_char="\\"", always_quote=false',
         "The members of an object as pairs; values with blanks are quoted, lists and objects are left out.",
         _format_kv,
-        checks={"value_separator": ONE, "pair_separator": SOME},
-        choices={"quote_char": _QUOTES},
+        checks={"value_separator": ONE, "pair_separator": SOME, "quote_char": one_of(*_QUOTES)},
     ),
 )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
-from webhookrx.router.expressions.function import Function, text_argument, text_list
+from webhookrx.router.expressions.function import Function, one_of, text_argument, text_list
 from webhookrx.router.expressions.run import SHORT, OperationError, Run
 from webhookrx.router.expressions.values import decoded, long_text
 
@@ -276,7 +276,7 @@ TEXT_FUNCTIONS: Final = (
         'text, alg="sha256"',
         "The digest, as bytes: `hex_encode(digest(…))`.",
         _bytes_digest,
-        choices={"alg": (*_DIGESTS, *map(str.upper, _DIGESTS))},
+        checks={"alg": one_of(*_DIGESTS, *map(str.upper, _DIGESTS))},
     ),
     Function("base64_encode", "text", "A text or bytes in Base64.", _base64_encode),
     Function(

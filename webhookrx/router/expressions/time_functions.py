@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from webhookrx.message.macros import NANOSECONDS
-from webhookrx.router.expressions.function import MANY, Function, text_argument
+from webhookrx.router.expressions.function import MANY, Function, one_of, text_argument
 from webhookrx.router.expressions.moments import FIXED, GUESSED, Moment, Reader, Writer, seconds_of
 from webhookrx.router.expressions.run import CALL, MAX_INTEGER, MIN_INTEGER, OperationError, Run
 from webhookrx.router.expressions.values import as_number
@@ -214,14 +214,14 @@ TIME_FUNCTIONS: Final = (
         _get_timestamp,
         0,
         0,
-        choices={"stamp": tuple(_STAMPS)},
+        checks={"stamp": one_of(*_STAMPS)},
     ),
     Function(
         "set_timestamp",
         'moment, stamp="stamp"',
         "Sets the same to a moment. It is true.",
         _set_timestamp,
-        choices={"stamp": tuple(_STAMPS)},
+        checks={"stamp": one_of(*_STAMPS)},
     ),
     Function(
         "set_timezone",
