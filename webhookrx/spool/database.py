@@ -136,8 +136,8 @@ class SpoolFile:
 
     def reopen_reader(self) -> None:
         """
-        Open a file that is no longer written anew, which releases locks of this process that could not be released
-        otherwise: the system drops them when all of the file is closed. A file that has lost its name stays open.
+        Reopen a file that is no longer written. That releases locks of this process which can't be released otherwise:
+        the system drops them when all of the file is closed. A file that has lost its name stays open.
 
         @raise sqlite3.Error: it can't be read yet. Call this again before anything else.
         """
