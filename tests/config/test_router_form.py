@@ -20,7 +20,7 @@ from webhookrx.config.files import LAST_SET, read_file, signature_of, write_stat
 from webhookrx.config.machine import HostFacts
 from webhookrx.config.option_reader import ConfigProblems
 from webhookrx.config.resolve import Environment, Resolved, resolve
-from webhookrx.config.rule_files import last_set
+from webhookrx.config.rule_files import read_last_set
 from webhookrx.router.rules.rule import DEFAULT_PATHS
 from webhookrx.router.steps.step import Preprocessing, Step
 from webhookrx.settings import TLS, ConnectorSettings, Listener, RouterSettings, Settings, Source
@@ -382,7 +382,7 @@ class LastSetTests(RouterCase):
         write_text(self.path("senders"), "a.yaml", "{id: a, vendor: v, product: p, when: {headers: {x-a: '*'}}}")
         rules = self.rules(PLAIN, self.tls_rule())
         settings = self.settings(rules=rules, router_label="a=b", senders=self.path("senders"))
-        kept = last_set(self.state_dir)
+        kept = read_last_set(self.state_dir)
         assert kept is not None and settings.router is not None
         self.assertEqual(("edge", {"a": "b"}), (kept.router, kept.labels))
         self.assertEqual(names(settings), [each.name for each in kept.connectors])
@@ -390,7 +390,7 @@ class LastSetTests(RouterCase):
         with open(os.path.join(self.state_dir, LAST_SET), "rb") as file:
             self.assertNotIn(b"PRIVATE", file.read())
         self.settings(rules=self.rules(self.tls_rule(missing="key")))
-        self.assertEqual(kept, last_set(self.state_dir))
+        self.assertEqual(kept, read_last_set(self.state_dir))
 
     def test_nowhere(self) -> None:
         """Without a directory nothing is kept."""

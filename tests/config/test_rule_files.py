@@ -14,7 +14,7 @@ from tests.config.starting import NOW
 from tests.system.certificates import Authority, Identity, self_signed
 from webhookrx.config import pem
 from webhookrx.config.files import LAST_SET, Snapshot, write_state
-from webhookrx.config.rule_files import Kept, check_rule_files, encoded, last_set
+from webhookrx.config.rule_files import SavedSet, check_rule_files, read_last_set
 from webhookrx.diagnostics import ERROR, WARNING, Diagnostic
 from webhookrx.errors import ConfigError
 from webhookrx.router.rules.router import Router, connectors_of
@@ -119,7 +119,7 @@ connector_rules:
    preprocessing: {classify: yes, steps: [{set: {field: meta.a, value: 1.10}}]}}
 """
 SENDER = "{id: a, vendor: v, product: p, when: {headers: {x-a: '*'}}}"
-KEPT = Kept("edge", {"site": "fra"}, ("two",), "rules.yaml", RULES, (("/s/a.yaml", SENDER),))
+KEPT = SavedSet("edge", {"site": "fra"}, ("two",), "rules.yaml", RULES, (("/s/a.yaml", SENDER),))
 
 
 class LastSetTests(SynchronousTestCase):
@@ -134,12 +134,12 @@ class LastSetTests(SynchronousTestCase):
 
     def test_none(self) -> None:
         """Where nothing was kept there is none."""
-        self.assertIsNone(last_set(self.directory))
+        self.assertIsNone(read_last_set(self.directory))
 
     def test_whole(self) -> None:
         """It has the connectors that there were, whichever their selectors match now, and all of each; and senders."""
-        self.keep(encoded(KEPT))
-        found = last_set(self.directory)
+        self.keep(KEPT.encode())
+        found = read_last_set(self.directory)
         assert found is not None
         self.assertEqual(("edge", {"site": "fra"}), (found.router, found.labels))
         (two,) = found.connectors
@@ -154,15 +154,15 @@ class LastSetTests(SynchronousTestCase):
 
     def test_bad(self) -> None:
         """What is damaged, of a later version, or has rules that are not good here is told, and not used."""
-        whole = json.loads(encoded(KEPT))
+        whole = json.loads(KEPT.encode())
         for content, problem in (
             (b"", "is damaged"),
             (b"\xff", "is damaged"),
-            (encoded(KEPT)[:-30], "is damaged"),
+            (KEPT.encode()[:-30], "is damaged"),
             (b"{}", "is damaged"),
             (json.dumps(whole | {"version": 2}).encode(), "of version 2"),
             (json.dumps(whole | {"rules": ["two", "three"]}).encode(), "not good here"),
             (json.dumps(whole | {"text": RULES.replace("8182", "0")}).encode(), "not good here"),
         ):
             self.keep(content)
-            self.assertIn(problem, str(self.assertRaises(ConfigError, last_set, self.directory)))
+            self.assertIn(problem, str(self.assertRaises(ConfigError, read_last_set, self.directory)))

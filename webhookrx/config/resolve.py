@@ -1,8 +1,8 @@
 """
-Command line, file and defaults made into L{Settings}: everything is checked, and nothing but the named files is read.
+Command line, file and defaults made into L{Settings}: everything is checked, only files that they name are read.
 
-An option of the command line wins over a source's own entry, that over the top level of the file, and that over the
-default. A list replaces the one below it; limits are joined name by name.
+The command line wins over an item of C{sources:}, that over the top level of the file, and that over the default. A
+list replaces the one below it; limits are joined name by name.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from webhookrx.settings import Limits, Observer, RouterSettings, Settings, Sourc
 @dataclass(frozen=True, slots=True)
 class Environment:
     """
-    What of the world matters besides options and files.
+    What settings depend on besides options and files.
 
-    @ivar environ: the environment.
+    @ivar environ: environment variables.
     @ivar now: the time with its zone, for the dates of certificates.
-    @ivar observer_names: the first words that observer specs may have.
+    @ivar observer_names: the names of observers, the first word of their specs.
     @ivar check_observer: makes an observer for an acknowledgement level and opens nothing; raises C{ConfigError}.
-    @ivar cpus: how many CPUs this process may use.
-    @ivar host: gives the facts of this machine.
-    @ivar checks_only: nothing is started: what is wrong with the rules file is an error, whatever was in use before.
-    @ivar open_files: how many files this process may have open; None: any number, or nobody knows.
+    @ivar cpus: CPUs that this process may use.
+    @ivar host: returns the facts of this machine.
+    @ivar checks_only: nothing is started: a mistake in the rules file is an error, whatever was in use before.
+    @ivar open_files: files that this process may have open; None: no limit, or an unknown one.
     """
 
     environ: Mapping[str, str]
@@ -69,9 +69,8 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
     """
     Make settings.
 
-    @param command_line: what was given there, by the name of the option.
-    @param running: the settings in use, when these are to replace them.
-    @raise webhookrx.config.option_reader.ConfigProblems: something is wrong; it holds all of it.
+    @param running: the settings in use, which these are to replace; None at a start.
+    @raise webhookrx.config.option_reader.ConfigProblems: all mistakes together.
     """
     problems = Problems()
     _check_encoding(command_line, problems)
@@ -98,7 +97,7 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
         _is_no_router(service)
     else:
         state_dir = _state_dir(service, environment.environ)
-        # A megabyte of memory that nobody needs who has no rules.
+        # It takes a megabyte of memory, which a receiver without rules does not need.
         from webhookrx.config.router_form import join_sources, resolve_router
 
         form = resolve_router(
@@ -123,14 +122,14 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
     )
     settings = _fitted(settings, environment.open_files, service)
     problems.raise_errors()
-    # What connectors have the router has: while it is blocked that is not what is in their files now.
+    # The router has the files of connectors: while it is blocked, those in use and not those on disk.
     files = contents_of((source for source in sources if source.connector is None), tls_files)
     settings = replace(settings, warnings=tuple(each.text for each in problems.warnings), tls_files=files)
     return Resolved(settings, (*service.effective, *effective), path)
 
 
 def _fitted(settings: Settings, open_files: int | None, service: OptionReader) -> Settings:
-    """Return the settings with no more connections than there can be files; what was lowered is noted."""
+    """Return the settings with the limit on connections lowered, with a warning, to the limit on open files."""
     fitted, lowered = service.problems.attempt(NOWHERE, fit_connections, settings, open_files) or (settings, "")
     if lowered:
         service.problems.warn(lowered, NOWHERE)
@@ -140,13 +139,13 @@ def _fitted(settings: Settings, open_files: int | None, service: OptionReader) -
 
 
 def _has_sources(command_line: RawOptions, file: ConfigFile) -> bool:
-    """Tell whether anybody has written of sources: a router needs none, and what allows slow patterns is for both."""
+    """Tell whether there is an option of a source; allow-slow-patterns is for the rules of a router, too."""
     options = {*command_line, *file.options} - {"allow-slow-patterns"}
     return file.sources is not None or any(BY_NAME[name].scope is OptionScope.SOURCE for name in options)
 
 
 def _is_no_router(service: OptionReader) -> None:
-    """Note options that only a router has use for."""
+    """Warn of options that only a router uses."""
     for name in ("rules", "router-name", "router-label", "senders", "state-dir"):
         if service.raw(name):
             service.warn(name, "It is not used without --rules.")
@@ -154,7 +153,7 @@ def _is_no_router(service: OptionReader) -> None:
 
 
 def _state_dir(service: OptionReader, environ: Mapping[str, str]) -> str | None:
-    """Return the directory for what a restart needs; None without one."""
+    """Return the state directory; None without one."""
     if not service.raw("state-dir"):
         directory = default_state_dir(environ)
         service.show("state-dir", directory or "none")
@@ -175,7 +174,7 @@ def _record(service: OptionReader) -> str | None:
 
 
 def _check_encoding(command_line: RawOptions, problems: Problems) -> None:
-    """Note values that are not UTF-8: Python hands such bytes over as lone surrogates, which nothing can write."""
+    """Note values that are not UTF-8, which Python has as lone surrogates that can't be encoded."""
     for values in command_line.values():
         for value in values:
             if not value.text.isascii() and any("\ud800" <= char <= "\udfff" for char in value.text):
@@ -189,7 +188,7 @@ def _read(service: OptionReader, environ: Mapping[str, str]) -> ConfigFile:
     path = service.value("config")
     if path is None:
         return ConfigFile({})
-    # A megabyte of memory that nobody needs who has no file.
+    # YAML takes a megabyte of memory, which a receiver without a file does not need.
     from webhookrx.config.yaml_file import read_config_file
 
     return read_config_file(path, service.problems, environ, service.origin("config"))
@@ -218,7 +217,7 @@ def _observers(service: OptionReader, environment: Environment, ack: str) -> tup
 
 
 def _warn_of_readers(problems: Problems, origin: Origin, path: str) -> None:
-    """Warn of a file of secrets that is anybody's to read. Whether it can be used is for the observer to say."""
+    """Warn of a file of secrets that everybody can read. Whether it can be used is for the observer to check."""
     try:
         _, mode = read_file(path)
     except ConfigError:

@@ -16,14 +16,13 @@ from webhookrx.config.machine import HostFacts
 from webhookrx.config.option_reader import NOWHERE, Effective, OptionReader, Origin, Problems
 from webhookrx.config.pem import check_tls_files, contents_of
 from webhookrx.config.rule_files import (
-    Kept,
     LastSet,
+    SavedSet,
     check_rule_files,
-    encoded,
     json_contents,
     json_files_of,
-    last_set,
     read_json_files,
+    read_last_set,
     tls_of,
 )
 from webhookrx.diagnostics import ERROR, has_errors, quoted
@@ -44,11 +43,10 @@ _LAST: Final = "the last good set"
 @dataclass(frozen=True, slots=True)
 class RouterForm:
     """
-    What came of a rules file.
+    The result of reading a rules file.
 
-    @ivar router: this router.
-    @ivar sources: its connectors; while its gate is closed those that run.
-    @ivar effective: what each of them is, for C{--check}.
+    @ivar sources: the connectors of this router; those in use while the router is blocked.
+    @ivar effective: their settings, for C{--check}.
     """
 
     router: RouterSettings
@@ -67,18 +65,19 @@ def resolve_router(
     checks_only: bool = False,
 ) -> RouterForm | None:
     """
-    Return the connectors of this router; None when its rules file can't be used. What is wrong is noted.
+    Return this router and its connectors; None when the rules file can't be used. Mistakes are noted.
 
-    At a start, connectors whose keys or certificates can't be used are closed, and the others are not. They are those
-    of the last good set, where there is one, as long as the rules have anything wrong.
+    A reload with a key, certificate or JSON file that can't be used keeps the connectors in use: the router is blocked.
+    A start has no connectors in use: it takes the last good set, without one the connectors of the rules, and closes
+    those whose files can't be used. A start with a rules file that can't be used takes the last good set, too.
 
-    @param options: with a rules file.
-    @param host: gives the facts of this machine.
+    @param options: those of the service, with a rules file.
     @param now: the time with its zone, for the dates of certificates.
-    @param running: the settings in use; None at the start.
+    @param running: the settings in use; None at a start.
     @param tls_files: reads keys and certificates.
-    @param state_dir: where the last good set is kept; None: it is not.
-    @param checks_only: see L{webhookrx.config.resolve.Surroundings}.
+    @param state_dir: the directory of the last good set; None without one.
+    @param host: see L{webhookrx.config.resolve.Environment}.
+    @param checks_only: the same.
     """
     path = options.path("rules")
     directory = options.path("senders")
@@ -125,7 +124,7 @@ def resolve_router(
         good = b""
         if state_dir is not None and not wrong:
             texts = tuple((file, content.decode()) for file, content in sender_files)
-            good = encoded(Kept(name, labels, rules, reading.file, text.decode(), texts, slow))
+            good = SavedSet(name, labels, rules, reading.file, text.decode(), texts, slow).encode()
         state = RouterSettings(
             name,
             labels,
@@ -149,15 +148,15 @@ def resolve_router(
 
 def _form(state: RouterSettings, sources: tuple[Source, ...], origin: RulesReading | str) -> RouterForm:
     """
-    @param origin: the rules that they came from, or in words what else they came from.
+    @param origin: the rules that the connectors come from, or another origin in words.
     """
     return RouterForm(state, sources, tuple(row for source in sources for row in _effective(source, origin)))
 
 
 def _last_set(options: OptionReader, state_dir: str | None) -> LastSet | None:
-    """Return the last good set; None when there is none. One that can't be used is noted."""
+    """Return the last good set; None without one. A set that can't be used is a warning."""
     try:
-        return None if state_dir is None else last_set(state_dir)
+        return None if state_dir is None else read_last_set(state_dir)
     except ConfigError as error:
         options.warn("state-dir", f"The last good connectors can't be used: {error}")
         return None
@@ -167,9 +166,9 @@ def _from_last(
     last: LastSet, now: datetime, tls_files: Snapshot, state: RouterSettings, problems: Problems
 ) -> tuple[RouterSettings, tuple[Source, ...]]:
     """
-    Return the router and its connectors, as far as their files can be used, for one whose rules can't be taken now.
+    Return a router with the connectors of a set whose files can be used.
 
-    @param state: what is to be watched, and why the rules are not taken.
+    @param state: the files to watch, and why the rules are not in use.
     """
     watched = dict(state.watched)
     wrong: dict[TLS, str] = {}
@@ -205,7 +204,7 @@ def _from_last(
 
 
 def join_sources(sources: Sequence[Source], form: RouterForm, problems: Problems) -> tuple[Source, ...]:
-    """Return sources and connectors together. Names and addresses that both want are noted."""
+    """Return sources and connectors together. Names and addresses that both have are errors."""
     for source in sources:
         for connector in form.sources:
             if source.name == connector.name:
@@ -257,10 +256,10 @@ def _sender_files(options: OptionReader, directory: str | None) -> tuple[tuple[s
 
 
 def _senders(options: OptionReader, files: Sequence[tuple[str, bytes]]) -> tuple[SenderDefinition, ...]:
-    """Return what these data files hold."""
+    """Return the sender definitions of these data files."""
     if not files:
         return ()
-    # It needs YAML, which is not small.
+    # YAML takes a megabyte of memory, which a router without data files and rules does not need.
     from webhookrx.senders.definitions import all_definitions
 
     entries, diagnostics = all_definitions((), files)
@@ -269,9 +268,7 @@ def _senders(options: OptionReader, files: Sequence[tuple[str, bytes]]) -> tuple
 
 
 def _rules(options: OptionReader, path: str, allow_slow_patterns: bool) -> tuple[RulesReading | None, bytes]:
-    """
-    Return what a rules file says, and what is in it; None, and everything that is wrong noted, when it can't be used.
-    """
+    """Return a rules file and its content; None for one that can't be used. Mistakes are noted."""
     data = options.attempt("rules", read_file, path)
     if data is None:
         return None, b""
@@ -284,9 +281,9 @@ def _rules(options: OptionReader, path: str, allow_slow_patterns: bool) -> tuple
 
 def _as_it_runs(running: Settings, wanted: RouterSettings) -> tuple[RouterSettings, tuple[Source, ...]]:
     """
-    Return the router and its connectors as they are in use, for one that is blocked.
+    Return the router and the connectors in use.
 
-    @param wanted: what it would be, with what it is to watch and why it is blocked.
+    @param wanted: the files to watch, and why the router is blocked.
     """
     current = running.router or wanted
     state = replace(
@@ -318,7 +315,7 @@ def _source(connector: router.Connector) -> Source:
 
 def _effective(source: Source, origin: RulesReading | str) -> list[Effective]:
     """
-    Return what a connector is, each with where it came from.
+    Return the settings of a connector, each with its origin.
 
     @param origin: see L{_form}.
     """

@@ -32,13 +32,13 @@ def check_rule_files(
     reading: RulesReading, connectors: Sequence[Connector], now: datetime, files: Snapshot
 ) -> list[Diagnostic]:
     """
-    Look at the files of these connectors, and say of each what is wrong, at its place in the rules file.
+    Check the keys and certificates of connectors; mistakes have the place of their rule in the rules file.
 
     @param connectors: those of one router, by the rules of that file.
     @param now: the time with its zone, for the dates of certificates.
-    @param files: reads them, and keeps what was in them.
+    @param files: reads keys and certificates.
     """
-    # To look at an RSA key takes up to a second, and all connectors may have the same.
+    # Checking an RSA key takes up to a second, and all connectors may have the same.
     checked: dict[TLS, list[Diagnostic]] = {}
     diagnostics: list[Diagnostic] = []
     for connector in connectors:
@@ -55,8 +55,8 @@ def read_json_files(
     reading: RulesReading, connectors: Sequence[Connector]
 ) -> tuple[dict[str, bytes], list[Diagnostic]]:
     """
-    Return what the JSON files hold that expressions of these connectors name, by path, and what is wrong with them,
-    each at its place in the rules file.
+    Return the content of the JSON files that expressions of connectors name, by path, and what is wrong with others, at
+    the place of the step in the rules file.
 
     @param connectors: those of one router, by the rules of that file.
     """
@@ -75,8 +75,8 @@ def read_json_files(
 
 def json_contents(connectors: Iterable[Connector]) -> tuple[dict[str, bytes], dict[str, Diagnostic]]:
     """
-    Return what the JSON files hold that expressions of these connectors name, and what is wrong with each that can't be
-    used; both by path.
+    Return the content of the JSON files that expressions of connectors name, and what is wrong with the others, both by
+    path.
     """
     contents: dict[str, bytes] = {}
     unusable: dict[str, Diagnostic] = {}
@@ -93,7 +93,7 @@ def json_files_of(connector: Connector) -> tuple[str, ...]:
 
 
 def _read_json_file(path: str, contents: dict[str, bytes]) -> Diagnostic | None:
-    """Read a file into the others; return what is wrong when it can't be used."""
+    """Add the content of a file, or return what is wrong with it."""
     try:
         content = read_file(path)[0]
         table_of(content)
@@ -106,22 +106,19 @@ def _read_json_file(path: str, contents: dict[str, bytes]) -> Diagnostic | None:
 
 
 def tls_of(connector: Connector) -> TLS | None:
-    """Return the files of a connector; None for one of plain HTTP."""
+    """Return the key and certificate of a connector; None for plain HTTP."""
     return TLS(connector.key_file, connector.cert_file) if connector.protocol == "HTTPS" else None
 
 
-class Kept(msgspec.Struct, frozen=True):
+class SavedSet(msgspec.Struct, frozen=True):
     """
-    What is in the file.
+    The last good set as a file: a rules file, and which of its rules had connectors here. It holds no keys.
 
-    @ivar router: the name of the router.
-    @ivar labels: its labels.
+    @ivar router: the name of the router; C{labels} are its labels.
     @ivar rules: the names of the rules with connectors.
-    @ivar file: what the rules file was called.
-    @ivar text: what was in it.
+    @ivar file: the name of the rules file; C{text} is its content.
     @ivar senders: name and text of each data file of the operator's.
-    @ivar allow_slow_patterns: whether the rules were read so.
-    @ivar version: of this format.
+    @ivar allow_slow_patterns: see the option of this name.
     """
 
     router: str
@@ -133,13 +130,17 @@ class Kept(msgspec.Struct, frozen=True):
     allow_slow_patterns: bool = False
     version: int = _VERSION
 
+    def encode(self) -> bytes:
+        """Return the content of the file."""
+        return msgspec.json.format(msgspec.json.encode(self)) + b"\n"
+
 
 class LastSet(msgspec.Struct, frozen=True):
     """
-    What was in use.
+    The last good set of connectors.
 
-    @ivar router: the name of the router, C{labels} its labels.
-    @ivar senders: kinds of senders that the operator knows.
+    @ivar router: the name of the router; C{labels} are its labels.
+    @ivar senders: the sender definitions of the operator.
     """
 
     router: str
@@ -148,14 +149,9 @@ class LastSet(msgspec.Struct, frozen=True):
     senders: tuple[SenderDefinition, ...]
 
 
-def encoded(kept: Kept) -> bytes:
-    """Return what goes into the file."""
-    return msgspec.json.format(msgspec.json.encode(kept)) + b"\n"
-
-
-def last_set(directory: str) -> LastSet | None:
+def read_last_set(directory: str) -> LastSet | None:
     """
-    Return what the file in a directory holds; None when there is none.
+    Return the last good set that a state directory holds; None without one.
 
     @raise ConfigError: it can't be used.
     """
@@ -165,12 +161,12 @@ def last_set(directory: str) -> LastSet | None:
 
 def _decoded(content: bytes) -> LastSet:
     try:
-        kept = msgspec.json.decode(content, type=Kept)
+        kept = msgspec.json.decode(content, type=SavedSet)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{LAST_SET} is damaged: {error}.") from None
     if kept.version != _VERSION:
         raise ConfigError(f"{LAST_SET} is of version {kept.version}, which is not known here.")
-    # It needs YAML, which is not small.
+    # YAML takes a megabyte of memory, which a router without data files and rules does not need.
     from webhookrx.router.rules.rules_file import read_rules
     from webhookrx.senders.definitions import all_definitions
 
