@@ -20,7 +20,7 @@ _ORDER = {option.name: number for number, option in enumerate(OPTIONS)}
 
 
 def check_report(resolved: Resolved) -> str:
-    """Return every setting with its origin, the endpoints as they will be, and the warnings. Secrets are C{***}."""
+    """Return every setting with its origin, the endpoints, and the warnings. Secrets are C{***}."""
     lines = ["service", *_columns(resolved.effective, ""), ""]
     for source in resolved.settings.sources:
         lines += [f"source {source.name}", *_columns(resolved.effective, source.name)]
@@ -36,18 +36,18 @@ def check_report(resolved: Resolved) -> str:
 
 
 def _delay(body: int) -> str:
-    """Say for how long one body may hold up other senders."""
+    """Return how long one body may delay other senders."""
     line = f"No body of up to {format_size(min(body, PROMPT_BODY))} holds up other senders for more than 50 ms"
     return f"{line}." if body <= PROMPT_BODY else f"{line}; larger ones may."
 
 
 def error_lines(text: str) -> str:
-    """Return what is wrong with a configuration as it is printed, one line each."""
+    """Return mistakes as they are printed, one line each."""
     return "\n".join(f"error: {line}" for line in text.splitlines())
 
 
 def error_report(text: str) -> str:
-    """Return what C{--check} prints when something is wrong."""
+    """Return what C{--check} prints for a configuration with mistakes."""
     return f"{error_lines(text)}\nThe configuration can't be used."
 
 
@@ -76,14 +76,13 @@ def _tls(tls: TLS) -> str:
 
 
 class User(NamedTuple):
-    """Who a process will be."""
+    """User and group of a process."""
 
     uid: int
     gid: int
 
     @property
     def name(self) -> str:
-        """For people."""
         try:
             return f"{pwd.getpwuid(self.uid).pw_name} (uid {self.uid})"
         except KeyError:
@@ -92,10 +91,10 @@ class User(NamedTuple):
 
 def run_as(uid: int | None = None, gid: int | None = None) -> User:
     """
-    Return who C{twistd} will be.
+    Return the user and group that C{twistd} will have.
 
-    @param uid: of its option of that name; None for who it is now.
-    @param gid: the same; None for the group of the user.
+    @param uid: that of its option C{--uid}; None for the current user.
+    @param gid: that of its option C{--gid}; None for the group of the user.
     """
     if uid is None:
         return User(os.geteuid(), os.getegid() if gid is None else gid)
@@ -108,23 +107,23 @@ def run_as(uid: int | None = None, gid: int | None = None) -> User:
 
 
 def unwritable(observers: Iterable[Observer], user: User) -> list[str]:
-    """Return a sentence for each file and directory of these observers that this user may not write."""
+    """Return a sentence for each file and directory of observers that a user may not write."""
     paths = [path for observer in observers for path in _paths(observer)]
     return [
-        f"{quoted(path)} may not be written by {user.name}, who webhookrx will run as."
+        f"{quoted(path)} may not be written by {user.name}, the user that webhookrx will run as."
         for path, may in zip(paths, _may_write(paths, user), strict=True)
         if not may
     ]
 
 
 def _paths(observer: Observer) -> list[str]:
-    """Return what an observer of ours writes, and the one behind it."""
+    """Return the files that an observer of ours, and its inner observer, write."""
     own = [observer.args[0]] if observer.name in ("file", "spool") and observer.args else []
     return own if observer.inner is None else own + _paths(observer.inner)
 
 
 def _may_write(paths: Sequence[str], user: User) -> list[bool]:
-    """Ask the system. As another user, which only root can become, a process of its own does."""
+    """Ask the system. For another user, which only root can become, a child process asks."""
     if user.uid == os.geteuid() or os.geteuid() != 0:
         return [_is_writable(path) for path in paths]
     reading, writing = os.pipe()
@@ -139,10 +138,10 @@ def _may_write(paths: Sequence[str], user: User) -> list[bool]:
             os._exit(0)
     os.close(writing)
     with open(reading, "rb") as answers:
-        told = answers.read()
+        found = answers.read()
     os.waitpid(child, 0)
-    # What it could not tell is not held against anybody.
-    return [bool(each) for each in told] if len(told) == len(paths) else [True] * len(paths)
+    # A child that failed proves nothing.
+    return [bool(each) for each in found] if len(found) == len(paths) else [True] * len(paths)
 
 
 def _groups(user: User) -> list[int]:
@@ -153,7 +152,7 @@ def _groups(user: User) -> list[int]:
 
 
 def _is_writable(path: str) -> bool:
-    """Tell whether a file can be written, or made; a directory, whether files can be made in it."""
+    """Tell whether a file can be written or made; for a directory, whether files can be made in it."""
     if not os.path.lexists(path):
         path = os.path.dirname(path)
     mode = os.W_OK | os.X_OK if os.path.isdir(path) else os.W_OK

@@ -1,5 +1,5 @@
 """
-Endpoint strings read and checked without opening anything.
+Endpoint strings, and that of the admin endpoint, read and checked without opening anything.
 
 The words are Twisted's (C{tcp:8181:interface=127.0.0.1}, C{unix:/run/x.sock}, C{systemd:domain=INET:index=0},
 C{ssl:443:privateKey=…:certKey=…}), with our own keys for C{ssl:}, a bare port number, and C{haproxy:} in front of
@@ -27,10 +27,13 @@ from webhookrx.settings import BACKLOG, Listener
 #: The longest path of a UNIX socket, in bytes (C{sun_path} of Linux less its NUL).
 LONGEST_SOCKET_PATH = 107
 
+#: The address of the admin endpoint unless it names one.
+_LOOPBACK = "interface=127.0.0.1"
+
 
 class Address(NamedTuple):
     """
-    What the kernel gives to one listener only.
+    An address that only one listener can bind.
 
     @ivar family: C{"tcp"}, C{"unix"} or C{"systemd"}.
     @ivar host: the interface, C{"0.0.0.0"} or C{"::"} for all; the path or the name for the others.
@@ -56,15 +59,14 @@ class Address(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class EndpointString:
     """
-    One endpoint string, understood.
+    An endpoint string, parsed.
 
     @ivar text: as its user wrote it.
-    @ivar inner: the same place to listen on for C{serverFromString}, in one normal form, with neither TLS nor PROXY.
-    @ivar address: what it binds.
+    @ivar inner: the string for C{serverFromString} in one normal form, with neither TLS nor PROXY.
     @ivar local: only this machine can reach it: a loopback address or a UNIX socket.
     @ivar proxy_protocol: a PROXY header comes before everything else, TLS included.
-    @ivar tls: what an C{ssl:} string says, by the field of L{webhookrx.settings.TLS}: absolute paths, and
-        C{yes} or C{no}; None for any other string.
+    @ivar tls: the keys of an C{ssl:} string by the field of L{webhookrx.settings.TLS}: absolute paths, and C{yes} or
+        C{no}; None for another string.
     """
 
     text: str
@@ -79,7 +81,7 @@ def parse_endpoint(text: str) -> EndpointString:
     """
     Read an endpoint string.
 
-    @raise ConfigError: it can't be used; the text quotes it and says what is allowed.
+    @raise ConfigError: it can't be used; the sentence quotes it and says what is allowed.
     """
     _refuse_bare_ipv6(text)
     if re.fullmatch(r"[+-]?[0-9]+", text):
@@ -94,12 +96,12 @@ def parse_endpoint(text: str) -> EndpointString:
 
 
 def default_endpoint(port: int) -> EndpointString:
-    """Return the endpoint of a source that names none."""
+    """Return the endpoint of a source without the option."""
     return replace(parse_endpoint(str(port)), text=f"tcp:{port}")
 
 
 def _values(text: str, kind: str, names: tuple[str, ...], rest: str) -> dict[str, str]:
-    """Return the parts behind the kind by name: keywords, and positional ones in the order of C{names}."""
+    """Return the parts behind the kind by name: keywords, and positional parts in the order of C{names}."""
     args, values = split_spec(rest)
     for key in values:
         if key not in names:
@@ -175,7 +177,7 @@ def _systemd(text: str, values: Mapping[str, str]) -> EndpointString:
         text=text,
         inner=f"systemd:domain={domain}:{which}",
         address=Address("systemd", which, 0),
-        # An INET socket comes bound: nobody here knows to what.
+        # An INET socket comes bound, to an unknown address.
         local=domain == "UNIX",
     )
 
@@ -212,7 +214,7 @@ def _ssl(text: str, values: Mapping[str, str]) -> EndpointString:
 
 
 def _below_tls(text: str, values: Mapping[str, str]) -> EndpointString:
-    """Return the endpoint that TLS goes on: C{endpoint=}, or TCP from the other keys."""
+    """Return the endpoint below TLS: C{endpoint=}, or TCP from the other keys."""
     own = {key: values[key] for key in ("port", "interface", "backlog") if key in values}
     if "endpoint" not in values:
         return _tcp(text, own)
@@ -239,7 +241,7 @@ _KINDS: dict[str, tuple[tuple[str, ...], Callable[[str, Mapping[str, str]], Endp
     "ssl": (("port", "interface", "backlog", "endpoint", *_TLS_KEYS), _ssl),
 }
 
-#: What people write for our kinds that is not near in spelling.
+#: Other words for our kinds that are not near in spelling.
 _OTHER_WORDS = {"tls": "ssl", "https": "ssl", "http": "tcp", "fd": "systemd"}
 
 
@@ -258,7 +260,7 @@ def _number(text: str, key: str, value: str, *, least: int) -> int:
 
 
 def _interface(text: str, interface: str) -> str:
-    """Return the address to bind, in its shortest form; nothing for all IPv4 addresses."""
+    """Return the address to bind, in its shortest form; empty for all IPv4 addresses."""
     if interface == "localhost":
         return "127.0.0.1"
     try:
@@ -275,9 +277,9 @@ def _is_loopback(interface: str) -> bool:
 
 def _refuse_bare_ipv6(text: str) -> None:
     """
-    Find an IPv6 address whose colons would be taken for separators, and show the right spelling.
+    Refuse an IPv6 address whose colons would be taken for separators.
 
-    @raise ConfigError: there is one.
+    @raise ConfigError: there is one; the sentence has the right spelling.
     """
     match = re.search(r"(?:^|=|:)\[?((?:[0-9A-Fa-f]*:){2,}[0-9A-Fa-f.]*)\]?(?=:|$)", text)
     if match is None:
@@ -305,15 +307,11 @@ def _unknown_kind(text: str, kind: str) -> str:
     return f"{quoted(text)} is of no known kind. {suggestion(known, [*_KINDS, 'haproxy'])}"
 
 
-#: What an address is when none is said: only this machine.
-_LOOPBACK = "interface=127.0.0.1"
-
-
 def admin_listener(options: OptionReader, taken: Iterable[Listener]) -> Listener | None:
     """
-    Return the endpoint of the option C{admin}; None without it. What is wrong is noted.
+    Return the endpoint of the option C{admin}; None without it. Mistakes are noted.
 
-    @param taken: what the sources listen on.
+    @param taken: the endpoints of the sources.
     """
     endpoint = options.parsed("admin", _admin_endpoint)
     options.show("admin", endpoint.text if endpoint else "none")
@@ -329,13 +327,13 @@ def admin_listener(options: OptionReader, taken: Iterable[Listener]) -> Listener
 
 
 def _overlap(one: Address, other: Address) -> bool:
-    # Port 0 is any free one, so that two of them are two.
+    # Port 0 is any free port, so two endpoints with it never clash.
     return one.overlaps(other) and not (one.family == "tcp" and one.port == 0)
 
 
 def _admin_endpoint(text: str) -> EndpointString:
     """
-    @raise ConfigError: it is no endpoint, or one that speaks TLS or the PROXY protocol.
+    @raise ConfigError: it is no endpoint, or one with TLS or the PROXY protocol.
     """
     wanted = text
     if re.fullmatch(r"[0-9]+", text):

@@ -16,17 +16,25 @@ from webhookrx.errors import ConfigError
 from webhookrx.settings import FileContents, MiB, Signature
 
 LARGEST_FILE = 16 * MiB
-"""A configuration, key or certificate file is never near this; C{/dev/zero} and a mistaken log file are past it."""
+"""A configuration, key or certificate file is far smaller; C{/dev/zero} and a log file named by mistake are larger."""
 
+DATA_FILES: Final = (".yaml", ".yml")
+"""The endings of the names of data files."""
+
+LAST_SET: Final = "connectors.json"
+"""The name of the last good set of connectors in the state directory."""
 
 _OTHERS: Final = 0o007
-"""Mode bits that let every user of the machine at a file."""
+"""Mode bits that give every user of the machine access."""
+
+_WRITABLE: Final = 0o022
+"""Mode bits that let others than the owner write."""
 
 
 def absolute(path: str) -> str:
     """
-    Return the path made absolute from the current directory, as twistd itself reads relative names: also for
-    what a configuration file names, wherever that file is. twistd changes its directory later.
+    Return an absolute path. Relative names start from the current directory, as those of twistd itself do, and those in
+    a configuration file, too. twistd changes its directory later.
     """
     return os.path.abspath(path)
 
@@ -39,7 +47,7 @@ def read_file(path: str) -> tuple[bytes, int]:
     """
     name = quoted(path)
     try:
-        # Without O_NONBLOCK a FIFO that nobody writes would hold the start for ever.
+        # Without O_NONBLOCK a FIFO without a writer would block the start for ever.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             mode = os.fstat(handle).st_mode
@@ -82,9 +90,9 @@ def public_warning(path: str, mode: int) -> str:
 
 class Snapshot:
     """
-    Files as they were at the first look at each, so that what is used of them is what was checked.
+    Files as they were when each was first read, so that what is used is what was checked.
 
-    @param known: what was in some of them; the others are read.
+    @param known: the contents of some of them; others are read.
     """
 
     def __init__(self, known: FileContents | None = None) -> None:
@@ -113,7 +121,7 @@ class Snapshot:
         return sorted(path for path in self._contents if os.path.dirname(path) == directory)
 
     def contents(self, paths: Iterable[str]) -> FileContents:
-        """Return what was in those of some files that could be read."""
+        """Return the contents of those files that could be read."""
         return {path: self._contents[path] for path in paths if path in self._contents}
 
 
@@ -127,14 +135,10 @@ def _why_not(name: str, error: OSError) -> str:
     return f"{name} can't be read: {error.strerror}."
 
 
-DATA_FILES: Final = (".yaml", ".yml")
-"""How the names of data files in a directory end."""
-
-
 def signature_of(path: str) -> Signature:
     """
-    Return what changes when a file does, or may be read by this process where it could not, or the other way. That of
-    a directory changes with the data files in it, and not with others: messages may be written there.
+    Return a value that changes with a file, and when this process may read it or no longer may. That of a directory
+    changes with the data files in it, and not with other files: messages may be written there.
     """
     try:
         found = os.stat(path)
@@ -161,19 +165,11 @@ def _of(path: str, found: os.stat_result) -> Signature:
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, readable
 
 
-#: Mode bits that let others than the owner write.
-_WRITABLE: Final = 0o022
-
-
-LAST_SET: Final = "connectors.json"
-"""The name of the file in the state directory that holds the last good set of connectors."""
-
-
 def default_state_dir(environ: Mapping[str, str]) -> str | None:
     """
-    Return the directory of a service that names none; None where it has none.
+    Return the state directory of a service without the option; None without one.
 
-    @param environ: the environment; C{STATE_DIRECTORY} is what systemd sets, several separated by colons.
+    @param environ: environment variables. systemd sets C{STATE_DIRECTORY}; several are separated by colons.
     """
     directory = environ.get("STATE_DIRECTORY", "").partition(":")[0]
     return absolute(directory) if directory else None
@@ -181,9 +177,9 @@ def default_state_dir(environ: Mapping[str, str]) -> str | None:
 
 def check_state_dir(directory: str) -> None:
     """
-    Find out whether there can be a directory of that name.
+    Check whether a directory is there or can be made.
 
-    @raise ConfigError: there can't.
+    @raise ConfigError: neither.
     """
     if os.path.isdir(directory):
         return
@@ -195,9 +191,9 @@ def check_state_dir(directory: str) -> None:
 
 def read_state(directory: str, name: str) -> bytes | None:
     """
-    Return what is in a file; None when it is not there.
+    Return the content of a file in the state directory; None without one.
 
-    @raise ConfigError: it can't be read; or it is a link, or others may write to it: it says what is opened, and where.
+    @raise ConfigError: it can't be read; it is a link, or others may write to it: it decides which ports open.
     """
     path = os.path.join(directory, name)
     try:
@@ -215,10 +211,10 @@ def read_state(directory: str, name: str) -> bytes | None:
 
 def write_state(directory: str, name: str, content: bytes) -> None:
     """
-    Put a file in the place of another: whole or not at all, and so that it outlives a power cut. Nobody else can read
-    it. The directory is made when it is not there.
+    Replace a file in the state directory, atomically and durably. Other users can't read it. A missing directory is
+    made.
 
-    @raise OSError: it can't be written; what was there stays.
+    @raise OSError: it can't be written; the old file stays.
     """
     if len(content) > LARGEST_FILE:
         raise OSError(f"{len(content)} bytes are more than the {LARGEST_FILE} that a file may have")
@@ -227,7 +223,7 @@ def write_state(directory: str, name: str, content: bytes) -> None:
     path = os.path.join(directory, name)
     new = f"{path}.new"
     with suppress(FileNotFoundError):
-        os.unlink(new)  # that of a process which was killed
+        os.unlink(new)  # left by a process that was killed
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(handle, "wb") as file:
@@ -239,7 +235,7 @@ def write_state(directory: str, name: str, content: bytes) -> None:
         with suppress(OSError):
             os.unlink(new)
         raise
-    # The name is safe once the directory is.
+    # The rename is durable once the directory is synced.
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

@@ -30,14 +30,32 @@ _SIOCGIFADDR: Final = 0x8915
 _IF_INET6: Final = "/proc/net/if_inet6"
 _HOSTS: Final = "/etc/hosts"
 
+_OF_A_PROCESS: Final = 64
+"""Files of a process whatever its settings, with those that it opens for a moment: to read settings, for connections
+that are refused, or that are closing. A third of them is usual."""
+
+_OF_AN_OBSERVER: Final = 8
+"""Files of an observer; a spool has six, and those of its inner observer."""
+
+_OF_OPERATORS: Final = 16
+"""Connections of operators, who are served when senders have all others."""
+
+_LEAST: Final = 16
+"""Connections below which a start is refused."""
+
+MOST: Final = 256
+"""Workers; more are a slip of the keyboard."""
+
+_AUTO: Final = "auto"
+
 
 class HostFacts(NamedTuple):
     """
-    A machine.
+    What selectors of connector rules know of a machine. No name server is asked: that may take long.
 
-    @ivar hostname: its name, without a domain.
-    @ivar fqdn: its name with its domain; empty when neither the kernel nor C{/etc/hosts} knows one.
-    @ivar ip: its addresses, loopback and link-local ones left out.
+    @ivar hostname: without a domain.
+    @ivar fqdn: the name with its domain, from the kernel or C{/etc/hosts}; empty without one.
+    @ivar ip: its addresses but for loopback and link-local ones.
     @ivar os: such as C{linux}.
     @ivar arch: such as C{x86_64}.
     @ivar version: that of webhookrx.
@@ -52,7 +70,7 @@ class HostFacts(NamedTuple):
 
 
 def this_host(hosts_file: str = _HOSTS) -> HostFacts:
-    """Return the facts of this machine. What can't be found out is empty."""
+    """Return the facts of this machine; unknown ones are empty."""
     name = os.uname().nodename
     return HostFacts(
         hostname=name.partition(".")[0],
@@ -73,7 +91,7 @@ def _lines(path: str) -> list[str]:
 
 
 def _fqdn(name: str, hosts: list[str]) -> str:
-    """Look for a name with a domain among the names that hosts(5) gives to one address beside the short one."""
+    """Return the name with a domain that stands beside the short one in hosts(5)."""
     for line in hosts:
         _, *names = line.partition("#")[0].split() or [""]
         if name in names:
@@ -95,7 +113,7 @@ def _ipv4() -> Iterator[str]:
 
 
 def _ipv6(lines: list[str]) -> Iterator[str]:
-    """Read what the kernel tells: 32 hexadecimal digits and more in each line."""
+    """Read lines of the kernel, each of which begins with 32 hexadecimal digits."""
     for line in lines:
         digits = line.partition(" ")[0]
         if len(digits) == 32:
@@ -107,25 +125,11 @@ def _wanted(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Iterator[
         yield str(address)
 
 
-#: Files that a process has open whatever its settings are, those included that it opens for a moment: to read
-#: settings, and for connections that are refused, or whose end is under way. A third of them is usual.
-_OF_A_PROCESS = 64
-
-#: Files of an observer; a spool has six, and besides them those of the observer behind it.
-_OF_AN_OBSERVER = 8
-
-#: Connections of operators, who are let in when senders have taken all there are.
-_OF_OPERATORS = 16
-
-#: Connections below which it is not worth to begin.
-_LEAST = 16
-
-
 def most_open_files() -> int | None:
     """
-    Raise the limit on open files of this process, and of those that it starts, as far as it may be raised.
+    Raise the limit on open files of this process and its children to the hard limit.
 
-    @return: the limit; None when there is none, or it can't be told, as in a sandbox.
+    @return: the limit; None for no limit, or an unknown one, as in a sandbox.
     """
     try:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -136,17 +140,17 @@ def most_open_files() -> int | None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             soft = hard
         except (OSError, ValueError):
-            pass  # a sandbox forbids it, or the system knows better than its own hard limit
+            pass  # a sandbox forbids it, or the system has a lower limit of its own
     return None if soft == resource.RLIM_INFINITY else soft
 
 
 def fit_connections(settings: Settings, open_files: int | None) -> tuple[Settings, str]:
     """
-    Lower the limit on connections to what the limit on open files has room for.
+    Lower the limit on connections to what the limit on open files allows.
 
-    @param open_files: what L{most_open_files} returns.
-    @return: the settings, and a sentence on what was lowered; an empty one when nothing was.
-    @raise ConfigError: there is no room for any.
+    @param open_files: see L{most_open_files}.
+    @return: the settings, and a warning; an empty one when nothing was lowered.
+    @raise ConfigError: too few are left to start.
     """
     wanted = settings.limits.connections
     if open_files is None:
@@ -164,7 +168,7 @@ def fit_connections(settings: Settings, open_files: int | None) -> tuple[Setting
 
 
 def own_files(settings: Settings) -> int:
-    """Return how many files a process needs besides the connections of senders."""
+    """Return the number of files that a process needs besides connections of senders."""
     endpoints = len({listener.inner for source in settings.sources for listener in source.listeners})
     observers = sum(map(_observers, settings.observers))
     operators = _OF_OPERATORS + 1 if settings.admin is not None else 0
@@ -175,17 +179,11 @@ def _observers(observer: Observer) -> int:
     return 1 if observer.inner is None else 1 + _observers(observer.inner)
 
 
-MOST = 256
-"""More than that is a slip of the keyboard."""
-
-_AUTO = "auto"
-
-
 def worker_count(options: OptionReader, cpus: int) -> int:
     """
-    Return the value of the option C{workers}. What is wrong is noted.
+    Return the value of the option C{workers}. A mistake is noted.
 
-    @param cpus: how many CPUs this process may use.
+    @param cpus: CPUs that this process may use.
     """
     count = options.parsed("workers", partial(_parse_count, cpus=cpus))
     count = Settings((), ()).workers if count is None else count
@@ -206,24 +204,24 @@ def _parse_count(text: str, cpus: int) -> int:
 
 def usable_cpus(control_groups: str = "/sys/fs/cgroup", own_groups: str = "/proc/self/cgroup") -> int:
     """
-    Return how many CPUs this process may use: those that it may run on, or as many as its control group has the time
-    of, whichever is less; a part of one counts as one.
+    Return the number of CPUs that this process may use: the lesser of its affinity and the quota of its control group,
+    rounded up.
 
-    @param control_groups: where the unified hierarchy is mounted (cgroups(7)).
-    @param own_groups: the file that says which of its groups we are in.
+    @param control_groups: the mount point of the unified hierarchy (cgroups(7)).
+    @param own_groups: the file with the groups of this process.
     """
     try:
         cpus = float(len(os.sched_getaffinity(0)))
     except OSError:
-        cpus = float(os.cpu_count() or 1)  # a sandbox may keep even that secret
+        cpus = float(os.cpu_count() or 1)  # a sandbox may forbid the call
     group = ""
     with suppress(OSError), open(own_groups) as file:
         group = next((line[3:].strip() for line in file if line.startswith("0::")), "")
-    # A group has no more time than those that it is in.
+    # The quota of a parent holds, too.
     while True:
         with suppress(OSError, ValueError), open(f"{control_groups}{group}/cpu.max") as file:
             quota, period = file.read().split()
-            cpus = min(cpus, int(quota) / int(period))  # "max" is no number, and no limit
+            cpus = min(cpus, int(quota) / int(period))  # "max" is not a number, and no limit
         if not group.strip("/"):
             return max(1, ceil(cpus))
         group = os.path.dirname(group)

@@ -8,31 +8,31 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
-from webhookrx.config.files import absolute
+from webhookrx.config.files import absolute, default_state_dir
 from webhookrx.config.specs import escaped, quoted_spec, split_raw, split_spec, unescaped
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.settings import MESSAGE_FILE, Observer
 
-#: What begins an option, where an argument may hold C{=}, too, as the query of a URL does.
+#: The beginning of an option; an argument may hold C{=}, too, as the query of a URL does.
 _OPTION = re.compile(r"[a-z][a-z0-9_-]*=")
 
-#: Observers of ours whose options of such names are files.
+#: Observers of ours whose options that end with C{_file} name files.
 _NAME_FILES = ("http", "syslog")
 
-#: Those of them that hold secrets.
+#: Such options that name files of secrets.
 _SECRETS = ("token_file", "headers_file", "key_file")
 
 
 def parse_observer(text: str) -> Observer:
     """
-    Read a spec string. What it names in the file system is made absolute: twistd changes its directory later.
+    Read a spec string. File names are made absolute: twistd changes its directory later.
 
-    Three names have more than the grammar of endpoint strings, so that they can be written without backslashes: the
-    URL of C{http:} holds colons, the address of C{syslog:} may be an IPv6 address in brackets, and what follows
-    C{observer=} in C{spool:} is a spec string of its own.
+    Three observers extend the grammar of endpoint strings, so that they can be written without backslashes: the URL of
+    C{http:} holds colons, the address of C{syslog:} may be an IPv6 address in brackets, and C{observer=} of C{spool:}
+    takes a spec string.
 
-    @raise ConfigError: the name is missing, the grammar is broken, or a directory that must be there does not exist.
+    @raise ConfigError: the name is missing, the grammar is broken, or a directory does not exist.
     """
     name = unescaped(split_raw(text)[0])
     if not name or _OPTION.match(name):
@@ -51,7 +51,7 @@ def parse_observer(text: str) -> Observer:
 
 
 def _http(text: str) -> tuple[list[str], dict[str, str]]:
-    """Take C{http:URL:key=value} apart: all up to the first option is the URL."""
+    """Split C{http:URL:key=value}: all up to the first option is the URL."""
     name, *parts = split_raw(text)
     url: list[str] = []
     while parts and not _OPTION.match(parts[0]):
@@ -61,7 +61,7 @@ def _http(text: str) -> tuple[list[str], dict[str, str]]:
 
 
 def _in_brackets(args: Sequence[str]) -> list[str]:
-    """Return arguments with those joined that are one address in brackets, which are left out."""
+    """Join the arguments that are one IPv6 address in brackets, and leave out the brackets."""
     text = ":".join(args)
     found = re.search(r"\[([^\[\]]*)\]", text)
     if found is None:
@@ -72,10 +72,10 @@ def _in_brackets(args: Sequence[str]) -> list[str]:
 
 def _spool(text: str) -> Observer:
     """
-    Take C{spool:DIR:key=value:observer=SPEC} apart.
+    Read C{spool:DIR:key=value:observer=SPEC}.
 
-    C{observer=} comes last, and all behind it is the other spec string as it is. Where its colons are escaped, as the
-    grammar of endpoint strings has it, it may stand anywhere.
+    C{observer=} comes last, and all behind it is the inner spec string as it is. With escaped colons, as in endpoint
+    strings, it may stand anywhere.
     """
     parts = split_raw(text)
     begins = [number for number, part in enumerate(parts) if part.startswith("observer=")]
@@ -97,19 +97,14 @@ def _spool(text: str) -> Observer:
 
 
 def secret_files(observer: Observer) -> list[str]:
-    """Return the files of secrets that an observer of ours, or the one behind it, is to read."""
+    """Return the files of secrets that an observer of ours, or its inner observer, reads."""
     own = [value for key, value in observer.options if key in _SECRETS and observer.name in _NAME_FILES]
     return own if observer.inner is None else own + secret_files(observer.inner)
 
 
 def default_observer(environ: Mapping[str, str]) -> Observer:
-    """
-    Return the observer of a service that names none.
-
-    @param environ: the environment; C{STATE_DIRECTORY} is what systemd sets, several separated by colons.
-    """
-    directory = environ.get("STATE_DIRECTORY", "").partition(":")[0]
-    path = absolute(os.path.join(directory, MESSAGE_FILE))
+    """Return the observer of a service without the option: a file in the state directory, else here."""
+    path = absolute(os.path.join(default_state_dir(environ) or "", MESSAGE_FILE))
     return parse_observer(f"file:{escaped(path)}")
 
 
@@ -124,7 +119,7 @@ def _writable_place(text: str, path: str) -> str:
 
 
 def _spool_place(text: str, path: str) -> str:
-    """A spool makes its own directory, but not the one around it."""
+    """Check the directory of a spool, which makes it, but not its parent."""
     path = absolute(path)
     around = os.path.dirname(path)
     if os.path.exists(path) and not os.path.isdir(path):

@@ -36,7 +36,7 @@ _HASHED_NAME = re.compile(r"[0-9a-f]{8}\.[0-9]+")
 
 class _Stop(Exception):
     """
-    The rest can't be judged.
+    A file that can't be used, so that the rest can't be checked.
 
     @param role: the field of L{TLS} that names the file.
     """
@@ -52,7 +52,7 @@ def check_tls_files(tls: TLS, now: datetime, files: Snapshot) -> list[Diagnostic
     L{TLS} that names the file.
 
     @param now: the time, with its zone.
-    @param files: reads them, and keeps what was in them.
+    @param files: reads keys and certificates.
     """
     found: list[Diagnostic] = []
     for check in (_check_pair, _check_ca_file, _check_ca_dir):
@@ -64,7 +64,7 @@ def check_tls_files(tls: TLS, now: datetime, files: Snapshot) -> list[Diagnostic
 
 
 def contents_of(sources: Iterable[Source], files: Snapshot) -> FileContents:
-    """Return what was in all the files that the TLS of sources names, as far as they have been read."""
+    """Return the contents of the files that the TLS of sources names, as far as they have been read."""
     paths: list[str] = []
     for tls in {listener.tls for source in sources for listener in source.listeners}:
         if tls is None:
@@ -77,9 +77,9 @@ def contents_of(sources: Iterable[Source], files: Snapshot) -> FileContents:
 
 def load_key_and_chain(tls: TLS, known: FileContents | None = None) -> tuple[PrivateKey, list[x509.Certificate]]:
     """
-    Read what a server shows to its clients: the key, and the host certificate with each one's signer after it.
+    Read the key of a server, and its chain: the host certificate with each one's signer after it.
 
-    @param known: what was in the files; those that are missing there are read.
+    @param known: the contents of files; others are read.
     @raise ConfigError: a file is missing or wrong, or they do not belong together.
     """
     try:
@@ -91,7 +91,7 @@ def load_key_and_chain(tls: TLS, known: FileContents | None = None) -> tuple[Pri
 
 class Trust(NamedTuple):
     """
-    Certificates that vouch for others.
+    CA certificates.
 
     @ivar from_file: those of the CA file.
     @ivar from_directory: those of the CA directory.
@@ -147,7 +147,7 @@ def _check_pair(tls: TLS, now: datetime, files: Snapshot) -> Iterator[Diagnostic
     except _Stop as stop:
         yield stop.diagnostic
         if stop.diagnostic.path == ("key_file",):
-            # A certificate that can't be used either is said at once.
+            # A certificate that can't be used, too, is a mistake of the same start.
             _load_chain(tls, files)
         return
     warning = public_warning(tls.key_file, key_mode)
@@ -175,7 +175,7 @@ def _check_ca_dir(tls: TLS, now: datetime, files: Snapshot) -> Iterator[Diagnost
 
 
 def _hashed_files(directory: str, files: Snapshot) -> list[str]:
-    """Return the files of a CA directory that count; at least one."""
+    """Return the hashed files of a CA directory; at least one."""
     name = quoted(directory)
     rehash = f"run: openssl rehash {directory}"
     try:
@@ -200,7 +200,7 @@ def _hashed_files(directory: str, files: Snapshot) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Certificate:
-    """A certificate and where it stands: the number counts from 1 in its file."""
+    """A certificate, and its number from 1 in its file."""
 
     role: str
     path: str
@@ -212,14 +212,14 @@ class _Certificate:
         return f"certificate {self.number} of {quoted(self.path)}"
 
     def public_key(self) -> bytes:
-        """Return its public key in DER; nothing for a kind of key that nobody here knows."""
+        """Return its public key in DER; empty for an unknown kind of key."""
         try:
             return self.value.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         except (ValueError, UnsupportedAlgorithm):
             return b""
 
     def check_dates(self, now: datetime) -> Iterator[Diagnostic]:
-        """Warn of a certificate out of its time: it may be renewed while we run."""
+        """Warn of dates; they are no error, since the certificate may be renewed while we run."""
         begin, end = self.value.not_valid_before_utc, self.value.not_valid_after_utc
         if now < begin:
             yield self._warning("certificate-not-yet-valid", f"is not valid before {begin:%Y-%m-%d %H:%M} UTC")
@@ -241,7 +241,7 @@ def _load_key(path: str, files: Snapshot) -> tuple[PrivateKey, int]:
     try:
         key = load_pem_private_key(data, password=None)
     except TypeError:
-        # Never a prompt: a service has nobody to ask.
+        # Never a prompt: a service has no terminal.
         raise _Stop(
             "key_file",
             "key-encrypted",
@@ -288,14 +288,14 @@ def _read(role: str, path: str, files: Snapshot) -> tuple[bytes, int]:
 
 
 def _der_hint(data: bytes, command: str) -> str:
-    """Return how to convert what looks like DER: a sequence of ASN.1, with a length of one byte or of several."""
+    """Return how to convert what looks like DER: a sequence of ASN.1, with a short or a long length."""
     is_short = 2 <= len(data) < 130 and data[:2] == bytes((0x30, len(data) - 2))
     is_long = data.startswith((b"0\x81", b"0\x82"))
     return f"; it looks like DER, convert it: {command}" if is_short or is_long else ""
 
 
 def _reading(path: str) -> str:
-    """Return the code for a file that could not be read. It may be there, behind a directory that hides it."""
+    """Return the code for a file that could not be read: it may be there, behind a directory without access."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError, ValueError):

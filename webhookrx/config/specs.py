@@ -13,12 +13,12 @@ from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration, format_size, parse_duration, parse_size
 
-#: A part, escapes left in. A backslash at the very end is for L{unescaped} to complain about.
+#: A part with its escapes. A backslash at the very end is an error of L{unescaped}.
 _PART = re.compile(r"(?:[^:\\]|\\.|\\$)*", re.DOTALL)
 
 
 def split_raw(text: str) -> list[str]:
-    """Return the parts between the colons that separate them, as they are written: escapes are left in."""
+    """Return the parts between colons, with their escapes."""
     parts: list[str] = []
     end = -1
     while end < len(text):
@@ -57,7 +57,7 @@ def split_spec(text: str) -> tuple[list[str], dict[str, str]]:
 
 
 def escaped(text: str) -> str:
-    """Return a value with all that the grammar gives a meaning escaped."""
+    """Return a value with the characters of the grammar escaped."""
     return "".join(f"\\{char}" if char in "\\:=" else char for char in text)
 
 
@@ -92,8 +92,7 @@ def _nothing_to_escape(text: str) -> str:
 
 def quoted_spec(text: str) -> str:
     """
-    Return an endpoint or observer string in quotes. Where it may hold the password of a URL, all before its host is
-    left out.
+    Return an endpoint or observer string in quotes, without what may be the password of a URL: all before its host.
     """
     name, colon, rest = text.partition(":")
     return quoted(f"{name}:…@{rest.rpartition('@')[2]}" if colon and "@" in rest else text)
@@ -107,11 +106,11 @@ _COUNT: Final = re.compile(r"[0-9]{1,9}")
 
 class SpecOptions:
     """
-    Reads options by what they take; what is not given is its default. Every method raises L{ConfigError} for a value
-    that does not fit, and quotes it: none of them may be a secret, so what is one stands in a file.
+    Reads options by type, each with a default. Every method raises L{ConfigError} for a value that does not fit, and
+    quotes it: a secret belongs in a file, not in a spec string.
 
     @param observer: the name of the observer, for errors.
-    @param given: the options as the spec string has them.
+    @param given: the options of the spec string.
     """
 
     def __init__(self, observer: str, given: Mapping[str, str]) -> None:
@@ -122,21 +121,21 @@ class SpecOptions:
         return key in self.given
 
     def flag(self, key: str, default: bool) -> bool:
-        """Read a yes or no, in any of the words that other flags take."""
+        """Read a flag."""
         try:
             return parse_flag(self.given[key]) if key in self.given else default
         except ConfigError:
             raise self.misfit(key, "yes or no", "yes, on, true, no, off or false") from None
 
     def choice(self, key: str, choices: Sequence[str], default: str) -> str:
-        """Read one of some words."""
+        """Read one of several words."""
         value = self.given.get(key, default)
         if value not in choices:
             raise self.misfit(key, "known", f"{', '.join(choices[:-1])} or {choices[-1]}")
         return value
 
     def size(self, key: str, default: T, *, at_least: int = 0) -> int | T:
-        """Read a number of bytes."""
+        """Read a size in bytes."""
         try:
             size = parse_size(self.given[key]) if key in self.given else None
         except ValueError:
@@ -146,7 +145,7 @@ class SpecOptions:
         return default if size is None else size
 
     def duration(self, key: str, default: T, *, at_least: float = 0.0, at_most: float | None = None) -> float | T:
-        """Read a length of time, in seconds."""
+        """Read a duration in seconds."""
         try:
             seconds = parse_duration(self.given[key]) if key in self.given else None
         except ValueError:
@@ -158,7 +157,7 @@ class SpecOptions:
         return default if seconds is None else seconds
 
     def count(self, key: str, default: int) -> int:
-        """Read a number of things, at least one."""
+        """Read a whole number from 1."""
         if key not in self.given:
             return default
         if not _COUNT.fullmatch(self.given[key]) or not int(self.given[key]):
@@ -167,9 +166,9 @@ class SpecOptions:
 
     def read(self, key: str, default: T, read: Callable[[str], T]) -> T:
         """
-        Read what only one observer knows.
+        Read a type that only one observer has.
 
-        @param read: raises C{ValueError}, and says what it takes, for what it can't read.
+        @param read: raises C{ValueError} that says what is allowed.
         """
         try:
             return read(self.given[key]) if key in self.given else default
@@ -181,5 +180,5 @@ class SpecOptions:
         return self.problem(f"{key}={quoted(self.given[key])} is not {what}; it takes {takes}")
 
     def problem(self, text: str) -> ConfigError:
-        """Return an error that says whose options these are."""
+        """Return an error that names the observer."""
         return ConfigError(f"observer {self.observer!r}: {text}")
