@@ -114,8 +114,8 @@ class Options(_TableOptions):
     synopsis = "[options]"
     longdesc = (
         "Receives log messages by HTTP POST and answers 200 when they are safe. All options but --config and --check "
-        "can stand in a YAML file. Options may be written with _ for -. twistd's own options, such as -n, come before "
-        "the word webhookrx."
+        "can stand in a YAML file. Options may be written with _ for -. Put the options of twistd, such as -n, before "
+        "the word webhookrx; the command webhookrx run sets -n and --pidfile= itself and takes no others."
     )
     compData = _completions()
     settings: Settings

@@ -58,12 +58,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="request line, headers, a blank line and the body; or a JSON body alone; - reads standard input",
     )
-    what.add_argument("--list", action="store_true", help="list the senders that are known")
-    what.add_argument(
-        "--check", metavar="DIR", help="check the data files of senders in a directory, and their samples"
+    what.add_argument("--list", action="store_true", help="list the known senders")
+    what.add_argument("--check", metavar="DIR", help="check the sender definitions in a directory, and their samples")
+    parser.add_argument(
+        "--senders", metavar="DIR", help="a directory of sender definitions, in addition to the built-in ones"
     )
-    parser.add_argument("--senders", metavar="DIR", help="a directory of data files of senders, besides those built in")
-    parser.add_argument("--json", action="store_true", help="JSON, one object a line")
+    parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
 
 
 def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:

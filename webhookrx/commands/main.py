@@ -26,14 +26,14 @@ from webhookrx.errors import WebhookrxError
 from webhookrx.version import installed_version
 
 SUBJECTS: Final = {
-    "run": "a receiver in the foreground; its options need not have this word before them",
-    "config": "whether a configuration can be used, and what would run",
-    "spool": "what waits in a spool, and what was refused for good",
-    "rules": "connector rules, and what they come to on which routers",
-    "query": "whether a query is one",
-    "classify": "the sender of a recorded request",
-    "try": "what a connector makes of a recorded request, step by step",
-    "import": "what others have configured, as a configuration of ours",
+    "run": "run a receiver in the foreground; the word run is optional",
+    "config": "check a configuration and show every setting",
+    "spool": "show, replay and drop messages of a spool",
+    "rules": "check, preview and explain connector rules",
+    "query": "check a query and show how it is understood",
+    "classify": "recognise the sender of a recorded request",
+    "try": "show what a connector makes of a recorded request, step by step",
+    "import": "convert the configuration of a log collector",
 }
 """Each has a module of its name in L{webhookrx.commands}, or of that in L{_MODULES}; C{run} is not for argparse."""
 
@@ -105,7 +105,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return what reads these arguments. Only the subject that they name is imported: some stand on a lot."""
-    parser = argparse.ArgumentParser(prog="webhookrx", description="Run a webhookrx receiver, and look after one.")
+    parser = argparse.ArgumentParser(prog="webhookrx", description="Run and manage a webhookrx receiver.")
     parser.add_argument("--version", action="version", version=f"webhookrx {installed_version()}")
     subjects = parser.add_subparsers(title="subjects", metavar="SUBJECT", required=True)
     named = next((text for text in arguments if not text.startswith("-")), None)

@@ -32,7 +32,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "webhookrx query check 'label.site = fra AND NOT name =~ ^test-'",
     )
     check.add_argument("text", metavar="TEXT", help="the query; - reads it from standard input")
-    check.add_argument("--json", action="store_true", help="JSON, one object")
+    check.add_argument("--json", action="store_true", help="print JSON, one object")
 
 
 def _check(asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:

@@ -48,13 +48,13 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "webhookrx rules check connector-rules.yaml --strict",
     )
     check.add_argument(
-        "--files", action="store_true", help="look at the key and certificate files, too, as the user that runs this"
+        "--files", action="store_true", help="check key, certificate and JSON files too, as the user that runs this"
     )
-    check.add_argument("--strict", action="store_true", help="warnings count as errors")
+    check.add_argument("--strict", action="store_true", help="treat warnings as errors")
     check.add_argument(
         "--allow-slow-patterns",
         action="store_true",
-        help="paths that RE2 can't run are a warning, as for a router with this option",
+        help="report paths that RE2 can't run as warnings, as a router with this option does",
     )
     add_router_arguments(check, "check what comes to a router of this name, too; with --files only its files")
 
@@ -66,8 +66,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "webhookrx rules preview connector-rules.yaml --selector 'label.site = fra'",
     )
     which = preview.add_mutually_exclusive_group()
-    which.add_argument("--selector", metavar="TEXT", help="look at this selector instead of those of the rules")
-    which.add_argument("--rule", metavar="NAME", help="look at this rule only")
+    which.add_argument("--selector", metavar="TEXT", help="test this selector instead of those of the rules")
+    which.add_argument("--rule", metavar="NAME", help="show this rule only")
     preview.add_argument(
         "--all", action="store_true", help=f"show all hosts, not the first {rules_preview.SHOWN} of each kind"
     )
@@ -85,7 +85,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 def _add(verbs: Verbs, name: str, run: Run, text: str, example: str) -> argparse.ArgumentParser:
     parser = verbs.add(name, run, text, example)
     parser.add_argument("file", metavar="FILE", help="the rules file; - reads it from standard input")
-    parser.add_argument("--json", action="store_true", help="JSON, one object a line")
+    parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
     return parser
 
 

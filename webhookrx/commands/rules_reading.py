@@ -94,12 +94,12 @@ def add_router_arguments(parser: argparse.ArgumentParser, what: str, *, required
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a label of that router, besides those that it has in the inventory; may be repeated",
+        help="a label of that router, in addition to those of the inventory; may be repeated",
     )
     parser.add_argument(
         "--elsewhere",
         action="store_true",
-        help="that router is another machine: nothing is known of it but what the inventory says",
+        help="that router is another machine: use only the facts of the inventory",
     )
 
 

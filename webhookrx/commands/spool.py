@@ -32,32 +32,32 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.description = "Look into the directory of a spool, with or without a receiver that uses it."
     verbs = Verbs(parser)
 
-    listing = _add(verbs, "list", _list, "show how much waits, and which messages were refused for good")
-    listing.add_argument("--waiting", action="store_true", help="show the messages that wait instead")
+    listing = _add(verbs, "list", _list, "show how much waits, and the dead letters")
+    listing.add_argument("--waiting", action="store_true", help="show waiting messages instead")
     listing.add_argument("--limit", type=_count, default=_LISTED, metavar="N", help=f"at most N ({_LISTED})")
 
     show = _add(verbs, "show", _show, "show whole messages, as JSON")
     show.add_argument("ids", nargs="+", type=_ref, metavar="ID")
     show.set_defaults(take_more=_take_more)
 
-    replay = _add(verbs, "replay", _replay, "put messages that were refused for good back at the end of the queue")
+    replay = _add(verbs, "replay", _replay, "put dead letters back at the end of the queue")
     _choose(replay)
 
-    drop = _add(verbs, "drop", _drop, "drop messages for ever, without asking")
+    drop = _add(verbs, "drop", _drop, "drop messages permanently, without asking")
     _choose(drop)
-    drop.add_argument("--waiting", action="store_true", help="messages that wait, not those refused for good")
+    drop.add_argument("--waiting", action="store_true", help="drop waiting messages instead of dead letters")
 
 
 def _add(verbs: Verbs, name: str, command: _Command, text: str) -> argparse.ArgumentParser:
     parser = verbs.add(name, partial(_with_admin, command), text)
     parser.add_argument("directory", metavar="DIR", help="the directory of the spool")
-    parser.add_argument("--json", action="store_true", help="JSON, one object a line")
+    parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
     return parser
 
 
 def _choose(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ids", nargs="*", type=_ref, metavar="ID", help="a message, as list shows it")
-    parser.add_argument("--all", action="store_true", help="all there are")
+    parser.add_argument("--all", action="store_true", help="all of them")
     parser.set_defaults(take_more=_take_more)
 
 

@@ -141,17 +141,19 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rules", metavar="FILE", required=True, help="the rules file")
     add_router_arguments(parser, "the name of the router; of the hosts of the file, or any other", required=True)
-    parser.add_argument("--rule", metavar="NAME", help="the rule to try, where several connectors take the path")
-    parser.add_argument("--port", type=int, metavar="N", help="the port that the request comes to, for the same")
-    parser.add_argument("--path", metavar="PATH", help="the path, in place of that of the request")
-    parser.add_argument("--at", type=_moment, metavar="TIME", help="when it is received, in ISO 8601; now without it")
-    parser.add_argument("--senders", metavar="DIR", help="a directory of data files of senders, besides those built in")
+    parser.add_argument("--rule", metavar="NAME", help="the rule to try, if several connectors accept the path")
+    parser.add_argument("--port", type=int, metavar="N", help="the port of the connector, if several accept the path")
+    parser.add_argument("--path", metavar="PATH", help="the path, instead of that of the request")
+    parser.add_argument("--at", type=_moment, metavar="TIME", help="the time of receipt, in ISO 8601; default now")
+    parser.add_argument(
+        "--senders", metavar="DIR", help="a directory of sender definitions, in addition to the built-in ones"
+    )
     parser.add_argument(
         "--allow-slow-patterns",
         action="store_true",
-        help="paths that RE2 can't run are taken, as by a router with this option",
+        help="accept paths that RE2 can't run, as a router with this option does",
     )
-    parser.add_argument("--json", action="store_true", help="one object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
