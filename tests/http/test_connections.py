@@ -43,10 +43,10 @@ class PlaceTests(SynchronousTestCase):
         self.connections = Connections(Limits(connections=4))
         self.gone: list[Any] = []
 
-    def come(self) -> Any:
+    def come(self, sender: str | None = None) -> Any:
         """Have a connection come; None when it gets no place."""
         connection: Any = _Connection(self.connections, self.gone)
-        return connection if self.connections.add(connection) else None
+        return connection if self.connections.add(connection, sender) else None
 
     def test_order(self) -> None:
         """Those in their first head go first, the oldest of them before; then the one that is idle the longest."""
@@ -123,15 +123,27 @@ class PlaceTests(SynchronousTestCase):
     def test_senders(self) -> None:
         """A sender has as many as may be, again when one of them has gone, and is forgotten with its last."""
         self.connections.use(Limits(connections_per_peer=3))
-        self.assertEqual([True] * 3 + [False], [self.connections.add_sender("a") for _ in range(4)])
-        self.assertTrue(self.connections.add_sender("b"))
+        a = [self.come("a") for _ in range(4)]
+        self.assertEqual([False] * 3 + [True], [each is None for each in a])
+        b = self.come("b")
         for _ in range(2):
-            self.connections.remove_sender("a")
-            self.assertEqual([True, False], [self.connections.add_sender("a") for _ in range(2)])
-        for sender in "aaab":
-            self.assertIn(sender, self.connections._by_sender)
-            self.connections.remove_sender(sender)
-        self.assertEqual(0, len(self.connections._by_sender))
+            self.connections.remove(a.pop(0))
+            a.insert(0, self.come("a"))
+            self.assertEqual((True, None), (a[0] is not None, self.come("a")))
+        for each in (*a[:3], b):
+            self.assertEqual(2 if each is not b else 1, len(self.connections._by_sender))
+            self.connections.remove(each)
+        self.assertEqual((0, 0), (len(self.connections._by_sender), self.connections.total))
+
+    def test_identify(self) -> None:
+        """A sender that is known only later has as many; a connection too many is counted no more."""
+        self.connections.use(Limits(connections_per_peer=1))
+        a, b = self.come(), self.come()
+        self.assertEqual([True, False], [self.connections.identify(each, "a") for each in (a, b)])
+        self.assertEqual(1, self.connections.total)
+        self.connections.remove(b)
+        self.connections.remove(a)
+        self.assertTrue(self.connections.add(b, "a"))
 
     def test_cost(self) -> None:
         """For each that comes so few are looked at as if there were no others, whatever they do."""

@@ -32,7 +32,7 @@ class Connections:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._total = 0
+        self._senders: dict[HTTPProtocol, str | None] = {}  # of all that are counted
         self._by_sender: Counter[str] = Counter()
         self._first_heads: OrderedDict[HTTPProtocol, None] = OrderedDict()
         self._idle: OrderedDict[HTTPProtocol, None] = OrderedDict()
@@ -40,7 +40,7 @@ class Connections:
     @property
     def total(self) -> int:
         """Number of open connections."""
-        return self._total
+        return len(self._senders)
 
     @property
     def most(self) -> int:
@@ -51,47 +51,53 @@ class Connections:
         """Set the limits. Open connections stay, even above them."""
         self._limits = limits
 
-    def add(self, connection: HTTPProtocol) -> bool:
+    def add(self, connection: HTTPProtocol, sender: str | None) -> bool:
         """
-        Count a new connection. Others may make way for it.
+        Count a new connection. Others may make way for it, unless its sender has too many.
 
-        @return: False, and nothing counted, at the limit, if no other one can make way.
+        @param sender: see L{webhookrx.intake.client_address.sender_of}; None if it is not known, or not counted.
+        @return: False, and nothing counted, at a limit, if no other one can make way.
         """
+        if not self._has_room_for(sender):
+            return False
         gone = 0
-        while self._total >= self._limits.connections and gone < _MOST_GO:
+        while self.total >= self._limits.connections and gone < _MOST_GO:
             other = _next(self._first_heads, _in_first_head) or _next(self._idle, _is_idle)
             if other is None:
                 break
             other.give_way()
             gone += 1
-        if self._total >= self._limits.connections and not gone:
+        if self.total >= self._limits.connections and not gone:
             return False
-        self._total += 1
         self._first_heads[connection] = None
+        self._count(connection, sender)
         return True
 
-    def add_sender(self, sender: str) -> bool:
-        """
-        Count a connection of that sender; False, and nothing counted, at its limit.
-
-        @param sender: see L{webhookrx.intake.client_address.sender_of}.
-        """
-        if self._by_sender[sender] >= self._limits.connections_per_peer:
+    def identify(self, connection: HTTPProtocol, sender: str) -> bool:
+        """Count a connection by its sender, known only now; False, and the connection not counted, at its limit."""
+        if not self._has_room_for(sender):
+            self.remove(connection)
             return False
-        self._by_sender[sender] += 1
+        self._count(connection, sender)
         return True
 
     def remove(self, connection: HTTPProtocol) -> None:
-        """Undo L{add}."""
-        self._total -= 1
+        """Count a connection no more."""
+        sender = self._senders.pop(connection, None)
+        if sender is not None:
+            self._by_sender[sender] -= 1
+            if not self._by_sender[sender]:
+                del self._by_sender[sender]
         self._first_heads.pop(connection, None)
         self._idle.pop(connection, None)
 
-    def remove_sender(self, sender: str) -> None:
-        """Undo L{add_sender}."""
-        self._by_sender[sender] -= 1
-        if not self._by_sender[sender]:
-            del self._by_sender[sender]
+    def _has_room_for(self, sender: str | None) -> bool:
+        return sender is None or self._by_sender[sender] < self._limits.connections_per_peer
+
+    def _count(self, connection: HTTPProtocol, sender: str | None) -> None:
+        self._senders[connection] = sender
+        if sender is not None:
+            self._by_sender[sender] += 1
 
     def idles(self, connection: HTTPProtocol) -> None:
         """Queue a connection that has its answer and waits for its next request."""

@@ -87,8 +87,7 @@ class Site(TwistedSite):
         self._answers.at(wall_clock())
         self._wall_clock = wall_clock
         self._connections = connections
-        self._protocols: dict[HTTPProtocol, bool] = {}  # whether it is counted
-        self._senders: dict[HTTPProtocol, str] = {}  # of those that are counted by sender
+        self._protocols: dict[HTTPProtocol, None] = {}  # in the order in which they came
         self._paused_at = 0.0
         self._drained: list[Deferred[None]] = []
 
@@ -143,56 +142,26 @@ class Site(TwistedSite):
 
     def opened(self, connection: HTTPProtocol) -> bool:
         """See L{ISite.opened}."""
-        self._protocols[connection] = False
-        # By sender first: one with too many connections does not take the place of others.
-        if self._peers_known_at_once and not self._count_by_sender(connection):
-            return False
-        self._protocols[connection] = self._connections.add(connection)
-        if not self._protocols[connection]:
-            self._forget_sender(connection)
-        return self._protocols[connection]
+        self._protocols[connection] = None
+        return self._connections.add(connection, _sender_of(connection) if self._peers_known_at_once else None)
 
     def admits_peer(self, connection: HTTPProtocol) -> bool:
         """See L{ISite.admits_peer}."""
-        admitted = self._count_by_sender(connection)
-        if not admitted:
-            self._uncount(connection)
-        return admitted
+        sender = _sender_of(connection)
+        return sender is None or self._connections.identify(connection, sender)
 
     def give_way(self, connection: HTTPProtocol) -> None:
         """See L{ISite.give_way}. It is counted no more, though its end is yet to come."""
-        self._uncount(connection)
-        self._traffic.refused(
-            TOO_MANY_CONNECTIONS, "It waited, and made room for another.", str(connection.peer), b"", b""
-        )
+        self._connections.remove(connection)
+        detail = "It waited, and made room for another."
+        self._traffic.refused(TOO_MANY_CONNECTIONS, detail, str(connection.peer), b"", b"")
         connection.abort()
 
     def closed(self, connection: HTTPProtocol) -> None:
         """See L{ISite.closed}."""
-        self._uncount(connection)
+        self._connections.remove(connection)
         del self._protocols[connection]
         self._settle_drain()
-
-    def _count_by_sender(self, connection: HTTPProtocol) -> bool:
-        """Count a connection by its sender; UNIX sockets have no address, and are not counted."""
-        if connection.peer.port is None:
-            return True
-        sender = sender_of(connection.peer.ip)
-        admitted = self._connections.add_sender(sender)
-        if admitted:
-            self._senders[connection] = sender
-        return admitted
-
-    def _forget_sender(self, connection: HTTPProtocol) -> None:
-        sender = self._senders.pop(connection, None)
-        if sender is not None:
-            self._connections.remove_sender(sender)
-
-    def _uncount(self, connection: HTTPProtocol) -> None:
-        if self._protocols[connection]:
-            self._protocols[connection] = False
-            self._connections.remove(connection)
-            self._forget_sender(connection)
 
     def sweep(self) -> None:
         """Check all deadlines; called about every half second, by the monotonic clock."""
@@ -274,6 +243,12 @@ class Site(TwistedSite):
             drained, self._drained = self._drained, []
             for done in drained:
                 done.callback(None)
+
+
+def _sender_of(connection: HTTPProtocol) -> str | None:
+    """Return who a connection counts for; None for UNIX sockets, which have no address."""
+    peer = connection.peer
+    return None if peer.port is None else sender_of(peer.ip)
 
 
 def _dispatch_of(resource: IResource) -> Callable[[Head], Verdict]:
