@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.http.connector_resource}.
+Tests for L{webhookrx.http.resources}: connectors of the router form.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Wire, post
 from webhookrx.errors import NoRoom, NotStored
-from webhookrx.http.connector_resource import ConnectorResource
-from webhookrx.http.resources import RootResource
+from webhookrx.http.resources import RootResource, WebhookResource
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Receipt, admit
-from webhookrx.router.connector_intake import ConnectorRules
+from webhookrx.router.connector_intake import ConnectorRules, judge_connector
 from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.step import Preprocessing, Step
 from webhookrx.testing import RECEIVED
@@ -45,7 +44,9 @@ class ConnectorResourceTests(SynchronousTestCase):
             body_limit=100,
             unpack_ratio=100,
         )
-        self.resource = ConnectorResource(rules, self.consumer, self.traffic, lambda: Receipt(RECEIVED, "id"))
+        self.resource = WebhookResource(
+            rules, self.consumer, self.traffic, lambda: Receipt(RECEIVED, "id"), judge_connector
+        )
         self.wire.site.use(RootResource([("/in", self.resource)], self.traffic), self.wire.limits)
 
     def ask(self, body: bytes, headers: bytes = b"") -> int:

@@ -287,8 +287,8 @@ class Wire:
                     self.consumer,
                     self.traffic,
                     self._receipt,
-                    slices,
-                    record,
+                    slices=slices,
+                    record=record,
                 ),
             )
             for pattern, options in (patterns or {"/.*": {}}).items()

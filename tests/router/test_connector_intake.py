@@ -10,9 +10,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import BAD_COMPRESSION, BODY_TOO_LARGE
 from webhookrx.intake.head import Head, Peer
-from webhookrx.intake.judge import Admission, Receipt, Refused, admit, unpacked
+from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, admit, unpacked
 from webhookrx.message.encoders import encode_line
-from webhookrx.router.connector_intake import ConnectorRules, DroppedMessage, KeptMessage, judge_connector
+from webhookrx.router.connector_intake import ConnectorRules, judge_connector
 from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.step import Preprocessing, Regex, SetField, Step
 from webhookrx.senders.classifier import Classifier
@@ -48,7 +48,7 @@ class JudgeConnectorTests(SynchronousTestCase):
         headers: tuple[tuple[bytes, bytes], ...] = (),
         port: int | None = 40000,
         secure: bool = True,
-    ) -> KeptMessage | DroppedMessage | Refused:
+    ) -> Accepted | Dropped | Refused:
         head = Head(b"POST", path, query, headers, Peer("192.0.2.1", port, secure))
         admission = admit(head, rules or self.rules(), groups or {})
         assert isinstance(admission, Admission)
@@ -59,7 +59,7 @@ class JudgeConnectorTests(SynchronousTestCase):
 
     def record(self, body: bytes, rules: ConnectorRules | None = None, **request: Any) -> dict[str, Any]:
         verdict = self.judge(body, rules, **request)
-        assert isinstance(verdict, KeptMessage)
+        assert isinstance(verdict, Accepted)
         record: dict[str, Any] = json.loads(encode_line(verdict.message))
         return record
 
@@ -94,7 +94,7 @@ class JudgeConnectorTests(SynchronousTestCase):
     def test_line(self) -> None:
         """It is written as one line that begins with the body."""
         verdict = self.judge(b'{"a":1}')
-        assert isinstance(verdict, KeptMessage)
+        assert isinstance(verdict, Accepted)
         self.assertTrue(encode_line(verdict.message).startswith(b'{"log":{"body":{"a":1},'))
 
     def test_bodies(self) -> None:
@@ -125,7 +125,7 @@ class JudgeConnectorTests(SynchronousTestCase):
     def test_numbers(self) -> None:
         """Numbers in an object keep their text."""
         verdict = self.judge(b'{"a":1.10,"b":1e400,"c":123456789012345678901234567890}')
-        assert isinstance(verdict, KeptMessage)
+        assert isinstance(verdict, Accepted)
         self.assertIn(b'{"a":1.10,"b":1e400,"c":123456789012345678901234567890}', encode_line(verdict.message))
 
     def test_not_utf8(self) -> None:
@@ -139,7 +139,7 @@ class JudgeConnectorTests(SynchronousTestCase):
         """It is worth counting that a body was no object."""
         for body, notes in [(b"{}", ()), (b"[]", ("text_body",))]:
             verdict = self.judge(body)
-            assert isinstance(verdict, KeptMessage)
+            assert isinstance(verdict, Accepted)
             self.assertEqual(notes, verdict.notes)
 
     def test_host(self) -> None:
@@ -219,16 +219,16 @@ class JudgeConnectorTests(SynchronousTestCase):
             self.assertNotIn("seen", second[name])
             self.assertNotIn("seen", second[name]["labels"])
         verdict = self.judge(b"{}", rules)
-        assert isinstance(verdict, KeptMessage)
+        assert isinstance(verdict, Accepted)
         self.assertEqual((("probe", "here"),), verdict.events)
 
     def test_dropped(self) -> None:
         """What a step does not want is no message."""
         rules = self.rules(Step(select="log.body.level = error", label="errors only"))
         verdict = self.judge(b'{"level":"debug"}', rules)
-        assert isinstance(verdict, DroppedMessage)
+        assert isinstance(verdict, Dropped)
         self.assertEqual((("dropped", "errors only"),), verdict.events)
-        self.assertIsInstance(self.judge(b'{"level":"error"}', rules), KeptMessage)
+        self.assertIsInstance(self.judge(b'{"level":"error"}', rules), Accepted)
 
 
 class KnownSenderTests(SynchronousTestCase):
@@ -253,7 +253,7 @@ class KnownSenderTests(SynchronousTestCase):
         admission = admit(head, rules, groups or {})
         assert isinstance(admission, Admission)
         verdict = judge_connector(head, admission, body, Receipt(RECEIVED, "id-1"))
-        assert isinstance(verdict, KeptMessage)
+        assert isinstance(verdict, Accepted)
         meta: Any = verdict.message.values["meta"]
         return dict(meta)
 
@@ -302,6 +302,6 @@ class KnownSenderTests(SynchronousTestCase):
             admission = admit(head, rules, {})
             assert isinstance(admission, Admission)
             verdict = judge_connector(head, admission, body, Receipt(RECEIVED, "id-1"))
-            assert isinstance(verdict, KeptMessage)
+            assert isinstance(verdict, Accepted)
             log: Any = verdict.message.values["log"]
             self.assertEqual({"message": text}, log["body"])

@@ -10,11 +10,9 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Traffic, Wire
-from webhookrx.http.connector_resource import ConnectorResource
-from webhookrx.http.resources import WebhookResource
 from webhookrx.intake.head import Head, Peer
-from webhookrx.intake.judge import Admission, Receipt, admit
-from webhookrx.router.connector_intake import ConnectorRules, KeptMessage, judge_connector
+from webhookrx.intake.judge import Accepted, Admission, Receipt, admit, judge
+from webhookrx.router.connector_intake import ConnectorRules, judge_connector
 from webhookrx.router.steps.step import Preprocessing, Step
 from webhookrx.senders.definition import SenderDefinition, When
 from webhookrx.service.routes import (
@@ -111,8 +109,8 @@ class ConnectorTests(SynchronousTestCase):
         settings = self.settings(Source("s", listeners=(FIRST,)), connector("c", 8182), connector("d", 8183, steps))
         roots = build_roots(settings, wire.consumer, traffic, lambda: Receipt(RECEIVED, "id"))
         self.assertEqual(["tcp:8181", "tcp:8182", "tcp:8183"], list(roots))
-        kinds = [type(target) for root in roots.values() for target in root._resources]
-        self.assertEqual([WebhookResource, ConnectorResource, ConnectorResource], kinds)
+        judges = [resource._judge for root in roots.values() for resource in root._resources]
+        self.assertEqual([judge, judge_connector, judge_connector], judges)
         first, (source, events) = traffic.expected
         self.assertEqual(("edge-1-c-in", ()), first)
         self.assertEqual("edge-1-d-in", source)
@@ -183,6 +181,6 @@ def _vendor(rules: ConnectorRules, headers: tuple[tuple[bytes, bytes], ...]) -> 
     admission = admit(head, rules, {})
     assert isinstance(admission, Admission)
     verdict = judge_connector(head, admission, b"{}", Receipt(RECEIVED, "id"))
-    assert isinstance(verdict, KeptMessage)
+    assert isinstance(verdict, Accepted)
     meta: Any = verdict.message.values["meta"]
     return meta.get("vendor")

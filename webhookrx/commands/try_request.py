@@ -36,10 +36,10 @@ from webhookrx.config.rule_files import read_json_files
 from webhookrx.diagnostics import has_errors, quoted, suggestion
 from webhookrx.errors import NO_MATCHING_PATH, WebhookrxError
 from webhookrx.intake.head import Head
-from webhookrx.intake.judge import Receipt, Refused, admit
+from webhookrx.intake.judge import Accepted, Dropped, Receipt, Refused, admit
 from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.message.fields import MISSING
-from webhookrx.router.connector_intake import ConnectorRules, DroppedMessage, KeptMessage, judge_connector
+from webhookrx.router.connector_intake import ConnectorRules, judge_connector
 from webhookrx.router.expressions import Files, tables_of
 from webhookrx.router.rules.router import Connector, connector_of, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading
@@ -266,13 +266,13 @@ def _try(
     if isinstance(admission, Refused):
         return _tell_refused(admission, route, request, asked.json, out)
     verdict = judge_connector(head, admission, request.body, Receipt(request.received, "try"))
-    record = processing.before if isinstance(verdict, DroppedMessage) else verdict.message.values
+    record = processing.before if isinstance(verdict, Dropped) else verdict.message.values
     before: Any = record if processing.before is None else processing.before
     if asked.json:
         print_json(out, _facts(route, request, verdict, before, processing))
     else:
         _describe(route, request, verdict, before, processing, out)
-    return DONE if isinstance(verdict, KeptMessage) else FAILED
+    return DONE if isinstance(verdict, Accepted) else FAILED
 
 
 def _tell_refused(refused: Refused, route: _Route | None, request: _Request, as_json: bool, out: TextIO) -> int:
@@ -308,7 +308,7 @@ def _request_facts(route: _Route | None, request: _Request) -> dict[str, Any]:
 def _facts(
     route: _Route,
     request: _Request,
-    verdict: KeptMessage | DroppedMessage,
+    verdict: Accepted | Dropped,
     before: dict[str, Any],
     processing: TracedProcessing,
 ) -> dict[str, Any]:
@@ -329,7 +329,7 @@ def _facts(
     not_begun = processing.names[len(processing.done) :]
     return {
         **_request_facts(route, request),
-        "stored": isinstance(verdict, KeptMessage),
+        "stored": isinstance(verdict, Accepted),
         "answer": {"status": 200},
         "before": before,
         "steps": steps,
@@ -365,15 +365,13 @@ def _print_request(route: _Route | None, request: _Request, out: TextIO) -> None
 def _describe(
     route: _Route,
     request: _Request,
-    verdict: KeptMessage | DroppedMessage,
+    verdict: Accepted | Dropped,
     before: dict[str, Any],
     processing: TracedProcessing,
     out: TextIO,
 ) -> None:
     _print_request(route, request, out)
-    print(
-        f"answer     200 {_RECEIVED}{'' if isinstance(verdict, KeptMessage) else ', and nothing is stored'}", file=out
-    )
+    print(f"answer     200 {_RECEIVED}{'' if isinstance(verdict, Accepted) else ', and nothing is stored'}", file=out)
     print(f"\n{'before the first step' if processing.names else 'the message; there are no steps'}", file=out)
     print_json(out, before)
     last = before

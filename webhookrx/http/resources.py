@@ -34,13 +34,13 @@ from webhookrx.intake.client_address import normal_ip
 from webhookrx.intake.encodings import ALWAYS_UNPACKED
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.json_body import count_brackets
-from webhookrx.intake.judge import Admission, Receipt, Refused, SourceRules, admit, judge, unpacked
+from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, SourceRules, admit, judge, unpacked
 from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.interfaces import IMessageConsumer, ITraffic
-from webhookrx.message.message import Message
 
 #: Takes a request that was read: its head, and its body unpacked.
 Record: TypeAlias = Callable[[Head, bytes], None]
+Judge: TypeAlias = Callable[[Head, Admission, bytes, Receipt], Accepted | Dropped | Refused]
 
 DIRECT: Final = 128 * 1024
 """Bytes of a body, unpacked, that is judged at once: some milliseconds at most."""
@@ -61,9 +61,10 @@ _HEALTH_METHODS = (b"GET", b"HEAD", b"OPTIONS")
 @implementer(IReceiver)
 class WebhookResource:
     """
-    One source.
+    One source, or one connector of the router form.
 
     @param receipts: gives the next L{Receipt}.
+    @param judge: makes a message of a request, as L{webhookrx.intake.judge.judge} does.
     @param slices: does what a large body needs.
     @param record: is given each request before it is judged, with its body unpacked; None: nobody wants them.
     @ivar rules: how it decides.
@@ -75,6 +76,7 @@ class WebhookResource:
         consumer: IMessageConsumer,
         traffic: ITraffic,
         receipts: Callable[[], Receipt],
+        judge: Judge = judge,
         slices: Slices | None = None,
         record: Record | None = None,
     ) -> None:
@@ -82,6 +84,7 @@ class WebhookResource:
         self._consumer = consumer
         self._traffic = traffic
         self._receipts = receipts
+        self._judge = judge
         self._slices = slices or AtOnce()
         self._record = record
 
@@ -106,28 +109,29 @@ class WebhookResource:
                 self._record(head, body)
             self._take(exchange, self._judge(head, admission, body, self._receipts()), wire_size)
 
-    #: Returns L{Refused}, or what L{_take} knows.
-    _judge: Callable[[Head, Admission, bytes, Receipt], Any] = staticmethod(judge)
-
-    def _take(self, exchange: IExchange, verdict: Any, wire_size: int, prepared: object = None) -> None:
+    def _take(
+        self, exchange: IExchange, verdict: Accepted | Dropped | Refused, wire_size: int, prepared: object = None
+    ) -> None:
         """
-        Carry out a verdict.
+        Carry out a verdict. A dropped message is answered with 200 all the same: it was meant to be dropped.
 
         @param prepared: see L{IMessageConsumer.write}.
         """
+        traffic, name = self._traffic, self.rules.name
         if isinstance(verdict, Refused):
             self.refuse(exchange, verdict.reason, verdict.detail)
-        elif self._write(exchange, verdict.message, prepared):
-            self._traffic.accepted(self.rules.name, verdict.notes, verdict.left_out, wire_size)
-
-    def _write(self, exchange: IExchange, message: Message, prepared: object) -> bool:
-        """Hand a message over; False, and the request refused, when there is no room."""
-        try:
-            self._consumer.write(message, exchange.acknowledged, prepared)
-        except NoRoom:
-            self.refuse(exchange, NO_ROOM, NO_ROOM.detail)
-            return False
-        return True
+        elif isinstance(verdict, Dropped):
+            traffic.processed(name, verdict.events, verdict.problem)
+            exchange.acknowledged(None)
+        else:
+            try:
+                self._consumer.write(verdict.message, exchange.acknowledged, prepared)
+            except NoRoom:
+                self.refuse(exchange, NO_ROOM, NO_ROOM.detail)
+                return
+            traffic.accepted(name, verdict.notes, verdict.left_out, wire_size)
+            if verdict.events:
+                traffic.processed(name, verdict.events, verdict.problem)
 
     def refuse(self, exchange: IExchange, reason: Reason, detail: str) -> None:
         """Refuse a request, and report it."""
@@ -154,14 +158,13 @@ class WebhookResource:
         """Make a message of a large body, and prepare it for the observers."""
         head, admission = exchange.head, exchange.admission
 
-        def work() -> tuple[Any, object]:
+        def work() -> tuple[Accepted | Dropped | Refused, object]:
             if self._record is not None:
                 self._record(head, body)
             verdict = self._judge(head, admission, body, self._receipts())
-            message = getattr(verdict, "message", None)
-            return verdict, None if message is None else self._consumer.prepare(message)
+            return verdict, self._consumer.prepare(verdict.message) if isinstance(verdict, Accepted) else None
 
-        def done(outcome: tuple[Any, object]) -> None:
+        def done(outcome: tuple[Accepted | Dropped | Refused, object]) -> None:
             verdict, prepared = outcome
             self._take(exchange, verdict, wire_size, prepared)
 

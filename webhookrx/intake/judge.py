@@ -118,11 +118,22 @@ class Accepted(msgspec.Struct, frozen=True, gc=False):
 
     @ivar notes: words for what is worth counting: C{bad_proxy_header}, C{unparsed_payload}.
     @ivar left_out: how many names of the payload were the receiver's own.
+    @ivar events: what the steps of a connector have counted: a word and a label each.
+    @ivar problem: how a step has failed, in one sentence without a word of the sender's; empty if none has.
     """
 
     message: Message
     notes: tuple[str, ...] = ()
     left_out: int = 0
+    events: tuple[tuple[str, str], ...] = ()
+    problem: str = ""
+
+
+class Dropped(msgspec.Struct, frozen=True, gc=False):
+    """A request to a connector whose message a step has dropped; see L{Accepted}."""
+
+    events: tuple[tuple[str, str], ...]
+    problem: str
 
 
 def admit(head: Head, rules: SourceRules, raw_groups: dict[str, bytes]) -> Admission | Refused:

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
 from webhookrx.intake.head import Head
 from webhookrx.intake.header_masking import cloud_event_headers, recorded_headers
 from webhookrx.intake.json_body import body_text, json_or_missing
-from webhookrx.intake.judge import Admission, Receipt, SourceRules, base64_text
+from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, SourceRules, base64_text
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
-from webhookrx.router.steps.context import StepEvent
 from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.sender_steps import BODY_BASE64
 from webhookrx.senders.evidence import Evidence
@@ -67,29 +64,7 @@ class ConnectorRules(SourceRules):
         return {**connector, "labels": {**connector["labels"]}}, {**router, "labels": {**router["labels"]}}
 
 
-class KeptMessage(msgspec.Struct, frozen=True, gc=False):
-    """
-    A request that became a message.
-
-    @ivar notes: words of counters: C{text_body}.
-    @ivar events: those of its steps.
-    @ivar problem: see L{webhookrx.router.steps.processing.ProcessingResult}.
-    """
-
-    message: Message
-    notes: tuple[str, ...] = ()
-    events: tuple[StepEvent, ...] = ()
-    problem: str = ""
-
-
-class DroppedMessage(msgspec.Struct, frozen=True, gc=False):
-    """A request whose message a step has dropped."""
-
-    events: tuple[StepEvent, ...]
-    problem: str
-
-
-def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> KeptMessage | DroppedMessage:
+def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Accepted | Dropped:
     """
     Make a message of an admitted request, and run the steps of its connector.
 
@@ -130,13 +105,13 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
     notes = () if is_object else ("text_body",)
     processing = rules.processing
     if processing.idle:
-        return KeptMessage(message, notes)
+        return Accepted(message, notes)
     # What was read as JSON is UTF-8.
     evidence = Evidence(head, admission.query, body, body_text(body)[0] if is_object else text, decoded)
     outcome = processing.run(record, evidence, host_is_set=bool(host))
     if outcome.kept:
-        return KeptMessage(message, notes, outcome.events, outcome.problem)
-    return DroppedMessage(outcome.events, outcome.problem)
+        return Accepted(message, notes, events=outcome.events, problem=outcome.problem)
+    return Dropped(outcome.events, outcome.problem)
 
 
 def _attributes(head: Head, admission: Admission) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from webhookrx.http.resources import Record, RootResource, WebhookResource, nobody_knows
+from webhookrx.http.resources import Judge, Record, RootResource, WebhookResource, nobody_knows
 from webhookrx.http.time_slices import Slices
-from webhookrx.intake.judge import Receipt, SourceRules
+from webhookrx.intake.judge import Receipt, SourceRules, judge
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
 from webhookrx.settings import ConnectorSettings, FileContents, Listener, Settings, Source
@@ -152,17 +152,16 @@ def build_roots(
     files = _json_files(settings)
     resources: dict[str, WebhookResource] = {}
     for source in settings.sources:
-        if source.connector is None:
-            resources[source.name] = WebhookResource(
-                rules_of(source, settings), consumer, traffic, receipts, slices=slices, record=record
-            )
-        else:
-            rules = connector_rules(source, source.connector, settings, classifier, files)
-            traffic.expects(source.name, rules.processing.possible_events)
+        rules = rules_of(source, settings)
+        decide: Judge = judge
+        if source.connector is not None:
             # The same megabytes.
-            from webhookrx.http.connector_resource import ConnectorResource
+            from webhookrx.router.connector_intake import judge_connector
 
-            resources[source.name] = ConnectorResource(rules, consumer, traffic, receipts, slices=slices, record=record)
+            rules = of_connector = connector_rules(source, source.connector, settings, classifier, files)
+            decide = judge_connector
+            traffic.expects(source.name, of_connector.processing.possible_events)
+        resources[source.name] = WebhookResource(rules, consumer, traffic, receipts, decide, slices, record)
     return {
         listener.inner: RootResource(
             [(pattern, resources[source.name]) for source in sources for pattern in source.paths],
