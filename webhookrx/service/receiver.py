@@ -5,9 +5,11 @@ The receiver of one process: endpoints, the chain to the observers, and what is 
 from __future__ import annotations
 
 import gc
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import count
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -16,11 +18,11 @@ from twisted.logger import Logger
 
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.http.time_slices import TimeSlices
+from webhookrx.intake.judge import Receipt
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.health import ALONE as BY_ITSELF
 from webhookrx.operations.health import WorkerState
-from webhookrx.operations.message_ids import MessageIds
 from webhookrx.operations.oplog import LineLimit
 from webhookrx.operations.recorder import RecordDirectory, Recorder
 from webhookrx.operations.snapshot import Level, Phase, ReceiverSnapshot
@@ -312,3 +314,24 @@ def _record_directory(settings: Settings) -> RecordDirectory | None:
     if settings.record is None:
         return None
     return RecordDirectory(settings.record, settings.limits.recorded_requests, settings.limits.recorded_bytes)
+
+
+class MessageIds:
+    """
+    Gives each message the time of its receipt and an id that no other message has, in any process. Ids of one process
+    sort in the order of receipt, also when the clock is set back.
+
+    @param wall_clock: nanoseconds since the epoch.
+    @param start: the beginning of all ids, which no other process uses.
+    """
+
+    def __init__(self, wall_clock: Callable[[], int] = time.time_ns, start: str | None = None) -> None:
+        self._wall_clock = wall_clock
+        if start is None:
+            start = f"{wall_clock() // 1_000_000:012x}-{secrets.token_hex(4)}"
+        self._id = start.replace("%", "%%") + "-%010x"
+        self._numbers = count(1)
+
+    def __call__(self) -> Receipt:
+        """Return the next receipt."""
+        return Receipt(self._wall_clock(), self._id % next(self._numbers))

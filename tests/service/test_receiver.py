@@ -1,15 +1,15 @@
 """
-Tests for L{webhookrx.operations.message_ids}.
+Tests for L{webhookrx.service.receiver}: the ids of messages. The rest is in C{test_service} and C{tests/system}.
 """
 
 from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.operations.message_ids import MessageIds
+from webhookrx.service.receiver import MessageIds
 
 
-class ReceiptsTests(SynchronousTestCase):
+class MessageIdsTests(SynchronousTestCase):
     """Times and numbers of messages."""
 
     def test_ids(self) -> None:
