@@ -19,6 +19,7 @@ from webhookrx.config.limits import LIMITS
 from webhookrx.config.option_reader import Origin, RawValue
 from webhookrx.config.options import OPTIONS
 from webhookrx.config.resolve import Environment, Resolved, resolve
+from webhookrx.observers.registry import find_spec
 from webhookrx.quantities import parse_duration
 from webhookrx.service import known_observers
 from webhookrx.settings import Limits
@@ -29,7 +30,7 @@ UNIT = str(ROOT / "etc" / "systemd" / "webhookrx.service")
 
 def load(path: str) -> Resolved:
     """Return what a configuration file comes to."""
-    environment = Environment({}, datetime.now(UTC), known_observers.known_names(), known_observers.build)
+    environment = Environment({}, datetime.now(UTC), known_observers.known_names(), known_observers.build, find_spec)
     return resolve({"config": (RawValue(path, Origin(("--config",), "test")),)}, environment)
 
 

@@ -20,11 +20,13 @@ from twisted.python import usage
 from webhookrx.config.check import check_report, error_lines, error_report, run_as, unwritable
 from webhookrx.config.limits import LIMITS
 from webhookrx.config.machine import most_open_files, usable_cpus
+from webhookrx.config.observers import written_paths
 from webhookrx.config.option_reader import COMMAND_LINE, Origin, RawOptions, RawValue
 from webhookrx.config.options import BY_NAME, OPTIONS, Kind, Option, shown_name
 from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
+from webhookrx.observers.registry import find_spec
 from webhookrx.operations.oplog import forget_plugin_cache_complaints
 from webhookrx.service import known_observers
 from webhookrx.settings import Observer, Settings
@@ -176,7 +178,10 @@ class Options(_TableOptions):
             raise usage.UsageError(str(error)) from None
         if check:
             parent: Mapping[str, Any] = self.parent or {}
-            unusable = unwritable(resolved.settings.observers, run_as(parent.get("uid"), parent.get("gid")))
+            unusable = unwritable(
+                [path for each in resolved.settings.observers for path in written_paths(each, find_spec)],
+                run_as(parent.get("uid"), parent.get("gid")),
+            )
             if unusable:
                 print(error_report("\n".join(unusable)), file=sys.stderr)
                 raise SystemExit(1)
@@ -235,6 +240,7 @@ def _environment(*, checks_only: bool) -> Environment:
         environ=os.environ,
         now=datetime.now(UTC),
         observer_names=known_observers.known_names(),
+        find_spec=find_spec,
         check_observer=known_observers.build,
         cpus=usable_cpus(),
         open_files=most_open_files(),

@@ -13,6 +13,7 @@ from webhookrx.config.option_reader import COMMAND_LINE, ConfigProblems, Origin,
 from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.diagnostics import Diagnostic
 from webhookrx.errors import ConfigError
+from webhookrx.observers.registry import find_spec
 from webhookrx.settings import Observer
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -43,6 +44,7 @@ def start(environ: Mapping[str, str] | None = None, **options: str | Sequence[st
         environ={} if environ is None else environ,
         now=NOW,
         observer_names=("file", "http", "observer", "spool", "stdout", "syslog"),
+        find_spec=find_spec,
         check_observer=check_observer,
     )
     return resolve(given(**options), environment)

@@ -12,13 +12,20 @@ import tempfile
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from tests.config.starting import LOOPBACK, start, write_text
+from tests.specs import parse_observer
 from tests.system.certificates import Authority, write_ca_file
 from webhookrx.config.check import User, check_report, error_report, run_as, unwritable
-from webhookrx.config.observers import parse_observer
+from webhookrx.config.observers import written_paths
 from webhookrx.config.option_reader import ConfigProblems
+from webhookrx.observers.registry import find_spec
 
 AUTHORITY = Authority("root")
 SERVER = AUTHORITY.issue("server")
+
+
+def written(*specs: str) -> list[str]:
+    """Return the paths that observers write."""
+    return [path for spec in specs for path in written_paths(parse_observer(spec), find_spec)]
 
 
 class CheckReportTests(SynchronousTestCase):
@@ -131,12 +138,12 @@ class UnwritableTests(SynchronousTestCase):
 
     def of(self, user: User, *specs: str) -> list[str]:
         """Return the paths that are told."""
-        return [text.split('"')[1] for text in unwritable(map(parse_observer, specs), user)]
+        return [text.split('"')[1] for text in unwritable(written(*specs), user)]
 
     def test_as_it_is(self) -> None:
         """What this process may write is no finding, whatever becomes of it later."""
         specs = (f"file:{self.directory}/new", "stdout", "http:http://a/", f"spool:{self.directory}/s:observer=stdout")
-        self.assertEqual([], unwritable(map(parse_observer, specs), run_as()))
+        self.assertEqual([], unwritable(written(*specs), run_as()))
         self.assertEqual([], os.listdir(self.directory))
 
     def test_as_another(self) -> None:
@@ -150,7 +157,7 @@ class UnwritableTests(SynchronousTestCase):
         self.assertEqual([f"{closed}/new"], self.of(user, f"file:{closed}/new", f"file:{free}/new"))
         self.assertEqual([closed, theirs], self.of(user, f"spool:{closed}:observer=file:{theirs}"))
         self.assertEqual([], self.of(user, f"spool:{free}:observer=file:{open_to_all}"))
-        (text,) = unwritable([parse_observer(f"file:{theirs}")], user)
+        (text,) = unwritable(written(f"file:{theirs}"), user)
         self.assertIn("may not be written by nobody (uid 65534)", text)
 
     def test_not_root(self) -> None:

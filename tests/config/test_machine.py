@@ -28,6 +28,7 @@ from webhookrx.config.machine import (
 from webhookrx.config.option_reader import COMMAND_LINE, ConfigProblems, OptionReader, Origin, Problems, RawValue
 from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.errors import ConfigError
+from webhookrx.observers.registry import find_spec
 from webhookrx.settings import Limits, Listener, Observer, Settings, Source
 from webhookrx.version import installed_version
 
@@ -203,7 +204,7 @@ class ResolveTests(SynchronousTestCase):
 
     def start(self, open_files: int | None, **options: str) -> Resolved:
         """Resolve these options."""
-        environment = Environment({}, NOW, ("stdout",), check_observer, open_files=open_files)
+        environment = Environment({}, NOW, ("stdout",), check_observer, find_spec, open_files=open_files)
         return resolve(given(port="8181", observer="stdout", **options), environment)
 
     def test_said(self) -> None:

@@ -8,7 +8,7 @@ import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.config.observers import default_observer, parse_observer
+from tests.specs import default_observer, parse_observer
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Observer
 

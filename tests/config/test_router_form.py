@@ -21,6 +21,7 @@ from webhookrx.config.machine import HostFacts
 from webhookrx.config.option_reader import ConfigProblems
 from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.config.rule_files import read_last_set
+from webhookrx.observers.registry import find_spec
 from webhookrx.router.rules.rule import DEFAULT_PATHS
 from webhookrx.router.steps.step import Preprocessing, Step
 from webhookrx.settings import TLS, ConnectorSettings, Listener, RouterSettings, Settings, Source
@@ -67,7 +68,7 @@ class RouterCase(SynchronousTestCase):
 
     def start(self, running: Settings | None = None, **options: str | Sequence[str]) -> Resolved:
         """Resolve these options."""
-        environment = Environment({}, NOW, ("file", "stdout"), check_observer, host=self.host)
+        environment = Environment({}, NOW, ("file", "stdout"), check_observer, find_spec, host=self.host)
         return resolve(given(**options), environment, running)
 
     def settings(self, running: Settings | None = None, **options: str | Sequence[str]) -> Settings:
@@ -451,7 +452,7 @@ class LastSetTests(RouterCase):
             self.assertEqual((), settings.blocked)
             # What runs is no reason to take them at a reload, or at a look.
             self.assertRaises(ConfigProblems, self.settings, settings, **options)
-            environment = Environment({}, NOW, ("file",), check_observer, host=self.host, checks_only=True)
+            environment = Environment({}, NOW, ("file",), check_observer, find_spec, host=self.host, checks_only=True)
             self.assertRaises(ConfigProblems, resolve, given(state_dir=self.state_dir, **options), environment)
         settings = self.settings(rules=self.rules(PLAIN), senders=bad_senders)
         self.assertEqual((first.sources, True), (settings.sources, bool(settings.not_taken)))
@@ -504,7 +505,7 @@ class LastSetTests(RouterCase):
     def test_systemd(self) -> None:
         """systemd's directory is taken where none is named; without rules it is for nothing."""
         environment = Environment(
-            {"STATE_DIRECTORY": "/var/lib/x"}, NOW, ("file", "stdout"), check_observer, host=self.host
+            {"STATE_DIRECTORY": "/var/lib/x"}, NOW, ("file", "stdout"), check_observer, find_spec, host=self.host
         )
         options = given(rules=self.rules(PLAIN), observer="stdout")
         self.assertEqual("/var/lib/x", resolve(options, environment).settings.state_dir)

@@ -12,7 +12,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.message.encoders import encode_line
 from webhookrx.observers.client_tls import ClientTLS
 from webhookrx.observers.http_exchange import BodyFormat
-from webhookrx.observers.http_options import HTTP_OPTIONS, Target, read_headers, read_target, read_token
+from webhookrx.observers.http_options import HTTP_SPEC, Target, read_headers, read_target, read_token
 from webhookrx.testing import make_message
 
 URL = "https://logs.example.com/in?x=1"
@@ -71,7 +71,7 @@ class ReadTargetTests(SynchronousTestCase):
             ),
             read(**options),
         )
-        self.assertEqual({*HTTP_OPTIONS}, {*options, "template"})
+        self.assertEqual({*HTTP_SPEC.options}, {*options, "template"})
 
     def test_content_types(self) -> None:
         """Each format has its media type, and a template is text."""
@@ -143,7 +143,7 @@ class DocumentTests(SynchronousTestCase):
         )
         rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
 
-        self.assertEqual({*HTTP_OPTIONS}, {name for row in rows for name in re.findall(r"`(\w+)`", row)})
+        self.assertEqual({*HTTP_SPEC.options}, {name for row in rows for name in re.findall(r"`(\w+)`", row)})
 
 
 class RefusedTests(SynchronousTestCase):

@@ -8,6 +8,7 @@ import sys
 from twisted.trial.unittest import SynchronousTestCase
 
 import twisted.plugins
+from webhookrx.config.observers import ObserverSpec
 from webhookrx.errors import ConfigError
 from webhookrx.observers import registry
 from webhookrx.observers.file import FileObserver
@@ -76,6 +77,26 @@ class RegistryTestCase(SynchronousTestCase):
         """Drop a module into the directory."""
         with open(os.path.join(self.directory, f"{name}.py"), "w") as file:
             file.write(text)
+
+
+class SpecTests(SynchronousTestCase):
+    """What observers declare of their spec strings."""
+
+    def test_files(self) -> None:
+        """Files are options, secrets are files, and no other option is named like a file."""
+        for name in registry._BUILT_IN:
+            spec = registry.find_spec(name)
+            self.assertLessEqual(set(spec.secrets), set(spec.files), name)
+            self.assertEqual({option for option in spec.options if option.endswith("_file")}, set(spec.files), name)
+
+    def test_secrets(self) -> None:
+        """Keys, tokens and header fields are secrets; certificates are not."""
+        self.assertEqual({"token_file", "headers_file", "key_file"}, set(registry.find_spec("http").secrets))
+        self.assertEqual({"key_file"}, set(registry.find_spec("syslog").secrets))
+
+    def test_others(self) -> None:
+        """An observer of others declares nothing."""
+        self.assertEqual(ObserverSpec(), registry.find_spec("carrier-pigeon"))
 
 
 class BuildTests(RegistryTestCase):

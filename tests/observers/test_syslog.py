@@ -13,14 +13,14 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests import documents
 from tests.contracts.observer_contract import ObserverContract
+from tests.specs import parse_observer
 from tests.system.certificates import Authority, key_pem, write, write_ca_file
-from webhookrx.config.observers import parse_observer
 from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
 from webhookrx.message.rfc5424 import FACILITIES, SEVERITIES, SyslogFormat
 from webhookrx.observers.sockets import Deadline, describe
 from webhookrx.observers.syslog import SyslogObserver, build_syslog
-from webhookrx.observers.syslog_options import SYSLOG_OPTIONS
+from webhookrx.observers.syslog_options import SYSLOG_SPEC
 from webhookrx.testing import make_message
 
 #: What stands before MSG, without structured data.
@@ -441,7 +441,7 @@ class DocumentTests(SynchronousTestCase):
         table = page.partition("## Options")[2].partition("##")[0]
         rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
 
-        self.assertEqual(set(SYSLOG_OPTIONS), {name for row in rows for name in re.findall(r"`(\w+)`", row)})
+        self.assertEqual(set(SYSLOG_SPEC.options), {name for row in rows for name in re.findall(r"`(\w+)`", row)})
         for name in (*FACILITIES, *SEVERITIES):
             if not re.fullmatch("local[1-6]", name):
                 self.assertIn(f"`{name}`", table)

@@ -11,7 +11,7 @@ import sys
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.documents import ROOT
-from webhookrx.config.observers import parse_observer
+from tests.specs import parse_observer
 from webhookrx.errors import ConfigError
 from webhookrx.observers import registry
 from webhookrx.observers.file import FileObserver

@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from webhookrx.config.observers import parse_observer
+from tests.specs import parse_observer
 from webhookrx.filesystem import FileSystem
 from webhookrx.service import known_observers
 from webhookrx.settings import Group

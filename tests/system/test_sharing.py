@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.specs import parse_observer
 from tests.system.receiver import PATIENCE, ROOT, wait_until
 from tests.system.sharing_program import BATCH
-from webhookrx.config.observers import parse_observer
 from webhookrx.service import known_observers
 from webhookrx.settings import Group
 from webhookrx.testing import make_message

@@ -18,9 +18,9 @@ from unittest import skipUnless
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contracts.observer_contract import ObserverContract
+from tests.specs import parse_observer
 from tests.system.certificates import SERVER, Authority, write_ca_file
 from tests.system.syslog_server import StreamServer, text_of, wait_until
-from webhookrx.config.observers import parse_observer
 from webhookrx.errors import Rejected, Unavailable
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.observers import syslog_connection

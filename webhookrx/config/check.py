@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from webhookrx.config.option_reader import Effective
@@ -14,7 +14,7 @@ from webhookrx.config.options import OPTIONS
 from webhookrx.config.resolve import Resolved
 from webhookrx.diagnostics import quoted
 from webhookrx.quantities import format_size
-from webhookrx.settings import PROMPT_BODY, TLS, Listener, Observer
+from webhookrx.settings import PROMPT_BODY, TLS, Listener
 
 _ORDER = {option.name: number for number, option in enumerate(OPTIONS)}
 
@@ -106,20 +106,13 @@ def run_as(uid: int | None = None, gid: int | None = None) -> User:
     return User(uid, gid)
 
 
-def unwritable(observers: Iterable[Observer], user: User) -> list[str]:
-    """Return a sentence for each file and directory of observers that a user may not write."""
-    paths = [path for observer in observers for path in _paths(observer)]
+def unwritable(paths: Sequence[str], user: User) -> list[str]:
+    """Return a sentence for each file or directory that a user may not write."""
     return [
         f"{quoted(path)} may not be written by {user.name}, the user that webhookrx will run as."
         for path, may in zip(paths, _may_write(paths, user), strict=True)
         if not may
     ]
-
-
-def _paths(observer: Observer) -> list[str]:
-    """Return the files that an observer of ours, and its inner observer, write."""
-    own = [observer.args[0]] if observer.name in ("file", "spool") and observer.args else []
-    return own if observer.inner is None else own + _paths(observer.inner)
 
 
 def _may_write(paths: Sequence[str], user: User) -> list[bool]:

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple, TypeAlias
 
 from webhookrx.config.files import absolute, default_state_dir
 from webhookrx.config.specs import escaped, quoted_spec, split_raw, split_spec, unescaped
@@ -17,20 +19,43 @@ from webhookrx.settings import MESSAGE_FILE, Observer
 #: The beginning of an option; an argument may hold C{=}, too, as the query of a URL does.
 _OPTION = re.compile(r"[a-z][a-z0-9_-]*=")
 
-#: Observers of ours whose options that end with C{_file} name files.
-_NAME_FILES = ("http", "syslog")
 
-#: Such options that name files of secrets.
-_SECRETS = ("token_file", "headers_file", "key_file")
+class Argument(Enum):
+    """What the first argument of an observer is, where the grammar of endpoint strings would need backslashes."""
+
+    PLAIN = "plain"
+    FILE = "file"
+    """A file that the observer writes."""
+    URL = "url"
+    """A URL, whose colons are no separators."""
+    ADDRESS = "address"
+    """A host, which may be an IPv6 address in brackets."""
 
 
-def parse_observer(text: str) -> Observer:
+class ObserverSpec(NamedTuple):
+    """
+    What an observer declares of its spec string.
+
+    @ivar options: the names of its options.
+    @ivar files: those options that name files. Their paths are made absolute.
+    @ivar secrets: those files that only their owner should be able to read.
+    """
+
+    options: tuple[str, ...] = ()
+    argument: Argument = Argument.PLAIN
+    files: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+
+
+#: Returns the declaration of an observer by its name; an empty one for names of plugins.
+FindSpec: TypeAlias = Callable[[str], ObserverSpec]
+
+
+def parse_observer(text: str, find_spec: FindSpec) -> Observer:
     """
     Read a spec string. File names are made absolute: twistd changes its directory later.
 
-    Three observers extend the grammar of endpoint strings, so that they can be written without backslashes: the URL of
-    C{http:} holds colons, the address of C{syslog:} may be an IPv6 address in brackets, and C{observer=} of C{spool:}
-    takes a spec string.
+    C{spool:} has a grammar of its own: C{observer=} takes a spec string.
 
     @raise ConfigError: the name is missing, the grammar is broken, or a directory does not exist.
     """
@@ -38,20 +63,20 @@ def parse_observer(text: str) -> Observer:
     if not name or _OPTION.match(name):
         raise ConfigError(f"{quoted_spec(text)} names no observer; write for example file:messages.jsonl or stdout.")
     if name == "spool":
-        return _spool(text)
-    args, options = _http(text) if name == "http" else split_spec(text)
+        return _spool(text, find_spec)
+    spec = find_spec(name)
+    args, options = _with_url(text) if spec.argument is Argument.URL else split_spec(text)
     rest = args[1:]
-    if name == "file" and rest and rest[0]:
+    if spec.argument is Argument.FILE and rest and rest[0]:
         rest = [_writable_place(text, rest[0]), *rest[1:]]
-    if name == "syslog":
+    if spec.argument is Argument.ADDRESS:
         rest = _in_brackets(rest)
-    if name in _NAME_FILES:
-        options = {key: absolute(value) if key.endswith("_file") and value else value for key, value in options.items()}
+    options = {key: absolute(value) if key in spec.files and value else value for key, value in options.items()}
     return Observer(text=text, name=name, args=tuple(rest), options=tuple(options.items()))
 
 
-def _http(text: str) -> tuple[list[str], dict[str, str]]:
-    """Split C{http:URL:key=value}: all up to the first option is the URL."""
+def _with_url(text: str) -> tuple[list[str], dict[str, str]]:
+    """Split C{name:URL:key=value}: all up to the first option is the URL."""
     name, *parts = split_raw(text)
     url: list[str] = []
     while parts and not _OPTION.match(parts[0]):
@@ -70,7 +95,7 @@ def _in_brackets(args: Sequence[str]) -> list[str]:
     return [*before.rstrip(":").split(":"), found[1], *(after.lstrip(":").split(":") if after else [])]
 
 
-def _spool(text: str) -> Observer:
+def _spool(text: str, find_spec: FindSpec) -> Observer:
     """
     Read C{spool:DIR:key=value:observer=SPEC}.
 
@@ -90,22 +115,30 @@ def _spool(text: str) -> Observer:
     args, options = split_spec(":".join((*parts[:begin], *behind)))
     if len(args) != 2 or not args[1]:
         raise ConfigError(f"{quoted_spec(text)} needs one directory: spool:DIR:observer=SPEC.")
-    parsed = parse_observer(inner)
+    parsed = parse_observer(inner, find_spec)
     if parsed.inner is not None:
         raise ConfigError(f"{quoted_spec(text)} puts a spool into a spool.")
     return Observer(text, "spool", (_spool_place(text, args[1]),), tuple(options.items()), parsed)
 
 
-def secret_files(observer: Observer) -> list[str]:
-    """Return the files of secrets that an observer of ours, or its inner observer, reads."""
-    own = [value for key, value in observer.options if key in _SECRETS and observer.name in _NAME_FILES]
-    return own if observer.inner is None else own + secret_files(observer.inner)
+def secret_files(observer: Observer, find_spec: FindSpec) -> list[str]:
+    """Return the files of secrets that an observer, or its inner observer, reads."""
+    if observer.inner is not None:
+        return secret_files(observer.inner, find_spec)
+    return [value for key, value in observer.options if key in find_spec(observer.name).secrets]
 
 
-def default_observer(environ: Mapping[str, str]) -> Observer:
+def written_paths(observer: Observer, find_spec: FindSpec) -> list[str]:
+    """Return the files and directories that an observer, and its inner observer, write."""
+    if observer.inner is not None:
+        return [*observer.args[:1], *written_paths(observer.inner, find_spec)]
+    return list(observer.args[:1]) if find_spec(observer.name).argument is Argument.FILE else []
+
+
+def default_observer(environ: Mapping[str, str], find_spec: FindSpec) -> Observer:
     """Return the observer of a service without the option: a file in the state directory, else here."""
     path = absolute(os.path.join(default_state_dir(environ) or "", MESSAGE_FILE))
-    return parse_observer(f"file:{escaped(path)}")
+    return parse_observer(f"file:{escaped(path)}", find_spec)
 
 
 def _writable_place(text: str, path: str) -> str:

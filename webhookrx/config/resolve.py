@@ -16,7 +16,7 @@ from webhookrx.config.endpoints import admin_listener
 from webhookrx.config.files import Snapshot, check_state_dir, default_state_dir, public_warning, read_file
 from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
 from webhookrx.config.machine import HostFacts, fit_connections, this_host, worker_count
-from webhookrx.config.observers import default_observer, parse_observer, secret_files
+from webhookrx.config.observers import FindSpec, default_observer, parse_observer, secret_files
 from webhookrx.config.option_reader import NOWHERE, ConfigFile, Effective, OptionReader, Origin, Problems, RawOptions
 from webhookrx.config.options import BY_NAME, OptionScope
 from webhookrx.config.pem import contents_of
@@ -36,6 +36,7 @@ class Environment:
     @ivar now: the time with its zone, for the dates of certificates.
     @ivar observer_names: the names of observers, the first word of their specs.
     @ivar check_observer: makes an observer for an acknowledgement level and opens nothing; raises C{ConfigError}.
+    @ivar find_spec: finds what an observer declares of its spec string.
     @ivar cpus: CPUs that this process may use.
     @ivar host: returns the facts of this machine.
     @ivar checks_only: nothing is started: a mistake in the rules file is an error, whatever was in use before.
@@ -46,6 +47,7 @@ class Environment:
     now: datetime
     observer_names: Collection[str]
     check_observer: Callable[[Observer, str], object]
+    find_spec: FindSpec
     cpus: int = 1
     host: Callable[[], HostFacts] = this_host
     open_files: int | None = None
@@ -197,7 +199,7 @@ def _read(service: OptionReader, environ: Mapping[str, str]) -> ConfigFile:
 def _observers(service: OptionReader, environment: Environment, ack: str) -> tuple[Observer, ...]:
     values = service.raw("observer")
     if not values:
-        default = service.attempt("observer", default_observer, environment.environ)
+        default = service.attempt("observer", default_observer, environment.environ, environment.find_spec)
         service.show("observer", default.text if default else "")
         return (default,) if default else ()
     observers: list[Observer] = []
@@ -205,7 +207,7 @@ def _observers(service: OptionReader, environment: Environment, ack: str) -> tup
         observer = service.problems.attempt(value.origin, _checked_observer, value.text, environment, ack)
         if observer is None:
             continue
-        for name in secret_files(observer):
+        for name in secret_files(observer, environment.find_spec):
             _warn_of_readers(service.problems, value.origin, name)
         targets = {(each.name, each.args) for known in observers for each in _with_inner(known)}
         if any((each.name, each.args) in targets for each in _with_inner(observer)):
@@ -232,7 +234,7 @@ def _with_inner(observer: Observer) -> tuple[Observer, ...]:
 
 
 def _checked_observer(text: str, environment: Environment, ack: str) -> Observer:
-    observer = parse_observer(text)
+    observer = parse_observer(text, environment.find_spec)
     names = environment.observer_names
     for each in _with_inner(observer):
         if each.name not in names:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 
 TLS_OPTIONS: Final = ("ca_file", "cert_file", "key_file")
+"""Options of an observer, all of them files."""
+TLS_SECRETS: Final = ("key_file",)
+"""Those that only their owner should be able to read."""
 
 
 @dataclass(frozen=True, slots=True)

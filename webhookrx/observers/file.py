@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
+from webhookrx.config.observers import Argument, ObserverSpec
 from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.filesystem import SHARE_YES, DiskSpace, FileLock, FileSystem, WriteLock, sharing_group
@@ -34,7 +35,7 @@ from webhookrx.settings import ALONE, Group
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared
 
-FILE_OPTIONS = (*LINE_OPTIONS, "min_free", "mode", "share")
+FILE_SPEC = ObserverSpec((*LINE_OPTIONS, "min_free", "mode", "share"), Argument.FILE)
 DEFAULT_MODE = 0o640
 
 _MODE = re.compile(r"0?[0-7]{3}")

@@ -13,31 +13,38 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from webhookrx.config.files import read_file
+from webhookrx.config.observers import Argument, ObserverSpec
 from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.intake.tokens import check_token, parse_token_file
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.template import Template
-from webhookrx.observers.client_tls import TLS_OPTIONS, ClientTLS, read_client_tls
+from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, read_client_tls
 from webhookrx.observers.http_exchange import FORMATS, BodyFormat, Header
 from webhookrx.observers.writers import RenderLine
 
-HTTP_OPTIONS = (
-    "format",
-    "template",
-    "batch",
-    "batch_size",
-    "gzip",
-    "method",
-    "content_type",
-    "token_file",
-    "auth_scheme",
-    "headers_file",
-    *TLS_OPTIONS,
-    "allow_plaintext",
-    "timeout",
-    "retry_for",
+_FILES = ("token_file", "headers_file")
+
+HTTP_SPEC = ObserverSpec(
+    options=(
+        "format",
+        "template",
+        "batch",
+        "batch_size",
+        "gzip",
+        "method",
+        "content_type",
+        "auth_scheme",
+        "allow_plaintext",
+        "timeout",
+        "retry_for",
+        *_FILES,
+        *TLS_OPTIONS,
+    ),
+    argument=Argument.URL,
+    files=(*_FILES, *TLS_OPTIONS),
+    secrets=(*_FILES, *TLS_SECRETS),
 )
 
 DEFAULT_TIMEOUT = 10.0
@@ -156,7 +163,7 @@ def _read_url(url: str) -> tuple[str, str]:
 
 def _check_secrets(scheme: str, host: str, options: SpecOptions) -> None:
     allowed = options.flag("allow_plaintext", False)
-    secret = next((key for key in ("token_file", "headers_file") if key in options), None)
+    secret = next((key for key in _FILES if key in options), None)
     if secret is not None and scheme == "http" and not allowed and not _is_loopback(host):
         raise _problem(
             f"{secret}= over http:// would show its secret to the network; use https://, or allow_plaintext=yes "

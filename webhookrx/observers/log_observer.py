@@ -16,6 +16,7 @@ from twisted.logger import ILogObserver, LogLevel
 from twisted.python.reflect import namedAny
 from zope.interface import implementer
 
+from webhookrx.config.observers import ObserverSpec
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver
 from webhookrx.message.encoders import encode_object
@@ -23,6 +24,8 @@ from webhookrx.message.message import Message
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared
+
+LOG_OBSERVER_SPEC = ObserverSpec()
 
 #: The C{log_namespace} of every event.
 NAMESPACE = "webhookrx.message"

@@ -1,5 +1,5 @@
 """
-Observer names: ours, and those that third parties add by C{twisted.plugin}.
+Observers by name: ours, and those that others add by C{twisted.plugin}.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from zope.interface import provider
 from zope.interface.exceptions import Invalid
 from zope.interface.verify import verifyObject
 
+from webhookrx.config.observers import ObserverSpec
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver, IObserverFactory
 from webhookrx.settings import ALONE, Group
@@ -26,45 +27,45 @@ if TYPE_CHECKING:
 
 
 class _BuiltIn(NamedTuple):
-    """How to make one of our own: from spec string, arguments, options and C{--ack} level."""
+    """What an observer declares, and what makes it of spec string, arguments, options and C{--ack} level."""
 
+    spec: ObserverSpec
     build: Callable[[str, Sequence[str], Mapping[str, str], str], IMessageObserver]
-    options: tuple[str, ...]
 
 
 def _file(group: Group) -> _BuiltIn:
-    from webhookrx.observers.file import FILE_OPTIONS, build_file
+    from webhookrx.observers.file import FILE_SPEC, build_file
 
-    return _BuiltIn(partial(build_file, group=group), FILE_OPTIONS)
+    return _BuiltIn(FILE_SPEC, partial(build_file, group=group))
 
 
 def _http(_: Group) -> _BuiltIn:
     from webhookrx.observers.http import build_http
-    from webhookrx.observers.http_options import HTTP_OPTIONS
+    from webhookrx.observers.http_options import HTTP_SPEC
 
-    return _BuiltIn(build_http, HTTP_OPTIONS)
+    return _BuiltIn(HTTP_SPEC, build_http)
 
 
 def _log_observer(_: Group) -> _BuiltIn:
-    from webhookrx.observers.log_observer import build_log_observer
+    from webhookrx.observers.log_observer import LOG_OBSERVER_SPEC, build_log_observer
 
-    return _BuiltIn(build_log_observer, ())
+    return _BuiltIn(LOG_OBSERVER_SPEC, build_log_observer)
 
 
 def _stdout(group: Group) -> _BuiltIn:
-    from webhookrx.observers.stdout import STDOUT_OPTIONS, build_stdout
+    from webhookrx.observers.stdout import STDOUT_SPEC, build_stdout
 
-    return _BuiltIn(partial(build_stdout, group=group), STDOUT_OPTIONS)
+    return _BuiltIn(STDOUT_SPEC, partial(build_stdout, group=group))
 
 
 def _syslog(_: Group) -> _BuiltIn:
     from webhookrx.observers.syslog import build_syslog
-    from webhookrx.observers.syslog_options import SYSLOG_OPTIONS
+    from webhookrx.observers.syslog_options import SYSLOG_SPEC
 
-    return _BuiltIn(build_syslog, SYSLOG_OPTIONS)
+    return _BuiltIn(SYSLOG_SPEC, build_syslog)
 
 
-#: Name to what imports it: an HTTP client, say, is megabytes that only those pay for who send by HTTP.
+#: What imports each observer, since an HTTP client takes megabytes that are needed only to send by HTTP.
 _BUILT_IN: dict[str, Callable[[Group], _BuiltIn]] = {
     "file": _file,
     "http": _http,
@@ -79,12 +80,18 @@ def known_names() -> list[str]:
     return sorted({*_BUILT_IN, *_find_factories().by_name})
 
 
+def find_spec(name: str) -> ObserverSpec:
+    """Return what an observer declares of its spec string; nothing, for an observer of others."""
+    find = _BUILT_IN.get(name)
+    return ObserverSpec() if find is None else find(ALONE).spec
+
+
 def build(observer: Observer, ack: str, group: Group = ALONE) -> IMessageObserver:
     """
-    Make an observer from its parsed spec string; nothing is opened yet. Our own win over plugins of the same name.
+    Make an observer from its parsed spec string, without opening anything. Our own win over plugins of the same name.
 
     @param ack: the C{--ack} level.
-    @param group: which of how many workers it is for; only those care whose place to write to is the same for all.
+    @param group: the workers that share what it writes to.
     @raise ConfigError: the name, an argument or an option is unknown or wrong, or a plugin is broken.
     """
     options = dict(observer.options)
@@ -92,14 +99,11 @@ def build(observer: Observer, ack: str, group: Group = ALONE) -> IMessageObserve
     if find is None:
         return _build_by_plugin(observer, options, ack)
     built_in = find(group)
+    known = built_in.spec.options
     for key in options:
-        if key not in built_in.options:
-            known = (
-                f"its options are {', '.join(sorted(built_in.options))}" if built_in.options else "it has no options"
-            )
-            raise ConfigError(
-                f"observer {observer.name!r}: unknown option {key!r}; {known}{_guess(key, built_in.options)}"
-            )
+        if key not in known:
+            names = f"its options are {', '.join(sorted(known))}" if known else "it has no options"
+            raise ConfigError(f"observer {observer.name!r}: unknown option {key!r}; {names}{_guess(key, known)}")
     return built_in.build(observer.text, observer.args, options, ack)
 
 
@@ -132,7 +136,7 @@ class _Found(NamedTuple):
 
 
 def _find_factories() -> _Found:
-    """Find the plugins. C{twisted.plugin} only logs what fails to import, so its log is where that is learned."""
+    """Find the plugins. C{twisted.plugin} only logs failed imports, so they are read from the log."""
     broken: list[str] = []
     by_name: dict[str, IObserverFactory] = {}
 

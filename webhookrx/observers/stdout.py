@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from zope.interface import implementer
 
+from webhookrx.config.observers import ObserverSpec
 from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.filesystem import FileSystem
@@ -29,7 +30,7 @@ from webhookrx.settings import ALONE, Group
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared
 
-STDOUT_OPTIONS = LINE_OPTIONS
+STDOUT_SPEC = ObserverSpec(LINE_OPTIONS)
 
 
 @implementer(IMessageObserver)

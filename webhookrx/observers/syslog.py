@@ -175,7 +175,7 @@ class SyslogObserver:
 def build_syslog(spec: str, args: Sequence[str], given: Mapping[str, str], ack: str) -> SyslogObserver:
     """
     Make the observer of C{syslog:tcp:HOST:PORT}, C{syslog:tls:HOST[:PORT]}, C{syslog:udp:HOST[:PORT]} or
-    C{syslog:unix:PATH}, with any of L{webhookrx.observers.syslog_options.SYSLOG_OPTIONS}. Nothing is connected.
+    C{syslog:unix:PATH}, with any of L{webhookrx.observers.syslog_options.SYSLOG_SPEC}. Nothing is connected.
 
     @raise ConfigError: an argument or option is wrong, or a file of certificates.
     """

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from webhookrx.config.observers import Argument, ObserverSpec
 from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.message.rfc5424 import FACILITIES, SEVERITIES, SyslogFormat, check_sd_id
 from webhookrx.message.template import Template
-from webhookrx.observers.client_tls import TLS_OPTIONS, make_context, read_client_tls
+from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, make_context, read_client_tls
 from webhookrx.observers.syslog_connection import MakeContext
 
 FRAMINGS: Final = ("octet-counting", "newline")
@@ -27,7 +28,12 @@ DEFAULT_MAX_SIZE: Final = 64 * 1024
 _FORMAT_OPTIONS: Final = ("facility", "severity", "app_name", "template", "sd_id", "bom")
 _TCP_OPTIONS: Final = ("framing",)
 _TLS_OPTIONS: Final = (*TLS_OPTIONS, "server_name")
-SYSLOG_OPTIONS: Final = (*_FORMAT_OPTIONS, "escape", "timeout", "max_size", *_TCP_OPTIONS, *_TLS_OPTIONS)
+SYSLOG_SPEC: Final = ObserverSpec(
+    (*_FORMAT_OPTIONS, "escape", "timeout", "max_size", *_TCP_OPTIONS, *_TLS_OPTIONS),
+    Argument.ADDRESS,
+    files=TLS_OPTIONS,
+    secrets=TLS_SECRETS,
+)
 
 #: Transport to its registered port, RFC 5425 section 4.1 and RFC 5426 section 3.3. Plain TCP never got one (RFC 6587).
 _PORTS: Final[Mapping[str, int | None]] = {"tcp": None, "tls": 6514, "udp": 514}

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from typing import cast
 
+from tests.specs import parse_observer
 from tests.system.receiver import PATIENCE, NotReached
 from tests.system.torture.subject import OUTPUT, token_of_line
-from webhookrx.config.observers import parse_observer
 from webhookrx.interfaces import IBufferingObserver, IMessageObserver
 from webhookrx.service import known_observers
 from webhookrx.testing import make_message
