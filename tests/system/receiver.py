@@ -5,6 +5,7 @@ log and its memory.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
@@ -29,9 +30,6 @@ ANY_PORT = "tcp:0:interface=127.0.0.1"
 
 #: Seconds that anything may take that should happen soon.
 PATIENCE = 20.0
-
-LONG = bool(os.environ.get("WEBHOOKRX_LONG"))
-"""Whether the tests may take as long as they need: C{WEBHOOKRX_LONG=1} in the environment."""
 
 _LISTENING = re.compile(r"Listening on .*?(?:port=|:)(\d+)\b.* ack: ")
 
@@ -70,6 +68,7 @@ class Receiver:
         endpoint = ("--port", port) if port is not None else ()
         self._arguments = (*TWISTD, "-n", "--pidfile=", "webhookrx", *endpoint, *options)
         self._process: subprocess.Popen[bytes] | None = None
+        self._forgotten = 0  # bytes of messages.jsonl
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -162,7 +161,14 @@ class Receiver:
         if not os.path.exists(self.path(name)):
             return [b""]
         with open(self.path(name), "rb") as file:
+            if name == "messages.jsonl":
+                file.seek(self._forgotten)
             return file.read().split(b"\n")
+
+    def forget_messages(self) -> None:
+        """Let L{lines} and L{messages} begin at what comes from now on."""
+        if os.path.exists(self.path("messages.jsonl")):
+            self._forgotten = os.path.getsize(self.path("messages.jsonl"))
 
     def messages(self, name: str = "messages.jsonl") -> list[dict[str, Any]]:
         """Return all messages of a file; each must be a line of valid JSON."""
@@ -300,6 +306,27 @@ def post(
     return "\r\n".join(lines).encode() + body
 
 
+_Wanted = tuple[tuple[str, ...], str | None, str | None]
+_shared: tuple[_Wanted, Receiver] | None = None
+
+
+def _make(options: tuple[str, ...], config: str | None, port: str | None) -> Receiver:
+    directory = tempfile.mkdtemp(prefix="webhookrx-")
+    if config is not None:
+        with open(os.path.join(directory, "config.yaml"), "w") as file:
+            file.write(config)
+        options = ("--config", "config.yaml", *options)
+    return Receiver(*options, directory=directory, port=port)
+
+
+@atexit.register
+def _end_shared() -> None:
+    global _shared
+    if _shared is not None:
+        _shared[1].clean_up()
+        _shared = None
+
+
 class ReceiverCase(SynchronousTestCase):
     """
     Starts receivers and leaves none behind.
@@ -312,14 +339,23 @@ class ReceiverCase(SynchronousTestCase):
 
     def prepare(self, *options: str, config: str | None = None, port: str | None = ANY_PORT) -> Receiver:
         """Make a receiver that is yet to be started."""
-        directory = tempfile.mkdtemp(prefix="webhookrx-")
-        if config is not None:
-            with open(os.path.join(directory, "config.yaml"), "w") as file:
-                file.write(config)
-            options = ("--config", "config.yaml", *options)
-        receiver = Receiver(*options, directory=directory, port=port)
+        receiver = _make(options, config, port)
         self.addCleanup(receiver.clean_up)
         return receiver
+
+    def shared(self, *options: str, config: str | None = None, port: str | None = ANY_PORT) -> Receiver:
+        """
+        Return a receiver for a test that sends to it, reads its messages, and leaves it as it is: the one of the test
+        before where that had the same options, else a new one in its place.
+        """
+        global _shared
+        wanted = (options, config, port)
+        if _shared is None or _shared[0] != wanted or not _shared[1].is_running:
+            _end_shared()
+            _shared = wanted, _make(*wanted)
+            _shared[1].start()
+        _shared[1].forget_messages()
+        return _shared[1]
 
     def connect(self, address: int | str, **options: Any) -> Connection:
         """Open a connection that is closed after the test."""

@@ -63,6 +63,12 @@ class AdminCase(ReceiverCase):
         self.admin = admin_port(receiver)
         return receiver
 
+    def share_with_admin(self) -> Receiver:
+        """Have one that only answers what it is asked; see L{shared}."""
+        receiver = self.shared("--admin", ADMIN)
+        self.admin = admin_port(receiver)
+        return receiver
+
     def get(self, path: str, headers: str = "") -> Answer:
         """Ask for a page."""
         return self.ask(self.admin, get(path, headers=headers))
@@ -99,7 +105,7 @@ class PageTests(AdminCase):
 
     def test_pages(self) -> None:
         """Each page answers in its form, to GET and HEAD alone, and there are no others."""
-        self.start_with_admin()
+        self.share_with_admin()
         for path, content_type in (
             ("/livez", "application/json"), ("/readyz", "application/json"), ("/healthz", "application/json"),
             ("/metrics", "text/plain; version=0.0.4; charset=utf-8"),
@@ -117,7 +123,7 @@ class PageTests(AdminCase):
 
     def test_formats(self) -> None:
         """Both formats can be read, and hold what is declared."""
-        self.start_with_admin()
+        self.share_with_admin()
         for accept, parse in (
             ("text/plain", parser.text_string_to_metric_families),
             (
@@ -208,7 +214,7 @@ class MetricTests(AdminCase):
 
     def test_senders_apart(self) -> None:
         """What goes wrong here is not counted as a sender's, and takes none of their connections."""
-        self.start_with_admin()
+        self.share_with_admin()
         self.assertEqual(400, self.ask(self.admin, get("/livez", headers="Host: b\r\n")).status)
         self.assertEqual(413, self.ask(self.admin, post(b"x", "/metrics")).status)
         metrics = self.metrics()

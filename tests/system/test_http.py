@@ -101,7 +101,7 @@ class StatusTests(CurlCase):
 
     def test_statuses(self) -> None:
         """Each request has the status and the reason of the table, and only the accepted ones become messages."""
-        receiver = self.start(config=CONFIG, port=None)
+        receiver = self.shared(config=CONFIG, port=None)
         accepted = 0
         for arguments, path, status, word in self.ROWS:
             found, body, _ = self.curl(*arguments, f"http://127.0.0.1:{receiver.port}{path}")
@@ -111,7 +111,7 @@ class StatusTests(CurlCase):
 
     def test_headers(self) -> None:
         """Answers say what they are and who answers, not more; a 405 says what is allowed."""
-        receiver = self.start(config=CONFIG, port=None)
+        receiver = self.shared(config=CONFIG, port=None)
         for path, options in (("/in", ["-d", "hi"]), ("/nowhere", ["-d", "hi"]), ("/in", []), ("/in", ["-I"])):
             _, answer, _ = self.curl("-i", *options, f"http://127.0.0.1:{receiver.port}{path}")
             head = answer.partition(b"\r\n\r\n")[0].decode().split("\r\n")[1:]
@@ -125,7 +125,7 @@ class StatusTests(CurlCase):
 
     def test_compressed(self) -> None:
         """A compressed body becomes the message that it was."""
-        receiver = self.start(config=CONFIG, port=None)
+        receiver = self.shared(config=CONFIG, port=None)
         url = f"http://127.0.0.1:{receiver.port}/in"
         self.curl("-H", "Content-Encoding: gzip", url, body=gzip.compress(b"hello" * 1000))
         self.assertEqual(["hello" * 1000], [message["MESSAGE"] for message in receiver.messages()])
@@ -144,7 +144,7 @@ class RefusedUploadTests(CurlCase):
 
     def test_expectation(self) -> None:
         """A sender that waits for its 100 gets the refusal instead and sends nothing."""
-        receiver = self.start(config=CONFIG, port=None)
+        receiver = self.shared(config=CONFIG, port=None)
         for path, status, word in self.UPLOADS:
             url = f"http://127.0.0.1:{receiver.port}{path}"
             found, body, sent = self.curl("-H", "Expect: 100-continue", url, body=bytes(2 * MiB))
@@ -153,7 +153,7 @@ class RefusedUploadTests(CurlCase):
 
     def test_expectation_met(self) -> None:
         """A sender that may send gets its 100 at once, and one message comes of it."""
-        receiver = self.start(config=CONFIG, port=None)
+        receiver = self.shared(config=CONFIG, port=None)
         url = f"http://127.0.0.1:{receiver.port}/in"
         options = ("-H", "Expect: 100-continue", "--expect100-timeout", "15", "--max-time", "10")
         self.assertEqual(200, self.curl(*options, url, body=bytes(MiB))[0])
@@ -161,7 +161,7 @@ class RefusedUploadTests(CurlCase):
 
     def test_no_expectation(self) -> None:
         """A sender that doesn't ask first sees the answer too, with a length or in chunks."""
-        receiver = self.start(config=CONFIG, port=None)
+        receiver = self.shared(config=CONFIG, port=None)
         for path, status, word in self.UPLOADS:
             url = f"http://127.0.0.1:{receiver.port}{path}"
             for options in ([], ["-H", "Transfer-Encoding: chunked"]):
@@ -171,7 +171,7 @@ class RefusedUploadTests(CurlCase):
 
     def test_deaf_sender(self) -> None:
         """C{http.client} sends 20 MB before it reads a byte, and then finds the 413, with a length or in chunks."""
-        receiver = self.start("--paths", "/in")
+        receiver = self.shared("--paths", "/in")
 
         def chunks() -> Iterator[bytes]:
             for _ in range(20):
@@ -194,7 +194,7 @@ class ConnectionTests(ReceiverCase):
 
     def test_pipelining(self) -> None:
         """A thousand requests sent at once are answered in order, refusals among them, on a connection that stays."""
-        receiver = self.start("--paths", "/in")
+        receiver = self.shared("--paths", "/in")
         requests = [post(str(number).encode(), "/nowhere" if number % 7 == 3 else "/in") for number in range(1000)]
         connection = self.connect(receiver.port)
         connection.send(b"".join(requests))
@@ -206,7 +206,7 @@ class ConnectionTests(ReceiverCase):
 
     def test_byte_by_byte(self) -> None:
         """Requests may come one byte a packet."""
-        receiver = self.start("--paths", "/in")
+        receiver = self.shared("--paths", "/in")
         connection = self.connect(receiver.port)
         chunked = b"POST /in HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"
         for request in (post(b"hello"), chunked, post(b"hello")):
@@ -218,7 +218,7 @@ class ConnectionTests(ReceiverCase):
 
     def test_half_close(self) -> None:
         """A sender that says that it has said all still gets every answer, and then the end."""
-        receiver = self.start("--paths", "/in")
+        receiver = self.shared("--paths", "/in")
         for requests, statuses in (
             (post(b"1"), [200]),
             (post(b"2", version="1.0"), [200]),
@@ -233,7 +233,7 @@ class ConnectionTests(ReceiverCase):
 
     def test_half_close_inside(self) -> None:
         """A request that is cut short becomes no message, and its connection ends at once."""
-        receiver = self.start("--paths", "/in")
+        receiver = self.shared("--paths", "/in")
         whole = post(b"hello")
         for cut in (4, 30, len(whole) - 1):
             connection = self.connect(receiver.port, seconds=5).send(whole[:cut]).half_close()
@@ -244,7 +244,7 @@ class ConnectionTests(ReceiverCase):
         """C{nc} that closes its side at the end of its input prints the answer."""
         if NETCAT is None or b"-N" not in subprocess.run([NETCAT, "-h"], capture_output=True, check=False).stderr:
             self.skipTest("there is no nc with -N (netcat-openbsd)")
-        receiver = self.start("--paths", "/in")
+        receiver = self.shared("--paths", "/in")
         done = subprocess.run(
             [NETCAT, "-N", "127.0.0.1", str(receiver.port)],
             input=post(b"from nc"),
@@ -257,7 +257,7 @@ class ConnectionTests(ReceiverCase):
 
     def test_http_1_0(self) -> None:
         """HTTP/1.0 closes after one answer unless it asks otherwise, and is told when it may go on."""
-        receiver = self.start("--paths", "/in")
+        receiver = self.shared("--paths", "/in")
         connection = self.connect(receiver.port).send(post(b"a", version="1.0"))
         (answer,) = connection.answers()
         self.assertEqual((200, "close"), (answer.status, answer.headers.get("connection")))
@@ -271,7 +271,7 @@ class ConnectionTests(ReceiverCase):
 
     def test_connection_close(self) -> None:
         """Who asks for the end gets it after the answer."""
-        receiver = self.start("--paths", "/in")
+        receiver = self.shared("--paths", "/in")
         connection = self.connect(receiver.port).send(post(b"a", headers=["Connection: close"]) + post(b"ignored"))
         self.assertEqual([(200, "close")], [(each.status, each.headers["connection"]) for each in connection.answers()])
         self.assertEqual(["a"], [message["MESSAGE"] for message in receiver.messages()])
@@ -309,7 +309,7 @@ class DoubtfulRequestTests(ReceiverCase):
 
     def test_doubtful(self) -> None:
         """Each is answered once, soon, with a 4xx; then the connection ends, and no message has come of it."""
-        receiver = self.start()
+        receiver = self.shared()
         wrong = []
         for name, request in DOUBTFUL.items():
             connection = self.connect(receiver.port, seconds=5)
@@ -327,7 +327,7 @@ class DoubtfulRequestTests(ReceiverCase):
 
     def test_odd(self) -> None:
         """What only looks odd becomes one message, the same each time."""
-        receiver = self.start()
+        receiver = self.shared()
         wrong = []
         for name, request in ODD.items():
             connection = self.connect(receiver.port, seconds=5)
@@ -340,7 +340,7 @@ class DoubtfulRequestTests(ReceiverCase):
 
     def test_cut_anywhere(self) -> None:
         """A doubtful request is no less doubtful when it comes in two packets."""
-        receiver = self.start()
+        receiver = self.shared()
         for name in ("length and chunked", "chunk longer than its size", "LF alone everywhere", "folded encoding"):
             request = DOUBTFUL[name]
             for cut in range(1, min(len(request), 120), 7):

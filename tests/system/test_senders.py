@@ -30,7 +30,7 @@ class SampleTests(ReceiverCase):
 
     def post_all(self, path: str) -> list[tuple[Sample, dict[str, Any]]]:
         """Post all samples and return each with its message."""
-        receiver = self.start(config=CONFIG, port=None)
+        receiver = self.shared(config=CONFIG, port=None)
         client = http.client.HTTPConnection("127.0.0.1", receiver.port, timeout=PATIENCE)
         self.addCleanup(client.close)
         for sample in SAMPLES:
@@ -102,7 +102,7 @@ class CurlTests(ReceiverCase):
 
     def test_default_content_type(self) -> None:
         """The body is not touched, nor what it seems to say."""
-        receiver = self.start(config=CONFIG, port=None)
+        receiver = self.shared(config=CONFIG, port=None)
         for text in ("a=1&b=%20+&c", '{"a": "1&2"}', "hello", "&" * 2000):
             message = self.curl(receiver, "/raw?a=1&a=2&b=%20+x", "-d", text)
             self.assertEqual(text, message["MESSAGE"])
@@ -112,21 +112,21 @@ class CurlTests(ReceiverCase):
 
     def test_json_by_default(self) -> None:
         """C{webhook-json} parses what is JSON though it is called a form."""
-        receiver = self.start(config=CONFIG, port=None)
+        receiver = self.shared(config=CONFIG, port=None)
         message = self.curl(receiver, "/json", "-d", '{"MESSAGE": "hi", "n": 1.50, "a": {"b": [1, "x"]}}')
         self.assertEqual(("hi", 1.5, [1, "x"]), (message["MESSAGE"], message["n"], message["a.b"]))
         self.assertIn(b'"n":1.50,', receiver.lines()[-2])
 
     def test_upload_of_a_form(self) -> None:
         """A form with files is one body too."""
-        receiver = self.start(config=CONFIG, port=None)
+        receiver = self.shared(config=CONFIG, port=None)
         message = self.curl(receiver, "/raw", "-F", "field=value", "-F", "file=hello;filename=a.txt")
         self.assertTrue(message["MESSAGE"].startswith("-----"), message)
         self.assertIn('name="field"\r\n\r\nvalue\r\n', message["MESSAGE"])
 
     def test_bytes(self) -> None:
         """Bytes that are not UTF-8 are there exactly."""
-        receiver = self.start(config=CONFIG, port=None)
+        receiver = self.shared(config=CONFIG, port=None)
         with open(receiver.path("bytes"), "wb") as file:
             file.write(b"\x00\xff\xfe\r\n")
         message = self.curl(receiver, "/raw", "--data-binary", f"@{receiver.path('bytes')}")
