@@ -122,11 +122,11 @@ def _diagnostics(reading: RulesReading, asked: argparse.Namespace) -> list[Diagn
 def _may_match(reading: RulesReading, router: NamedRouter) -> list[Diagnostic]:
     """Return a warning for each rule whose match can't be decided on this machine."""
     mistakes = []
-    for place, rule in zip(reading.places, reading.rules, strict=True):
+    for index, rule in zip(reading.indices, reading.rules, strict=True):
         with suppress(QueryError):  # that is found already
             match = router.explain(rule)
             if match.matched is None:
-                path = ("connector_rules", place, "selector")
+                path = ("connector_rules", index, "selector")
                 mistakes.append(diagnose("selector-may-match", path, f"It {match}; it is not looked into further."))
     return reading.located(mistakes)
 

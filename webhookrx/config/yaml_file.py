@@ -20,7 +20,7 @@ from webhookrx.config.specs import escaped, split_raw, unescaped
 from webhookrx.diagnostics import ERROR, Diagnostic, Path, Position, quoted, suggestion
 from webhookrx.errors import ConfigError
 from webhookrx.typed_yaml.nodes import Broken, MappingNode, Node, ScalarNode, SequenceNode, compose, decode
-from webhookrx.typed_yaml.typed_reader import Member, Notes, as_written, members, with_underscores
+from webhookrx.typed_yaml.typed_reader import Member, MistakeList, as_written, members, with_underscores
 
 _SOURCE_KEYS: Final = [key for key, option in BY_YAML_KEY.items() if option.scope is OptionScope.SOURCE]
 
@@ -59,7 +59,7 @@ def read_config_file(path: str, problems: Problems, environ: Mapping[str, str], 
         raise ConfigProblems([Diagnostic("", ERROR, origin.path, sentence, broken.position.line, file=path)]) from None
 
 
-class _ConfigNotes(Notes):
+class _ConfigMistakes(MistakeList):
     """Hands what is wrong on as problems of the configuration."""
 
     def __init__(self, file: str, problems: Problems) -> None:
@@ -79,7 +79,7 @@ class _ConfigReader:
         self._environ = environ
         self._file = file
         self._problems = problems
-        self._notes = _ConfigNotes(file, problems)
+        self._mistakes = _ConfigMistakes(file, problems)
 
     def read(self, root: Node) -> ConfigFile:
         if not isinstance(root, MappingNode):
@@ -103,7 +103,7 @@ class _ConfigReader:
 
     def _sources(self, node: Node) -> tuple[RawSource, ...]:
         path = ("sources",)
-        if not isinstance(node, SequenceNode) or not node.items or not self._notes.is_untagged(node, path):
+        if not isinstance(node, SequenceNode) or not node.items or not self._mistakes.is_untagged(node, path):
             self._error(node, path, "It takes a list with at least one source; leave it out for a single one.")
             return ()
         return tuple(self._source(item, (*path, index)) for index, item in enumerate(node.items))
@@ -140,7 +140,7 @@ class _ConfigReader:
     def _values(self, option: Option, node: Node, path: Path) -> Iterator[RawValue]:
         if option.kind is Kind.LIMITS or (option.kind is Kind.LABELS and isinstance(node, MappingNode)):
             yield from self._named_values(option, node, path)
-        elif isinstance(node, SequenceNode) and option.repeat and self._notes.is_untagged(node, path):
+        elif isinstance(node, SequenceNode) and option.repeat and self._mistakes.is_untagged(node, path):
             if not node.items:
                 self._error(node, path, "The list is empty; leave the key out for the default.")
             for index, item in enumerate(node.items):
@@ -162,7 +162,7 @@ class _ConfigReader:
                 yield RawValue(f"{key}={value.text}", value.origin._replace(path=path))
 
     def _members(self, node: MappingNode, path: Path, *, is_label: bool = False) -> Iterator[Member]:
-        return members(node, path, as_written if is_label else with_underscores, self._notes)
+        return members(node, path, as_written if is_label else with_underscores, self._mistakes)
 
     def _scalar(self, node: Node, path: Path, *, is_spec: bool = False, list_too: bool = False) -> RawValue | None:
         """
@@ -172,11 +172,11 @@ class _ConfigReader:
         @param is_spec: it is an endpoint or observer string.
         @param list_too: a list of values was possible.
         """
-        self._notes.visit(node)
+        self._mistakes.visit(node)
         if not isinstance(node, ScalarNode):
             or_list = " or a list of values" if list_too else ""
             self._error(node, path, f"It takes one value{or_list}.{_unintended_mapping(node)}")
-        elif self._notes.is_untagged(node, path):
+        elif self._mistakes.is_untagged(node, path):
             if not node.is_nothing():
                 return self._filled(node.text, self._origin(node, path), is_spec=is_spec)
             self._error(node, path, "It has no value; leave the key out for the default.")

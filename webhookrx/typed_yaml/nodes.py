@@ -1,8 +1,7 @@
 """
-The text of a file to a tree of nodes, each with its place, within bounds that hold for hostile files too.
+The text of a YAML file to nodes with positions, within bounds that hold for hostile files, too.
 
-The tree is made from the parser's events, not by its own composer, which goes down by recursion and through aliases
-without end.
+The nodes are made from the events of the parser, not by its composer, which recurses, and follows aliases without end.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ LARGEST: Final = 4 * 1024 * 1024
 
 DEEPEST: Final = 64
 MOST_VALUES: Final = 200_000
-"""Nodes of a file, and nodes that are visited when its aliases are followed; a long text counts as several."""
+"""Nodes of a file, with and without following its aliases; a long text counts as several."""
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-#: What no text may hold: control characters, and halves of surrogate pairs, which have no bytes.
+#: Characters that no text may hold: control characters, and halves of surrogate pairs, which can't be encoded.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class Broken(Exception):
     """
-    The file, or what is left of it, can't be read.
+    The file, or the rest of it, can't be read.
 
     @ivar code: of L{webhookrx.diagnostics.FILE_CODES}.
     """
@@ -45,10 +44,9 @@ class Broken(Exception):
 
 class ScalarNode:
     """
-    A text as YAML gives it.
+    A text, with quotes and escapes undone.
 
     @ivar style: C{'"'}, C{"'"}, C{"|"} or C{">"}; empty for plain text.
-    @ivar end: where it ends, in the file.
     """
 
     __slots__ = ("end", "position", "style", "tag", "text")
@@ -65,7 +63,7 @@ class ScalarNode:
         return 1 + len(self.text) // 64
 
     def is_nothing(self) -> bool:
-        """Tell whether it is nothing, or YAML's null."""
+        """Tell whether it is empty, or null, without quotes."""
         return not self.style and self.text in ("", "~", "null", "Null", "NULL")
 
 
@@ -87,8 +85,7 @@ class MappingNode:
 
     @ivar in_braces: it is written as C{{key: value}}.
     @ivar pairs: as they are written.
-    @ivar members: key as it is meant to key node and value; those that C{<<} brings in are there too. It is filled when
-        the mapping is read.
+    @ivar members: keys as they are meant to key node and value, with those of C{<<}; filled when the mapping is read.
     """
 
     __slots__ = ("in_braces", "members", "pairs", "position", "tag")
@@ -137,16 +134,17 @@ def unwanted(character: str) -> str:
 
 def compose(text: str) -> Node:
     """
-    Return the root of the tree.
+    Return the root node of a file.
 
     @raise Broken: it is not YAML, holds nothing or several documents, or too much.
     """
-    tree = _Tree()
+    composer = _Composer()
     for event in _events(text):
-        tree.take(event)
-    if tree.root is None or (isinstance(tree.root, ScalarNode) and tree.root.is_nothing()):
+        composer.take(event)
+    root = composer.root
+    if root is None or (isinstance(root, ScalarNode) and root.is_nothing()):
         raise Broken("empty-file", Position(), "The file holds nothing.")
-    return tree.root
+    return root
 
 
 def _events(text: str) -> Iterator[Any]:
@@ -160,8 +158,8 @@ def _events(text: str) -> Iterator[Any]:
         raise Broken("yaml-syntax", _position(mark) if mark else Position(), f"This is not YAML: {said}.") from None
 
 
-class _Tree:
-    """Takes events in order, and makes nodes of them."""
+class _Composer:
+    """Makes nodes of events in their order."""
 
     def __init__(self) -> None:
         self.root: Node | None = None
@@ -229,13 +227,13 @@ class _Tree:
 
 
 def too_many(position: Position) -> Broken:
-    """Return what is raised when a file, its aliases followed, holds too much."""
+    """Return the error for a file that holds too much."""
     sentence = f"The file holds more than {MOST_VALUES:,} values, once its aliases are followed."
     return Broken("too-many-values", position, sentence)
 
 
 def shown_node(node: Node) -> str:
-    """Return what a node is, for people."""
+    """Return a node in words."""
     if isinstance(node, ScalarNode):
         return quoted_short(node.text)
     return "a list" if isinstance(node, SequenceNode) else "a mapping"

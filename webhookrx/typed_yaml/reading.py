@@ -1,5 +1,5 @@
 """
-A file as a value of a type, and where in the file each part of it stands.
+A file as a value of a type, and the position of each part of it in the file.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import msgspec
 from webhookrx.diagnostics import ERROR, Diagnostic, Path, Position, diagnose, has_errors, in_order
 from webhookrx.typed_yaml.nodes import Broken, MappingNode, Node, ScalarNode, SequenceNode, compose, decode
 from webhookrx.typed_yaml.text_places import TextPlaces
-from webhookrx.typed_yaml.typed_reader import Notes, TypedReader
+from webhookrx.typed_yaml.typed_reader import MistakeList, TypedReader
 
 T = TypeVar("T")
 
 
 class Reading(Generic[T]):
     """
-    What was read.
+    A file as a value, and the position of each part of it.
 
-    @ivar value: None when something in the file is wrong.
-    @ivar partial: what there is in spite of it: an empty value of its type stands in for all that is wrong or missing,
-        so that the rest can be looked at. None when the file is not even a mapping.
-    @ivar diagnostics: what is wrong, in the order of the file.
+    @ivar value: None for a file with errors.
+    @ivar partial: the value in spite of errors: an empty value of its type stands in for each wrong or missing part, so
+        that the rest can be checked. None when the file is not a mapping.
+    @ivar diagnostics: all mistakes, in the order of the file.
     """
 
     def __init__(self, file: str, text: str, root: Node | None, partial: T | None, found: list[Diagnostic]) -> None:
@@ -38,29 +38,29 @@ class Reading(Generic[T]):
         self._unsound = frozenset(each.path for each in found if each.severity == ERROR and each.path)
 
     def is_sound(self, path: Path) -> bool:
-        """Tell whether a part of C{partial} is what the file says, and not what stands in for it."""
+        """Tell whether a part of C{partial} comes from the file, and does not stand in for a mistake."""
         return not self._unsound or not any(path[:length] in self._unsound for length in range(len(path) + 1))
 
     def is_whole(self, path: Path) -> bool:
-        """Tell whether a part of C{partial} and everything in it is what the file says."""
+        """Tell whether a part of C{partial} and everything in it comes from the file."""
         return self.is_sound(path) and not any(each[: len(path)] == path for each in self._unsound)
 
     def position(self, path: Path) -> Position:
-        """Return where a value begins. What is not in the file is where the nearest thing is that would hold it."""
+        """Return the position of a value; that of the nearest part around it when it is not in the file."""
         node = self._nodes(path)[-1]
         return Position() if node is None else node.position
 
     def key_position(self, path: Path) -> Position:
-        """Return where the key of a value begins; where the value does when it has no key."""
+        """Return the position of the key of a value; that of the value when it has no key."""
         nodes = self._nodes(path)
         holder = nodes[-2] if len(nodes) == len(path) + 1 > 1 else None
         return holder.members[str(path[-1])][0].position if isinstance(holder, MappingNode) else self.position(path)
 
     def text_position(self, path: Path, line: int, column: int) -> Position:
         """
-        Return where in the file a place in a text value is.
+        Return the position in the file of a place in a text value.
 
-        @param line: of the value's own text, from 1.
+        @param line: of the text, from 1.
         @param column: in that line, from 1.
         """
         nodes = self._nodes(path)
@@ -71,7 +71,7 @@ class Reading(Generic[T]):
         return self.position(path)
 
     def located(self, found: Iterable[Diagnostic]) -> list[Diagnostic]:
-        """Return what checks of the value have found, each once and with its place, in the order of the file."""
+        """Return the diagnostics of checks of the value with their positions, each once, in the order of the file."""
         return in_order(map(self._located, found))
 
     def _located(self, found: Diagnostic) -> Diagnostic:
@@ -82,7 +82,7 @@ class Reading(Generic[T]):
         return msgspec.structs.replace(found, file=self._file, line=place.line, column=place.column)
 
     def _nodes(self, path: Path) -> list[Node | None]:
-        """Return the nodes from the root along a path, as far as there are any."""
+        """Return the nodes from the root along a path, as far as it leads."""
         nodes: list[Node | None] = [self._root]
         for name in path:
             holder = nodes[-1]
@@ -99,16 +99,16 @@ def read_typed(data: bytes, file: str, type: type[T]) -> Reading[T]:
     """
     Read a file.
 
-    @param file: its name, for what is wrong.
-    @param type: a C{msgspec.Struct}, of fields that are texts, whole numbers, yes or no, any value, other such types,
-        and tuples, dicts by text and unions of these.
+    @param file: its name, for diagnostics.
+    @param type: a C{msgspec.Struct} whose fields are texts, whole numbers, flags, any values, other such types, and
+        tuples, dicts by text and unions of these.
     """
-    notes = Notes()
+    mistakes = MistakeList()
     text, root, partial = "", None, None
     try:
         text = decode(data)
         root = compose(text)
-        partial = TypedReader(notes).read(root, type)
+        partial = TypedReader(mistakes).read(root, type)
     except Broken as broken:
-        notes.taken.append(diagnose(broken.code, (), broken.sentence, broken.position.line, broken.position.column))
-    return Reading(file, text, root, partial, notes.taken)
+        mistakes.found.append(diagnose(broken.code, (), broken.sentence, broken.position.line, broken.position.column))
+    return Reading(file, text, root, partial, mistakes.found)

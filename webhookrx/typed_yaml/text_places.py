@@ -1,8 +1,8 @@
 """
-Where in a file a place in the text of a scalar is: past quotes, escapes, indents and folded lines.
+The position in a file of a place in the text of a scalar: past quotes, escapes, indents and folded lines.
 
-What the text would be is worked out again from the file, character by character. Where that is not the text that the
-parser gave (an indent that is said and not shown, for example), the place is that of the scalar.
+The text is made again from the file, character by character. Where it differs from that of the parser, for example with
+an indentation indicator, the position is that of the scalar.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Final, TypeAlias
 from webhookrx.diagnostics import Position
 from webhookrx.typed_yaml.nodes import ScalarNode
 
-#: A character of the value, and where it is written.
+#: A character of the text, and its position in the file.
 _Placed: TypeAlias = "tuple[str, Position]"
 
 _LONGEST: Final = 128 * 1024
-"""Characters of a text in which places are worked out; queries and programs are no longer."""
+"""Characters of a text in which positions are found; queries and programs are no longer."""
 
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-"""What ends a line in YAML 1.1, by which the parser counts."""
+"""Line ends of YAML 1.1, by which the parser counts."""
 
 _KEPT: Final = re.compile("[\u2028\u2029]")
-"""Of these, those that stay what they are in a block."""
+"""Those of them that a block keeps."""
 
 _ANCHOR: Final = re.compile(r"&\S+[ \t]*")
 _ESCAPE: Final = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
@@ -34,8 +34,7 @@ _NAMED: Final = dict(zip('0abtnvfre"/\\N_LP \t', '\0\a\b\t\n\v\f\r\x1b"/\\\x85\x
 
 class TextPlaces:
     """
-    Places in the texts of one file. Those of the text that was asked for last are remembered: a long one may hold very
-    many mistakes.
+    Positions in the texts of one file. Those of the last text are cached: a long text may have very many mistakes.
     """
 
     def __init__(self, text: str) -> None:
@@ -45,7 +44,7 @@ class TextPlaces:
         self._placed: list[_Placed] | None = None
 
     def place(self, scalar: ScalarNode, line: int, column: int) -> Position:
-        """Return where a line and column, from 1, of a scalar's text are in the file."""
+        """Return the position in the file of a line and column, from 1, of the text of a scalar."""
         start = _behind_anchor(self._lines, scalar.position)
         own = scalar.text.split("\n")
         line = min(line, len(own))
@@ -66,7 +65,7 @@ class TextPlaces:
         return Position(last.line, last.column + 1)
 
     def _places(self, start: Position, scalar: ScalarNode) -> list[_Placed] | None:
-        """Return each character of a text, and where it is; None when that can't be told."""
+        """Return the characters of a text with their positions; None when these are unknown."""
         if scalar is not self._scalar and len(scalar.text) <= _LONGEST:
             folded, lines = scalar.style == ">", self._lines
             placed = list(_folded(lines, start.line, scalar.end.line) if folded else _flow(lines, start, scalar))
@@ -77,7 +76,7 @@ class TextPlaces:
 
 
 def _behind_anchor(lines: Sequence[str], position: Position) -> Position:
-    """Return where a scalar begins that may have an anchor before it."""
+    """Return the beginning of a scalar, behind its anchor."""
     row, column = position.line - 1, position.column - 1
     anchor = _ANCHOR.match(lines[row], column)
     if anchor is None:
@@ -98,7 +97,7 @@ def _in_literal(lines: Sequence[str], header: int, own: list[str], line: int, co
 
 
 def _folded(lines: Sequence[str], header: int, end: int) -> Iterator[_Placed]:
-    """Yield the characters of a folded block (YAML 1.1, 9.1.2), whose indent is that of its first line with text."""
+    """Yield the characters of a folded block (YAML 1.1, 9.1.2), indented as its first line with text."""
     rows = [(number, raw) for number, raw in enumerate(lines[header:end], header + 1)]
     indent = next((len(raw) - len(raw.lstrip(" ")) for _, raw in rows if raw.strip()), 0)
     breaks: list[Position] = []

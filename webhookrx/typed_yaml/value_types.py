@@ -31,12 +31,12 @@ WORDS: Final[dict[Any, str]] = {
     inspect.StructType: "keys and values",
     inspect.VarTupleType: "a list",
 }
-"""Kinds of types, what a node must be for them, and what they are for people."""
+"""The nodes that fit a kind of type, and its words for people."""
 
 
 @cache
 def shape_of(type: Any) -> Any:
-    """Return what msgspec knows of a type."""
+    """Return the description of a type by msgspec."""
     return inspect.type_info(type)
 
 
@@ -47,17 +47,17 @@ def fields_of(cls: type[msgspec.Struct]) -> dict[str, inspect.Field]:
 
 
 def bare(shape: Any) -> Any:
-    """Return a shape without what is said about it."""
+    """Return a type without its metadata."""
     return shape.type if isinstance(shape, inspect.Metadata) else shape
 
 
 def default_of(field: inspect.Field) -> Any:
-    """Return what a field holds when it is left out; C{NODEFAULT} when it can't be."""
+    """Return the default of a field; C{NODEFAULT} for a required one."""
     return field.default if field.default_factory is NODEFAULT else field.default_factory()
 
 
 def stand_in(shape: Any) -> Any:
-    """Return a value of a type that stands in for one that can't be read."""
+    """Return an empty value of a type, in place of one that can't be read."""
     if isinstance(shape, inspect.StructType):
         given = {
             field.name: stand_in(bare(field.type)) if field.required else default_of(field) for field in shape.fields
@@ -91,20 +91,20 @@ _NO_NUMBER: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 def whole_number(text: str) -> int | None:
-    """Return a whole number in decimal; None when the text is none, or begins with a needless 0."""
+    """Return a whole number in decimal; None for another text, or one with a needless 0."""
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def flag(text: str) -> bool | None:
-    """Return what yes, no, on, off, true and false mean, in any case; None for another text."""
+    """Return the meaning of yes, no, on, off, true and false, in any case; None for another text."""
     return _FLAGS.get(text.lower())
 
 
 def core_value(text: str) -> Value:
     """
-    Return what plain text stands for. A number with a fraction or an exponent keeps its digits.
+    Return the value of plain text. A number with a fraction or an exponent keeps its digits.
 
-    @raise ValueError: JSON has no such value; the text is one sentence.
+    @raise ValueError: JSON has no such value; the error says so in one sentence.
     """
     if text in ("", "~", "null", "Null", "NULL"):
         return None
@@ -122,7 +122,7 @@ def core_value(text: str) -> Value:
         raise ValueError("Infinity and not-a-number can't be used; in quotes it is a text.")
     number = _FLOAT.fullmatch(text)
     if number is None or not (number[2] or number[3]):
-        # "0.5": the zero before the dot is needless to the expression, and not to JSON.
+        # JSON needs the zero of "0.5", the expression does not.
         return text if number is None or not re.search("[0-9]", text.lower().partition("e")[0]) else _raw(number)
     return _raw(number)
 

@@ -120,7 +120,7 @@ class ReadRulesTests(SynchronousTestCase):
             ("missing-key", 14),
         ]
         self.assertEqual(expected, [(found.code, found.line) for found in reading.diagnostics])
-        self.assertEqual(((1, 3), ["b", "c"]), (reading.places, [rule.name for rule in reading.rules]))
+        self.assertEqual(((1, 3), ["b", "c"]), (reading.indices, [rule.name for rule in reading.rules]))
         self.assertEqual(["r"], [host.name for host in reading.hosts])
 
     def test_sentences(self) -> None:

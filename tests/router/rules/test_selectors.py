@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from webhookrx.query import explain, parse
 from webhookrx.router.rules.router import Router, router_of
 from webhookrx.router.rules.rule import Host, Rule
-from webhookrx.router.rules.selectors import METADATA, Known, explain_selector, matched_hosts
+from webhookrx.router.rules.selectors import METADATA, SelectorFields, explain_selector, matched_hosts
 
 HOSTS = (
     Host(
@@ -89,7 +89,7 @@ class SelectorTests(SynchronousTestCase):
 
     def test_fields(self) -> None:
         """A field that no router has gets an answer that helps."""
-        known = Known(())
+        known = SelectorFields(())
         for field, expected in SAID:
             begin = f'A router has no field "{field}". ' if expected else ""
 
@@ -97,7 +97,7 @@ class SelectorTests(SynchronousTestCase):
 
     def test_fields_of_messages(self) -> None:
         """Fields that messages have, and labels that no host has, are told with what may be meant."""
-        known = Known(HOSTS)
+        known = SelectorFields(HOSTS)
         for field, begin, meant in (
             ("meta.router.labels.x", "A router has no", "label.x"),
             ("meta.host.name", "A router has no", "name"),
@@ -112,12 +112,12 @@ class SelectorTests(SynchronousTestCase):
         """Metadata that a host of the inventory has is told of, since no router knows that of itself."""
         self.assertEqual(
             'Only hosts of the inventory have the field "meta.rack.row", no router itself; give it a label.',
-            Known(HOSTS).problem("meta.rack.row"),
+            SelectorFields(HOSTS).problem("meta.rack.row"),
         )
 
     def test_fields_of_hosts(self) -> None:
         """What some host has is fine, and so is what every router has and no host says."""
-        known = Known(HOSTS)
+        known = SelectorFields(HOSTS)
         for field in (
             "label.site",
             "label.app.kubernetes.io/name",
@@ -128,11 +128,11 @@ class SelectorTests(SynchronousTestCase):
             "name",
         ):
             self.assertEqual("", known.problem(field))
-        self.assertEqual("", Known((Host("a"),)).problem("os"))
+        self.assertEqual("", SelectorFields((Host("a"),)).problem("os"))
 
     def test_many_fields(self) -> None:
         """Of very many fields only the first are looked at."""
-        known = Known(())
+        known = SelectorFields(())
         problems = [known.problem(f"no{number}") for number in range(600)]
 
         self.assertTrue(all(problems[:500]))

@@ -32,6 +32,8 @@ MOST_PATHS: Final = 10_000
 """Characters of a path, and paths of a rule: more would take RE2 minutes."""
 
 _PRIVILEGED: Final = 1024
+"""Ports below it need a privilege."""
+
 #: Takes the paths of a rule, and returns what is wrong with them; the path of a diagnostic is the index of one of them.
 PathCheck: TypeAlias = Callable[[tuple[str, ...]], tuple[Diagnostic, ...]]
 
@@ -52,28 +54,28 @@ def check_paths(paths: tuple[str, ...], *, allow_slow: bool = False) -> tuple[Di
     )
 
 
-def host_mistakes(host: Host, path: Path) -> Iterator[Diagnostic]:
-    """Yield what is wrong with a host, that stands at a path."""
+def check_host(host: Host, path: Path) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the host at a path."""
     yield from _checked("bad-name", (*path, "name"), check_name, host.name)
-    yield from _label_mistakes(host.labels, (*path, "labels"))
+    yield from _check_labels(host.labels, (*path, "labels"))
 
 
-def rule_mistakes(rule: Rule, path: Path, check_paths: PathCheck) -> Iterator[Diagnostic]:
+def check_rule(rule: Rule, path: Path, check_paths: PathCheck) -> Iterator[Diagnostic]:
     """
-    Yield what is wrong with a rule, that stands at a path; its selector is looked at elsewhere.
+    Yield what is wrong with the rule at a path, but for its selector.
 
-    @param check_paths: L{check_paths}, or what remembers its answers: most rules of a file have the same paths.
+    @param check_paths: L{check_paths} with a cache: most rules of a file have the same paths.
     """
     yield from _checked("bad-name", (*path, "name"), check_rule_name, rule.name)
     if rule.suffix:
         yield from _checked("bad-name", (*path, "suffix"), check_rule_name, rule.suffix)
-    yield from _label_mistakes(rule.labels, (*path, "labels"))
+    yield from _check_labels(rule.labels, (*path, "labels"))
     if rule.protocol not in PROTOCOLS:
         near = nearest(rule.protocol, PROTOCOLS)
         sentence = f"{quoted_short(rule.protocol)} is not a protocol; it takes HTTPS or HTTP. {near}".rstrip()
         yield diagnose("bad-protocol", (*path, "protocol"), sentence)
-    yield from _port_mistakes(rule.port, (*path, "port"))
-    yield from _tls_mistakes(rule, path)
+    yield from _check_port(rule.port, (*path, "port"))
+    yield from _check_tls(rule, path)
     paths = (*path, "paths")
     if not rule.paths:
         sentence = "The list is empty, so that no request would be taken; leave it out for the default."
@@ -82,7 +84,7 @@ def rule_mistakes(rule: Rule, path: Path, check_paths: PathCheck) -> Iterator[Di
     problem = health_path_problem(rule.health) if rule.health else None
     if problem is not None:
         yield diagnose("bad-health", (*path, "health"), problem)
-    yield from _preprocessing_mistakes(rule.preprocessing, (*path, "preprocessing"))
+    yield from _check_preprocessing(rule.preprocessing, (*path, "preprocessing"))
 
 
 def _checked(
@@ -94,13 +96,13 @@ def _checked(
         yield diagnose(code, path, error.problem, of_key=of_key)
 
 
-def _label_mistakes(labels: dict[str, str], path: Path) -> Iterator[Diagnostic]:
+def _check_labels(labels: dict[str, str], path: Path) -> Iterator[Diagnostic]:
     for key, value in labels.items():
         yield from _checked("label-key", (*path, key), check_label_key, key, of_key=True)
         yield from _checked("label-value", (*path, key), check_label_value, value)
 
 
-def _port_mistakes(port: int, path: Path) -> Iterator[Diagnostic]:
+def _check_port(port: int, path: Path) -> Iterator[Diagnostic]:
     if not 1 <= port <= 65535:
         yield diagnose("port-range", path, f"{port} is not a port; it takes a whole number from 1 to 65535.")
     elif port < _PRIVILEGED:
@@ -108,7 +110,7 @@ def _port_mistakes(port: int, path: Path) -> Iterator[Diagnostic]:
         yield diagnose("port-privileged", path, sentence)
 
 
-def _tls_mistakes(rule: Rule, path: Path) -> Iterator[Diagnostic]:
+def _check_tls(rule: Rule, path: Path) -> Iterator[Diagnostic]:
     for member, what, word, file in (
         ("key_file", "private key", "key", rule.key_file),
         ("cert_file", "certificate", "certificate", rule.cert_file),
@@ -120,13 +122,13 @@ def _tls_mistakes(rule: Rule, path: Path) -> Iterator[Diagnostic]:
         if rule.protocol == "HTTP" and file:
             yield diagnose(f"http-with-{word}", place, f"HTTP takes no {what}; leave {member} out, or write HTTPS.")
         if file and not file.startswith("/"):
-            # What has lines is no path, and may be the key itself.
+            # A text with lines is no path, and may be the key itself.
             shown = "It" if "\n" in file or "-----" in file else quoted_short(file)
             sentence = f"{shown} is not an absolute path; it begins with a slash, such as /etc/webhookrx/key.pem."
             yield diagnose("relative-path", place, sentence)
 
 
-def _preprocessing_mistakes(preprocessing: Preprocessing, path: Path) -> Iterator[Diagnostic]:
+def _check_preprocessing(preprocessing: Preprocessing, path: Path) -> Iterator[Diagnostic]:
     classified = preprocessing.classify
     if preprocessing.parse and not classified:
         yield diagnose(
@@ -142,76 +144,77 @@ def _preprocessing_mistakes(preprocessing: Preprocessing, path: Path) -> Iterato
             yield structs.replace(problem, path=(*place, *problem.path))
 
 
-class Placed(NamedTuple):
+class RuleMatch(NamedTuple):
     """
-    A rule that is looked at beside the others.
+    A rule, and the hosts of the inventory that it matches.
 
-    @ivar place: its index in the file.
-    @ivar hosts: the indices of the hosts of the inventory that it matches.
+    @ivar rule_index: that of the rule in the file.
+    @ivar hosts: the indices of the hosts.
     """
 
-    place: int
+    rule_index: int
     rule: Rule
     hosts: Sequence[int]
 
 
-def clashes(placed: Sequence[Placed], hosts: Sequence[Host]) -> Iterator[Diagnostic]:
+def clashes(matches: Sequence[RuleMatch], hosts: Sequence[Host]) -> Iterator[Diagnostic]:
     """
-    Yield what two rules want that a router has once, on any host of the inventory, or on any router that there may be.
-    Each rule is blamed once, beside the first one before it that it meets.
+    Yield rules with the port or the connector name of an earlier rule, on a host of the inventory or on any possible
+    router, each beside the first such rule.
     """
-    usable = [each for each in placed if 1 <= each.rule.port <= 65535]
+    usable = [each for each in matches if 1 <= each.rule.port <= 65535]
     for second, first, host in _meetings(usable, lambda rule: rule.port, hosts):
         where = _where(second, first, host)
         yield diagnose(
             "port-clash",
-            ("connector_rules", second.place, "port"),
+            ("connector_rules", second.rule_index, "port"),
             port_clash(second.rule, first.rule.name, where),
         )
-    named = [each for each in placed if each.rule.name]
+    named = [each for each in matches if each.rule.name]
     for second, first, host in _meetings(named, _tail, hosts):
         if second.rule.name != first.rule.name:
             name = connector_name(host.name if host else "ROUTER", second.rule.name, second.rule.suffix)
             sentence = name_clash(name, second.rule, first.rule.name)
-            yield diagnose("duplicate-connector", ("connector_rules", second.place, "name"), sentence)
+            yield diagnose("duplicate-connector", ("connector_rules", second.rule_index, "name"), sentence)
 
 
-def long_names(placed: Sequence[Placed], hosts: Sequence[Host]) -> Iterator[Diagnostic]:
-    """Yield each rule that makes a name that is too long on a host of the inventory."""
-    for place, rule, matched in placed:
+def long_names(matches: Sequence[RuleMatch], hosts: Sequence[Host]) -> Iterator[Diagnostic]:
+    """Yield rules whose connector name is too long on a host of the inventory."""
+    for rule_index, rule, matched in matches:
         names = (connector_name(hosts[index].name, rule.name, rule.suffix) for index in matched)
         name = next((name for name in names if len(name) > LONGEST_NAME), None)
         if name is not None:
-            yield diagnose("connector-name-too-long", ("connector_rules", place, "name"), too_long(name))
+            yield diagnose("connector-name-too-long", ("connector_rules", rule_index, "name"), too_long(name))
 
 
 def _tail(rule: Rule) -> str:
-    """Return what a connector's name has behind that of its router."""
+    """Return the connector name without that of the router."""
     return connector_name("", rule.name, rule.suffix)
 
 
 def _meetings(
-    placed: Sequence[Placed], wanted: Callable[[Rule], Hashable], hosts: Sequence[Host]
-) -> Iterator[tuple[Placed, Placed, Host | None]]:
+    matches: Sequence[RuleMatch], wanted: Callable[[Rule], Hashable], hosts: Sequence[Host]
+) -> Iterator[tuple[RuleMatch, RuleMatch, Host | None]]:
     """
-    Yield each rule that wants what an earlier one wants where both are, the earlier one, and a host where they meet.
+    Yield pairs of rules that want the same on one router: the later rule, the earlier one, and a host where they meet;
+    None for all routers that both match.
     """
-    groups: dict[Hashable, list[Placed]] = {}
-    for each in placed:
+    groups: dict[Hashable, list[RuleMatch]] = {}
+    for each in matches:
         groups.setdefault(wanted(each.rule), []).append(each)
     for group in groups.values():
         if len(group) > 1:
             yield from _in_group(group, hosts)
 
 
-def _in_group(group: Sequence[Placed], hosts: Sequence[Host]) -> Iterator[tuple[Placed, Placed, Host | None]]:
-    by_selector: dict[str, Placed] = {}
-    by_host: dict[int, Placed] = {}
+def _in_group(group: Sequence[RuleMatch], hosts: Sequence[Host]) -> Iterator[tuple[RuleMatch, RuleMatch, Host | None]]:
+    by_selector: dict[str, RuleMatch] = {}
+    by_host: dict[int, RuleMatch] = {}
     for each in group:
         selector = each.rule.selector.strip()
         everywhere = by_selector.get(selector)
         if everywhere is None and not hosts:
-            # One that matches every router is where the other is, wherever that may be.
+            # A rule for all routers meets any other rule.
             everywhere = by_selector.get("") if selector else next(iter(by_selector.values()), None)
         meeting = next((index for index in each.hosts if index in by_host), None)
         if everywhere is not None:
@@ -223,7 +226,7 @@ def _in_group(group: Sequence[Placed], hosts: Sequence[Host]) -> Iterator[tuple[
             by_host.setdefault(index, each)
 
 
-def _where(second: Placed, first: Placed, host: Host | None) -> str:
+def _where(second: RuleMatch, first: RuleMatch, host: Host | None) -> str:
     if host is None:
         same = "all routers" if not second.rule.selector.strip() else "the routers that match"
         return same if first.rule.selector.strip() == second.rule.selector.strip() else "the routers that match both"

@@ -23,7 +23,7 @@ DEFAULT_LABELS: Final = {"product": "webhook", "vendor": "generic"}
 
 class Router(msgspec.Struct, frozen=True):
     """
-    A router as selectors see it. What is not known is empty.
+    A router as selectors see it. Unknown fields are empty.
 
     @ivar ip: its addresses.
     @ivar meta: more metadata, by name.
@@ -42,10 +42,10 @@ class Router(msgspec.Struct, frozen=True):
     @property
     def record(self) -> dict[str, Any]:
         """
-        What a selector is asked about. What is empty is not there.
+        The fields that selectors ask for, without empty ones.
 
-        C{host_name} and C{host_label_KEY} are C{name} and C{label.KEY}, as the router's own pages write them in their
-        queries on hosts; C{meta} has the metadata that have fields of their own too.
+        C{host_name} and C{host_label_KEY} are C{name} and C{label.KEY} as other pages of the product write them in
+        queries on hosts; C{meta} repeats the metadata that have fields of their own.
         """
         facts = {
             "hostname": self.hostname,
@@ -67,7 +67,7 @@ class Router(msgspec.Struct, frozen=True):
 
 class Connector(msgspec.Struct, frozen=True):
     """
-    Where a router receives data because of a rule.
+    What a rule gives to a router that it matches: a port where it receives data.
 
     @ivar name: unique on its router.
     @ivar rule: the name of the rule.
@@ -122,19 +122,19 @@ def connector_of(router_name: str, rule: Rule) -> Connector:
 
 def connectors_of(router: Router, reading: RulesReading) -> tuple[list[Connector], list[Diagnostic]]:
     """
-    Return the connectors of a router, in the order of their names, and what is wrong with them on this very router:
-    two that want one port, or one name, and a name that is too long. Of two that clash the first in the file is there.
+    Return the connectors of a router by name, and what is wrong with them on this router: two with one port or one
+    name, or a name that is too long. Of two that clash the first in the file is returned.
     """
     connectors: list[Connector] = []
     mistakes: list[Diagnostic] = []
     ports: dict[int, str] = {}
     names: dict[str, str] = {}
     record = router.record
-    for place, rule in zip(reading.places, reading.rules, strict=True):
+    for index, rule in zip(reading.indices, reading.rules, strict=True):
         if not _matches(rule.selector, record):
             continue
         connector = connector_of(router.name, rule)
-        path = ("connector_rules", place)
+        path = ("connector_rules", index)
         found = []
         if connector.port in ports:
             sentence = port_clash(rule, ports[connector.port], quoted_short(router.name))
@@ -152,19 +152,19 @@ def connectors_of(router: Router, reading: RulesReading) -> tuple[list[Connector
 
 
 def port_clash(rule: Rule, other: str, where: str) -> str:
-    """Return the sentence on two rules that want one port."""
+    """Return the sentence on two rules with one port."""
     rules = f"{quoted_short(other)} and {quoted_short(rule.name)}"
     return f"Port {rule.port} is wanted by the rules {rules}, both on {where}; a router has a port once."
 
 
 def name_clash(name: str, rule: Rule, other: str) -> str:
-    """Return the sentence on two rules that make one name."""
+    """Return the sentence on two rules with one connector name."""
     rules = f"{quoted_short(other)} and {quoted_short(rule.name)}"
     return f"The rules {rules} both make a connector {quoted_short(name)}; change a suffix."
 
 
 def too_long(name: str) -> str:
-    """Return the sentence on a connector's name."""
+    """Return the sentence on the name of a connector that is too long."""
     return f"The connector {quoted_short(name)} has {len(name)} characters in its name; it takes up to {LONGEST_NAME}."
 
 

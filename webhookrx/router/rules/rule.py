@@ -33,16 +33,16 @@ LONGEST_RULE_NAME: Final = 63
 _LONGEST_KEY: Final = 63
 _LONGEST_VALUE: Final = 63
 NAME_PATTERN: Final = "^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"
-"""What the names of routers, and the keys and values of labels, are made of."""
+"""The names of routers, and the keys and values of labels."""
 
 RULE_NAME_PATTERN: Final = f"^[^\ud800-\udfff{re.escape(''.join(TEXT_ESCAPES))}]+$"
-"""What the names of rules, and suffixes, are made of: all but characters that end lines or mislead people. The
-specification sets no limit."""
+"""The names and suffixes of rules: all characters but those that end lines or mislead people. The specification sets
+no limit."""
 
 _NAME: Final = re.compile(NAME_PATTERN)
 _RULE_NAME: Final = re.compile(RULE_NAME_PATTERN)
 _PREFIX: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
-_WHAT_IT_TAKES: Final = "ASCII letters, digits and . _ -, with a letter or digit at both ends"
+_ALLOWED: Final = "ASCII letters, digits and . _ -, with a letter or digit at both ends"
 
 # For the JSON Schema; the reader's own checks have better sentences.
 _RULE_NAME_SCHEMA: Final = {"minLength": 1, "maxLength": LONGEST_RULE_NAME}
@@ -120,7 +120,7 @@ def connector_name(router: str, rule: str, suffix: str = "") -> str:
     """
     Return C{<router-name>-<rule-name>-<suffix>}.
 
-    @param suffix: when it is empty, the name of the rule is in its place, and so there twice.
+    @param suffix: the name of the rule when it is empty.
     """
     return f"{router}-{rule}-{suffix or rule}"
 
@@ -129,17 +129,17 @@ def check_name(name: str) -> None:
     """
     Check the name of a router.
 
-    @raise ConfigError: it is none.
+    @raise ConfigError: it can't be used.
     """
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-        raise ConfigError(f"{quoted_short(name)} is not a name; it takes 1 to {LONGEST_NAME} {_WHAT_IT_TAKES}.")
+        raise ConfigError(f"{quoted_short(name)} is not a name; it takes 1 to {LONGEST_NAME} {_ALLOWED}.")
 
 
 def check_rule_name(name: str) -> None:
     """
     Check the name of a rule, or a suffix.
 
-    @raise ConfigError: it is none.
+    @raise ConfigError: it can't be used.
     """
     if not _RULE_NAME.fullmatch(name) or len(name) > LONGEST_RULE_NAME:
         raise ConfigError(
@@ -150,16 +150,16 @@ def check_rule_name(name: str) -> None:
 
 def check_label_key(key: str) -> None:
     """
-    Check the key of a label: a name, that may have a DNS name and a slash before it, as in Kubernetes.
+    Check the key of a label: a name, or a DNS name, a slash and a name, as in Kubernetes.
 
-    @raise ConfigError: it is none.
+    @raise ConfigError: it can't be used.
     """
     prefix, slash, name = key.rpartition("/")
     if slash and not (_PREFIX.fullmatch(prefix) and len(prefix) <= LONGEST_NAME):
         raise ConfigError(f"The key {quoted_short(key)} of a label has something before its / that is not a DNS name.")
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_KEY:
         raise ConfigError(
-            f"{quoted_short(key)} is not the key of a label; it takes 1 to {_LONGEST_KEY} {_WHAT_IT_TAKES}; "
+            f"{quoted_short(key)} is not the key of a label; it takes 1 to {_LONGEST_KEY} {_ALLOWED}; "
             "a DNS name and a / may stand before it."
         )
 
@@ -168,11 +168,11 @@ def check_label_value(value: str) -> None:
     """
     Check the value of a label; it may be empty.
 
-    @raise ConfigError: it is none.
+    @raise ConfigError: it can't be used.
     """
     if value and not (_NAME.fullmatch(value) and len(value) <= _LONGEST_VALUE):
         raise ConfigError(
-            f"{quoted_short(value)} is not the value of a label; it takes up to {_LONGEST_VALUE} {_WHAT_IT_TAKES}."
+            f"{quoted_short(value)} is not the value of a label; it takes up to {_LONGEST_VALUE} {_ALLOWED}."
         )
 
 

@@ -12,18 +12,18 @@ from typing import Final
 import msgspec
 
 from webhookrx.diagnostics import Diagnostic, Path, Position, diagnose, has_errors, in_order, quoted_short
-from webhookrx.router.rules.checks import Placed, check_paths, clashes, host_mistakes, long_names, rule_mistakes
+from webhookrx.router.rules.checks import RuleMatch, check_host, check_paths, check_rule, clashes, long_names
 from webhookrx.router.rules.rule import Host, Rule, RulesFile
-from webhookrx.router.rules.selectors import Known, Selectors
+from webhookrx.router.rules.selectors import SelectorFields, Selectors
 from webhookrx.typed_yaml import Reading, read_typed
 
 MOST_PAIRS: Final = 2_000_000
-"""Rules times hosts that are compared."""
+"""The product of rules and hosts up to which they are compared."""
 
-# Not what is below a kind of step that there is.
+# A key of a step, but not one inside of a known kind of step.
 _STEP: Final = re.compile(r"connector_rules\[\d+\]\.preprocessing\.steps\[\d+\](?!\.(?:set|regex|probe)[.\[])(.+)")
 
-# What other places call them.
+# Other names of the keys of steps.
 _STEP_MEANT: Final = {
     key: meant
     for meant, keys in {
@@ -41,13 +41,12 @@ _STEP_MEANT: Final = {
 
 class RulesReading:
     """
-    What a rules file says.
+    A rules file, read and checked.
 
-    @ivar rules: the rules that can be read, in the order of the file. As long as there are errors, they are good for
-        looking at and not for use.
-    @ivar places: the index in the file of each of them.
+    @ivar rules: the rules that can be read, in the order of the file; with errors in it they are for display only.
+    @ivar indices: the index in the file of each of them.
     @ivar hosts: the inventory.
-    @ivar diagnostics: everything that is wrong, in the order of the file.
+    @ivar diagnostics: all mistakes, in the order of the file.
     """
 
     def __init__(self, file: str, reading: Reading[RulesFile]) -> None:
@@ -56,8 +55,8 @@ class RulesReading:
         self._reading = reading
         rules = () if reading.partial is None else reading.partial.connector_rules
         hosts = () if reading.partial is None else reading.partial.hosts
-        self.places = tuple(i for i in range(len(rules)) if reading.is_whole(("connector_rules", i)))
-        self.rules = tuple(rules[place] for place in self.places)
+        self.indices = tuple(i for i in range(len(rules)) if reading.is_whole(("connector_rules", i)))
+        self.rules = tuple(rules[index] for index in self.indices)
         self.hosts: tuple[Host, ...] = tuple(host for i, host in enumerate(hosts) if reading.is_whole(("hosts", i)))
 
     @property
@@ -67,7 +66,7 @@ class RulesReading:
 
     def position(self, rule: str, *member: str | int) -> Position:
         """
-        Return where a rule, or a member of it, stands.
+        Return the position of a rule, or of a member of it.
 
         @param rule: its name.
         @raise KeyError: there is no such rule.
@@ -76,7 +75,7 @@ class RulesReading:
 
     def in_rule(self, rule: str, found: Diagnostic) -> Diagnostic:
         """
-        Return what is wrong with a rule, such as only a router can find out, with its place in the file.
+        Return what only a router can find wrong with a rule, with its place in the file.
 
         @param rule: its name.
         @param found: its path begins at the rule.
@@ -89,15 +88,15 @@ class RulesReading:
         return self._reading.located(found)
 
     def _path(self, name: str, member: Sequence[str | int]) -> Path:
-        for place, rule in zip(self.places, self.rules, strict=True):
+        for index, rule in zip(self.indices, self.rules, strict=True):
             if rule.name == name:
-                return ("connector_rules", place, *member)
+                return ("connector_rules", index, *member)
         raise KeyError(name)
 
 
 def read_rules(data: bytes, file: str, *, allow_slow_patterns: bool = False) -> RulesReading:
     """
-    Read a rules file and find everything that is wrong with it.
+    Read a rules file and check everything in it.
 
     @param file: its name, for what is wrong.
     @param allow_slow_patterns: paths that RE2 can't run are a warning and no error.
@@ -142,14 +141,14 @@ class _Checks:
         remembered = cache(partial(check_paths, allow_slow=self._allow_slow_patterns))
         for index, rule in enumerate(self._rules):
             path = ("connector_rules", index)
-            for mistake in rule_mistakes(rule, path, remembered):
+            for mistake in check_rule(rule, path, remembered):
                 if self._counts(mistake, path):
                     yield mistake
         for index, host in enumerate(self._hosts):
-            yield from host_mistakes(host, ("hosts", index))
+            yield from check_host(host, ("hosts", index))
 
     def _counts(self, mistake: Diagnostic, path: Path) -> bool:
-        """Tell whether a mistake is not the consequence of one that the reader has found."""
+        """Tell whether a mistake is not the consequence of one that the reader has found already."""
         preprocessing = (*path, "preprocessing")
         if mistake.code == "parse-without-classify":
             beside = mistake.path == (*preprocessing, "parse")
@@ -176,16 +175,16 @@ class _Checks:
             sentence = f"{len(self._inventory):,} hosts and {len(texts):,} rules are too many to compare them all."
             yield diagnose("inventory-too-large", ("hosts",), sentence)
             self._inventory = []
-        selectors, known = Selectors(texts), Known(self._inventory)
+        selectors, fields = Selectors(texts), SelectorFields(self._inventory)
         matched = selectors.matched(texts, self._inventory)
-        placed = []
+        matches = []
         for index, text, hosts in zip(usable, texts, matched, strict=True):
             path = ("connector_rules", index, "selector")
-            yield from selectors.mistakes(text, path, known)
+            yield from selectors.mistakes(text, path, fields)
             if text in selectors.queries:
-                placed.append(Placed(index, self._rules[index], hosts))
+                matches.append(RuleMatch(index, self._rules[index], hosts))
                 if self._inventory and not hosts:
                     sentence = f"It matches none of the {len(self._inventory)} hosts of this file."
                     yield diagnose("selector-matches-none", path, sentence)
-        yield from clashes(placed, self._inventory)
-        yield from long_names(placed, self._inventory)
+        yield from clashes(matches, self._inventory)
+        yield from long_names(matches, self._inventory)

@@ -14,17 +14,20 @@ from webhookrx.query import ANY, Explanation, Fleet, Query, QueryError, explain,
 from webhookrx.router.rules.router import router_of
 from webhookrx.router.rules.rule import Host, Rule
 
-PLAIN_FIELDS: Final = ("name", "hostname", "fqdn", "ip", "os", "arch", "version")
-"""What every selector can ask for, besides C{label.NAME}."""
+METADATA: Final = ("hostname", "fqdn", "ip", "os", "arch", "version")
+"""The fields that a router has of its machine."""
 
-_OF_ALL_ROUTERS: Final = frozenset((*PLAIN_FIELDS, *(f"meta.{name}" for name in PLAIN_FIELDS[1:])))
+PLAIN_FIELDS: Final = ("name", *METADATA)
+"""The fields of every router, besides C{label.NAME}."""
+
+_OF_ALL_ROUTERS: Final = frozenset((*PLAIN_FIELDS, *(f"meta.{name}" for name in METADATA)))
 
 _MOST_FIELDS: Final = 500
-"""Different fields that are looked at, and names that are compared with one: a file may have very many."""
+"""Different fields that are checked, and labels that are compared with one: a file may have very many."""
 
 _ALSO_KNOWN: Final = re.compile(r"label\..+|host_name|host_label_.+", re.DOTALL)
 
-# What other places call them: messages, analytics labels, and guesses.
+# Other names of these fields: in messages, in analytics, and guesses.
 _MEANT: Final = tuple(
     (re.compile(pattern), meant)
     for pattern, meant in (
@@ -43,9 +46,9 @@ _MEANT: Final = tuple(
 
 class Selectors:
     """
-    The selectors of some rules, each read once.
+    The selectors of some rules, each parsed once.
 
-    @ivar queries: selector to what it says; one that is no query is not there.
+    @ivar queries: the query of each selector; a selector that is not a query is missing.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -58,28 +61,28 @@ class Selectors:
                 self._errors[text] = error
 
     def matched(self, texts: Sequence[str], hosts: Sequence[Host]) -> list[list[int]]:
-        """Return for each selector the indices of the hosts that it matches; none for one that is no query."""
+        """Return for each selector the indices of the hosts that it matches; none for one that is not a query."""
         fleet = Fleet([router_of(host).record for host in hosts])
         by_text = {text: fleet.matching(query) for text, query in self.queries.items()}
         return [by_text.get(text, []) for text in texts]
 
-    def mistakes(self, text: str, path: Path, known: Known) -> Iterator[Diagnostic]:
-        """Yield what is wrong with one of them, that stands at a path."""
+    def mistakes(self, text: str, path: Path, fields: SelectorFields) -> Iterator[Diagnostic]:
+        """Yield what is wrong with the selector at a path."""
         error = self._errors.get(text)
         if error is not None:
             yield diagnose("selector-syntax", path, error.problem, *line_and_column(text, error.column))
             return
         for field, column in {use.field: use.column for use in reversed(self.queries[text].fields)}.items():
-            problem = known.problem(field)
+            problem = fields.problem(field)
             if problem:
                 yield diagnose("selector-unknown-field", path, problem, *line_and_column(text, column))
 
 
-class Known:
+class SelectorFields:
     """
-    What selectors can ask for.
+    The fields that selectors can ask for.
 
-    @param hosts: an inventory; with none, nothing is known of labels.
+    @param hosts: an inventory; without one labels are unknown.
     """
 
     def __init__(self, hosts: Sequence[Host]) -> None:
@@ -87,7 +90,7 @@ class Known:
         self._problems: dict[str, str] = {}
 
     def problem(self, field: str) -> str:
-        """Return why a field is probably not meant, with what may be; nothing when it is fine."""
+        """Return why a field is probably not meant, with a suggestion; empty for a field that is."""
         if field not in self._problems:
             if len(self._problems) >= _MOST_FIELDS:
                 return ""
@@ -123,13 +126,9 @@ class Known:
 
 
 def matched_hosts(rules: Sequence[Rule], hosts: Sequence[Host]) -> list[list[int]]:
-    """Return for each rule the indices of the hosts that its selector matches; none when it is no query."""
+    """Return for each rule the indices of the hosts that its selector matches; none when it is not a query."""
     texts = [rule.selector for rule in rules]
     return Selectors(texts).matched(texts, hosts)
-
-
-METADATA: Final = ("hostname", "fqdn", "ip", "os", "arch", "version")
-"""What a router says of its machine."""
 
 
 def explain_selector(selector: Query, record: Mapping[str, Any], unknown: Collection[str]) -> Explanation:
