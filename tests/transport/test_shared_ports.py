@@ -69,7 +69,7 @@ class _Factory(Factory):
         return self.protocols[-1]
 
 
-class InheritedCase(SynchronousTestCase):
+class SharedPortsCase(SynchronousTestCase):
     """
     Sockets that somebody else has opened.
     """
@@ -128,7 +128,7 @@ class InheritedCase(SynchronousTestCase):
             protocol.transport.connectionLost(Failure(ValueError("gone")))  # type: ignore[union-attr]
 
 
-class PortTests(InheritedCase):
+class PortTests(SharedPortsCase):
     """
     Ports on such sockets.
     """
@@ -218,7 +218,7 @@ class PortTests(InheritedCase):
         self.connect(listening, 1)
 
 
-class SocketsTests(InheritedCase):
+class SocketsTests(SharedPortsCase):
     """
     Sockets that wait to be listened on.
     """
@@ -303,7 +303,7 @@ def listeners(*numbers: int) -> list[Listener]:
     return [Listener(str(number), f"tcp:{number}") for number in numbers]
 
 
-class HeldPortsTests(SynchronousTestCase):
+class BoundPortsTests(SynchronousTestCase):
     """
     Ports that nothing is accepted on.
     """

@@ -91,7 +91,7 @@ class Named(Factory):
         self._events.append(f"stop {self.name}")
 
 
-class DoorTests(SynchronousTestCase):
+class SwappableEndpointTests(SynchronousTestCase):
     """
     One socket, several factories after one another.
     """

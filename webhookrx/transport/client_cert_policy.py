@@ -1,13 +1,12 @@
 """
-What is asked of a client's certificate: the two rows of the specification's table (section 5.2).
+The client-certificate policy: the two rows of the specification's table (section 5.2).
 
-B{optional-untrusted} (C{peer_verify} off): every client gets TLS. No certificate is asked for. One that is asked for
-and then ignored can still break the handshake: a key that does not fit, a kind that OpenSSL refuses, a text that does
-not parse. It makes browsers open a dialogue, and costs every handshake a signature. Without the question a client with
-a bad certificate can't fail.
+B{optional-untrusted} (C{peer_verify} off): every client gets TLS, and no certificate is requested. A certificate that
+is requested and ignored can still break the handshake: a key that does not fit, a kind that OpenSSL refuses, a text
+that does not parse. It makes browsers open a dialogue, and costs every handshake a signature.
 
-B{required-trusted} (C{peer_verify} on): a client without a certificate gets no connection, nor does one whose
-certificate leads to no trusted CA, is out of its time, or is not meant for clients.
+B{required-trusted} (C{peer_verify} on): a client needs a certificate that leads to a trusted CA, is valid now, and is
+meant for clients.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ def apply_client_cert_policy(context: SSL.Context, tls: TLS, known: FileContents
     @param known: see L{load_trust}.
     @raise ConfigError: a trust option is missing, or names something that can't be used; the text names it.
     """
-    # Tickets carry their own state; a cache in memory would only grow with the number of clients.
+    # Tickets carry their own state; a cache would only grow with the number of clients.
     context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     context.set_session_id(_SESSION_ID_CONTEXT)
     if not tls.peer_verify:
         context.set_verify(SSL.VERIFY_NONE)
         return
-    # A resumed session skips verification: a removed CA or a certificate that has expired would go on working.
+    # A resumed session skips verification: a removed CA or an expired certificate would still work.
     context.set_options(SSL.OP_NO_TICKET)
     context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT, _verify)
     _load_trust(context, tls, known)
@@ -46,8 +45,8 @@ def apply_client_cert_policy(context: SSL.Context, tls: TLS, known: FileContents
 
 def _verify(connection: SSL.Connection, certificate: X509, code: int, depth: int, ok: int) -> bool:
     """
-    Add nothing to OpenSSL's decision, but give its reason a way to the log. An exception in this callback fails the
-    verification, and pyOpenSSL raises it again from C{do_handshake}; so no table by connection is needed.
+    Keep OpenSSL's decision, and pass its reason on for the log. An exception in this callback fails the verification,
+    and pyOpenSSL raises it again from C{do_handshake}; so no table by connection is needed.
     """
     if not ok:
         raise ClientCertificateRefused(code)
@@ -61,15 +60,15 @@ def _load_trust(context: SSL.Context, tls: TLS, known: FileContents | None) -> N
         )
     trust = load_trust(tls, known)
     store = cast(X509Store, context.get_cert_store())
-    # Not by their paths: OpenSSL would look into a directory when a client comes, whatever is there by then.
+    # Not by their paths: OpenSSL would read a directory when a client comes, whatever is in it by then.
     for certificate in (*trust.from_file, *trust.from_directory):
         store.add_cert(X509.from_cryptography(certificate))
-    # Clients choose a certificate by these names. Where more is trusted than this file an incomplete list would
-    # keep good clients out, and no list means any CA (RFC 8446, section 4.2.4).
+    # Clients choose a certificate by these names. If more than this file is trusted, an incomplete list would keep good
+    # clients out; no list means any CA (RFC 8446, section 4.2.4).
     if tls.ca_dir is None and not tls.system_store:
         for certificate in trust.from_file:
             context.add_client_ca(certificate)
     if tls.system_store:
         context.set_default_verify_paths()
-    # A CA that was named as trusted is trusted, also when it is an intermediate one whose root is not at hand.
+    # A CA that was named as trusted is trusted, also an intermediate one without its root.
     store.set_flags(X509StoreFlags.PARTIAL_CHAIN)

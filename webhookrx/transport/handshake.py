@@ -1,5 +1,5 @@
 """
-Why a TLS handshake failed, in words that stay the same between versions of OpenSSL and hold no byte of the peer's.
+Why a TLS handshake failed, in words that do not depend on the version of OpenSSL and hold no byte of the peer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 
 _ALERT = re.compile(r"(?:sslv3|tlsv1|tlsv1\.3|tlsv13|ssl/tls) alert (?P<alert>.+)")
 
-#: OpenSSL's reason, and ours where ours tells an operator more.
+#: OpenSSL's reason, and ours where it says more to an operator.
 _REASONS = {
     "http request": "plain HTTP on a TLS port",
     "https proxy request": "plain HTTP on a TLS port",
@@ -23,7 +23,7 @@ _REASONS = {
     "no suitable key share": "no shared key exchange group",
 }
 
-#: X509_V_ERR_* and what it means for a client certificate.
+#: X509_V_ERR_*, and its meaning for a client certificate.
 _VERIFY_ERRORS = {
     X509VerificationCodes.ERR_UNABLE_TO_GET_ISSUER_CERT: "issuer certificate not found",
     X509VerificationCodes.ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "unknown CA",
@@ -45,7 +45,7 @@ class ClientCertificateRefused(Error):
     """
     A client certificate did not pass verification.
 
-    It is an OpenSSL error, with the same shape of arguments, since Twisted passes only those on to the protocol above.
+    It is an OpenSSL error with arguments of the same shape, since Twisted passes only those on to the protocol above.
 
     @param code: an X509_V_ERR_* number.
     """
@@ -57,14 +57,13 @@ class ClientCertificateRefused(Error):
 
 def describe_failure(reason: Failure) -> str | None:
     """
-    Say in a short sentence why a TLS connection was lost.
+    Return in a short sentence why a TLS connection was lost.
 
-    @param reason: what C{connectionLost} got.
-
-    @return: None when the connection was just closed, by whichever side.
+    @param reason: the argument of C{connectionLost}.
+    @return: None when either side just closed the connection.
     """
     error = reason.value
-    # The queue is empty when OpenSSL met the end of the stream.
+    # OpenSSL's error queue is empty at the end of the stream.
     if not isinstance(error, Error) or isinstance(error, (SysCallError, ZeroReturnError)) or not error.args[0]:
         return None
     text: str = error.args[0][-1][2]

@@ -1,11 +1,11 @@
 """
-Server connections that send at once, rather than on the next turn of the reactor.
+Server connections that write to their socket at once, not on the next turn of the reactor.
 
-Twisted's own put every answer into a buffer, ask the reactor to be told when the socket takes bytes, which it does
-already, send on the next turn, and ask the reactor not to be told any more: two system calls and a turn for nothing.
+Twisted's own put every answer into a buffer, watch the socket for writing, which is ready already, write on the next
+turn, and stop watching: two system calls and a turn for nothing.
 
-They are the C{transport} of a port, which is where L{twisted.internet.tcp.Port} looks for what to make of a socket that
-it has accepted; so they serve any endpoint whose port is one of Twisted's, on any reactor.
+They are the C{transport} of a port, by which L{twisted.internet.tcp.Port} makes the connection of an accepted socket;
+so they serve any endpoint with a port of Twisted's, on any reactor.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 
 class ImmediateWriteServer(tcp.Server):
     """
-    A TCP connection. What the socket does not take at once goes the way of Twisted.
+    A TCP connection. Data that the socket does not take at once goes into Twisted's buffer.
     """
 
-    # Something is to happen once the socket takes bytes: to send what waits, to end. What is written comes after it.
+    # The socket is watched for writing, to send buffered data or to end. New data comes after that.
     _writing = False
 
     def write(self, data: bytes) -> None:
         """See L{twisted.internet.interfaces.ITransport.write}."""
-        # A pull producer is asked for more when the buffer is empty again, so what it writes has to go there.
+        # A pull producer is asked for more when the buffer is empty again, so its data has to go there.
         if (
             data
             and not self._writing
@@ -46,7 +46,7 @@ class ImmediateWriteServer(tcp.Server):
         self.write(b"".join(iovec))
 
     def _send_now(self, data: bytes) -> int:
-        """Send what can be sent, and return how much that was. That a connection is lost is found out later."""
+        """Send as much as possible, and return how much that was. A lost connection is noticed later."""
         try:
             return self.socket.send(data)
         except OSError:
@@ -62,14 +62,14 @@ class ImmediateWriteServer(tcp.Server):
         super().startWriting()
 
     def stopWriting(self) -> None:
-        """See L{twisted.internet.abstract.FileDescriptor.stopWriting}: Twisted's buffer is empty."""
+        """See L{twisted.internet.abstract.FileDescriptor.stopWriting}."""
         self._writing = False
         super().stopWriting()
 
     def abortConnection(self) -> None:
         """See L{twisted.internet.interfaces.ITCPTransport.abortConnection}."""
         super().abortConnection()
-        self._writing = True  # nothing is sent any more, above all not past what was left behind
+        self._writing = True  # nothing more is sent past the rest of the buffer
 
     def doRead(self) -> Any:
         """See L{twisted.internet.interfaces.IReadDescriptor.doRead}."""
@@ -86,4 +86,4 @@ class ImmediateWriteServer(tcp.Server):
 
 
 class ImmediateWriteUNIXServer(ImmediateWriteServer, unix.Server):
-    """A connection by a UNIX socket. It takes no file descriptors: the kernel closes those that come."""
+    """A connection by a UNIX socket. It accepts no file descriptors: the kernel closes them."""

@@ -1,9 +1,8 @@
 """
-Server connections that speak TLS on their socket.
+Server connections whose TLS reads and writes the socket itself.
 
-Twisted's TLS copies each byte through two buffers in memory and several Python calls; here OpenSSL reads and writes the
-socket itself. What a protocol sees is the same, but for one thing more: a sender that has sent its C{close_notify}, and
-still waits for its answer, is known to have ended only its own side (RFC 8446 §6.1).
+Twisted's TLS copies each byte through two buffers in memory and several Python calls. A protocol sees no difference but
+one: a sender that has sent C{close_notify} and waits for its answer counts as half-closed (RFC 8446 §6.1).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from webhookrx.transport.openssl_calls import RECORD, receive, send
 if TYPE_CHECKING:
     from OpenSSL.crypto import X509
 
-#: What OpenSSL calls the beginning of a plain request, and what those get who sent one.
+#: OpenSSL's names for the beginning of a plain request, and the answer to one.
 _PLAIN_REQUESTS = ("http request", "https proxy request")
 _NOT_PLAIN = b'{"status":"refused","reason":"bad_request","detail":"A plain HTTP request came to an HTTPS port."}'
 _PLAIN_ANSWER = (
@@ -34,7 +33,7 @@ _PLAIN_ANSWER = (
     b"Content-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(_NOT_PLAIN), _NOT_PLAIN)
 )
 
-#: Full records that are read from one connection before others have their turn.
+#: Full records that are read from one connection in one turn.
 _RECORDS = 4
 
 
@@ -43,17 +42,17 @@ class TLSServer(ImmediateWriteServer):
     """
     A TCP connection with TLS.
 
-    OpenSSL may have to write before it reads on, and to read before it writes on: to complete the handshake, and when
-    the peer changes its keys (RFC 8446 §4.6.3). What can't go on is then not watched, or the poll would never wait.
+    OpenSSL may have to write before it reads on, and to read before it writes on: in the handshake, and when the peer
+    changes its keys (RFC 8446 §4.6.3). A direction that can't go on is not watched then, or the poll would never wait.
 
     @param tls: on its socket, in accept state; the other arguments are those of L{twisted.internet.tcp.Server}.
     """
 
     _shaken = False  # the handshake is complete
-    _reading = True  # the protocol wants what comes
-    _read_waits = False  # for the socket to take what OpenSSL has to write first
-    _write_waits = False  # for what OpenSSL has to read first
-    _notified = False  # close_notify is sent, as far as it can be
+    _reading = True  # the protocol wants data
+    _read_waits = False  # OpenSSL has to write first
+    _write_waits = False  # OpenSSL has to read first
+    _notified = False  # close_notify is sent, as far as possible
 
     def __init__(self, tls: SSL.Connection, sock: socket, *args: Any) -> None:
         super().__init__(sock, *args)
@@ -62,7 +61,7 @@ class TLSServer(ImmediateWriteServer):
     # -- ISSLTransport -------------------------------------------------------------------------------------------
 
     def getHandle(self) -> SSL.Connection:  # type: ignore[override]  # as with Twisted's own TLS
-        """Return the connection as pyOpenSSL has it."""
+        """Return the connection of pyOpenSSL."""
         return self._tls
 
     def getPeerCertificate(self) -> X509 | None:
@@ -72,11 +71,11 @@ class TLSServer(ImmediateWriteServer):
     # -- the handshake -------------------------------------------------------------------------------------------
 
     def _shake(self) -> BaseException | None:
-        """Go on with the handshake; return why it has failed, if it has."""
+        """Continue the handshake; return why it has failed, if it has."""
         try:
             self._tls.do_handshake()
         except SSL.WantReadError:
-            self.reactor.removeWriter(self)  # what is queued waits until there are keys for it
+            self.reactor.removeWriter(self)  # queued data waits for the keys
             return None
         except SSL.WantWriteError:
             self._write_first()
@@ -84,7 +83,7 @@ class TLSServer(ImmediateWriteServer):
         except SSL.Error as error:
             self._throw_away()
             if _is_plain_request(error):
-                with suppress(OSError):  # who does not take so little gets nothing
+                with suppress(OSError):  # the socket must take so little at once
                     self.socket.send(_PLAIN_ANSWER)
             return error
         self._shaken = True
@@ -98,8 +97,8 @@ class TLSServer(ImmediateWriteServer):
         return None
 
     def _throw_away(self) -> None:
-        """Read what has come: to close a socket with something unread is to reset it, and its peer misses the alert."""
-        with suppress(OSError):  # nothing has
+        """Read and drop pending data: closing a socket with unread data resets it, and the peer misses the alert."""
+        with suppress(OSError):  # there is none
             self.socket.recv(self.bufferSize)
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -130,7 +129,7 @@ class TLSServer(ImmediateWriteServer):
         return None
 
     def _write_first(self) -> None:
-        """Don't read before OpenSSL has written what it has to."""
+        """Let OpenSSL write before it reads on."""
         self._read_waits = True
         self.reactor.removeReader(self)
         self.startWriting()
@@ -185,7 +184,7 @@ class TLSServer(ImmediateWriteServer):
         if self._shaken:
             super().loseConnection()
         elif self._writing:
-            self.disconnecting = True  # what is queued needs the handshake, and the handshake needs to read
+            self.disconnecting = True  # queued data needs the handshake, and the handshake needs to read
         else:
             self.abortConnection()  # as Twisted's own TLS does
 
@@ -205,7 +204,7 @@ class TLSServer(ImmediateWriteServer):
 
     def _notify(self) -> bool:
         """
-        Send C{close_notify}: who gets none can't tell the end from one that somebody else has made (RFC 8446 §6.1).
+        Send C{close_notify}: without it the peer can't tell the end from a truncation attack (RFC 8446 §6.1).
 
         @return: False when the socket does not take it now.
         """
@@ -215,7 +214,7 @@ class TLSServer(ImmediateWriteServer):
             except SSL.WantWriteError:
                 return False
             except SSL.Error:
-                pass  # the peer is gone, or in the middle of changing its keys
+                pass  # the peer is gone, or is changing its keys
             self._notified = True
         return True
 
@@ -227,7 +226,7 @@ class TLSServer(ImmediateWriteServer):
 
 
 def _is_plain_request(error: SSL.Error) -> bool:
-    """Tell whether what came is known to be HTTP; a broken connection has another kind of arguments."""
+    """Return whether OpenSSL has recognised HTTP; the error of a broken connection has other arguments."""
     reasons = () if isinstance(error, SSL.SysCallError) or not error.args else error.args[0]
     return any(reason in _PLAIN_REQUESTS for _, _, reason in reasons)
 

@@ -1,9 +1,9 @@
 """
 The sockets of connections, watched by an C{epoll} of our own that the reactor watches as one descriptor (epoll(7)).
 
-A reactor can watch anything, and gives each event a logging context of its own; for connections with a few
-microseconds of work each, that is a tenth of all. What is watched here needs no more than the methods of
-L{twisted.internet.interfaces.IReadWriteDescriptor}, and the reactor is any that can watch one descriptor more.
+A reactor gives each event a logging context of its own, which is a tenth of the processor time of connections with a
+few microseconds of work each. Watched descriptors need only the methods of
+L{twisted.internet.interfaces.IReadWriteDescriptor}, and any reactor that can watch a descriptor will do.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from zope.interface import implementer
 from webhookrx.transport.overload import Overload
 from webhookrx.transport.tcp_info import TCPInfo, tcp_info
 
-#: Events of one turn. What else the reactor has to do waits for no more than these.
+#: Events of one turn; the other work of the reactor waits for no more than these.
 MOST_EVENTS = 256
-#: The same while the queue of what is unread stands, since most of them are only put into their place then.
+#: The same under overload, when most of them are only put into the queue.
 MOST_EVENTS_OVERLOADED = 1024
-#: Seconds after which no other event of a turn is dealt with; those that are left come first in the next.
+#: Seconds after which a turn handles no further event; the rest comes first in the next turn.
 LONGEST_TURN = 0.01
 
-#: There is something to read, and it is the last.
+#: There is something to read, and the peer sends no more after it.
 _READABLE = select.EPOLLIN | select.EPOLLRDHUP
 
 # Made once, since most connections end by one of them.
@@ -44,14 +44,12 @@ _log = Logger()
 @implementer(IReadDescriptor)
 class NestedEpoll:
     """
-    Watches descriptors in the reactor's place: what they call to be watched is here as C{IReactorFDSet} has it.
+    Watches descriptors in place of the reactor, with the methods of C{IReactorFDSet}. It opens its C{epoll} when
+    something is watched, and closes it when nothing is and no port is open.
 
-    Nothing is open while nobody holds it and nothing is watched.
-
-    @param reactor: watches us, and does all else that is asked of a reactor.
-    @param overload: knows what to do when more is sent than can be read; None to serve all in their turns.
+    @param reactor: watches the C{epoll}, and does everything else that is asked of a reactor.
+    @param overload: decides what to serve when more is sent than can be read; None to serve all in order.
     @param clock: seconds on the monotonic clock.
-    @ivar overload: likewise.
     """
 
     def __init__(
@@ -59,10 +57,10 @@ class NestedEpoll:
     ) -> None:
         self.overload = overload
         self._clock = clock
-        self._left: list[tuple[int, int]] = []  # of the last turn, for which its time was too short
+        self._left: list[tuple[int, int]] = []  # events for which the last turn had no time
         self._reactor = reactor
-        self._alarm: int | None = None  # readable, so that turns go on while what is unread is not watched
-        self._pause: IDelayedCall | None = None  # until the next of them, when nobody waits for it
+        self._alarm: int | None = None  # always readable, so that turns go on while queued sockets are not watched
+        self._pause: IDelayedCall | None = None  # until the next turn, when no sender waits for it
         self._epoll: select.epoll | None = None
         self._holders = 0
         self._descriptors: dict[int, Any] = {}
@@ -70,7 +68,7 @@ class NestedEpoll:
 
     @staticmethod
     def serves(reactor: Any) -> bool:
-        """Tell whether this operating system and that reactor have what it takes."""
+        """Return whether this operating system and that reactor support it."""
         return hasattr(select, "epoll") and IReactorFDSet.providedBy(reactor)
 
     def __getattr__(self, name: str) -> Any:
@@ -80,7 +78,7 @@ class NestedEpoll:
     # -- our own life --------------------------------------------------------------------------------------------
 
     def hold(self) -> None:
-        """Stay open while nothing is watched: a port opens. Each call needs a L{let_go}."""
+        """A port opens: stay open while nothing is watched. Each call needs a L{let_go}."""
         self._holders += 1
 
     def let_go(self) -> None:
@@ -133,13 +131,13 @@ class NestedEpoll:
             self._left = []
             self._overloaded_turn(epoll, overload)
             return
-        # Polled again, those that are left would be behind those that had their turn.
+        # Another poll would put the events that are left behind those that had their turn.
         is_new = not self._left
         ready = self._left or epoll.poll(0, MOST_EVENTS)
         if overload is not None:
             if is_new and len(ready) >= MOST_EVENTS:
                 overload.behind = True
-            # Only when there is more than one turn can do is the first of them worth a system call.
+            # The age of the first is worth a system call only if there is more than one turn can handle.
             if not overload.behind:
                 if overload.age:
                     overload.saw(0.0)
@@ -147,11 +145,11 @@ class NestedEpoll:
                 overload.saw(info.age)
         self._left = self._serve(ready)
         if overload is not None and (is_new or self._left):
-            # Until all that one poll has shown fits into one turn.
+            # Until all events of one poll fit into one turn.
             overload.behind = bool(self._left)
 
     def _serve(self, ready: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Let these descriptors read and write; return those that are left when the turn has taken long enough."""
+        """Let these descriptors read and write; return the events that are left when the time of the turn is over."""
         descriptors: dict[int, Any] = self._descriptors
         readable = select.EPOLLIN
         clock = self._clock
@@ -159,12 +157,12 @@ class NestedEpoll:
         for place, (fd, events) in enumerate(ready, start=1):
             descriptor = descriptors.get(fd)
             if descriptor is None:
-                continue  # one before it in the list has ended it
+                continue  # an earlier event of this turn has ended it
             reading = bool(events & readable)
             try:
                 why = descriptor.doRead() if reading else None
                 if events != readable and why is None:
-                    # To read may have changed what is wanted.
+                    # Reading may have changed what is watched.
                     if events & self._events.get(fd, 0) & select.EPOLLOUT:
                         reading = False
                         why = descriptor.doWrite()
@@ -180,7 +178,7 @@ class NestedEpoll:
         return []
 
     def _end(self, descriptor: Any, fd: int, why: BaseException, reading: bool = False) -> None:
-        """Take a descriptor away; what fails at that must not reach the others."""
+        """End a descriptor; a failure of it must not reach the others."""
         try:
             if descriptor.fileno() != fd:
                 return  # it is closed already
@@ -200,7 +198,7 @@ class NestedEpoll:
         return None if descriptor is None else tcp_info(descriptor.socket)
 
     def _overloaded_turn(self, epoll: select.epoll, overload: Overload) -> None:
-        """Put all with something unread into the queue, watch them for that no more, and let it have its turn."""
+        """Put all sockets with something unread into the queue, watch them no more, and serve from the queue."""
         self._keep_turning(epoll)
         readable = select.EPOLLIN
         ready = epoll.poll(0, MOST_EVENTS_OVERLOADED)
@@ -220,7 +218,7 @@ class NestedEpoll:
             self._pause = self._reactor.callLater(pause, self._keep_turning, epoll)
 
     def wake_up(self) -> None:
-        """End a pause in the work on what is unread, to be called now and then: a timer goes by the wall clock."""
+        """End a pause between turns. Called now and then, since timers go by the wall clock."""
         if self._pause is not None and self._epoll is not None:
             self._keep_turning(self._epoll)
 
@@ -242,31 +240,31 @@ class NestedEpoll:
             self._alarm = None
 
     def read(self, fds: Sequence[int]) -> None:
-        """See L{webhookrx.transport.overload.Unread.read}."""
+        """See L{webhookrx.transport.overload.UnreadConnections.read}."""
         self._serve([(fd, select.EPOLLIN) for fd in fds])
 
     def unread_for(self, fd: int) -> float | None:
-        """See L{webhookrx.transport.overload.Unread.unread_for}."""
+        """See L{webhookrx.transport.overload.UnreadConnections.unread_for}."""
         info = self._info(fd)
         return None if info is None else info.age
 
     def rest(self, fd: int) -> None:
-        """See L{webhookrx.transport.overload.Unread.rest}."""
+        """See L{webhookrx.transport.overload.UnreadConnections.rest}."""
         self._open().modify(fd, self._watched(fd))
 
     wake = rest
 
     def has_ended(self, fd: int) -> bool:
-        """See L{webhookrx.transport.overload.Unread.has_ended}."""
+        """See L{webhookrx.transport.overload.UnreadConnections.has_ended}."""
         info = self._info(fd)
         return info is not None and info.ended
 
     def drop(self, fd: int) -> None:
-        """See L{webhookrx.transport.overload.Unread.drop}."""
+        """See L{webhookrx.transport.overload.UnreadConnections.drop}."""
         self._end(self._descriptors[fd], fd, CONNECTION_LOST)
 
     def _watched(self, fd: int) -> int:
-        """Return for what a descriptor is watched: not for what is unread while it waits in the queue."""
+        """Return the events to watch a descriptor for: not its input while it is in the queue."""
         events = self._events[fd]
         if not events & select.EPOLLIN:
             return events

@@ -1,9 +1,9 @@
 """
-What is done while more is sent than can be read: the queue of requests that nobody has read stands in the sockets.
+Load shedding while more is sent than can be read, and unread requests queue up in the sockets.
 
-Served in the order in which it came, such a queue makes everybody wait as long as its senders have patience, and then
-all work is for those who have left. So while it stands the youngest are served first. Those at its old end are told to
-come back later, in a small share of the time, and those of them that have left are dropped.
+First in, first out would make all senders wait as long as their patience lasts, and then all work would be for senders
+that have left. So while the queue stands, the youngest are served first. In a small share of the time the oldest are
+refused with 503, and those that have left are dropped.
 """
 
 from __future__ import annotations
@@ -17,45 +17,45 @@ from zope.interface import implementer
 
 from webhookrx.interfaces import IOverload, IStandingQueue
 
-#: Connections that are served in one turn; as many are quick to serve together.
+#: Connections that are served in one turn.
 SERVED = 128
 #: Seconds of processor time after which a turn ends though there are more.
 TURN = 0.01
-#: Seconds for which a sender may be silent before it counts as waiting for too long, or as gone if it has ended.
+#: Seconds after which an unread request counts as old: it is refused, or dropped if its sender has ended.
 OLD = 1.0
-#: Of these, so many between two looks at the clock.
+#: Connections that are served between two looks at the clock.
 AT_ONCE = 16
-#: Connections whose senders have ended that are seen to in one turn; who has just come is not to wait for more.
+#: Connections of senders that have ended that are handled in one turn; new ones must not wait for more.
 DROPPED = 16
-#: The part of the processor time in which those who wait for too long are refused.
+#: The part of the processor time that goes into refusing old requests.
 REFUSING = 0.1
-#: Seconds of processor time that are saved up for that first: many at once are cheaper than one now and then.
+#: Seconds of processor time that are saved up before refusing: many at once are cheaper than one now and then.
 GROUP = 0.001
-#: New connections that are let in for so many that are served: each costs as much as several requests.
+#: One new connection is accepted for this many served requests, since it costs as much as several of them.
 SERVED_PER_NEW = 32
-#: New connections that are let in for a turn that had time for more; by TLS each is a handshake.
+#: New connections that are accepted after a turn with time to spare; with TLS each is a handshake.
 NEW = 8
 
 
-class Unread(Protocol):
+class UnreadConnections(Protocol):
     """
     Connections with something unread, by their descriptors.
     """
 
     def read(self, fds: Sequence[int]) -> None:
-        """Have connections read."""
+        """Let connections read."""
 
     def unread_for(self, fd: int) -> float | None:
-        """Return the seconds for which a connection has something unread; None when that can't be known."""
+        """Return the seconds for which a connection has had something unread; None if that is unknown."""
 
     def rest(self, fd: int) -> None:
-        """Take no notice of what is unread, as long as the connection is in the queue."""
+        """Stop watching the input of a connection, which is in the queue."""
 
     def wake(self, fd: int) -> None:
-        """Take notice of it again: the connection is not in the queue any more."""
+        """Watch the input of a connection again, which has left the queue."""
 
     def has_ended(self, fd: int) -> bool:
-        """Tell whether its sender sends no more."""
+        """Return whether its sender sends no more."""
 
     def drop(self, fd: int) -> None:
         """End a connection."""
@@ -64,16 +64,16 @@ class Unread(Protocol):
 @implementer(IOverload)
 class Overload:
     """
-    Knows whether the queue of what is unread stands, and what is in it then.
+    Decides whether the queue of unread requests stands, and serves it then.
 
-    @param rule: decides that.
-    @param dropped: told of each connection that was dropped.
+    @param rule: decides by the age of the queue.
+    @param dropped: called for each dropped connection.
     @param clock: seconds on the monotonic clock.
     @param processor_time: seconds that this thread has run.
     @ivar refusing: see L{IOverload.refusing}.
-    @ivar age: seconds that the oldest in the queue waits; 0 when that is not worth asking.
+    @ivar age: seconds that the oldest request is unread; 0 when that is not worth a system call.
     @ivar behind: see L{IOverload.behind}.
-    @ivar new: connections that may be let in until the next turn.
+    @ivar new: connections that may be accepted until the next turn.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Overload:
         self._clock = clock
         self._processor_time = processor_time
         self._credit = 0.0  # processor time that may go into refusing
-        self._pause_ends = 0.0  # in which nobody is dropped
+        self._pause_ends = 0.0  # no connection is dropped before
         self._looked = False  # since the last sweep
 
     @property
@@ -102,7 +102,7 @@ class Overload:
         return self._rule.stands
 
     def saw(self, age: float) -> bool:
-        """Take note of how long the first of many has waited; return whether the queue stands."""
+        """Note how long the first of many has waited, and return whether the queue stands."""
         self._looked = True
         self.age = age
         return self._rule.observe(self._clock(), age, age)
@@ -112,18 +112,18 @@ class Overload:
         return fd in self.queue
 
     def sweep(self) -> None:
-        """Take note that nobody waits, if nobody has been seen to since the last call."""
+        """Note that nothing waits, if no turn has looked since the last call."""
         if not self._looked and not self.queue:
             self.saw(0.0)
         self._looked = False
 
-    def turn(self, unread: Unread, ready: list[int], ended: Sequence[int] = ()) -> float:
+    def turn(self, unread: UnreadConnections, ready: list[int], ended: Sequence[int] = ()) -> float:
         """
-        Serve the youngest of those that are ready and those in the queue, and refuse some of the oldest.
+        Serve the youngest of the ready connections and of the queue, and refuse some of the oldest.
 
-        @param ready: connections with something unread that are not in the queue, in about the order in which it came.
-        @param ended: those whose senders send no more, which come after all others.
-        @return: seconds until there needs to be another turn, unless somebody comes; 0: there is more to do now.
+        @param ready: connections with something unread that are not in the queue, oldest first as far as known.
+        @param ended: connections whose senders send no more, which come after all others.
+        @return: seconds until the next turn, unless a request comes; 0: there is more to do now.
         """
         queue, processor_time = self.queue, self._processor_time
         now = self._clock()
@@ -147,7 +147,7 @@ class Overload:
             if not unread.has_ended(fd):
                 served += 1
             elif served or dropped == DROPPED or now < self._pause_ends:
-                # Who has been served waits for the end of this turn, and so may somebody who comes.
+                # Served and new senders wait for the end of this turn.
                 queue.put(fd, came)
                 only_ended = True
                 break
@@ -169,17 +169,17 @@ class Overload:
         self.saw(0.0 if oldest is None else now - oldest)
         ends = self._clock()
         if dropped:
-            # Nobody waits for those who have left to be dropped: what comes meanwhile has the processor.
+            # No sender waits for connections to be dropped: new requests have the processor meanwhile.
             self._pause_ends = ends + (ends - now) * (1 - REFUSING) / REFUSING
         return max(0.0, self._pause_ends - ends) if only_ended else 0.0
 
-    def release(self, unread: Unread) -> None:
-        """The queue stands no more: leave those in it to the usual turns."""
+    def release(self, unread: UnreadConnections) -> None:
+        """The queue stands no more: leave its connections to the usual turns."""
         for fd in self.queue.take_all():
             unread.wake(fd)
 
-    def _refuse(self, unread: Unread, now: float) -> None:
-        """Refuse those that wait longest, as long as there is time for it."""
+    def _refuse(self, unread: UnreadConnections, now: float) -> None:
+        """Refuse the oldest while there is time for it."""
         queue = self.queue
         while self._credit > 0:
             oldest = queue.oldest()
@@ -199,25 +199,24 @@ class Overload:
                     self.refusing = False
             self._credit -= self._processor_time() - began
 
-    def _drop(self, unread: Unread, fd: int) -> None:
+    def _drop(self, unread: UnreadConnections, fd: int) -> None:
         unread.drop(fd)
         self._dropped()
 
 
-#: Entries of connections that are gone are left where they are until there are so many of them.
+#: Stale entries that are left in place before the queue is rebuilt.
 _MOST_STALE = 4096
 
 
 class UnreadQueue:
     """
-    The descriptors of connections, each at most once, by when what is unread came.
-
-    Times are seconds on the monotonic clock.
+    The descriptors of connections with something unread, each at most once, in the order in which it came. Times are
+    seconds on the monotonic clock.
     """
 
     def __init__(self) -> None:
         self._entries: list[tuple[float, int]] = []
-        self._came: dict[int, float] = {}  # of those that are in it
+        self._came: dict[int, float] = {}  # without stale entries
 
     def __len__(self) -> int:
         return len(self._came)
@@ -226,7 +225,7 @@ class UnreadQueue:
         return fd in self._came
 
     def put(self, fd: int, came: float) -> None:
-        """Put in a connection that is not in it."""
+        """Add a connection that is not in the queue."""
         entries = self._entries
         if not entries or entries[-1][0] <= came:
             entries.append((came, fd))
@@ -235,12 +234,12 @@ class UnreadQueue:
         self._came[fd] = came
 
     def forget(self, fd: int) -> None:
-        """Take out a connection, if it is in it."""
+        """Remove a connection, if it is in the queue."""
         if self._came.pop(fd, None) is not None and len(self._entries) > 2 * len(self._came) + _MOST_STALE:
             self._entries = sorted((came, fd) for fd, came in self._came.items())
 
     def oldest(self) -> float | None:
-        """Return when the oldest came; None when there is none."""
+        """Return when the oldest came; None if the queue is empty."""
         entries, came = self._entries, self._came
         stale = 0
         while stale < len(entries) and came.get(entries[stale][1]) != entries[stale][0]:
@@ -250,18 +249,18 @@ class UnreadQueue:
 
     def take_oldest(self) -> int:
         """
-        Take out the connection that waits longest.
+        Remove and return the oldest connection.
 
-        @raise IndexError: there is none.
+        @raise IndexError: the queue is empty.
         """
         self.oldest()
         return self._taken(self._entries.pop(0)[1])
 
     def take_youngest(self) -> tuple[int, float]:
         """
-        Take out the connection that waits shortest, and return when that came, too.
+        Remove and return the youngest connection, and when it came.
 
-        @raise IndexError: there is none.
+        @raise IndexError: the queue is empty.
         """
         entries, came = self._entries, self._came
         while came.get(entries[-1][1]) != entries[-1][0]:
@@ -270,7 +269,7 @@ class UnreadQueue:
         return self._taken(fd), at
 
     def take_all(self) -> list[int]:
-        """Take out all."""
+        """Remove and return all connections."""
         fds = list(self._came)
         self._came.clear()
         self._entries.clear()

@@ -1,7 +1,7 @@
 """
 The OpenSSL context of an endpoint: versions, ciphers, key, chain and client-certificate policy.
 
-Made by hand, not by C{CertificateOptions}: that one offers static RSA and CBC ciphers, and can't express the policy.
+Twisted's C{CertificateOptions} offers static RSA and CBC ciphers, and can't express the policy.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _PRIORITIZE_CHACHA = 1 << 21
 
 def build_context(tls: TLS, known: FileContents | None = None) -> SSL.Context:
     """
-    Build a context for TLS 1.2 and 1.3 from the files as they are now, or were when they were checked.
+    Build a context for TLS 1.2 and 1.3.
 
     There is no ALPN: a client that offers C{h2} gets HTTP/1.1. A context can't be changed once a connection has used
     it, so each reload builds another.
 
-    @param known: what was in the files; those that are missing there are read.
+    @param known: the contents of the files when they were checked; others are read now.
     @raise ConfigError: a file is missing, unreadable or wrong; the text names it.
     """
     context = SSL.Context(SSL.TLS_SERVER_METHOD)
     context.set_min_proto_version(SSL.TLS1_2_VERSION)
     context.set_options(SSL.OP_NO_COMPRESSION | SSL.OP_NO_RENEGOTIATION)
-    # An idle connection gives back its 16 KiB buffers.
+    # An idle connection frees its buffers of 16 KiB.
     context.set_mode(SSL.MODE_RELEASE_BUFFERS)
     context.set_cipher_list(_TLS12_CIPHERS)
     context.set_tls13_ciphersuites(_TLS13_CIPHERS)
@@ -68,12 +68,11 @@ def _use_key_and_chain(context: SSL.Context, tls: TLS, known: FileContents | Non
 @implementer(ITLSCreator)
 class ServerConnectionCreator:
     """
-    Creates the server's end of TLS connections, by the files as they are when it is made. Another set of files needs
-    another creator; connections keep what they began with.
+    Creates the server's end of TLS connections. Another set of files needs another creator; connections keep what they
+    began with.
 
-    @param known: what was in the files when they were checked; those that are missing there are read.
-    @ivar ends: when the first of the certificates that it shows expires, seconds since the epoch.
-
+    @param known: the contents of the files when they were checked; others are read now.
+    @ivar ends: when the first certificate of its chain expires, seconds since the epoch.
     @raise ConfigError: a file is missing, unreadable or wrong.
     """
 

@@ -1,5 +1,5 @@
 """
-What the kernel knows of a TCP connection (tcp(7), C{TCP_INFO}): how long what it has is unread, and who has left.
+What the kernel knows of a TCP connection (tcp(7), C{TCP_INFO}): how long data is unread, and whether the peer has left.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ import struct
 import sys
 from typing import NamedTuple
 
-#: States of a connection whose peer sends no more, C{enum} in C{net/tcp_states.h}: closed on its side or on both.
+#: States of a connection whose peer sends no more, from C{net/tcp_states.h}: closed on its side or on both.
 _ENDED = frozenset({7, 8, 9, 11})  # CLOSE, CLOSE_WAIT, LAST_ACK, CLOSING
 
 #: C{tcpi_state}, and C{tcpi_last_data_recv} in milliseconds, of C{struct tcp_info} in C{linux/tcp.h}.
 _INFO = struct.Struct("=B51xI")
 
-#: C{tcpi_sacked}: of a socket that listens, how many may wait to be accepted.
+#: C{tcpi_sacked}, which is the backlog of a listening socket.
 _BACKLOG = struct.Struct("=28xI")
 
-#: Other systems that have the option lay its answer out differently.
+#: Other systems with this option lay its answer out differently.
 _OPTION = getattr(socket, "TCP_INFO", None) if sys.platform == "linux" else None
 
 
 class TCPInfo(NamedTuple):
     """
-    @ivar age: seconds since data came last; while some is unread, as long at least as the newest of it waits.
-    @ivar ended: the peer sends no more: it has left, or closed its half.
+    @ivar age: seconds since data came last, so the least that unread data has waited.
+    @ivar ended: the peer sends no more: it has left, or half-closed.
     """
 
     age: float
@@ -33,7 +33,7 @@ class TCPInfo(NamedTuple):
 
 
 def backlog_of(sock: socket.socket) -> int:
-    """Return how many may wait to be accepted from a listening socket; the usual most where that is unknown."""
+    """Return the backlog of a listening socket; C{SOMAXCONN} if it is unknown."""
     try:
         (most,) = _BACKLOG.unpack(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BACKLOG.size))
     except (OSError, AttributeError, struct.error):
@@ -42,7 +42,7 @@ def backlog_of(sock: socket.socket) -> int:
 
 
 def tcp_info(sock: socket.socket) -> TCPInfo | None:
-    """Return what is known of a connection; None where that can't be had: no TCP, or no Linux."""
+    """Return what the kernel knows of a connection; None if it is no TCP, or this is no Linux."""
     if _OPTION is None:
         return None
     try:
