@@ -1,5 +1,5 @@
 """
-What operators and their programs ask for: health and metrics, as a tree of C{twisted.web} resources.
+The pages for operators and their programs: health and metrics, as a tree of C{twisted.web} resources.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from webhookrx.message.message import Message
 from webhookrx.operations.health import Health
 from webhookrx.settings import Limits
 
-#: What one who asks for these pages may take. There is nothing to send us, and answers are short; nobody who hangs
-#: there, or comes too often, is to keep a probe from its answer.
+#: Limits of the endpoint: requests have no body, and slow or many clients must not keep a probe from its answer.
 ADMIN_LIMITS = Limits(body=0, connections=100, connections_per_peer=50, header_time=5.0, answer_time=10.0)
 
 _METHODS = (b"GET", b"HEAD")
@@ -36,8 +35,9 @@ class AdminResource(Resource):
     """
     The root: C{/livez}, C{/readyz} with its other name C{/healthz}, and C{/metrics}.
 
-    @param metrics: from the value of an C{Accept} header to the type of all metrics, and the pieces of their text.
-    @param health: judges how the receiver is.
+    @param metrics: takes the value of an C{Accept} header, and returns the type of all metrics and the pieces of their
+        text.
+    @param health: returns the health of the receiver.
     """
 
     def __init__(self, metrics: Callable[[bytes], tuple[bytes, Iterator[bytes]]], health: Callable[[], Health]) -> None:
@@ -54,7 +54,7 @@ class AdminResource(Resource):
 
 
 class _Page(Resource):
-    """A page to look at."""
+    """A page that is only read."""
 
     def getChild(self, path: bytes, request: IRequest) -> IResource:
         """See L{IResource.getChildWithDefault}."""
@@ -68,13 +68,13 @@ class _Page(Resource):
         return self.show(request)
 
     def show(self, request: IRequest) -> bytes | int:
-        """Answer who looks."""
+        """Return the body, or C{NOT_DONE_YET}."""
         raise NotImplementedError
 
 
 class _StatusPage(_Page):
     """
-    @param read: gives status and body.
+    @param read: returns status and body.
     """
 
     def __init__(self, read: Callable[[], tuple[int, bytes]]) -> None:
@@ -96,24 +96,24 @@ class _MetricsPage(_Page):
         self._read = read
 
     def show(self, request: IRequest) -> bytes | int:
-        """See L{_Page.show}: there may be much of it, so it goes out at the pace of who asks, and others get turns."""
+        """See L{_Page.show}. The text may be long: it goes out at the pace of the client, and other work in between."""
         content_type, pieces = self._read(_asked(request, b"Accept"))
         if request.method != b"HEAD":
-            pieces = chain((next(pieces),), pieces)  # what fails fails now, while it can still be a 500
+            pieces = chain((next(pieces),), pieces)  # a failure here can still be a 500
         request.setHeader(b"Vary", b"Accept, Accept-Encoding")
         if _takes_gzip(_asked(request, b"Accept-Encoding")):
             request.setHeader(b"Content-Encoding", b"gzip")
             pieces = _packed(pieces)
         _set_head(request, 200, content_type)
         if request.method == b"HEAD":
-            return b""  # without a length, which nobody knows yet (RFC 9110 §9.3.2)
+            return b""  # without a length, which is unknown yet (RFC 9110 §9.3.2)
         cast(IConsumer, request).registerProducer(_Pieces(request, pieces), False)
         return NOT_DONE_YET
 
 
 @implementer(IPullProducer)
 class _Pieces:
-    """Writes an answer, the next piece when the last one has gone."""
+    """Writes an answer, each piece when the one before is sent."""
 
     def __init__(self, request: IRequest, pieces: Iterator[bytes]) -> None:
         self._request = request
@@ -129,12 +129,12 @@ class _Pieces:
             self._request.write(piece)
 
     def stopProducing(self) -> None:
-        """See L{twisted.internet.interfaces.IProducer.stopProducing}: who asked is gone."""
+        """See L{twisted.internet.interfaces.IProducer.stopProducing}: the client is gone."""
         self._pieces = iter(())
 
 
 class _Nothing(Resource):
-    """There is no such page."""
+    """The page of all other paths."""
 
     isLeaf = True
 
@@ -174,7 +174,7 @@ def _asked(request: IRequest, name: bytes) -> bytes:
 
 
 def _takes_gzip(accept_encoding: bytes) -> bool:
-    """Whether this value of C{Accept-Encoding} allows gzip by its name (RFC 9110 §12.5.3)."""
+    """Return whether this value of C{Accept-Encoding} allows gzip by its name (RFC 9110 §12.5.3)."""
     for coding in accept_encoding.lower().split(b","):
         name, _, weight = coding.partition(b";")
         if name.strip() == b"gzip":
@@ -183,7 +183,7 @@ def _takes_gzip(accept_encoding: bytes) -> bool:
 
 
 def _packed(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Pack pieces one by one: none comes out empty or waits for the next."""
+    """Compress piece by piece: no result is empty or waits for the next piece."""
     packer = zlib.compressobj(zlib.Z_BEST_SPEED, zlib.DEFLATED, _GZIP)
     for piece in pieces:
         yield packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH)
@@ -193,15 +193,14 @@ def _packed(pieces: Iterator[bytes]) -> Iterator[bytes]:
 @implementer(IMessageConsumer)
 class NoMessages:
     """
-    The end of a chain that messages never reach. It never runs out of room: who asks how the receiver is must be told
-    so above all when its queue is full.
+    A consumer that gets no messages, and is never full: health and metrics matter most when the queue is full.
     """
 
     def registerProducer(self, producer: IPushProducer, streaming: bool) -> None:
-        """There is nothing to pause it for."""
+        """The producer is never paused."""
 
     def unregisterProducer(self) -> None:
-        """It was never paused."""
+        """The producer was never paused."""
 
     def has_room(self, size: int, *, small: bool) -> bool:
         """There is always room: L{ADMIN_LIMITS} allows no bodies."""
@@ -224,5 +223,5 @@ class NoMessages:
         raise NoRoom
 
     def retry_after(self) -> int:
-        """There will never be room for messages."""
+        """Messages never have room."""
         return 1

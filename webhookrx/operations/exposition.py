@@ -1,8 +1,8 @@
 """
-The table of metrics as text, by C{prometheus_client}, piece by piece: with many sources nothing else would be done
-for a noticeable time while all of it is made at once.
+The text of all metrics, by C{prometheus_client}, in pieces: with many sources, all of it at once would block the
+reactor for a noticeable time.
 
-Nothing else imports that package, and it is not small: import this module only when somebody will ask for metrics.
+Import this module only where metrics are served: nothing else needs that package, and it is not small.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from webhookrx.operations.metrics import METRICS
 _ENDS = (*map(floatToGoString, BOUNDS), "+Inf")
 _EOF = b"# EOF\n"
 
-#: Lines of one piece, which takes some milliseconds.
+#: Lines of one piece, which take some milliseconds.
 PIECE = 250
 
 #: Makes the text of a piece.
@@ -38,7 +38,7 @@ _Write = Callable[[Collector], bytes]
 
 class Exposition:
     """
-    Metrics for whoever asks.
+    Makes the text of all metrics.
 
     @param view: returns a view whose counters nobody changes any more.
     """
@@ -98,7 +98,7 @@ def _pieces(view: View, write: _Write) -> Iterator[bytes]:
 
 
 def _without_head(text: bytes) -> bytes:
-    """Leave out what the first piece of a family has said: help and type."""
+    """Leave out help and type, which are in the first piece of a family."""
     return b"".join(line for line in text.splitlines(keepends=True) if not line.startswith((b"# HELP", b"# TYPE")))
 
 
@@ -124,5 +124,5 @@ def _family(metric: Metric, samples: Sequence[Sample]) -> Family:
 
 
 def _texts(values: Sequence[str]) -> list[str]:
-    # The name of a file need not be text.
+    # The name of a file need not be UTF-8.
     return [value.encode("utf-8", "replace").decode() for value in values]

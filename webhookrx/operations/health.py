@@ -10,18 +10,18 @@ from typing import Literal, NamedTuple
 from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.snapshot import Phase, ReceiverSnapshot
 
-#: Seconds for which a failed C{store} tells against an observer. After that only another try can tell, and there is
-#: none without messages: it must not keep them away for ever.
+#: Seconds for which a failed C{store} makes the receiver unfit. After that it takes messages again: without any there
+#: would be no further C{store} to show whether the observer works.
 FAILURE_COUNTS = 10.0
 
 
 class WorkerState(NamedTuple):
     """
-    How one of the processes is that receive.
+    The state of a process that receives.
 
-    @ivar number: from 0; it stays the same when the worker is started again.
+    @ivar number: from 0; it stays the same when the worker is restarted.
     @ivar up: it receives.
-    @ivar stuck: it has said nothing for too long.
+    @ivar stuck: it has sent nothing for too long.
     """
 
     number: int
@@ -30,16 +30,15 @@ class WorkerState(NamedTuple):
 
 
 ALONE = WorkerState(0, True)
-"""A process that receives by itself."""
+"""The state of the only process."""
 
 
 class Health(NamedTuple):
     """
     How the receiver is.
 
-    @ivar state: C{"degraded"} is fit for messages, but somebody should look.
-    @ivar reasons: a sentence for each thing that is not as it should be, the worst first. They hold what the settings
-        hold and no secrets.
+    @ivar state: C{"degraded"} is fit for messages, but needs attention.
+    @ivar reasons: a sentence for each problem, the worst first. They name what the settings name, and no secrets.
     """
 
     state: Literal["ready", "degraded", "not_ready"]
@@ -47,12 +46,12 @@ class Health(NamedTuple):
 
     @property
     def fit(self) -> bool:
-        """Whether messages should be sent."""
+        """Whether the receiver is fit for messages."""
         return self.state != "not_ready"
 
 
 def health_of(snapshot: ReceiverSnapshot, workers: Sequence[WorkerState] = (ALONE,)) -> Health:
-    """Judge by these snapshot, and by how those are who receive."""
+    """Return the health of a receiver."""
     severe = tuple(_severe(snapshot, workers))
     slight = tuple(_slight(snapshot, workers))
     if severe:
@@ -102,6 +101,6 @@ def _slight(snapshot: ReceiverSnapshot, workers: Sequence[WorkerState]) -> Itera
         elif not worker.up:
             yield f"Worker {worker.number} is not up."
     for lane in snapshot.lanes:
-        # Why it is away is in the log: what another machine says is not for whoever asks here.
+        # The reason is in the log alone: it may quote another machine, and anybody may read this page.
         if lane.backlog is not None and lane.backlog.away is not None:
             yield f"Observer {lane.spec} keeps messages for one that is away."

@@ -1,5 +1,5 @@
 """
-Files for the next start, written while the receiver runs.
+Files for the next start, such as the last good connectors, written while the receiver runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from webhookrx.operations.counters import Counters
 from webhookrx.settings import Settings
 
 AGAIN: Final = 60.0
-"""Seconds after which a file that could not be written is tried again."""
+"""Seconds until the next try to write a file."""
 
 _log = Logger()
 
@@ -29,11 +29,11 @@ class _File(NamedTuple):
 
 class KeptState:
     """
-    Keeps files, without making the reactor wait for a disk. Of several that come while one is being written, the last
-    is written next. One that is there already is left alone; one that could not be written is tried again.
+    Writes files in a thread, one at a time. Of several that come meanwhile, only the last is written. A file with the
+    same content is left alone; a failed write is repeated.
 
     @param reactor: has threads.
-    @param counters: where files that can't be written are counted.
+    @param counters: where failed writes are counted.
     @param clock: seconds on the monotonic clock.
     """
 
@@ -47,13 +47,13 @@ class KeptState:
         self._busy = False
 
     def keep(self, directory: str, name: str, content: bytes) -> None:
-        """Have a file put in its place soon; see L{webhookrx.config.files.write_state}."""
+        """Write a file soon; see L{webhookrx.config.files.write_state}."""
         self._next = _File(directory, name, content)
         self._not_before = 0.0
         self.tick()
 
     def tick(self) -> None:
-        """Begin what is to be written, if it is time; called now and then."""
+        """Start a write that is due; called now and then."""
         file = self._next
         if file is not None and not self._busy and self._clock() >= self._not_before:
             self._next, self._busy = None, True
@@ -87,7 +87,7 @@ class KeptState:
 
 
 def keep_last_set(kept: KeptState, settings: Settings) -> None:
-    """Have the connectors of settings that are in use kept for the next start, when all of them are good."""
+    """Keep the connectors of settings in use for the next start, if all of them are good."""
     if settings.state_dir is not None and settings.router is not None and settings.router.good:
         kept.keep(settings.state_dir, LAST_SET, settings.router.good)
 

@@ -1,5 +1,5 @@
 """
-What a metric is, and the ways in which values are read for one.
+The type of a metric, and the functions that read its values from a snapshot and counters.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 RELOAD_RESULTS = ("ok", "failed")
 """Labels of the count C{reloads}."""
 
-#: Why a request is refused of which no source is known for good.
+#: Reasons for which a request is refused before its source is known.
 _NEVER_OF_SOURCE = (NO_MATCHING_PATH, TARGET_TOO_LONG, HEADERS_TOO_LARGE, OVERLOADED, TOO_MANY_CONNECTIONS)
 
 REASONS_WITHOUT_SOURCE = frozenset(reason.word for reason in (*_NEVER_OF_SOURCE, BAD_REQUEST, TIMEOUT, INTERNAL_ERROR))
 """Words of the reasons for which a request is refused before a path pattern has matched."""
 
 REASONS_OF_SOURCE = frozenset(reason.word for reason in REASONS if reason not in _NEVER_OF_SOURCE)
-"""Words of those for which a source refuses; some are in both."""
+"""Words of the reasons for which a source refuses; some are in both."""
 
 
 class Build(NamedTuple):
-    """What runs: versions."""
+    """The versions of what runs."""
 
     python: str
     twisted: str
@@ -52,11 +52,12 @@ class Build(NamedTuple):
 
 class View(NamedTuple):
     """
-    All that metrics are read from.
+    Everything that metrics are read from.
 
+    @ivar counters: a copy.
     @ivar now: seconds since the epoch.
     @ivar started: when the process started, likewise.
-    @ivar workers: how the processes are that receive.
+    @ivar workers: the state of each process that receives.
     """
 
     counters: Counters
@@ -71,7 +72,7 @@ class Metric(NamedTuple):
     """
     One line of the table.
 
-    @ivar name: as it is asked for; that of a counter ends in C{_total}.
+    @ivar name: that of a counter ends in C{_total}.
     @ivar help: one sentence, for people.
     """
 
@@ -151,22 +152,22 @@ def requests(view: View) -> Iterator[Sample]:
 
 
 def _refused(view: View, source: str) -> Iterator[tuple[Reason, int]]:
-    """Read the refusals of a source, with 0 for each reason that it can have and had not yet."""
+    """Read the refusals of a source, with 0 for each possible reason that has not occurred."""
     possible = REASONS_OF_SOURCE if source else REASONS_WITHOUT_SOURCE
     for reason in REASONS:
         count = view.counters.get("refused", reason.word, source)
-        # Whatever was counted is told, also when it should not have been possible.
+        # A count is shown even if its reason should not have been possible.
         if count or reason.word in possible:
             yield reason, count
 
 
 def not_stored(view: View) -> Iterator[Sample]:
-    """Read the messages that were not safe, by observer."""
+    """Read the messages that were not stored, by observer."""
     for lane in view.snapshot.lanes:
         yield (lane.spec,), view.counters.get("not_stored", lane.spec)
 
 
 def oldest_age(backlog: Backlog, view: View) -> float:
     """Return the age of the oldest message that waits, in seconds."""
-    # A clock that was set back makes no negative ages.
+    # The clock may have been set back.
     return 0.0 if backlog.oldest is None else max(0.0, view.now - backlog.oldest / 1e9)

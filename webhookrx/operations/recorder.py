@@ -1,5 +1,5 @@
 """
-Requests as they came, written to files for C{webhookrx classify} and C{webhookrx try}: few, and only when asked for.
+Requests as they came, written to files for C{webhookrx classify} and C{webhookrx try}: few, and only with C{--record}.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from webhookrx.operations.counters import Counters
 from webhookrx.senders.http_file import RECORDED, recorded
 
 REST: Final = 10.0
-"""Seconds after which it is tried again when there was no room, or a file could not be written."""
+"""Seconds until the next try when the directory was full, or a file could not be written."""
 
 MOST_WAITING: Final = 100
 MOST_WAITING_BYTES: Final = 16 * 1024 * 1024
-"""Requests that wait to be written, and bytes of their bodies; others are not recorded."""
+"""Requests that may wait to be written, and bytes of their bodies; more are not recorded."""
 
 _log = Logger()
 
@@ -31,9 +31,9 @@ class RecordDirectory(NamedTuple):
     """
     Where requests are recorded.
 
-    @ivar directory: an absolute path; it is made when it is not there.
-    @ivar requests: files that there may be.
-    @ivar size: bytes that they may have together.
+    @ivar directory: an absolute path; it is created if need be.
+    @ivar requests: the most files.
+    @ivar size: the most bytes of all files.
     """
 
     directory: str
@@ -43,10 +43,10 @@ class RecordDirectory(NamedTuple):
 
 class Recorder:
     """
-    Writes requests into a directory, in a thread of its own calls, until that is full; and again when there is room.
+    Writes requests into a directory, in a thread, while there is room.
 
     @param reactor: has threads.
-    @param counters: where it is counted what is recorded, and what is not.
+    @param counters: where recorded and not recorded requests are counted.
     @param clock: seconds on the monotonic clock.
     @param wall_clock: nanoseconds since the epoch.
     """
@@ -71,7 +71,7 @@ class Recorder:
         self._problem = ""
 
     def use(self, place: RecordDirectory | None) -> None:
-        """Record there from now on; None: nowhere."""
+        """Record in this directory from now on; None: nowhere."""
         if place != self._place:
             self._place = place
             self._not_before = 0.0
@@ -79,7 +79,7 @@ class Recorder:
 
     def record(self, head: Head, body: bytes) -> None:
         """
-        Have a request recorded, if there is room for it.
+        Record a request, if there is room.
 
         @param body: unpacked.
         """
@@ -117,7 +117,7 @@ class Recorder:
                 os.mkdir(place.directory, 0o700)
             requests, size = _there(place.directory)
             for name, head, body in batch:
-                # No copy of a large body: who makes one in a thread holds up the reactor.
+                # Without a copy of a large body, which would hold the interpreter lock, and so the reactor.
                 parts = recorded(head), body
                 length = sum(map(len, parts))
                 if requests >= place.requests or size + length > place.size:
@@ -137,7 +137,7 @@ class Recorder:
             if problem:
                 self._not_before = self._clock() + REST
                 if not self._problem:
-                    # Once, until something is written again.
+                    # Once, until a write succeeds again.
                     _log.warn(
                         "Requests are not recorded in {directory}: {problem}",
                         directory=place.directory,
@@ -159,7 +159,7 @@ def _there(directory: str) -> tuple[int, int]:
 
 
 def _put(directory: str, name: str, parts: Iterable[bytes]) -> None:
-    """Write a file that nobody else can read, and that is there as a whole or not at all."""
+    """Write a file atomically, for this user alone."""
     path = os.path.join(directory, name)
     new = f"{path}.new"
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -1,5 +1,5 @@
 """
-What systemd is told of the service: sd_notify(3), a datagram of lines to the socket that the environment names.
+Notifications to systemd: sd_notify(3), a datagram of lines to the socket that the environment names.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 
 class Notifier:
     """
-    Tells the service manager how the service does; without one it does nothing.
+    Notifies the service manager; without one it does nothing.
 
-    No method raises, or waits: a manager that does not listen is no reason to stop working.
+    No method raises or waits, whatever the manager does.
 
     @param environ: C{os.environ}; C{NOTIFY_SOCKET}, C{WATCHDOG_USEC} and C{WATCHDOG_PID} are read.
     @param monotonic_ns: C{time.monotonic_ns}.
-    @ivar watchdog_interval: seconds between two signs of life, half of what the manager waits; None when it asks for
-        none, or not from this process.
+    @ivar watchdog_interval: seconds between two keep-alives, half of the manager's timeout; None if it wants none, or
+        not from this process.
     """
 
     def __init__(self, environ: Mapping[str, str], monotonic_ns: Callable[[], int] = time.monotonic_ns) -> None:
@@ -29,11 +29,11 @@ class Notifier:
         self._next_sign = 0
 
     def ready(self, status: str) -> None:
-        """The service has started, or has finished to reload."""
+        """The service has started, or a reload has ended."""
         self._send("READY=1", _status(status))
 
     def reloading(self) -> None:
-        """A reload begins; L{ready} ends it, whatever came of it."""
+        """A reload begins; L{ready} ends it, successful or not."""
         self._send("RELOADING=1", f"MONOTONIC_USEC={self._monotonic_ns() // 1000}")
 
     def stopping(self, status: str) -> None:
@@ -41,23 +41,23 @@ class Notifier:
         self._send("STOPPING=1", _status(status))
 
     def status(self, text: str) -> None:
-        """Say in one line how things are, for C{systemctl status}."""
+        """Set the status line of C{systemctl status}."""
         self._send(_status(text))
 
     def extend(self, seconds: float) -> None:
-        """Ask for so many more seconds from now, while the service starts, reloads or stops."""
+        """Extend the timeout of a start, reload or stop to this many seconds from now."""
         self._send(f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}")
 
     def tick(self, *, alive: bool) -> None:
         """
-        Give a sign of life if one is due. Called more often than that.
+        Send a keep-alive if one is due. Called more often than that.
 
-        @param alive: False withholds it, so that the manager ends and restarts a service that is stuck.
+        @param alive: False withholds it, so that the manager restarts a service that is stuck.
         """
         if self.watchdog_interval is None or not alive:
             return
         now = self._monotonic_ns()
-        # One that was not taken is given again at the next tick.
+        # A failed one is repeated at the next tick.
         if now >= self._next_sign and self._send("WATCHDOG=1"):
             self._next_sign = now + round(self.watchdog_interval * 1_000_000_000)
 
@@ -74,7 +74,7 @@ class Notifier:
 
 
 def _address(text: str) -> str | None:
-    """Return where C{NOTIFY_SOCKET} is; None when there is none, or of a kind that we don't speak to."""
+    """Return the address in C{NOTIFY_SOCKET}; None without one, or if it is of another kind."""
     if text.startswith("@"):
         # An abstract name (unix(7)).
         return "\0" + text[1:]
@@ -82,7 +82,7 @@ def _address(text: str) -> str | None:
 
 
 def _watchdog_interval(environ: Mapping[str, str]) -> float | None:
-    """Read how often this process is to give a sign of life (sd_watchdog_enabled(3))."""
+    """Return the seconds between two keep-alives of this process (sd_watchdog_enabled(3))."""
     try:
         microseconds = int(environ.get("WATCHDOG_USEC", "0"))
         pid = int(environ.get("WATCHDOG_PID", os.getpid()))
@@ -92,5 +92,5 @@ def _watchdog_interval(environ: Mapping[str, str]) -> float | None:
 
 
 def _status(text: str) -> str:
-    """Return a status as one line, whatever is in it."""
+    """Return a status as one line."""
     return "STATUS=" + " ".join(text.split())

@@ -1,7 +1,7 @@
 """
-A clock that ticks when nobody's wall clock does.
+Ticks of the monotonic clock, by which all deadlines are looked at.
 
-Twisted's own timers go by the time of day: set it back an hour and they are an hour late. Deadlines must not be.
+Twisted's timers go by the wall clock: set it back an hour, and they are an hour late.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Ticker(Service):
     """
     Calls C{tick} in the reactor thread every C{interval} seconds of the monotonic clock.
 
-    A tick that the reactor has not come round to yet is not followed by another one.
+    While a tick waits for a busy reactor there is no further one.
     """
 
     def __init__(self, reactor: IReactorFromThreads, tick: Callable[[], None], interval: float = 0.5) -> None:
@@ -28,13 +28,13 @@ class Ticker(Service):
         self._due = False
 
     def startService(self) -> None:
-        """Begin to tick."""
+        """Start to tick."""
         super().startService()
         self._stopped.clear()
         Thread(target=self._run, name="webhookrx-ticker", daemon=True).start()
 
     def stopService(self) -> None:
-        """Tick no more."""
+        """Stop ticking."""
         super().stopService()
         self._stopped.set()
 

@@ -1,5 +1,5 @@
 """
-Who was refused, and why: counters, and log lines that a sender can neither forge nor multiply.
+Counters and log lines of the wire and of observers. Senders can neither forge log lines nor flood the log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhookrx.interfaces import ITraffic
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.oplog import LineLimit
 
-# Its first use opens a file, which may be impossible by the time that there is something to complain about.
+# Its first use opens a file, which may be impossible by the time of the first refusal.
 codecs.lookup("unicode_escape")
 
 #: Characters of a path that a log line shows.
@@ -30,7 +30,7 @@ class TrafficLog:
     """
     Counts and logs what happens on the wire.
 
-    @param describe_handshake: a short sentence for a failed handshake, None when the peer merely went away.
+    @param describe_handshake: returns a short sentence on a failed handshake; None if the peer merely went away.
     @param wall_clock: seconds since the epoch.
     """
 
@@ -122,10 +122,9 @@ class TrafficLog:
 
     def store_done(self, spec: str, messages: int, size: int, seconds: float) -> None:
         """
-        An observer is done with a batch, well or not.
+        An observer has finished a batch, stored or not.
 
         @param size: bytes that were counted for it.
-        @param seconds: how long it took.
         """
         counts = self._counters.observers[spec]
         counts.messages += messages
@@ -133,7 +132,7 @@ class TrafficLog:
         counts.stores.observe(seconds)
 
     def observer_failed(self, spec: str, error: object, messages: int) -> None:
-        """An observer could not make so many messages safe; 0: it could not be reopened or closed."""
+        """An observer could not store this many messages; 0: it could not be reopened or closed."""
         if not messages:
             self._log.error(
                 "Observer {spec} could not be reopened or closed, what it had open stays in use: {error}",
@@ -151,7 +150,7 @@ class TrafficLog:
             )
 
     def report_held_back(self) -> None:
-        """Say how many lines were held back; called every few seconds."""
+        """Log how many lines were held back; called every few seconds."""
         for kind, lines in self._limit.take_held_back():
             self._counters.add("log_lines_held_back", amount=lines)
             self._log.warn("{lines} more lines like the last one of {kind}", lines=lines, kind=kind)
@@ -162,6 +161,6 @@ def _one_line(error: object) -> str:
 
 
 def shown(raw: bytes) -> str:
-    """Return what a sender wrote as harmless text: ASCII, nothing that moves a cursor or ends a line, not too long."""
+    """Return bytes of a sender as short ASCII text without control characters."""
     text = raw[:SHOWN_PATH].decode("latin-1").encode("unicode_escape").decode("ascii")
     return f"{text}…" if len(raw) > SHOWN_PATH else text

@@ -1,5 +1,5 @@
 """
-All observers that a spec string can name: ours, those that others provide, and the spool in front of any of them.
+All observers that a spec string can name: ours, those of plugins, and the spool in front of any of them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ def build(observer: Observer, ack: str, group: Group = ALONE) -> IMessageObserve
     """
     Make an observer from its parsed spec string; nothing is opened yet.
 
-    @param ack: the C{--ack} level. What a spool stands in front of always says when messages are durable, as far as it
-        can: the spool removes them then.
+    @param ack: the C{--ack} level. An observer behind a spool always reports when messages are durable, as far as it
+        can, since the spool removes them then.
     @param group: which of how many workers it is for: they share files, standard output and the directories of spools.
     @raise webhookrx.errors.ConfigError: the name, an argument or an option is unknown or wrong, or a plugin is broken.
     """
     if observer.name != SPOOL:
         return registry.build(observer, ack, group)
-    # SQLite is for those alone who have a spool.
+    # It imports SQLite.
     from webhookrx.spool.workers import build_spool
 
     assert observer.inner is not None  # the parser has seen to it

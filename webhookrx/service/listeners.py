@@ -1,5 +1,5 @@
 """
-All endpoints that are open, and how they are changed for others without a connection lost.
+All open endpoints, and how a reload changes them without losing a connection.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from webhookrx.transport.swappable_endpoint import SwappableEndpoint
 
 _log = Logger()
 
-#: Seconds that what senders have sent may be unread, and for so long, until there is more of it than can be read.
+#: Requests that are unread for this many seconds, during this many seconds, are a standing queue: overload.
 LONG_UNREAD = 0.5
 
 #: Makes the endpoint of a listener's socket alone, as L{socket_endpoint} does.
@@ -44,8 +44,8 @@ class OpenListener:
     """
     An endpoint, from the first settings that name it to the last.
 
-    @ivar listener: what the settings say of it.
-    @ivar creator: gives its connections their TLS; None for plain HTTP.
+    @ivar listener: its settings.
+    @ivar creator: makes the TLS of its connections; None for plain HTTP.
     @ivar socket: its socket, under all that changes.
     @ivar site: its connections.
     @ivar service: opens and closes it.
@@ -61,14 +61,14 @@ class OpenListener:
 @dataclass
 class ListenersChange:
     """
-    What other settings make of the endpoints. Nothing is open or different yet.
+    A planned change of the endpoints. Nothing is opened or different yet.
 
-    @ivar added: those that are to be opened.
-    @ivar kept: those that stay open: each with the listener it becomes, its TLS, its site, and its new endpoint.
-    @ivar removed: those that are to be closed.
+    @ivar added: the endpoints to open.
+    @ivar kept: the endpoints that stay open: each with its new listener, TLS, site and endpoint.
+    @ivar removed: the endpoints to close.
     @ivar roots: the root of each endpoint, by C{Listener.inner}.
-    @ivar limits: for all of them.
-    @ivar certificates: each certificate file, and when what was read from it ends, seconds since the epoch.
+    @ivar limits: the limits of all endpoints.
+    @ivar certificates: each certificate file, and when its certificate expires, seconds since the epoch.
     """
 
     added: list[OpenListener]
@@ -80,7 +80,7 @@ class ListenersChange:
 
     def open(self) -> None:
         """
-        Open what is added.
+        Open the added endpoints.
 
         @raise webhookrx.transport.listener_service.CannotListen: one can't be opened; then none of them is.
         """
@@ -92,7 +92,7 @@ class ListenersChange:
             raise
 
     def abandon(self) -> None:
-        """Close again what was opened. Connections that have come meanwhile end."""
+        """Close the added endpoints again, with their connections."""
         for each in self.added:
             close_port(each.service)
             each.site.abort()
@@ -103,12 +103,11 @@ class Listeners:
     """
     The endpoints, in the order of the settings; and all their sites as the one producer that the chain pauses.
 
-    @param reactor: the one to listen with.
     @param consumer: where messages go.
-    @param limits: those that count over all endpoints together.
-    @param open_socket: makes the sockets; None has them bound as their strings say.
-    @ivar certificates: each certificate file, and when what is in use of it ends, seconds since the epoch.
-    @ivar overload: knows whether more is sent than can be read.
+    @param limits: the limits on all endpoints together.
+    @param open_socket: makes the sockets; by default they are bound as their strings say.
+    @ivar certificates: each certificate file in use, and when its certificate expires, seconds since the epoch.
+    @ivar overload: decides whether more is sent than can be read.
     """
 
     def __init__(
@@ -141,7 +140,7 @@ class Listeners:
 
     @property
     def sites(self) -> list[Site]:
-        """All that have connections, those of endpoints that are closed already included."""
+        """All sites with connections, those of closed endpoints included."""
         return [*(each.site for each in self._open.values()), *self._finishing, *self._finished, *self._leaving]
 
     @property
@@ -164,10 +163,10 @@ class Listeners:
         tls_files: Mapping[str, FileContents] | None = None,
     ) -> ListenersChange:
         """
-        Prepare for these endpoints in place of those that are there.
+        Plan the change to these endpoints.
 
-        @param roots: the root of each endpoint, by C{Listener.inner}; one that has none yet answers 404.
-        @param tls_files: what was in the files of TLS when they were checked, by C{Listener.inner}; others are read.
+        @param roots: the root of each endpoint, by C{Listener.inner}; without one it answers 404.
+        @param tls_files: the contents of TLS files when they were checked, by C{Listener.inner}; others are read.
         @raise webhookrx.errors.ConfigError: a file can't be used, or there is no such endpoint.
         """
         wanted = {listener.inner: listener for listener in listeners}
@@ -197,7 +196,7 @@ class Listeners:
         return change
 
     def commit(self, change: ListenersChange) -> None:
-        """Go by a change from now on. It can't fail."""
+        """Apply a change. It can't fail."""
         for known, listener, creator, site, endpoint in change.kept:
             if site is not known.site:
                 self._let_go(known.site)
@@ -217,7 +216,7 @@ class Listeners:
         self.use(change.roots, change.limits)
 
     def use(self, roots: Mapping[str, IResource], limits: Limits) -> None:
-        """Go by these roots and limits from now on, on open connections too."""
+        """Use these roots and limits from now on, on open connections too."""
         self.connections.use(limits)
         for inner, each in self._open.items():
             if inner in roots:
@@ -238,7 +237,7 @@ class Listeners:
         )
 
     def _let_go(self, site: Site) -> None:
-        """Finish what is under way there; it is looked after until its last connection has ended."""
+        """Drain a site; it is swept until its last connection has ended."""
         self._leaving.append(site)
         site.drain().addCallback(lambda _: self._leaving.remove(site))
 
@@ -256,8 +255,8 @@ class Listeners:
         """
         Look at all deadlines.
 
-        An endpoint that was removed goes on for a sweep or two: what its senders have sent by then is answered, as the
-        last on their connections.
+        The connections of a removed endpoint stay for a sweep or two: requests that come by then are answered, each as
+        the last on its connection.
         """
         self._accept_failures.try_again()
         self.overload.sweep()
@@ -270,20 +269,20 @@ class Listeners:
             self._let_go(site)
 
     def close(self) -> list[Deferred[None]]:
-        """Close all ports; connections stay. Return what fires when each is closed."""
+        """Close all ports; connections stay. Each result fires when a port is closed."""
         return [close_port(each.service) for each in self]
 
     def finish(self) -> None:
-        """Answer each request that comes from now on as the last on its connection."""
+        """Close each connection after the answer to its next request."""
         for site in self.sites:
             site.finish()
 
     def drain(self) -> list[Deferred[None]]:
-        """Finish what is under way, take nothing new. Return what fires when each site has nothing left."""
+        """Finish requests under way, and take no new ones. Each result fires when a site has no connections left."""
         return [site.drain() for site in self.sites]
 
     def abort(self) -> None:
-        """Cut off what is left."""
+        """Abort all connections."""
         for site in self.sites:
             site.abort()
 
@@ -311,7 +310,7 @@ class Listeners:
 def _creators(
     listeners: Iterable[Listener], tls_files: Mapping[str, FileContents]
 ) -> dict[str, ServerConnectionCreator]:
-    """Return the TLS of those that have it, by C{Listener.inner}; those of the same files share theirs."""
+    """Return the TLS of listeners with TLS, by C{Listener.inner}; those with the same files share one."""
     creators: dict[str, ServerConnectionCreator] = {}
     read: dict[tuple[TLS, int], ServerConnectionCreator] = {}
     for listener in listeners:
@@ -326,8 +325,8 @@ def _creators(
 
 def _same_terms(old: Listener, new: Listener) -> bool:
     """
-    Tell whether who is connected by the old terms would be let in by the new ones as well, as far as settings tell.
-    A renewed certificate changes nothing for a connection; what is asked of clients does.
+    Return whether clients connected by the old settings may stay with the new ones. A renewed certificate changes
+    nothing for a connection; another policy for clients does.
     """
     return old.proxy_protocol == new.proxy_protocol and _asked_of_clients(old.tls) == _asked_of_clients(new.tls)
 
@@ -337,7 +336,7 @@ def _asked_of_clients(tls: TLS | None) -> object:
 
 
 def close_port(service: ListenerService) -> Deferred[None]:
-    """Close a port; its connections stay. Return what fires when it is closed, and fails only when it is cancelled."""
+    """Close a port; its connections stay. The result fires when it is closed, and fails only when it is cancelled."""
     closed: Deferred[None] = maybeDeferred(service.stopService)
     return closed.addErrback(_not_closed)
 

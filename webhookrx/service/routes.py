@@ -1,5 +1,5 @@
 """
-From sources to what answers on each endpoint.
+The resources of each endpoint, built from the settings of its sources.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def rules_of(source: Source, settings: Settings) -> SourceRules:
-    """Return how a source decides."""
+    """Return the rules by which a source decides."""
     return SourceRules(
         source.name,
         parse_json=source.source == "webhook-json",
@@ -44,12 +44,12 @@ def connector_rules(
     files: Callable[[str], Any] | None = None,
 ) -> ConnectorRules:
     """
-    Return how a connector decides.
+    Return the rules by which a connector decides.
 
-    @param classifier: for those that classify.
-    @param files: gives the JSON files that expressions name; None to read what the settings hold.
+    @param classifier: for connectors that classify.
+    @param files: returns the JSON files that expressions name; by default those in the settings.
     """
-    # Megabytes of memory that nobody needs who has no connectors.
+    # They take megabytes of memory, which a receiver without connectors need not have.
     from webhookrx.router.connector_intake import ConnectorRules
     from webhookrx.router.expressions import tables_of
     from webhookrx.router.steps.processing import Processing
@@ -73,20 +73,20 @@ def connector_rules(
 
 
 def classifier_for(settings: Settings) -> Classifier | None:
-    """Return what knows all senders; None when no connector asks for it."""
+    """Return the classifier with all senders; None if no connector classifies."""
     if not any(source.connector and source.connector.preprocessing.classifies for source in settings.sources):
         return None
-    # Data files of all known senders, which nobody needs who does not classify.
+    # It reads the data files of all known senders.
     from webhookrx.senders.classifier import Classifier
     from webhookrx.senders.definitions import builtin_definitions
 
     own = settings.router.senders if settings.router else ()
-    # An operator's entry stands in for ours of the same id.
+    # An operator's definition replaces ours of the same id.
     return Classifier({entry.id: entry for entry in (*builtin_definitions(), *own)}.values())
 
 
 def _json_files(settings: Settings) -> Callable[[str], Any] | None:
-    """Return what gives the JSON files of all connectors, each of which is read once."""
+    """Return the JSON files of all connectors, each of which is read once."""
     if settings.router is None or not settings.router.json_files:
         return None
     from webhookrx.router.expressions import tables_of
@@ -112,7 +112,7 @@ def connector_labels(settings: Settings) -> tuple[tuple[str, ...], ...]:
 
 
 def tls_files(settings: Settings) -> dict[str, FileContents]:
-    """Return what was in the files of the TLS of each endpoint when they were checked, by C{Listener.inner}."""
+    """Return the contents of the TLS files of each endpoint when they were checked, by C{Listener.inner}."""
     of_connectors = {} if settings.router is None else settings.router.tls_files
     return {
         listener.inner: settings.tls_files if source.connector is None else of_connectors
@@ -144,9 +144,9 @@ def build_roots(
     Return the root of each endpoint, by C{Listener.inner}.
 
     @param receipts: gives each message its L{Receipt}.
-    @param slices: does what large bodies need.
+    @param slices: handles large bodies.
     @param record: see L{WebhookResource}.
-    @param ready: whether the service as a whole should be sent messages, for who asks at the health path of a source.
+    @param ready: whether the service as a whole is fit for messages, for health checks at the path of a source.
     """
     classifier = classifier_for(settings)
     files = _json_files(settings)
@@ -155,7 +155,7 @@ def build_roots(
         rules = rules_of(source, settings)
         decide: Judge = judge
         if source.connector is not None:
-            # The same megabytes.
+            # It takes the same megabytes.
             from webhookrx.router.connector_intake import judge_connector
 
             rules = of_connector = connector_rules(source, source.connector, settings, classifier, files)

@@ -164,7 +164,7 @@ class LifeTests(WorkersCase):
         self.assertEqual([True], self.told_of_fitness()[2])
 
     def test_begin(self) -> None:
-        """Each is told who it is, and gets all that is shared; the crew is up when all of them are, once."""
+        """Each is told who it is, and gets all that is shared; the supervisor is up when all of them are, once."""
         self.workers.start()
         for number, worker in enumerate(self.launched):
             self.assertEqual(0, self.ups)
