@@ -72,9 +72,9 @@ class TableTests(SynchronousTestCase):
         for name in SenderDefinition.__struct_fields__:
             self.assertIn(f"\n| `{name}` |", table)
         for row in (
-            "| `id` | text | yes |  | Its name, unique among all entries: `vendor-product`. |",
-            "| `priority` | number |  | `0` | Of several entries that match, the highest wins. |",
-            "| `host` | list of texts |  |  | Texts; where the host is, if no path group has set it. |",
+            "| `id` | text | yes |  | Its name, unique among all definitions: `vendor-product`. |",
+            "| `priority` | number |  | `0` | Of several definitions that match, the highest wins. |",
+            "| `host` | list of texts |  |  | Text templates for the host, unless a path group has set it. |",
             "| `what` | text |  | `json` | `json`, `base64` (text), or `base64+json`. |",
         ):
             self.assertIn(f"\n{row}\n", table)

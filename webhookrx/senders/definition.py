@@ -67,14 +67,12 @@ class When(_DataFileType, frozen=True):
 
     headers: Annotated[
         dict[str, str],
-        Meta(description="Header name to `*` (it is there) or a regular expression that its value must contain."),
+        Meta(description="Header name to `*` (it exists) or a regular expression that its value must contain."),
     ] = {}
-    any_header: Annotated[
-        tuple[str, ...], Meta(description="Names of headers of which at least one must be there.")
-    ] = ()
+    any_header: Annotated[tuple[str, ...], Meta(description="Names of headers, at least one of which must exist.")] = ()
     query: Annotated[
         dict[str, str],
-        Meta(description="Name of a query parameter to `*` (it is there) or a regular expression for its value."),
+        Meta(description="Name of a query parameter to `*` (it exists) or a regular expression for its value."),
     ] = {}
     content_type: Annotated[str, Meta(description="The media type without parameters, such as `text/plain`.")] = ""
     path: Annotated[str, Meta(description="A regular expression that the path must contain.")] = ""
@@ -87,36 +85,34 @@ class When(_DataFileType, frozen=True):
 class Decode(_DataFileType, frozen=True):
     """A text inside the body that holds something structured, to be put in its place."""
 
-    at: Annotated[str, Meta(description="Where: a JSON pointer into the body, `*` for all elements.")]
+    at: Annotated[str, Meta(description="A JSON pointer into the body, with `*` for all elements.")]
     what: Annotated[str, Meta(description="`json`, `base64` (text), or `base64+json`.")] = "json"
 
 
 class Time(_DataFileType, frozen=True):
     """Where a time is."""
 
-    at: Annotated[str, Meta(description="A place.")]
+    at: Annotated[str, Meta(description="A locator.")]
     format: Annotated[str, Meta(description="One of `" + "`, `".join(TIME_FORMATS) + "`.")] = "auto"
-    condition: Annotated[
-        str, Meta(description="A query on the event; the place is looked at only where it matches.")
-    ] = ""
+    condition: Annotated[str, Meta(description="A query on the event; the locator counts only if it matches.")] = ""
 
 
 class MessageRule(_DataFileType, frozen=True):
     """A message for some kinds of events."""
 
-    text: Annotated[str, Meta(description="A text.")]
-    condition: Annotated[str, Meta(description="A query on the event; the text counts only where it matches.")]
+    text: Annotated[str, Meta(description="A text template.")]
+    condition: Annotated[str, Meta(description="A query on the event; the text counts only if it matches.")]
 
 
 class Severity(_DataFileType, frozen=True):
     """Where a severity is, and what its words mean."""
 
-    at: Annotated[str, Meta(description="A place.")]
+    at: Annotated[str, Meta(description="A locator.")]
     map: Annotated[
         dict[str, str],
         Meta(
-            description="Value, or glob such as `f*`, to a severity name; case makes no difference; first match wins. "
-            "What it does not name is read as words usually are: `error`, `warning`, `crit`, …."
+            description="Value, or glob such as `f*`, to a severity name; case is ignored; first match wins. "
+            "Other values are read as the usual words: `error`, `warning`, `crit`, …."
         ),
     ] = {}
 
@@ -124,9 +120,9 @@ class Severity(_DataFileType, frozen=True):
 class SenderDefinition(_DataFileType, frozen=True):
     """One kind of sender."""
 
-    id: Annotated[str, Meta(description="Its name, unique among all entries: `vendor-product`.")]
-    vendor: Annotated[str, Meta(description="Becomes `meta.vendor`; empty for an entry of last resort.")]
-    product: Annotated[str, Meta(description="Becomes `meta.product`; empty for an entry of last resort.")]
+    id: Annotated[str, Meta(description="Its name, unique among all definitions: `vendor-product`.")]
+    vendor: Annotated[str, Meta(description="Becomes `meta.vendor`; empty for a definition of last resort.")]
+    product: Annotated[str, Meta(description="Becomes `meta.product`; empty for a definition of last resort.")]
     when: Annotated[
         When | tuple[When, ...],
         Meta(description="How its requests are recognised; of several alternatives, one is enough."),
@@ -134,44 +130,50 @@ class SenderDefinition(_DataFileType, frozen=True):
     last_resort: Annotated[
         bool,
         Meta(
-            description="It is for JSON that no other entry knows, and leaves `meta.vendor`, `meta.product` and "
+            description="It matches JSON that no other one does, and leaves `meta.vendor`, `meta.product` and "
             "`meta.service` as they are. Its `when` may be `[]`."
         ),
     ] = False
     service: Annotated[
         str | tuple[str, ...],
-        Meta(description="Becomes `meta.service`: a text; of several, the first that yields something."),
+        Meta(description="Becomes `meta.service`: a text template; of several, the first with a value."),
     ] = ""
     delivery: Annotated[
         tuple[str, ...],
         Meta(
-            description="Places; the first that yields something is the id that the sender gives to a delivery, the "
-            "same for each of its tries: `meta.sender.delivery_id`. Nothing is decoded for it."
+            description="Locators; the first value is the id that the sender gives to a delivery, the "
+            "same for each attempt: `meta.sender.delivery_id`. Nothing is decoded for it."
         ),
     ] = ()
     description: Annotated[str, Meta(description="One line for people.")] = ""
     source: Annotated[str, Meta(description="Where the facts come from: the address of a public page.")] = ""
-    priority: Annotated[int, Meta(description="Of several entries that match, the highest wins.")] = 0
-    format: Annotated[str, Meta(description="What the body is: one of `" + "`, `".join(BODY_FORMATS) + "`.")] = "json"
-    decode: Annotated[tuple[Decode, ...], Meta(description="Texts in the body that are structured themselves.")] = ()
+    priority: Annotated[int, Meta(description="Of several definitions that match, the highest wins.")] = 0
+    format: Annotated[str, Meta(description="The format of the body: one of `" + "`, `".join(BODY_FORMATS) + "`.")] = (
+        "json"
+    )
+    decode: Annotated[tuple[Decode, ...], Meta(description="Texts in the body to decode.")] = ()
     events: Annotated[str, Meta(description="A JSON pointer to the array of events in the body.")] = ""
-    time: Annotated[tuple[Time, ...], Meta(description="Where the time is; the first that can be read counts.")] = ()
+    time: Annotated[tuple[Time, ...], Meta(description="Where the time is; the first readable one counts.")] = ()
     message: Annotated[
         tuple[str | MessageRule, ...],
-        Meta(description="Texts, or mappings as below; the first that yields something counts."),
+        Meta(description="Text templates, or mappings as below; the first with a value counts."),
     ] = ()
-    severity: Annotated[tuple[Severity, ...], Meta(description="Where the severity is; the first that is known.")] = ()
-    default_severity: Annotated[str, Meta(description="The severity when nothing above says one.")] = ""
-    host: Annotated[tuple[str, ...], Meta(description="Texts; where the host is, if no path group has set it.")] = ()
+    severity: Annotated[
+        tuple[Severity, ...], Meta(description="Where the severity is; the first known one counts.")
+    ] = ()
+    default_severity: Annotated[str, Meta(description="The severity if none of the above finds one.")] = ""
+    host: Annotated[
+        tuple[str, ...], Meta(description="Text templates for the host, unless a path group has set it.")
+    ] = ()
     recorded_from: Annotated[
         str,
         Meta(
-            description="The programs that some of its samples were recorded from; none when all are by the documents."
+            description="The programs that samples were recorded from; empty if all samples follow the documentation."
         ),
     ] = ""
     samples: Annotated[
         tuple[str, ...],
-        Meta(description="Files with recorded requests, relative to this one; each must hit this entry."),
+        Meta(description="Files with recorded requests, relative to this one; each must match this definition."),
     ] = ()
 
     @property

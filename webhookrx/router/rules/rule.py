@@ -63,13 +63,13 @@ class Rule(StrictStruct, frozen=True):
         dict[str, str], Meta(description="Labels of the rule; messages have them in `meta.connector.labels`.")
     ] = {}
     selector: Annotated[
-        str, Meta(description="A query on routers; empty matches all of them, `name = my-router` one.")
+        str, Meta(description="A query on routers; an empty one matches all, `name = my-router` matches one.")
     ] = ""
     suffix: Annotated[
-        str, Meta(description="The last part of the connector's name; the name of the rule when empty.")
+        str, Meta(description="The last part of the connector's name; by default the name of the rule.")
     ] = ""
     description: Annotated[str, Meta(description="Free text.")] = ""
-    preprocessing: Annotated[Preprocessing, Meta(description="What is done to each message of its connectors.")] = (
+    preprocessing: Annotated[Preprocessing, Meta(description="The steps for each message of its connectors.")] = (
         Preprocessing()
     )
     paths: Annotated[
@@ -81,11 +81,9 @@ class Rule(StrictStruct, frozen=True):
     ] = DEFAULT_PATHS
     include_request_headers: Annotated[
         bool,
-        Meta(description='Put the request headers into `log.attributes["webhook.headers"]`, credentials masked.'),
+        Meta(description='Put the request headers into `log.attributes["webhook.headers"]`, with credentials masked.'),
     ] = False
-    health: Annotated[
-        str, Meta(description="A path at which load balancers ask, without a message, whether the service is ready.")
-    ] = ""
+    health: Annotated[str, Meta(description="A path for health checks of load balancers.")] = ""
     key_file: Annotated[str, Meta(description="HTTPS only: absolute path of the unencrypted private key, in PEM.")] = ""
     cert_file: Annotated[
         str, Meta(description="HTTPS only: absolute path of the certificate or the whole chain, in PEM.")
@@ -98,13 +96,13 @@ class Host(StrictStruct, frozen=True):
     name: Annotated[str, Meta(description="The name of the router.", extra_json_schema=_HOST_NAME_SCHEMA)]
     labels: Annotated[dict[str, str], Meta(description="Its labels: `label.NAME` in selectors.")] = {}
     hostname: Annotated[str, Meta(description="The name of the machine, without a domain.")] = ""
-    fqdn: Annotated[str, Meta(description="Its name with its domain.")] = ""
-    ip: Annotated[str | tuple[str, ...], Meta(description="Its address, or a list of them.")] = ()
+    fqdn: Annotated[str, Meta(description="The name of the machine, with its domain.")] = ""
+    ip: Annotated[str | tuple[str, ...], Meta(description="Its address, or a list of addresses.")] = ()
     os: Annotated[str, Meta(description="Its operating system, such as `linux`.")] = ""
     arch: Annotated[str, Meta(description="Its processor, such as `x86_64`.")] = ""
-    version: Annotated[str, Meta(description="The version of webhookrx there.")] = ""
+    version: Annotated[str, Meta(description="Its version of webhookrx.")] = ""
     meta: Annotated[
-        dict[str, Any], Meta(description="More of it, for previews: `meta.NAME`, which routers do not have.")
+        dict[str, Any], Meta(description="Further values for previews: `meta.NAME`, which routers do not have.")
     ] = {}
 
 

@@ -30,10 +30,10 @@ class SetField(StrictStruct, frozen=True):
 class Regex(StrictStruct, frozen=True):
     """Match a regular expression against a field, and set a field for each named group."""
 
-    pattern: Annotated[str, Meta(description="A regular expression that RE2 can run, looked for anywhere.")]
-    field: Annotated[str, Meta(description="The field that it is matched against.")] = "log.body"
+    pattern: Annotated[str, Meta(description="A regular expression for RE2, which matches anywhere.")]
+    field: Annotated[str, Meta(description="The field that is searched.")] = "log.body"
     into: Annotated[str, Meta(description="The object that gets a member for each named group.")] = "log.attributes"
-    ignore_case: Annotated[bool, Meta(description="Capitals and small letters are the same.")] = False
+    ignore_case: Annotated[bool, Meta(description="Ignore case.")] = False
 
 
 class Probe(StrictStruct, frozen=True):
@@ -47,17 +47,20 @@ class Step(StrictStruct, frozen=True):
 
     select: Annotated[str | None, Meta(description="Select Messages: a query; other messages are dropped.")] = None
     set: Annotated[
-        SetField | tuple[SetField, ...] | None, Meta(description="Set Field: a field and its value, or a list of them.")
+        SetField | tuple[SetField, ...] | None,
+        Meta(description="Set Field: a field and its value, or a list of these."),
     ] = None
-    unset: Annotated[str | tuple[str, ...] | None, Meta(description="Unset Field: a field, or a list of them.")] = None
+    unset: Annotated[str | tuple[str, ...] | None, Meta(description="Unset Field: a field, or a list of fields.")] = (
+        None
+    )
     regex: Annotated[Regex | None, Meta(description="Regex: named groups become fields.")] = None
     probe: Annotated[Probe | str | None, Meta(description="Probe: a counter with a name.")] = None
     classify: Annotated[bool | None, Meta(description="Classify: `yes`.")] = None
     classify_fallback: Annotated[
         bool | None,
-        Meta(description="Beside `classify`: JSON of unknown senders is `generic-json`; as in `preprocessing`."),
+        Meta(description="With `classify`: JSON of unknown senders becomes `generic-json`; as in `preprocessing`."),
     ] = None
-    parse: Annotated[bool | None, Meta(description="Parse: `yes`; it needs a Classify before it.")] = None
+    parse: Annotated[bool | None, Meta(description="Parse: `yes`; needs a Classify before it.")] = None
     expression: Annotated[str | None, Meta(description="Statements of the expression language.")] = None
     condition: Annotated[str | None, Meta(description="A query; messages that it does not match skip the step.")] = None
     on_error: Annotated[
@@ -67,7 +70,7 @@ class Step(StrictStruct, frozen=True):
             extra_json_schema={"enum": list(ON_ERROR)},
         ),
     ] = None
-    label: Annotated[str | None, Meta(description="What people call the step; counters and log lines show it.")] = None
+    label: Annotated[str | None, Meta(description="The name of the step in counters and log lines.")] = None
 
 
 KINDS: Final = ("select", "set", "unset", "regex", "probe", "classify", "parse", "expression")
@@ -76,12 +79,12 @@ KINDS: Final = ("select", "set", "unset", "regex", "probe", "classify", "parse",
 class Preprocessing(StrictStruct, frozen=True):
     """What is done to each message of a connector, in this order: classify, parse, steps."""
 
-    classify: Annotated[bool, Meta(description="Find out who sent the message.")] = False
+    classify: Annotated[bool, Meta(description="Recognise the sender of the message.")] = False
     classify_fallback: Annotated[
         bool,
-        Meta(description="JSON of unknown senders is `generic-json`; for `classify` steps, too."),
+        Meta(description="JSON of unknown senders becomes `generic-json`; for `classify` steps too."),
     ] = True
-    parse: Annotated[bool, Meta(description="Take time, message and severity from it; needs `classify`.")] = False
+    parse: Annotated[bool, Meta(description="Extract time, message, severity and host; needs `classify`.")] = False
     steps: Annotated[tuple[Step, ...], Meta(description="Processing steps, in order.")] = ()
 
     @property
