@@ -633,7 +633,7 @@ class DatagramTests(Case):
         self.assertEqual("/does/not/exist: No such file or directory", str(error))
 
 
-class PatienceTests(SynchronousTestCase):
+class DeadlineTests(SynchronousTestCase):
     """How long a wait takes."""
 
     def setUp(self) -> None:

@@ -1,5 +1,5 @@
 """
-TLS of an observer that connects to another machine: whom it trusts, and what it shows.
+TLS of observers that connect to another machine: its options, its files, and the check of the server's name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from webhookrx.errors import ConfigError
 from webhookrx.settings import TLS
 
 if TYPE_CHECKING:
-    from twisted.internet._sslverify import IOpenSSLTrustRoot
     from twisted.protocols.tls import TLSMemoryBIOProtocol
 
 
@@ -39,10 +38,10 @@ TLS_SECRETS: Final = ("key_file",)
 @dataclass(frozen=True, slots=True)
 class ClientTLS:
     """
-    The files of a client; paths are absolute.
+    The files of a client, by absolute paths.
 
-    @ivar ca_file: who is trusted; None stands for the system's store.
-    @ivar cert_file: the certificate to show and its chain; goes with C{key_file}.
+    @ivar ca_file: the trusted authorities; None for the system's store.
+    @ivar cert_file: the client's certificate and its chain; goes with C{key_file}.
     """
 
     ca_file: str | None = None
@@ -51,9 +50,9 @@ class ClientTLS:
 
     def check(self) -> tuple[PrivateKey, list[x509.Certificate]] | None:
         """
-        Read the files as they are now.
+        Read the files.
 
-        @return: key and chain to show; None when there are none.
+        @return: key and chain of the client, if it has any.
         @raise ConfigError: a file is missing, unreadable or wrong; the text names option and file.
         """
         try:
@@ -70,9 +69,9 @@ class ClientTLS:
 
 def read_client_tls(options: SpecOptions) -> ClientTLS:
     """
-    Read L{TLS_OPTIONS}; no file is looked at.
+    Read L{TLS_OPTIONS}, but not the files.
 
-    @raise ConfigError: one of them names nothing, or has no partner.
+    @raise ConfigError: one of them is empty, or lacks its partner.
     """
     files = {key: options.given[key] for key in TLS_OPTIONS if key in options}
     for key, path in files.items():
@@ -85,8 +84,8 @@ def read_client_tls(options: SpecOptions) -> ClientTLS:
 
 def make_creator(host: str, tls: ClientTLS) -> IOpenSSLClientConnectionCreator:
     """
-    Read the files as they are now, and return what gives connections of Twisted to a host their TLS: 1.2 or 1.3, with
-    the certificate verified, its host name too.
+    Read the files, and return what makes TLS for connections of Twisted to a host: 1.2 or 1.3, with certificate and
+    host name verified.
 
     @raise ConfigError: as L{ClientTLS.check}.
     """
@@ -96,14 +95,14 @@ def make_creator(host: str, tls: ClientTLS) -> IOpenSSLClientConnectionCreator:
         key, (certificate, *issuers) = own
         _try_out(tls, key, [certificate, *issuers])
         shown = {"privateKey": key, "certificate": certificate, "extraCertChain": issuers}
-    # It begins at TLS 1.2.
+    # Twisted's oldest version is TLS 1.2.
     options = CertificateOptions(trustRoot=_trust(tls.ca_file), **shown)
     return _Creator(host, options.getContext())
 
 
 def make_context(tls: ClientTLS) -> ssl.SSLContext:
     """
-    The same for the sockets of the standard library; the host is named to each.
+    Read the files, and return the same for sockets of the standard library, which get the host name one by one.
 
     @raise ConfigError: as L{ClientTLS.check}.
     """
@@ -122,14 +121,14 @@ def make_context(tls: ClientTLS) -> ssl.SSLContext:
 
 
 class WrongHost(Exception):
-    """The certificate of a server is not for the host that was asked for. The text says so in one line."""
+    """The certificate of a server is for another host. The text says so in one line."""
 
 
 @implementer(IOpenSSLClientConnectionCreator)
 class _Creator:
     """
-    Gives a connection its TLS. C{optionsForClientTLS} would not do: it lets a server through whose certificate names
-    no host at all, or names one in a way that it can't read.
+    Makes the TLS of connections. C{optionsForClientTLS} would accept a certificate that names no host, or whose names
+    it can't read.
 
     @param host: a host name in ASCII, or an address.
     """
@@ -154,7 +153,7 @@ class _Creator:
                 if is_for(certificate.to_cryptography(), self._host):
                     return True
             except Exception:  # noqa: S110
-                # Nothing that is wrong with a certificate may let it through.
+                # No error in a certificate may let it through.
                 pass
             owner = protocol()
             if owner is not None:
@@ -167,11 +166,11 @@ class _Creator:
 
 def is_for(certificate: x509.Certificate, host: str) -> bool:
     """
-    Return whether a certificate is for a host (RFC 9525, section 6). Its common name does not count, and C{*} stands
-    for the whole of the first label only, with two more behind it.
+    Tell whether a certificate is for a host (RFC 9525, section 6). Its common name does not count, and C{*} stands for
+    the whole first label only, with two more labels behind it.
 
     @param host: a host name in ASCII, or an address.
-    @raise Exception: it has no names at all, or can't be read.
+    @raise Exception: the certificate has no names, or can't be read.
     """
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     if _is_address(host):
@@ -191,26 +190,23 @@ def _is_address(host: str) -> bool:
 
 
 def ssl_reason(error: SSL.Error) -> str:
-    """Return what OpenSSL says, without its codes."""
+    """Return the texts of an error of OpenSSL, without its codes."""
     entries = error.args[0] if error.args and isinstance(error.args[0], (list, tuple)) else ()
     reasons = [str(entry[-1]) for entry in entries if isinstance(entry, tuple) and entry and entry[-1]]
     return ", ".join(reasons) or "the other end closed the connection"
 
 
-def _trust(ca_file: str | None) -> IOpenSSLTrustRoot:
-    trust: IOpenSSLTrustRoot
+def _trust(ca_file: str | None) -> Any:
     if ca_file is None:
-        trust = platformTrust()
-        return trust
+        return platformTrust()
     content, _ = read_file(ca_file)
-    trust = trustRootFromCertificates(
+    return trustRootFromCertificates(
         Certificate.loadPEM(each.public_bytes(Encoding.PEM)) for each in x509.load_pem_x509_certificates(content)
     )
-    return trust
 
 
 def _try_out(tls: ClientTLS, key: PrivateKey, chain: list[x509.Certificate]) -> None:
-    """Do what Twisted would do with the first connection, where nobody is left to read the error."""
+    """Use the files as Twisted does for the first connection, which is too late to report an error."""
     context = SSL.Context(SSL.TLS_CLIENT_METHOD)
     try:
         context.use_certificate(chain[0])

@@ -61,9 +61,9 @@ _CONTENT_TYPES = {
     "lines": "text/plain; charset=utf-8",
 }
 
-#: RFC 3986, section 2: what may stand in a URI. Others must be percent-encoded, so that what is sent is what was read.
+#: The characters of a URI (RFC 3986, section 2). Others must be percent-encoded, so that the URL is sent as written.
 _URI = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+")
-#: What makes the text of each message another one than that of the rest.
+#: A macro that makes the text of each message unique.
 _UNIQUE = re.compile(r"\$(?:RCPTID\b|\{RCPTID[:}]|\(\s*format-json\s*\))", re.ASCII)
 
 #: RFC 9110, section 5.6.2.
@@ -71,7 +71,7 @@ TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 #: RFC 9110, section 5.5: visible bytes, with spaces and tabs between them.
 FIELD_VALUE = re.compile(rb"[\x21-\x7e\x80-\xff](?:[\t \x21-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?")
 
-#: Fields that frame a request or that the observer makes itself.
+#: Fields that frame a request, or that the observer sets.
 _OURS = frozenset(
     b"accept-encoding connection content-encoding content-length content-type expect idempotency-key keep-alive "
     b"te trailer transfer-encoding upgrade".split()
@@ -81,15 +81,13 @@ _OURS = frozenset(
 @dataclass(frozen=True, slots=True)
 class Target:
     """
-    What the observer runs with.
+    Where messages go, and in which form.
 
-    @ivar url: where to; absolute, without user, password and fragment.
+    @ivar url: absolute, without user, password and fragment.
     @ivar host: the host of the URL, an IPv6 address without its brackets.
     @ivar tls: None for C{http}.
-    @ivar bodies: how requests are made of messages.
-    @ivar render_line: makes a line of a message.
     @ivar timeout: seconds for one request, from connecting to the end of its answer.
-    @ivar retry_for: seconds for which one C{store} begins further tries.
+    @ivar retry_for: seconds from the beginning of a C{store} in which it begins further tries.
     """
 
     url: str
@@ -108,17 +106,15 @@ class Target:
 
 def read_target(args: Sequence[str], given: Mapping[str, str]) -> Target:
     """
-    Read C{http:URL[:key=value…]}.
+    Read C{http:URL[:key=value…]}, but not the files.
 
-    @param args: the URL.
-    @param given: the options.
     @raise ConfigError: an argument or option is wrong, or does not go with another.
     """
     options = SpecOptions("http", given)
     if len(args) != 1 or not args[0]:
-        raise _problem("takes one URL, such as http:https://logs.example.com/in")
+        raise options.problem("takes one URL, such as http:https://logs.example.com/in")
     url = args[0]
-    scheme, host = _read_url(url)
+    scheme, host = _read_url(url, options)
     _check_secrets(scheme, host, options)
     bodies, render_line, content_type = _read_bodies(options)
     return Target(
@@ -137,27 +133,29 @@ def read_target(args: Sequence[str], given: Mapping[str, str]) -> Target:
     )
 
 
-def _read_url(url: str) -> tuple[str, str]:
-    """Return scheme and host. A URL with a password, however it is written, is never quoted."""
+def _read_url(url: str, options: SpecOptions) -> tuple[str, str]:
+    """Return scheme and host. Errors never quote a URL that may hold a password."""
     shown = "the URL" if "@" in url else repr(url)
     if url.startswith("//"):
-        raise _problem(f"{shown} has no scheme; the URL comes after the colon: http:http://HOST/PATH")
+        raise options.problem(f"{shown} has no scheme; the URL comes after the colon: http:http://HOST/PATH")
     if "@" in re.split("[/?#]", url.partition("://")[2] or url)[0]:
-        raise _problem("no user or password in the URL: it is seen in logs and process lists; use token_file=")
+        raise options.problem("no user or password in the URL: it is seen in logs and process lists; use token_file=")
     if not _URI.fullmatch(url):
-        raise _problem(f"{shown} holds a space or characters beyond ASCII; write them as %XX")
+        raise options.problem(f"{shown} holds a space or characters beyond ASCII; write them as %XX")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        # The error quotes the part that is wrong.
-        raise _problem(f"{shown} is malformed" + (f": {error}" if "@" not in url else "")) from None
+        # The error quotes a part of the URL.
+        raise options.problem(f"{shown} is malformed" + (f": {error}" if "@" not in url else "")) from None
     if parts.scheme not in ("http", "https"):
-        raise _problem(f"{shown} does not begin with http:// or https://")
+        raise options.problem(f"{shown} does not begin with http:// or https://")
     if not host or port == 0:
-        raise _problem(f"{shown} names no host, or port 0")
+        raise options.problem(f"{shown} names no host, or port 0")
     if parts.fragment:
-        raise _problem(f"{shown} has a fragment, what follows #, which is never sent; write %23 for a # of the URL")
+        raise options.problem(
+            f"{shown} has a fragment, what follows #, which is never sent; write %23 for a # of the URL"
+        )
     return parts.scheme, host
 
 
@@ -165,7 +163,7 @@ def _check_secrets(scheme: str, host: str, options: SpecOptions) -> None:
     allowed = options.flag("allow_plaintext", False)
     secret = next((key for key in _FILES if key in options), None)
     if secret is not None and scheme == "http" and not allowed and not _is_loopback(host):
-        raise _problem(
+        raise options.problem(
             f"{secret}= over http:// would show its secret to the network; use https://, or allow_plaintext=yes "
             "when something between speaks TLS"
         )
@@ -184,28 +182,28 @@ def _read_tls(scheme: str, options: SpecOptions) -> ClientTLS | None:
         return read_client_tls(options)
     for key in TLS_OPTIONS:
         if key in options:
-            raise _problem(f"{key}= goes with an https:// URL")
+            raise options.problem(f"{key}= goes with an https:// URL")
     return None
 
 
 def _read_bodies(options: SpecOptions) -> tuple[BodyFormat, RenderLine, str]:
-    """Return how bodies and lines are made, and their content type."""
+    """Return the formats of bodies and lines, and the content type."""
     template = options.given.get("template")
     name = options.choice("format", FORMATS, "ndjson" if template is None else "each")
     if template is None and name == "lines":
-        raise _problem("format=lines needs template=TEXT")
+        raise options.problem("format=lines needs template=TEXT")
     if template is not None and name not in ("each", "lines"):
-        raise _problem(f"template= goes with format=each or format=lines, not with format={name}")
+        raise options.problem(f"template= goes with format=each or format=lines, not with format={name}")
     if name == "each":
         for key in ("batch", "batch_size"):
             if key in options:
-                raise _problem(f"{key}= does not go with format=each, which sends one message a request")
+                raise options.problem(f"{key}= does not go with format=each, which sends one message a request")
     bodies = BodyFormat(
         name,
         messages=1 if name == "each" else options.count("batch", _DEFAULT_BODIES.messages),
         size=options.size("batch_size", _DEFAULT_BODIES.size, at_least=1),
         gzip=options.flag("gzip", False),
-        # Two messages with the same text would have one key, and the other end would take the second for a copy.
+        # Two messages of the same text would have one key, and a server would drop the second as a duplicate.
         distinct=template is None or bool(_UNIQUE.search(template.replace("$$", ""))),
     )
     lines = options.read("template", None, Template.parse)
@@ -224,7 +222,7 @@ def _media_type(text: str) -> str:
 
 def _read_auth_scheme(options: SpecOptions) -> str:
     if "auth_scheme" in options and "token_file" not in options:
-        raise _problem("auth_scheme= goes with token_file=")
+        raise options.problem("auth_scheme= goes with token_file=")
     return options.read("auth_scheme", DEFAULT_AUTH_SCHEME, _one_word)
 
 
@@ -234,16 +232,12 @@ def _one_word(text: str) -> str:
     return text
 
 
-def _problem(text: str) -> ConfigError:
-    return ConfigError(f"observer 'http': {text}")
-
-
 def read_token(path: str, scheme: str) -> Header:
     """
     Read a file that holds one token; blank lines and lines that begin with C{#} are skipped.
 
     @param scheme: the word before the token.
-    @raise ConfigError: it can't be read, or holds no token, several, or one that can't be sent.
+    @raise ConfigError: it can't be read, or does not hold exactly one token that can be sent.
     """
     content, _ = read_file(path)
     tokens = parse_token_file(content.decode("utf-8", "surrogateescape"))
@@ -259,7 +253,7 @@ def read_headers(path: str) -> list[Header]:
     """
     Read a file of header fields, C{Name: value} a line; blank lines and lines that begin with C{#} are skipped.
 
-    @raise ConfigError: it can't be read, or a line is no header field or one that is not for a file to set.
+    @raise ConfigError: it can't be read, or a line is no header field, or one that the observer sets.
     """
     content, _ = read_file(path)
     lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
@@ -271,7 +265,7 @@ def read_headers(path: str) -> list[Header]:
 
 def _meaningful(lines: list[bytes]) -> Iterator[tuple[int, bytes]]:
     for number, line in enumerate(lines, 1):
-        # Only what ends a line in some editor is stripped: a space before a name is a mistake that counts.
+        # Only the end of a line is stripped: white space before a name is an error.
         text = line.rstrip(b"\r\t ")
         if text and not text.startswith(b"#"):
             yield number, text

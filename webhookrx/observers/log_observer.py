@@ -30,17 +30,18 @@ LOG_OBSERVER_SPEC = ObserverSpec()
 #: The C{log_namespace} of every event.
 NAMESPACE = "webhookrx.message"
 
-#: Never what a sender wrote: a format can reach into the objects of an event.
+#: Never text of a sender: a format can reach into the objects of an event.
 _FORMAT = "{line}"
 
-#: C{eventsFromJSONLogFile} makes objects of any JSON object with this name, and stops for good at one it can't make.
+#: C{eventsFromJSONLogFile} makes an object of any JSON object with this name, and stops for good at one that it can't
+#: make.
 _REVIVED = "__class_uuid__"
 
 _NOT_PRINTABLE_ASCII = re.compile(r"[^ -~]")
 # The interpreter reads no longer integers from text (sys.set_int_max_str_digits), at 4300 unless told otherwise.
 _MAX_DIGITS = 640
 
-#: What an C{ILogObserver} is once its interface is left aside.
+#: An C{ILogObserver} without its interface.
 TakeEvent = Callable[[dict[str, Any]], object]
 
 
@@ -48,13 +49,12 @@ TakeEvent = Callable[[dict[str, Any]], object]
 class LogObserver:
     """
     Gives messages to an C{ILogObserver} as events, one at a time, in the thread of its lane; such observers are
-    thread-safe by contract. Its exception means that this one message is not safe.
+    thread-safe by contract. An exception means that this message is not safe.
 
-    All that a return without an exception says is that it took the event. Whether that is in its memory, or on a disk,
-    nobody can know, so its word means C{"queued"}.
+    A return without an exception only says that the event was taken, into memory or to a disk. So the promise is
+    C{"queued"}.
 
-    @param spec: the spec string.
-    @param make: returns the C{ILogObserver}; called once, when the observer is opened.
+    @param make: returns the C{ILogObserver}; called once, on L{open}.
     """
 
     promise = "queued"
@@ -68,7 +68,7 @@ class LogObserver:
         """
         Make the C{ILogObserver}.
 
-        @raise ConfigError: that failed, or what came of it is none.
+        @raise ConfigError: that failed, or made something else.
         """
         try:
             made = self._make()
@@ -83,7 +83,7 @@ class LogObserver:
         return message
 
     def store(self, batch: Sequence[Prepared]) -> list[Exception | None] | None:
-        """Give it each message; return what it raised for each, or None when it took them all."""
+        """Give it each message; return its exceptions, or None if there are none."""
         errors = [self._give(message) for message in cast("Sequence[Message]", batch)]
         return errors if any(error is not None for error in errors) else None
 
@@ -110,10 +110,10 @@ def event_of(message: Message) -> dict[str, Any]:
     """
     Return a message as an event of C{twisted.logger}.
 
-    C{line} is its JSON line in printable ASCII: what text observers show can't move a cursor or forge another line.
-    C{message} holds the same as plain values: what a float or an integer can't hold is text. A name C{__class_uuid__}
-    at any depth becomes C{webhook.__class_uuid__} there, since C{twisted.logger} would make objects of it when it
-    reads its JSON files.
+    C{line} is its JSON line in printable ASCII, so that no text can move a cursor or forge a line in a text log.
+    C{message} holds the same as plain values; a number that no float or integer can hold is text. In it, a name
+    C{__class_uuid__} at any depth becomes C{webhook.__class_uuid__}, since C{twisted.logger} would make objects of it
+    when it reads its JSON files.
     """
     text = encode_object(message).decode()
     return {
@@ -128,11 +128,11 @@ def event_of(message: Message) -> dict[str, Any]:
 
 def resolve(name: str) -> Callable[[], TakeEvent]:
     """
-    Find what a dotted name means, and return what makes an C{ILogObserver} of it: an object that provides
-    C{ILogObserver} is used as it is, a class or a callable that needs no argument is called, and any other callable
-    is taken for one that takes an event.
+    Import a dotted name, and return what makes an C{ILogObserver} of it: an object that provides C{ILogObserver} is
+    used as it is, a class or callable without required arguments is called, and any other callable takes events
+    itself.
 
-    @raise ConfigError: there is no such thing, or it is none of these.
+    @raise ConfigError: the name can't be imported, or is of another kind.
     """
     try:
         found: Any = namedAny(name)
@@ -155,7 +155,7 @@ def build_log_observer(spec: str, args: Sequence[str], options: Mapping[str, str
     """
     Make the observer of C{observer:DOTTED.NAME}.
 
-    @raise ConfigError: the name is missing or means nothing that can observe.
+    @raise ConfigError: the name is missing, or as L{resolve} says.
     """
     if len(args) != 1 or not args[0]:
         raise ConfigError("observer 'observer' takes one dotted name: observer:package.module.name")
@@ -170,7 +170,7 @@ def _needs_no_argument(found: Callable[..., object]) -> bool:
     try:
         inspect.signature(found).bind()
     except (TypeError, ValueError):
-        # Arguments are needed, or a function written in C does not tell.
+        # It needs arguments, or is written in C and has no signature.
         return False
     return True
 

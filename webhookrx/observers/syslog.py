@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from zope.interface import implementer
 
-from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
 from webhookrx.observers.sockets import Deadline, describe
@@ -23,43 +22,29 @@ from webhookrx.observers.syslog_connection import (
     line,
     octet_counted,
 )
-from webhookrx.observers.syslog_options import (
-    Destination,
-    check_belongs,
-    read_destination,
-    read_format,
-    read_framing,
-    read_max_size,
-    read_server_name,
-    read_timeout,
-    read_tls,
-)
+from webhookrx.observers.syslog_options import SyslogTarget, read_syslog
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared
     from webhookrx.message.message import Message
     from webhookrx.message.rfc5424 import SyslogFormat
 
-#: Opens a connection; raises C{OSError}, or L{ConfigError} for files that are wrong by now.
+#: Opens a connection; raises C{OSError}, or L{ConfigError} for files that have changed and are wrong.
 Connect: TypeAlias = Callable[[Deadline], SyslogConnection]
 
 
 @implementer(IWaitingObserver)
 class SyslogObserver:
     """
-    Keeps one connection and sends each batch on it. It is opened by the first batch, so that a server which is away
-    does not keep the receiver from starting, and again by the first batch after it was lost.
+    Sends each batch over one connection. The first batch opens it, so that the receiver starts while the server is
+    away, and so does the first batch after it was lost.
 
-    Its word means that the messages have left this machine (C{"written"}); with datagrams over a network, that they
-    were sent (C{"queued"}). A batch that failed may have arrived in part: it may be there twice once it is sent again.
+    Its promise is that the messages have left this machine (C{"written"}); with datagrams over a network, that they
+    were sent (C{"queued"}). A failed batch may have arrived in part, and a retry may duplicate that part.
 
-    @param spec: the spec string.
-    @param server: where it sends to, for people.
-    @param promise: what its word means.
-    @param format: makes bytes of a message.
-    @param connect: opens a connection.
-    @param timeout: seconds that a C{store} may take, save for the look-up of a host name.
-    @param max_size: bytes of the longest message that is sent, header and all.
+    @param server: the destination, for people.
+    @param timeout: seconds that a C{store} may take, without the look-up of a host name.
+    @param max_size: bytes of the longest message that is sent, with its header.
     """
 
     def __init__(
@@ -84,21 +69,21 @@ class SyslogObserver:
         self._connection: SyslogConnection | None = None
 
     def open(self) -> None:
-        """Be ready; the first batch connects."""
+        """Prepare; the first batch connects."""
         self._deadline = Deadline(self._timeout)
 
     def hurry(self) -> None:
-        """End what waits within a second, and what is to come as well."""
-        deadline = self._deadline  # another thread may close it
+        """End this batch and all later ones within a second."""
+        deadline = self._deadline  # another thread may set it to None
         if deadline is not None:
             deadline.stop_now()
 
     def store(self, batch: Sequence[Prepared]) -> list[Exception | None] | None:
         """
-        Send a batch. One that fails on a connection of an earlier batch is tried once more on a new one.
+        Send a batch. If it fails on the connection of an earlier batch, it is retried once on a new one.
 
-        @return: None, or an entry a message: L{Rejected} for one that is too long.
-        @raise Unavailable: the server did not take it.
+        @return: None, or an entry a message: L{Rejected} if the message is too long.
+        @raise Unavailable: the server did not take the batch.
         """
         messages = cast("Sequence[bytes]", batch)
         refused = self._too_long(messages)
@@ -109,7 +94,7 @@ class SyslogObserver:
         return [refused.get(place) for place in range(len(messages))] if refused else None
 
     def reopen(self) -> None:
-        """Let the next batch connect anew, with certificates that are read anew."""
+        """Let the next batch read the certificates again, and connect anew."""
         self._disconnect()
 
     def close(self) -> None:
@@ -138,7 +123,7 @@ class SyslogObserver:
                 except TimeoutError:
                     raise
                 except OSError:
-                    # The server was restarted, most likely; it is there again or it is not.
+                    # Most likely the server was restarted; it may be back already.
                     self._disconnect()
             self._connection = self._connect(deadline)
             return self._send(messages)
@@ -146,15 +131,15 @@ class SyslogObserver:
             self._disconnect()
             raise Unavailable(f"{self._server}: {describe(error)}") from error
         except ConfigError as error:
-            # The files of certificates, read anew, are not what they were at the start.
+            # The files of certificates have changed since the start, and are wrong.
             raise Unavailable(f"{self._server}: {error.problem}") from error
         except BaseException:
-            # It may be in the middle of a frame: what came next would be taken for the rest of it.
+            # It may be inside a frame: the next bytes would be taken for the rest of it.
             self._disconnect()
             raise
 
     def _is_connected(self) -> bool:
-        """Look whether the connection is still there, and forget it when not."""
+        """Tell whether the connection still works, and drop it if not."""
         if self._connection is not None:
             try:
                 self._connection.check()
@@ -175,36 +160,28 @@ class SyslogObserver:
 def build_syslog(spec: str, args: Sequence[str], given: Mapping[str, str], ack: str) -> SyslogObserver:
     """
     Make the observer of C{syslog:tcp:HOST:PORT}, C{syslog:tls:HOST[:PORT]}, C{syslog:udp:HOST[:PORT]} or
-    C{syslog:unix:PATH}, with any of L{webhookrx.observers.syslog_options.SYSLOG_SPEC}. Nothing is connected.
+    C{syslog:unix:PATH}, with any of L{webhookrx.observers.syslog_options.SYSLOG_SPEC}, without connecting it.
 
-    @raise ConfigError: an argument or option is wrong, or a file of certificates.
+    @raise ConfigError: an argument, an option or a file of certificates is wrong.
     """
-    options = SpecOptions("syslog", given)
-    destination = read_destination(spec, args)
-    check_belongs(destination.transport, options)
-    octet_counting = destination.transport == "tls" or (
-        destination.transport == "tcp" and read_framing(options) == "octet-counting"
-    )
+    target = read_syslog(spec, args, given)
     return SyslogObserver(
         spec,
-        str(destination),
-        "queued" if destination.transport == "udp" else "written",
-        read_format(options, octet_counting=octet_counting),
-        _connect_for(destination, options),
-        timeout=read_timeout(options),
-        max_size=read_max_size(options),
+        str(target),
+        "queued" if target.transport == "udp" else "written",
+        target.format,
+        _connect_to(target),
+        timeout=target.timeout,
+        max_size=target.max_size,
     )
 
 
-def _connect_for(destination: Destination, options: SpecOptions) -> Connect:
-    transport, host, port = destination
-    if transport == "tcp":
-        frame = octet_counted if read_framing(options) == "octet-counting" else line
-        return partial(connect_tcp, host, port, frame=frame)
-    if transport == "tls":
-        return partial(
-            connect_tls, host, port, make_context=read_tls(options), server_name=read_server_name(options, host)
-        )
-    if transport == "udp":
+def _connect_to(target: SyslogTarget) -> Connect:
+    host, port = target.host, target.port
+    if target.make_context is not None:
+        return partial(connect_tls, host, port, make_context=target.make_context, server_name=target.server_name)
+    if target.transport == "tcp":
+        return partial(connect_tcp, host, port, frame=octet_counted if target.octet_counting else line)
+    if target.transport == "udp":
         return partial(connect_udp, host, port)
     return partial(connect_unix, host)

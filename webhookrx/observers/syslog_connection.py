@@ -1,6 +1,6 @@
 """
-Connections that carry syslog: streams over TCP, TLS and UNIX sockets, and datagrams. Everything blocks, for as long as
-a L{Deadline} lasts.
+Connections of the syslog observer: streams over TCP, TLS and UNIX sockets, and datagrams. All calls block, up to a
+L{Deadline}.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Frame: TypeAlias = Callable[[bytes], bytes]
 MakeContext: TypeAlias = Callable[[], ssl.SSLContext]
 
 SHORTEST_PROBATION: Final = 0.25
-"""Seconds that a new stream must live before anything goes out on it, and after its first batch."""
+"""Seconds that a new stream must stay open before its first batch, and after it."""
 WATCH: Final = 0.01
-"""Seconds that it must live after each further one."""
+"""Seconds that it must stay open after each further batch."""
 
-# Between two looks at what is not acknowledged yet, seconds.
+# Seconds between two looks at unacknowledged bytes.
 _SHORTEST_LOOK: Final = 0.001
 _LONGEST_LOOK: Final = 0.02
 
@@ -40,17 +40,17 @@ class SyslogConnection(Protocol):
 
     def check(self) -> None:
         """
-        Look whether the other end is still there, without waiting.
+        Check that the other end has not closed the connection, without waiting.
 
-        @raise OSError: it is not.
+        @raise OSError: it has.
         """
 
     def send(self, messages: Sequence[bytes]) -> dict[int, Rejected]:
         """
-        Send messages and wait until the other end, as far as it can be known, has them.
+        Send messages and wait until the other end has them, as far as this can be known.
 
-        @return: place to why this message can never be sent; empty when all were.
-        @raise OSError: no word on any of them; C{TimeoutError} among it.
+        @return: by the index of a message, why it can never be sent.
+        @raise OSError: any of them may be lost; also C{TimeoutError}.
         """
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ def line(message: bytes) -> bytes:
 
 class StreamConnection:
     """
-    A stream. What the other end says is read and thrown away; syslog has no answers.
+    A stream. Bytes from the other end are dropped; syslog has no answers.
 
     @param stream: connected and not blocking; over TLS, after the handshake.
     """
@@ -85,13 +85,13 @@ class StreamConnection:
         @raise OSError: the other end has closed or reset the connection.
         """
         try:
-            # One that never stops talking must not keep us here.
+            # A server that never stops sending must not keep us here.
             for _ in range(_MOST_READS):
                 if not self._socket.recv(_READ_SIZE):
                     raise ConnectionResetError(errno.ECONNRESET, _CLOSED)
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
-        # Nor may all that it said hide that it is gone.
+        # Nor may unread bytes hide that it is gone.
         poller = select.poll()
         poller.register(self._socket, select.POLLRDHUP)
         if poller.poll(0):
@@ -99,10 +99,10 @@ class StreamConnection:
 
     def probation(self, seconds: float) -> None:
         """
-        Wait whether the other end closes at once. A TLS 1.3 server judges the client's certificate after the client
-        is done with its handshake (RFC 8446 section 4.4.2.4); others accept anybody, and look at the address then.
+        Wait whether the other end closes at once. A TLS 1.3 server judges the certificate of a client after the client
+        has finished its handshake (RFC 8446 section 4.4.2.4); others accept everybody, and check the address then.
 
-        @raise OSError: it does.
+        @raise OSError: it closes.
         """
         end = self._deadline.now() + seconds
         while (left := end - self._deadline.now()) > 0:
@@ -111,8 +111,8 @@ class StreamConnection:
 
     def send(self, messages: Sequence[bytes]) -> dict[int, Rejected]:
         """
-        Send all, and wait until nothing is left in our kernel that the other end has not acknowledged; then for a
-        moment more, see L{_outlive}.
+        Send all, wait until the other end has acknowledged everything in our kernel, and then for a moment more, see
+        L{_outlive}.
         """
         unsent = memoryview(b"".join(map(self._frame, messages)))
         while unsent:
@@ -130,7 +130,7 @@ class StreamConnection:
     def _wait_until_acknowledged(self) -> None:
         look = _SHORTEST_LOOK
         while unacknowledged(self._socket):
-            # No event tells of it, so it is asked for now and then; an end of the connection wakes us at once.
+            # No event tells of acknowledgements, so the kernel is polled; the end of the connection wakes us at once.
             if self._deadline.wait(self._socket, select.POLLIN, at_most=look):
                 self.check()
             look = min(2 * look, _LONGEST_LOOK)
@@ -139,11 +139,11 @@ class StreamConnection:
 
     def _outlive(self) -> None:
         """
-        Wait whether the other end closes now. Over TCP its kernel acknowledges what nobody has read, and throws it away
-        if it is closed then. No time is long enough for all cases; this is for those who close because of what they
-        got. It travels as fast as the acknowledgement, so a long way needs no more.
+        Wait whether the other end closes now. With TCP its kernel acknowledges bytes that no program has read, and
+        drops them when the program closes. No time is long enough for all cases; this one finds servers that close
+        because of the bytes they got. Their close arrives right after the acknowledgement, however long the way is.
 
-        @raise OSError: it does.
+        @raise OSError: it closes.
         """
         seconds = WATCH if self._is_proven else SHORTEST_PROBATION
         if self._deadline.left() > seconds:
@@ -151,25 +151,25 @@ class StreamConnection:
         self._is_proven = True
 
     def close(self) -> None:
-        """Say that this is the end (over TLS, RFC 5425 section 4.4), and close."""
+        """Close in order; over TLS with C{close_notify} (RFC 5425 section 4.4)."""
         try:
             if isinstance(self._socket, ssl.SSLSocket):
                 self._socket.unwrap()
             self._socket.shutdown(socket.SHUT_WR)
         except (OSError, ValueError):
-            pass  # It is gone already, or has no time to answer.
+            pass  # It is gone already, or does not answer at once.
         self._socket.close()
 
 
 class Daemon:
     """
-    Who listens on a UNIX socket of datagrams.
+    The process that listens on a UNIX socket of datagrams.
 
-    When it ends, the kernel throws away what it has not read, and to whoever sent that it looks as if it had been read.
-    So it counts as read by a daemon that is there after it.
+    When it ends, the kernel drops unread datagrams, and reports them to the sender as read. So they count as read only
+    if the same process still listens afterwards.
 
     @param path: the socket.
-    @raise OSError: there is none.
+    @raise OSError: the socket is missing.
     """
 
     def __init__(self, path: str, deadline: Deadline) -> None:
@@ -179,7 +179,7 @@ class Daemon:
 
     def check(self) -> None:
         """
-        @raise OSError: it is not there any more; another may be.
+        @raise OSError: it has ended; another one may listen.
         """
         probe, _ = connect_socket(socket.AF_UNIX, socket.SOCK_DGRAM, self._path, self._deadline)
         probe.close()
@@ -188,7 +188,7 @@ class Daemon:
 
     def _identify(self) -> tuple[int, int, int]:
         status = os.stat(self._path)
-        # A number of a file that was removed may be given to the next one at once.
+        # The inode number of a removed file may be used again at once.
         return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
@@ -197,7 +197,7 @@ class DatagramConnection:
     Datagrams, one a message: RFC 5426, or a UNIX socket.
 
     @param datagrams: connected and not blocking.
-    @param daemon: who reads from the UNIX socket that it is connected to.
+    @param daemon: the listener, of a UNIX socket.
     """
 
     def __init__(self, datagrams: socket.socket, deadline: Deadline, daemon: Daemon | None = None) -> None:
@@ -207,13 +207,13 @@ class DatagramConnection:
 
     def check(self) -> None:
         """
-        @raise OSError: the network has sent back what was sent before.
+        @raise OSError: the network has returned an error for an earlier datagram.
         """
         if problem := self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise OSError(problem, os.strerror(problem))
 
     def send(self, messages: Sequence[bytes]) -> dict[int, Rejected]:
-        """Send each; on a UNIX socket, wait until the other end has read them. Over UDP nothing can be known."""
+        """Send each; on a UNIX socket, wait until they are read. Over UDP this can't be known."""
         refused: dict[int, Rejected] = {}
         for place, message in enumerate(messages):
             try:
@@ -253,7 +253,7 @@ def connect_tcp(host: str, port: int, deadline: Deadline, frame: Frame) -> Strea
     """
     Connect to the first address of a host that answers.
 
-    @raise OSError: none does, or the host has no address.
+    @raise OSError: no address answers, or the host has none.
     """
     stream, took = connect_to_host(host, port, socket.SOCK_STREAM, deadline)
     return _on_probation(StreamConnection(stream, deadline, frame), took)
@@ -265,9 +265,9 @@ def connect_tls(
     """
     The same over TLS.
 
-    @param server_name: what the certificate must be for; sent as SNI.
-    @raise OSError: the handshake failed, too.
-    @raise webhookrx.errors.ConfigError: C{make_context} can't make one.
+    @param server_name: the name in the certificate, sent as SNI.
+    @raise OSError: as L{connect_tcp}, or the handshake failed.
+    @raise webhookrx.errors.ConfigError: C{make_context} raises it.
     """
     context = make_context()
     stream, took = connect_to_host(host, port, socket.SOCK_STREAM, deadline)
@@ -288,9 +288,9 @@ def connect_tls(
 
 def connect_udp(host: str, port: int, deadline: Deadline) -> DatagramConnection:
     """
-    Choose the first address of a host to send to; nothing is sent yet.
+    Choose the first address of a host, without sending anything.
 
-    @raise OSError: the host has no address, or none that can be reached.
+    @raise OSError: the host has no address that can be reached.
     """
     datagrams, _ = connect_to_host(host, port, socket.SOCK_DGRAM, deadline)
     return DatagramConnection(datagrams, deadline)
@@ -298,11 +298,11 @@ def connect_udp(host: str, port: int, deadline: Deadline) -> DatagramConnection:
 
 def connect_unix(path: str, deadline: Deadline) -> SyslogConnection:
     """
-    Connect to a UNIX socket, of datagrams or a stream: what it is, is known only by trying.
+    Connect to a UNIX socket, of datagrams or a stream; which of the two is found by trying.
 
-    @raise OSError: nobody listens there.
+    @raise OSError: no process listens there.
     """
-    # Looked at first: one that is replaced in between is found to be another later.
+    # Made first, so that a daemon that is replaced meanwhile is noticed later.
     daemon = Daemon(path, deadline)
     try:
         datagrams, _ = connect_socket(socket.AF_UNIX, socket.SOCK_DGRAM, path, deadline)
