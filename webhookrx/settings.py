@@ -13,7 +13,7 @@ from typing import TypeAlias
 from webhookrx.router.steps.step import Preprocessing
 from webhookrx.senders.definition import SenderDefinition
 
-#: What is known of a file without reading it; the number of an error for one that is not there.
+#: The state of a file as stat(2) has it; the number of an error for a missing file.
 Signature: TypeAlias = tuple[int, ...]
 
 KiB = 1024
@@ -24,19 +24,19 @@ PLAIN_PORT = 80
 TLS_PORT = 443
 """TCP port of a source that names no endpoint and has a key."""
 BACKLOG = 4096
-"""Connections that the kernel may hold until we accept them; it cuts this to C{net.core.somaxconn}."""
+"""Connections that the kernel queues until we accept them; C{net.core.somaxconn} may lower it."""
 PROMPT_BODY = 10 * MiB
-"""Bytes of a body that holds up other senders for at most 50 ms, as C{benchmarks/hostile_bodies.py} measures it."""
+"""Bytes of a body that delays other senders by at most 50 ms, as C{benchmarks/hostile_bodies.py} measures it."""
 MESSAGE_FILE = "messages.jsonl"
-"""What the observer writes when none is named: in C{$STATE_DIRECTORY} under systemd, else the working directory."""
+"""The file of the default observer: in C{$STATE_DIRECTORY} under systemd, else in the working directory."""
 
 
 def largest_body(queue: int) -> int:
     """
-    Return how many bytes of the queue large bodies that are still arriving may take together.
+    Return the bytes of the queue that large bodies that are still arriving may take together.
 
-    The rest is there for small ones and for messages: senders who begin large bodies and do not end them must not keep
-    everybody out.
+    The rest is for small ones and for messages: senders that begin large bodies and never end them must not block all
+    others.
     """
     return queue // 2
 
@@ -66,7 +66,7 @@ class Limits:
     queue_messages: int = 100_000
     """Messages that wait for an acknowledgement."""
     header_time: float = 10.0
-    """From the first byte of a request, or from the connection, to the end of its headers; TLS handshakes too."""
+    """From the first byte of a request, or the connection, to the end of its headers; TLS handshakes, too."""
     body_time: float = 60.0
     """From the end of the headers to the end of the body."""
     answer_time: float = 30.0
@@ -74,15 +74,15 @@ class Limits:
     idle_time: float = 75.0
     """Between two requests on one connection."""
     pause_time: float = 2.0
-    """For which reading from senders may be off because too much waits; then they are refused."""
+    """For which reading from senders pauses when the queue is nearly full; then they are refused."""
     recorded_requests: int = 1_000
-    """Files with recorded requests that there may be."""
+    """Files with recorded requests in the directory."""
     recorded_bytes: int = 64 * MiB
     """Bytes of them together."""
 
 
 FileContents: TypeAlias = Mapping[str, tuple[bytes, int]]
-"""What was in files, and their mode bits, by their absolute paths."""
+"""Contents and mode bits of files by their absolute paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +117,13 @@ class Listener:
 @dataclass(frozen=True, slots=True)
 class ConnectorSettings:
     """
-    What makes a source one of the router form: a connector, from a connector rule.
+    The part of a source that only the router form has: a connector, made by a connector rule.
     """
 
     rule: str
     """The name of the rule."""
     port: int
-    """Where it receives data."""
+    """The TCP port."""
     labels: Mapping[str, str]
     """C{product}, C{vendor}, and those of the rule."""
     preprocessing: Preprocessing
@@ -139,7 +139,7 @@ class Source:
     paths: tuple[str, ...] = ("/.*",)
     prefix: str = ""
     auth_tokens: tuple[bytes, ...] = field(default=(), repr=False)
-    """All tokens that are accepted, from options and files; none means that no token is asked for."""
+    """All accepted tokens, from options and files; without one no token is needed."""
     include_request_headers: bool = False
     proxy_header: str | None = None
     """Lower-case name of the one trusted header."""
@@ -148,10 +148,10 @@ class Source:
     keep_message: str = "yes"
     """C{"yes"} or C{"unparsed"}; C{webhook-json} only."""
     health: str = ""
-    """Path at which load balancers ask whether the service is ready; none when it is empty."""
+    """Path of the health check for load balancers; empty: none."""
     listeners: tuple[Listener, ...] = ()
     connector: ConnectorSettings | None = None
-    """Of the router form; None for the collector form."""
+    """None for a source of the collector form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Observer:
     """
     A parsed observer spec string: C{name:arg:key=value}.
 
-    @ivar inner: the observer that this one stands in front of, from its option C{observer=}.
+    @ivar inner: the observer behind a spool, from its option C{observer=}.
     """
 
     text: str
@@ -194,35 +194,35 @@ class RouterSettings:
     """
     This router, whose connectors come from a rules file.
 
-    A rule on it whose key or certificate can't be used closes its reload gate: its connectors stay as they are until
-    the files are there.
+    A key, certificate or JSON file of its rules that can't be used blocks it on a reload: its connectors stay as they
+    are until the file can be used.
     """
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     watched: Mapping[str, Signature] = field(default_factory=dict, compare=False)
-    """Absolute paths of files and directories, each with its signature from just before it was read; when one of them
-    changes, the settings are read anew."""
+    """Signatures of files and directories, from just before they were read, by absolute path; a change of one is a
+    reload."""
     blocked: tuple[str, ...] = ()
-    """Why the gate is closed: one sentence for each file. None of them: it is open."""
+    """Why the router is blocked: one sentence for each file; empty: it is not."""
     senders: tuple[SenderDefinition, ...] = ()
-    """Kinds of senders that the operator knows, besides those that come with webhookrx."""
+    """Sender definitions of the operator, besides those of the package."""
     tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
-    """What was in the files of its L{TLS} when they were checked, keys included; as it runs when the gate is closed."""
+    """Contents of the files of its L{TLS} when they were checked, with keys; those in use while it is blocked."""
     closed: tuple[str, ...] = ()
-    """Connectors that could not begin because of their files, and why: one sentence for each."""
+    """Connectors that could not start because of their files, and why: one sentence for each."""
     not_taken: str = ""
-    """Why the rules file is not in use, but the last good set of connectors: what is wrong first. Empty: it is."""
+    """The first mistake in the rules file, while the last good set of connectors is in use instead; else empty."""
     good: bytes = field(default=b"", repr=False, compare=False)
-    """What to keep of this set for the next start, see L{webhookrx.config.rule_files}; empty for one that is not good,
-    and where nothing is kept."""
+    """This set for the next start, see L{webhookrx.config.rule_files.SavedSet}; empty for a set that is not good, and
+    without a state directory."""
     json_files: Mapping[str, bytes] = field(default_factory=dict)
-    """What the JSON files hold that expressions of its rules name, by their absolute paths."""
+    """Contents of the JSON files that expressions of its rules name, by absolute path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything, validated."""
+    """All settings, validated."""
 
     sources: tuple[Source, ...]
     observers: tuple[Observer, ...]
@@ -230,35 +230,35 @@ class Settings:
     """C{"durable"}, C{"written"} or C{"queued"}."""
     limits: Limits = field(default_factory=Limits)
     drain_timeout: float = 30.0
-    """Seconds that finishing what is under way may take once the receiver is told to stop."""
+    """Seconds that requests and messages have to finish after SIGTERM."""
     admin: Listener | None = None
-    """Where health and metrics are asked for; None: nowhere."""
+    """The endpoint of health and metrics; None: none."""
     workers: int = 1
-    """Processes that receive; from 2 on one more watches over them."""
+    """Processes that receive; from 2 on they have a parent process."""
     router: RouterSettings | None = None
     """The router form; None without a rules file."""
     warnings: tuple[str, ...] = ()
-    """What is allowed but probably not meant; logged at start, printed by C{--check}."""
+    """What is allowed but probably not meant: logged at start, printed by C{--check}."""
     state_dir: str | None = None
-    """The absolute path of the directory for what a restart needs; None: nothing is kept."""
+    """The absolute path of the directory of the last good set; None: it is not kept."""
     record: str | None = None
-    """The absolute path of the directory in which requests are recorded; None: they are not."""
+    """The absolute path of the directory of recorded requests; None: they are not recorded."""
     tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
-    """What was in the files of all L{TLS} when they were checked, keys included; for connectors the router has it."""
+    """Contents of the files of all L{TLS} when they were checked, with keys; but for those of connectors."""
 
     @property
     def watched(self) -> Mapping[str, Signature]:
-        """Files whose change is reason for a reload, see L{RouterSettings}; none without a router."""
+        """Files whose change is a reload, see L{RouterSettings}."""
         return self.router.watched if self.router is not None else {}
 
     @property
     def blocked(self) -> tuple[str, ...]:
-        """Why the connectors stay as they are, see L{RouterSettings}; empty while nothing blocks them."""
+        """Why the router is blocked, see L{RouterSettings}."""
         return self.router.blocked if self.router is not None else ()
 
     @property
     def closed(self) -> tuple[str, ...]:
-        """Which connectors could not begin, see L{RouterSettings}."""
+        """Connectors that could not start, see L{RouterSettings}."""
         return self.router.closed if self.router is not None else ()
 
     @property

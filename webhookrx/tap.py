@@ -1,7 +1,7 @@
 """
 The C{twistd webhookrx} command: text to settings, settings to a service.
 
-All that can be wrong is found in L{Options.postOptions}, before anything opens.
+L{Options.postOptions} finds every mistake, before anything opens.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ STDERR_LOG = "webhookrx.operations.oplog.stderr"
 
 class _TableOptions(usage.Options):
     """
-    Remembers what was given on the command line; the C{opt_} methods come from the table of options.
+    Collects the options of the command line; the C{opt_} methods come from the table of options.
 
-    What was given is kept apart from the mapping that C{usage.Options} is: its C{repr} must not show a token.
+    They are not in the mapping that C{usage.Options} is: its C{repr} must not show a token.
     """
 
     def __init__(self) -> None:
@@ -50,11 +50,11 @@ class _TableOptions(usage.Options):
         self._given: dict[str, list[RawValue]] = {}
 
     def given(self) -> RawOptions:
-        """Return what was given so far, by the name of the option."""
+        """Return the options so far."""
         return {name: tuple(values) for name, values in self._given.items()}
 
     def take(self, option: Option, value: str) -> None:
-        """Remember a value."""
+        """Add a value of an option."""
         origin = Origin((f"--{option.name}",), COMMAND_LINE)
         self._given.setdefault(option.name, []).append(RawValue(value, origin))
 
@@ -110,7 +110,7 @@ class Options(_TableOptions):
     """
     Command line options of C{twistd webhookrx}.
 
-    @ivar settings: what came of them; set once they are parsed.
+    @ivar settings: set once the options are parsed.
     """
 
     synopsis = "[options]"
@@ -129,11 +129,11 @@ class Options(_TableOptions):
 
     def parseOptions(self, options: Sequence[str] | None = None) -> None:
         """
-        Take C{_} for C{-} in the names of options, and name the nearest one when there is none of that name.
+        Take C{_} for C{-} in the names of options, and suggest the nearest name for an unknown one.
 
-        @raise usage.UsageError: something is wrong, and these options stand alone.
-        @raise SystemExit: something is wrong with the options of a command. It is all that is printed: C{twistd}
-            itself would put its own usage in front, a hundred lines in a journal at each start.
+        @raise usage.UsageError: a mistake, when these options have no parent.
+        @raise SystemExit: a mistake in the options of a command. Only the mistake is printed: C{twistd} itself would
+            put its own usage in front, a hundred lines in a journal at each start.
         """
         arguments = list(sys.argv[1:] if options is None else options)
         try:
@@ -151,10 +151,10 @@ class Options(_TableOptions):
 
     def parseArgs(self, *args: str) -> None:
         """
-        @raise usage.UsageError: something stands there that is no option.
+        @raise usage.UsageError: there is an argument that is no option.
         """
         if args:
-            # It may be the second half of a token with a blank.
+            # It may be the second part of a token with a blank.
             hidden = any(BY_NAME[name].secret for name in self.given())
             raise usage.UsageError(
                 f"It takes options only; left over is {'something else' if hidden else quoted(args[0])}."
@@ -164,8 +164,8 @@ class Options(_TableOptions):
         """
         Read files, validate everything, open nothing.
 
-        @raise usage.UsageError: something is wrong.
-        @raise SystemExit: C{--check} was given and has printed what would run, or what is wrong.
+        @raise usage.UsageError: a mistake.
+        @raise SystemExit: C{--check} has printed the settings, or the mistakes.
         """
         check = "check" in self.given()
         self._started_in = os.getcwd()
@@ -200,7 +200,7 @@ class Options(_TableOptions):
 
         @param running: the settings in use.
 
-        @raise ConfigError: something is wrong, or can't be had without a restart.
+        @raise ConfigError: a mistake, or a change that needs a restart.
         """
         try:
             # twistd may have changed its directory (--rundir) since.
@@ -209,7 +209,7 @@ class Options(_TableOptions):
         except OSError as error:
             raise ConfigError(f"Relative names start from {error.filename!r}: {error.strerror}.") from None
         if _writes_to_stdout(settings) and not _writes_to_stdout(self.settings):
-            # The log may be there, or nothing: which of them was settled when the process began.
+            # The start decided what is on standard output: the log, or nothing.
             raise ConfigError("The stdout observer can't be added by a reload, restart for it.", option="observers")
         return settings
 
@@ -222,7 +222,7 @@ def makeService(options: Options) -> IService:
     """
     Make the service of validated options; nothing is opened yet.
 
-    @raise SystemExit: something has changed since they were validated, or systemd did not pass a socket; it is
+    @raise SystemExit: a file has changed since they were validated, or systemd did not pass a socket; the reason is
         printed.
     """
     # The service imports the reactor, which --help and --check do not need.
@@ -250,9 +250,9 @@ def _environment(*, checks_only: bool) -> Environment:
 
 def _with_dashes(arguments: Sequence[str]) -> Iterator[str]:
     """
-    Yield the arguments with the names of options as the table has them.
+    Yield the arguments with the full names of options.
 
-    @raise usage.UsageError: a name is unknown, or short for several.
+    @raise usage.UsageError: a name is unknown or ambiguous.
     """
     rest = iter(arguments)
     for argument in rest:
@@ -265,7 +265,7 @@ def _with_dashes(arguments: Sequence[str]) -> Iterator[str]:
         elif argument in _SHORT:
             takes_value = True
         elif not argument.startswith("-") or argument == "--":
-            # As getopt has it: options end here.
+            # Options end here, as in getopt.
             yield argument
             yield from rest
             return
@@ -289,7 +289,7 @@ def _full_name(word: str) -> str:
 
 
 def _writes_to_stdout(settings: Settings) -> bool:
-    """Tell whether an observer does, be it behind a spool."""
+    """Tell whether an observer writes to standard output, behind a spool, too."""
 
     def writes(observer: Observer) -> bool:
         return observer.name == "stdout" or (observer.inner is not None and writes(observer.inner))
@@ -299,10 +299,10 @@ def _writes_to_stdout(settings: Settings) -> bool:
 
 def _check_files_of_twistd(parent: usage.Options) -> None:
     """
-    Find out whether C{twistd} can write its own files, by default in the working directory, before it fails there with
-    a traceback.
+    Check whether C{twistd} can write its own files, by default in the working directory, before it fails with a
+    traceback.
 
-    @param parent: the options of C{twistd} or C{twist}, parsed but not yet acted on.
+    @param parent: the options of C{twistd} or C{twist}, parsed but not yet in effect.
     @raise usage.UsageError: it can't.
     """
     if "nodaemon" not in parent or parent["chroot"] is not None:
@@ -322,17 +322,17 @@ def _check_files_of_twistd(parent: usage.Options) -> None:
 
 
 def _may_write(path: str) -> bool:
-    """Tell whether a file can be written, or made."""
+    """Tell whether a file can be written or made."""
     path = os.path.abspath(path)
     return os.access(path if os.path.exists(path) else os.path.dirname(path), os.W_OK, effective_ids=True)
 
 
 def _keep_log_off_stdout(parent: usage.Options) -> None:
     """
-    Turn the service's own log to standard error, where it would go to standard output among the messages.
+    Turn the log of the service from standard output, where messages go, to standard error.
 
-    @param parent: the options of C{twistd} or C{twist}, parsed but not yet acted on.
-    @raise usage.UsageError: C{twistd} would go to the background, where standard output leads nowhere.
+    @param parent: the options of C{twistd} or C{twist}, parsed but not yet in effect.
+    @raise usage.UsageError: C{twistd} would go to the background, without a standard output.
     """
     if "nodaemon" not in parent:
         if parent.get("logFile") is sys.stdout:

@@ -1,5 +1,5 @@
 """
-The limits: what each means in a table, and C{NAME=VALUE} texts made into L{Limits}.
+The table of limits, with unit, meaning and reason, and C{NAME=VALUE} texts read by it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Number = int | float
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """How the values of a limit are read and shown."""
+    """How the values of a limit are parsed and shown."""
 
     parse: Callable[[str], Number]
     show: Callable[[Number], str]
@@ -34,7 +34,7 @@ SIZE = Unit(parse_size, lambda size: format_size(int(size)), "a size such as 512
 TIME = Unit(parse_duration, format_duration, "a time such as 500ms, 30s or 2m")
 COUNT = Unit(_parse_count, str, "a whole number such as 1000")
 
-#: The field of L{Limits}, its unit, what it bounds, and the reason word of a request that goes past it.
+#: By the field of L{Limits}: its unit, what it bounds, and the reason with which requests beyond it are refused.
 LIMITS: dict[str, tuple[Unit, str, str]] = {
     "body": (SIZE, "one body, on the wire and unpacked", "body_too_large"),
     "unpack_ratio": (COUNT, "how many times its size on the wire a body may unpack to, beyond 128 KiB", "unpack_ratio"),
@@ -69,7 +69,7 @@ def parse_limit(text: str) -> tuple[str, Number]:
     """
     Read C{NAME=VALUE}.
 
-    @return: the name with C{_}, and the value in bytes, seconds or as a count.
+    @return: the name with C{_}, and the value as bytes, seconds or a count.
     @raise ConfigError: the form, the name or the value is wrong.
     """
     key, equals, value = text.partition("=")
@@ -89,5 +89,5 @@ def parse_limit(text: str) -> tuple[str, Number]:
 
 
 def show_limit(name: str, number: Number) -> str:
-    """Return a limit's value as a person writes it."""
+    """Return the value of a limit as people write it."""
     return LIMITS[name][0].show(number)

@@ -62,7 +62,7 @@ class ConfigProblems(ConfigError):
 
 @dataclass(slots=True)
 class Problems:
-    """Errors and warnings of a configuration that is being read, each once."""
+    """The errors and warnings of a configuration, each once."""
 
     errors: list[Diagnostic] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
@@ -110,7 +110,7 @@ class RawValue:
     origin: Origin
 
 
-#: What is written in one place: the values of each option, at least one, by the name of the option.
+#: The options of one layer: the values of each, at least one, by the name of the option.
 RawOptions: TypeAlias = Mapping[str, tuple[RawValue, ...]]
 
 
@@ -204,7 +204,7 @@ class OptionReader:
         return self.problems.attempt(self.origin(name), call, *args)
 
     def show(self, name: str, value: str) -> None:
-        """Remember how an option came out."""
+        """Add an option to the effective settings."""
         raw = self.raw(name)
         self.effective.append(Effective(self.section, name, value, str(raw[0].origin if raw else NOWHERE)))
 
@@ -217,7 +217,7 @@ class OptionReader:
 
     def parsed(self, name: str, parse: Callable[[str], T]) -> T | None:
         """
-        Return what an option means; None for its default, and for what can't be used, which is noted.
+        Return the parsed value of an option; None for its default, and for a mistake, which is noted.
 
         @param parse: raises L{ConfigError}.
         """

@@ -1,7 +1,7 @@
 """
-The one table of options. The command line, the YAML file, C{--check} and the option table of the docs come from it.
+The table of options, from which the command line, the YAML file, C{--check} and the docs are made.
 
-Defaults are not here: they are taken from L{webhookrx.settings}.
+L{webhookrx.settings} has the defaults.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Kind(Enum):
 
 class OptionScope(Enum):
     """
-    What an option belongs to, and so where a YAML file may hold it: a source's anywhere, the service's at the top
-    level, the command's nowhere.
+    Whether an option is for a source, which may have it anywhere in a YAML file; for the service, at its top level; or
+    for the command line alone.
     """
 
     SOURCE = "source"
@@ -45,13 +45,13 @@ class OptionScope(Enum):
 @dataclass(frozen=True, slots=True)
 class Option:
     """
-    One option.
+    An option.
 
-    @ivar name: its name on the command line, with C{-}.
+    @ivar name: that on the command line, with C{-}.
     @ivar help: one line, no full stop.
-    @ivar value: what stands for its value in help texts; empty for a flag.
-    @ivar default: its default in words.
-    @ivar choices: the only values; empty means that anything fits the kind.
+    @ivar value: the word for its value in help texts; empty for a flag.
+    @ivar default: in words.
+    @ivar choices: the allowed values; empty: all that fit the kind.
     @ivar repeat: it may be given several times, or as a YAML list.
     @ivar plural: another YAML key of the same meaning.
     @ivar secret: its value is never shown.
@@ -360,9 +360,9 @@ FLAG_WORDS: dict[str, bool] = {"yes": True, "on": True, "true": True, "no": Fals
 
 def parse_flag(text: str) -> bool:
     """
-    Return what a flag's value means; quotes around it in YAML make no difference.
+    Return the value of a flag; quotes around it in YAML make no difference.
 
-    @raise ConfigError: it is none of the six words.
+    @raise ConfigError: it is another word.
     """
     value = FLAG_WORDS.get(text.lower())
     if value is None:
@@ -372,8 +372,8 @@ def parse_flag(text: str) -> bool:
 
 def shown_name(word: str) -> str:
     """
-    Return as much of an unknown option or key as is safe to show: where the C{=} or the blank is forgotten, as in
-    C{--auth-tokenSECRET} or C{auth_token SECRET}, the secret stands right behind the name.
+    Return as much of an unknown option or key as is safe to show. Without its C{=} or C{:}, as in
+    C{--auth-tokenSECRET} or C{auth_token SECRET}, a secret stands behind the name.
     """
     name = re.match(r"[\w.-]*", word)
     shown = name[0] if name else ""

@@ -44,7 +44,7 @@ class SourceListener:
 
 
 def source_listeners(options: OptionReader) -> list[SourceListener]:
-    """Return the listeners of a source; what is wrong with one is noted, and the others are returned."""
+    """Return the usable listeners of a source; mistakes in others are noted."""
     tls_values = _tls_options(options)
     endpoints = list(_endpoints(options, tls_values))
     options.show("port", " ".join(endpoint.text for endpoint, _ in endpoints))
@@ -59,9 +59,9 @@ def source_listeners(options: OptionReader) -> list[SourceListener]:
 
 def check_tokens(options: OptionReader, source: Source, listeners: list[SourceListener], *, allowed: bool) -> None:
     """
-    Note every plain-HTTP endpoint on which tokens would be readable on their way (specification §5.1).
+    Note every plain-HTTP endpoint that would get tokens in plain text (specification §5.1).
 
-    @param allowed: the operator says that something in front speaks TLS.
+    @param allowed: the operator says that a proxy in front speaks TLS.
     """
     if not source.auth_tokens or allowed:
         return
@@ -161,7 +161,7 @@ def _check_policy(problems: Problems, tls: TLS, origins: Mapping[str, Origin], o
 
 
 def _check_use(options: OptionReader, tls_values: _TLSValues, listeners: list[SourceListener]) -> None:
-    """Note a client-certificate policy that some endpoint would not keep."""
+    """Note a client-certificate policy that an endpoint without TLS can't enforce."""
     plain = [each for each in listeners if each.listener.tls is None]
     if not plain:
         return
@@ -181,8 +181,8 @@ def _check_use(options: OptionReader, tls_values: _TLSValues, listeners: list[So
 
 def share_endpoints(listeners: Sequence[SourceListener], problems: Problems) -> list[SourceListener]:
     """
-    Return the listeners with equal ones made the same object, so that sources that share an endpoint have an equal
-    L{Listener}, however each wrote it. Conflicts are noted.
+    Return the listeners, with the same L{Listener} for sources that share an endpoint, however each wrote it. Conflicts
+    are noted.
     """
     kept: list[SourceListener] = []
     for each in listeners:

@@ -79,7 +79,7 @@ def resolve_sources(
     tls_files: Snapshot,
 ) -> tuple[tuple[Source, ...], list[Effective]]:
     """
-    Return the sources in the order of the file, and each option of each with its origin. What is wrong is noted.
+    Return the sources in the order of the file, and each option of each with its origin. Mistakes are noted.
 
     @param plaintext_token: tokens may come over plain HTTP from other machines.
     @param tls_files: reads keys and certificates.
@@ -104,7 +104,7 @@ def resolve_sources(
 
 
 def _readers(command_line: RawOptions, file: ConfigFile, problems: Problems) -> list[OptionReader]:
-    """Return the options of each source, under a name that no other has."""
+    """Return the options of each source, each with a unique name."""
     if file.sources is None:
         name = DEFAULTS.name if file.name is None else _checked_name(file.name, problems)
         return [OptionReader((command_line, file.options), problems, name)]
@@ -138,7 +138,7 @@ def _checked_name(name: RawValue, problems: Problems) -> str:
 
 
 def _draft(options: OptionReader) -> _SourceDraft:
-    """Make a source without endpoints; what is wrong is noted, and a default stands in for it."""
+    """Make a source without endpoints; defaults stand in for mistakes, which are noted."""
     listeners = source_listeners(options)
     patterns = _path_patterns(options)
     source = Source(
@@ -272,8 +272,8 @@ def _parse_tokens(path: str, data: bytes) -> list[bytes]:
 
 def _check_parsing_options(drafts: list[_SourceDraft], problems: Problems) -> None:
     """
-    Note every parsing option that reaches no C{webhook-json} source: as a default at the top of a file it may also
-    stand above C{webhook} sources, for which it says nothing.
+    Note every parsing option that no C{webhook-json} source uses. One at the top of a file may be the default of some
+    source, and without effect for C{webhook} sources.
     """
     for name in _PARSING_OPTIONS:
         used = {id(draft.options.raw(name)) for draft in drafts if draft.source.source == "webhook-json"}
@@ -284,7 +284,7 @@ def _check_parsing_options(drafts: list[_SourceDraft], problems: Problems) -> No
 
 
 def _check_files(listeners: list[SourceListener], problems: Problems, now: datetime, files: Snapshot) -> None:
-    """Look once at the files of each TLS setting, and blame the option that names the file."""
+    """Check the files of each TLS setting once; a mistake has the place of the option that names the file."""
     settings: dict[TLS, SourceListener] = {}
     for each in listeners:
         if each.listener.tls is not None:
@@ -302,7 +302,7 @@ def _check_shared_patterns(
     problems: Problems,
 ) -> None:
     """
-    Check the patterns of each endpoint in the order in which they are tried: those of one source after another.
+    Check the patterns of each endpoint in the order in which requests try them, source by source.
 
     @param patterns: by the name of the source.
     @param slow: the names of those sources whose patterns need not run on RE2.
@@ -310,10 +310,10 @@ def _check_shared_patterns(
     groups: dict[str, tuple[str, ...]] = {}
     for each in listeners:
         groups[each.listener.inner] = (*groups.get(each.listener.inner, ()), each.source)
-    # A source whose endpoint is wrong still has its patterns looked at.
+    # The patterns of a source without a usable endpoint are checked, too.
     together = {*groups.values(), *((name,) for name in patterns)}
     for names in sorted(together):
-        # What is hidden among some of them is hidden among all of them: say it once.
+        # A pattern hidden among some sources is hidden among all of them: report it once.
         if any(set(names) < set(others) for others in together):
             continue
         owners = [name for name in names for _ in patterns[name]]
