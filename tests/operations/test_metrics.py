@@ -5,6 +5,7 @@ Tests for L{webhookrx.operations.metrics}, L{webhookrx.operations.metric} and L{
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest, parser
@@ -19,8 +20,8 @@ from tests.operations.snapshots import EMPTY, make_snapshot
 from webhookrx.errors import BAD_TOKEN, NO_MATCHING_PATH, NO_ROOM, NOT_STORED, REASONS, TARGET_TOO_LONG
 from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.counters import BOUNDS, Counters
-from webhookrx.operations.exposition import PIECE, Exposition
-from webhookrx.operations.health import WorkerState
+from webhookrx.operations.exposition import PIECE, exposition
+from webhookrx.operations.health import ALONE, WorkerState
 from webhookrx.operations.metric import REASONS_OF_SOURCE, REASONS_WITHOUT_SOURCE, Build, View
 from webhookrx.operations.metrics import METRICS
 from webhookrx.operations.oplog import LineLimit
@@ -44,13 +45,17 @@ class MetricsTestCase(SynchronousTestCase):
         self.counters = Counters()
         self.snapshot = make_snapshot()
         self.traffic = TrafficLog(self.counters, LineLimit(lambda: 0.0, lines=0), str)
-        self.exposition = Exposition(
-            lambda: View(self.counters.copy(), self.snapshot, BUILD, 1_500_000_000.0, 900_000_000.0)
-        )
+        self.workers: tuple[WorkerState, ...] = (ALONE,)
+
+    def exposition(self, accept: bytes) -> tuple[bytes, Iterator[bytes]]:
+        """Return type and text as they are now."""
+        counters = self.counters.copy()
+        view = View(counters, self.snapshot, BUILD, 1_500_000_000.0, 900_000_000.0, self.workers)
+        return exposition(view, accept)
 
     def text(self, accept: bytes = b"") -> str:
         """Return the whole text."""
-        return b"".join(self.exposition.text(accept)[1]).decode()
+        return b"".join(self.exposition(accept)[1]).decode()
 
     def values(self) -> dict[str, float]:
         """Return every sample: its name, its labels in the order of their names, and its value."""
@@ -327,7 +332,7 @@ class TextTests(MetricsTestCase):
             (b"application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1", OPENMETRICS),
             (b"text/plain;version=0.0.4;q=0.5, application/openmetrics-text;q=0.1", PLAIN),
         ):
-            found, pieces = self.exposition.text(accept)
+            found, pieces = self.exposition(accept)
             self.assertEqual(content_type, found, accept)
             self.assertEqual(content_type == OPENMETRICS, list(pieces)[-1].endswith(b"# EOF\n"))
 
@@ -368,9 +373,9 @@ class TextTests(MetricsTestCase):
     def test_pieces(self) -> None:
         """Many sources make many pieces, of one moment: what is counted between them is in none."""
         self.snapshot = make_snapshot(sources=[f"source-{number}" for number in range(100)])
-        _, expected = self.exposition.text(b"")
+        _, expected = self.exposition(b"")
         whole = b"".join(expected)
-        _, pieces = self.exposition.text(b"")
+        _, pieces = self.exposition(b"")
         found = []
         for piece in pieces:
             found.append(piece)
@@ -386,9 +391,7 @@ class TextTests(MetricsTestCase):
     def test_workers(self) -> None:
         """Each worker is there; a process without others is the one that there is."""
         self.assertEqual((1, 1), (self.value("workers"), self.value("worker_up", worker="0")))
-        workers = (WorkerState(0, True), WorkerState(1, False), WorkerState(2, True, stuck=True))
-        view = View(self.counters, self.snapshot, BUILD, 1_500_000_000.0, 900_000_000.0, workers)
-        self.exposition = Exposition(lambda: view)
+        self.workers = (WorkerState(0, True), WorkerState(1, False), WorkerState(2, True, stuck=True))
         self.counters.add("worker_restarts", amount=4)
         self.assertEqual((3, 4), (self.value("workers"), self.value("worker_restarts_total")))
         self.assertEqual([1, 0, 0], [self.value("worker_up", worker=str(number)) for number in range(3)])

@@ -49,7 +49,6 @@ class AdminResource(Resource):
         self.putChild(b"metrics", _MetricsPage(metrics))
 
     def getChild(self, path: bytes, request: IRequest) -> IResource:
-        """See L{IResource.getChildWithDefault}."""
         return _NOTHING
 
 
@@ -57,11 +56,9 @@ class _Page(Resource):
     """A page that is only read."""
 
     def getChild(self, path: bytes, request: IRequest) -> IResource:
-        """See L{IResource.getChildWithDefault}."""
         return _NOTHING
 
     def render(self, request: IRequest) -> bytes | int:
-        """See L{IResource.render}."""
         if request.method not in _METHODS:
             request.setHeader(b"Allow", b", ".join(_METHODS))
             return _answer(request, 405, _json("method_not_allowed"))
@@ -82,7 +79,6 @@ class _StatusPage(_Page):
         self._read = read
 
     def show(self, request: IRequest) -> bytes:
-        """See L{_Page.show}."""
         return _answer(request, *self._read())
 
 
@@ -120,7 +116,6 @@ class _Pieces:
         self._pieces = pieces
 
     def resumeProducing(self) -> None:
-        """See L{IPullProducer.resumeProducing}."""
         piece = next(self._pieces, None)
         if piece is None:
             cast(IConsumer, self._request).unregisterProducer()
@@ -139,7 +134,6 @@ class _Nothing(Resource):
     isLeaf = True
 
     def render(self, request: IRequest) -> bytes:
-        """See L{IResource.render}."""
         return _answer(request, 404, _json("not_found"))
 
 

@@ -36,28 +36,18 @@ PIECE = 250
 _Write = Callable[[Collector], bytes]
 
 
-class Exposition:
+def exposition(view: View, accept: bytes) -> tuple[bytes, Iterator[bytes]]:
     """
-    Makes the text of all metrics.
+    Return the type and the text of all metrics: OpenMetrics 1.0, or Prometheus' older text. Its pieces are made when
+    they are asked for.
 
-    @param view: returns a view whose counters nobody changes any more.
+    @param view: with counters that nothing changes any more.
+    @param accept: the value of the C{Accept} header, empty when there is none (RFC 9110 §12.5.1). Of the two formats,
+        the one that it names first; the older one when it names neither. No part of it is in the result.
     """
-
-    def __init__(self, view: Callable[[], View]) -> None:
-        self._view = view
-
-    def text(self, accept: bytes) -> tuple[bytes, Iterator[bytes]]:
-        """
-        Return the type and the text of all metrics: OpenMetrics 1.0, or Prometheus' older text. Its pieces are made
-        when they are asked for, and all of them are of the moment of this call.
-
-        @param accept: the value of the C{Accept} header, empty when there is none (RFC 9110 §12.5.1). Of the two
-            formats, the one that it names first; the older one when it names neither. No part of it is in the result.
-        """
-        view = self._view()
-        if _asks_for_openmetrics(accept):
-            return openmetrics.CONTENT_TYPE_LATEST.encode("ascii"), _openmetrics(view)
-        return CONTENT_TYPE_PLAIN_0_0_4.encode("ascii"), _pieces(view, generate_latest)
+    if _asks_for_openmetrics(accept):
+        return openmetrics.CONTENT_TYPE_LATEST.encode("ascii"), _openmetrics(view)
+    return CONTENT_TYPE_PLAIN_0_0_4.encode("ascii"), _pieces(view, generate_latest)
 
 
 class _OneFamily(Collector):

@@ -93,14 +93,57 @@ def counter(name: str, help: str, count: str) -> Metric:
     return Metric(name, "counter", (), help, lambda view: [((), view.counters.get(count))])
 
 
-def by_source(read: Callable[[SourceCounts], float | Histogram]) -> Callable[[View], Iterable[Sample]]:
-    """Read a value of each source."""
-    return lambda view: [((source,), read(view.counters.sources[source])) for source in view.snapshot.sources]
+def by_source(name: str, kind: Kind, help: str, read: Callable[[SourceCounts], float | Histogram]) -> Metric:
+    """Return a metric of the counts of each source."""
+    return Metric(
+        name,
+        kind,
+        ("source",),
+        help,
+        lambda view: [((source,), read(view.counters.sources[source])) for source in view.snapshot.sources],
+    )
 
 
-def count_by_source(name: str) -> Callable[[View], Iterable[Sample]]:
-    """Read a rare count of each source."""
-    return lambda view: [((source,), view.counters.get(name, source)) for source in view.snapshot.sources]
+def count_by_source(name: str, help: str, count: str) -> Metric:
+    """Return a counter of each source, of the rare count of that name."""
+    return Metric(
+        name,
+        "counter",
+        ("source",),
+        help,
+        lambda view: [((source,), view.counters.get(count, source)) for source in view.snapshot.sources],
+    )
+
+
+def by_observer(name: str, kind: Kind, help: str, read: Callable[[ObserverCounts], float | Histogram]) -> Metric:
+    """Return a metric of the counts of each observer."""
+    return Metric(
+        name,
+        kind,
+        ("observer",),
+        help,
+        lambda view: [((lane.spec,), read(view.counters.observers[lane.spec])) for lane in view.snapshot.lanes],
+    )
+
+
+def by_lane(name: str, kind: Kind, help: str, read: Callable[[LaneStatus], float]) -> Metric:
+    """Return a metric of the lane to each observer."""
+    return Metric(
+        name, kind, ("observer",), help, lambda view: [((lane.spec,), read(lane)) for lane in view.snapshot.lanes]
+    )
+
+
+def by_spool(name: str, kind: Kind, help: str, read: Callable[[Backlog, View], float]) -> Metric:
+    """Return a metric of the backlog of each observer that keeps messages for another."""
+    return Metric(
+        name,
+        kind,
+        ("observer",),
+        help,
+        lambda view: [
+            ((lane.spec,), read(lane.backlog, view)) for lane in view.snapshot.lanes if lane.backlog is not None
+        ],
+    )
 
 
 def counts_of_steps(name: str) -> Callable[[View], Iterable[Sample]]:
@@ -113,23 +156,6 @@ def counts_of_steps(name: str) -> Callable[[View], Iterable[Sample]]:
                 yield labels, count
 
     return read
-
-
-def by_observer(read: Callable[[ObserverCounts], float | Histogram]) -> Callable[[View], Iterable[Sample]]:
-    """Read a count or times of each observer."""
-    return lambda view: [((lane.spec,), read(view.counters.observers[lane.spec])) for lane in view.snapshot.lanes]
-
-
-def by_lane(read: Callable[[LaneStatus], float]) -> Callable[[View], Iterable[Sample]]:
-    """Read the state of the way to each observer."""
-    return lambda view: [((lane.spec,), read(lane)) for lane in view.snapshot.lanes]
-
-
-def by_spool(read: Callable[[Backlog, View], float]) -> Callable[[View], Iterable[Sample]]:
-    """Read the state of each observer that keeps messages for another."""
-    return lambda view: [
-        ((lane.spec,), read(lane.backlog, view)) for lane in view.snapshot.lanes if lane.backlog is not None
-    ]
 
 
 def refusals(view: View) -> Iterator[Sample]:

@@ -41,62 +41,50 @@ METRICS: tuple[Metric, ...] = (
         "Refused requests, by the reason in the answer.",
         refusals,
     ),
-    Metric(
+    by_source(
         "webhookrx_messages_total",
         "counter",
-        ("source",),
         "Messages accepted into the queue. Some may still fail to be stored.",
-        by_source(lambda counts: counts.messages),
+        lambda counts: counts.messages,
     ),
-    Metric(
+    by_source(
         "webhookrx_message_bytes_total",
         "counter",
-        ("source",),
         "Bytes of the bodies of accepted messages, as sent.",
-        by_source(lambda counts: counts.bytes),
+        lambda counts: counts.bytes,
     ),
-    Metric(
+    by_source(
         "webhookrx_last_message_timestamp_seconds",
         "gauge",
-        ("source",),
         "Time of the last accepted message, since the epoch; 0 if none since the start.",
-        by_source(lambda counts: counts.last),
+        lambda counts: counts.last,
     ),
-    Metric(
+    by_source(
         "webhookrx_answer_seconds",
         "histogram",
-        ("source",),
         "Time from a complete request to its 200.",
-        by_source(lambda counts: counts.answers),
+        lambda counts: counts.answers,
     ),
-    Metric(
+    count_by_source(
         "webhookrx_unparsed_payloads_total",
-        "counter",
-        ("source",),
         "Messages of a source that expects JSON whose body was not JSON.",
-        count_by_source("unparsed_payload"),
+        "unparsed_payload",
     ),
-    Metric(
+    count_by_source(
         "webhookrx_bad_proxy_headers_total",
-        "counter",
-        ("source",),
         "Messages whose proxy header had no address.",
-        count_by_source("bad_proxy_header"),
+        "bad_proxy_header",
     ),
-    Metric(
+    count_by_source(
         "webhookrx_left_out_names_total",
-        "counter",
-        ("source",),
         "Names in payloads that were left out because they belong to the receiver.",
-        count_by_source("names_left_out"),
+        "names_left_out",
     ),
     # of the router form
-    Metric(
+    count_by_source(
         "webhookrx_text_bodies_total",
-        "counter",
-        ("source",),
         "Messages of connectors whose body was not a JSON object and became text.",
-        count_by_source("text_body"),
+        "text_body",
     ),
     Metric(
         "webhookrx_classified_messages_total",
@@ -211,26 +199,23 @@ METRICS: tuple[Metric, ...] = (
         "Limit of these messages.",
         lambda view: view.snapshot.queue_messages.most,
     ),
-    Metric(
+    by_observer(
         "webhookrx_observer_messages_total",
         "counter",
-        ("observer",),
         "Messages given to an observer, failed ones included.",
-        by_observer(lambda counts: counts.messages),
+        lambda counts: counts.messages,
     ),
-    Metric(
+    by_observer(
         "webhookrx_observer_bytes_total",
         "counter",
-        ("observer",),
         "Bytes of these messages, as the observer writes them.",
-        by_observer(lambda counts: counts.bytes),
+        lambda counts: counts.bytes,
     ),
-    Metric(
+    by_observer(
         "webhookrx_observer_store_seconds",
         "histogram",
-        ("observer",),
         "Time for an observer to make a batch safe, including the sync, or to fail.",
-        by_observer(lambda counts: counts.stores),
+        lambda counts: counts.stores,
     ),
     Metric(
         "webhookrx_observer_failed_messages_total",
@@ -239,89 +224,77 @@ METRICS: tuple[Metric, ...] = (
         "Messages that an observer could not make safe. Their senders got 503.",
         not_stored,
     ),
-    Metric(
+    by_lane(
         "webhookrx_observer_waiting_messages",
         "gauge",
-        ("observer",),
         "Messages of the queue that wait for this observer.",
-        by_lane(lambda lane: lane.messages),
+        lambda lane: lane.messages,
     ),
-    Metric(
+    by_lane(
         "webhookrx_observer_waiting_bytes",
         "gauge",
-        ("observer",),
         "Bytes of these messages.",
-        by_lane(lambda lane: lane.bytes),
+        lambda lane: lane.bytes,
     ),
-    Metric(
+    by_lane(
         "webhookrx_observer_failing",
         "gauge",
-        ("observer",),
         "1 if the observer could not make its last batch safe.",
-        by_lane(lambda lane: lane.failed_ago is not None),
+        lambda lane: lane.failed_ago is not None,
     ),
-    Metric(
+    by_lane(
         "webhookrx_observer_stalled",
         "gauge",
-        ("observer",),
         "1 while the observer hangs: it has worked on one batch for longer than an answer may take.",
-        by_lane(lambda lane: lane.stalled),
+        lambda lane: lane.stalled,
     ),
-    Metric(
+    by_spool(
         "webhookrx_spool_messages",
         "gauge",
-        ("observer",),
         "Messages in a spool that wait for the observer behind it.",
-        by_spool(lambda backlog, view: backlog.messages),
+        lambda backlog, view: backlog.messages,
     ),
-    Metric(
+    by_spool(
         "webhookrx_spool_bytes",
         "gauge",
-        ("observer",),
         "Bytes of these messages.",
-        by_spool(lambda backlog, view: backlog.bytes),
+        lambda backlog, view: backlog.bytes,
     ),
-    Metric(
+    by_spool(
         "webhookrx_spool_oldest_age_seconds",
         "gauge",
-        ("observer",),
         "Age of the oldest of these messages; 0 if there are none.",
-        by_spool(oldest_age),
+        oldest_age,
     ),
-    Metric(
+    by_spool(
         "webhookrx_spool_dead_messages",
         "gauge",
-        ("observer",),
         "Dead letters: messages that the observer rejected permanently.",
-        by_spool(lambda backlog, view: backlog.dead),
+        lambda backlog, view: backlog.dead,
     ),
-    Metric(
+    by_spool(
         "webhookrx_spool_dropped_messages_total",
         "counter",
-        ("observer",),
         "Messages dropped from a spool for lack of room or for their age.",
-        by_spool(lambda backlog, view: backlog.dropped),
+        lambda backlog, view: backlog.dropped,
     ),
-    Metric(
+    by_spool(
         "webhookrx_spool_damaged_files_total",
         "counter",
-        ("observer",),
         "Damaged files of a spool that were put aside.",
-        by_spool(lambda backlog, view: backlog.damaged),
+        lambda backlog, view: backlog.damaged,
     ),
-    Metric(
+    by_spool(
         "webhookrx_spool_away",
         "gauge",
-        ("observer",),
         "1 while the observer behind the spool takes no messages.",
-        by_spool(lambda backlog, view: backlog.away is not None),
+        lambda backlog, view: backlog.away is not None,
     ),
-    Metric(
+    by_spool(
         "webhookrx_spool_full",
         "gauge",
-        ("observer",),
         "1 while the spool accepts no messages.",
-        by_spool(lambda backlog, view: backlog.full),
+        lambda backlog, view: backlog.full,
     ),
     Metric(
         "webhookrx_endpoint_listening",

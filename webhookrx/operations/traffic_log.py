@@ -50,7 +50,6 @@ class TrafficLog:
         self._sources = counters.sources
 
     def refused(self, reason: Reason, detail: str, peer: str, method: bytes, path: bytes, source: str = "") -> None:
-        """See L{ITraffic.refused}."""
         self._counters.add("refused", reason.word, source)
         if self._limit.passes(reason.word):
             self._log.warn(
@@ -64,11 +63,9 @@ class TrafficLog:
             )
 
     def answered(self, source: str, seconds: float) -> None:
-        """See L{ITraffic.answered}."""
         self._sources[source].answers.observe(seconds)
 
     def accepted(self, source: str, notes: Sequence[str], left_out: int, size: int) -> None:
-        """See L{ITraffic.accepted}."""
         counts = self._sources[source]
         counts.messages += 1
         counts.bytes += size
@@ -79,12 +76,10 @@ class TrafficLog:
             self._counters.add("names_left_out", source, amount=left_out)
 
     def expects(self, source: str, events: Sequence[tuple[str, str]]) -> None:
-        """See L{ITraffic.expects}."""
         for word, label in events:
             self._counters.add(word, source, label, amount=0)
 
     def processed(self, source: str, events: Sequence[tuple[str, str]], problem: str) -> None:
-        """See L{ITraffic.processed}."""
         for word, label in events:
             self._counters.add(word, source, label)
         if problem and self._limit.passes("step"):
@@ -94,13 +89,11 @@ class TrafficLog:
             )
 
     def accept_failed(self, error: str) -> None:
-        """See L{ITraffic.accept_failed}."""
         self._counters.add("accepts_failed")
         if self._limit.passes("accept"):
             self._log.error("No connection can be accepted for a moment: {error}", error=error)
 
     def handshake_failed(self, peer: str, failure: Failure) -> None:
-        """See L{ITraffic.handshake_failed}."""
         why = "it took too long" if failure.check(TimeoutError) else self._describe_handshake(failure)
         if why is None:
             return
@@ -109,13 +102,11 @@ class TrafficLog:
             self._log.warn("TLS handshake with {peer} failed: {why}", peer=peer, why=why)
 
     def dropped_unread(self) -> None:
-        """See L{ITraffic.dropped_unread}."""
         self._counters.add("dropped_unread")
         if self._limit.passes("dropped_unread"):
             self._log.warn("Dropped a connection unread: its sender has left, and there is more to do than can be done")
 
     def failed(self, what: str, failure: Failure) -> None:
-        """See L{ITraffic.failed}."""
         self._counters.add("failures")
         if self._limit.passes("failure"):
             self._log.failure("{what}", failure, what=what)

@@ -81,9 +81,9 @@ class Admin:
     def _root(self) -> IResource:
         if self._resource is None:
             # prometheus-client takes megabytes of memory.
-            from webhookrx.operations.exposition import Exposition
+            from webhookrx.operations.exposition import exposition
 
-            self._resource = AdminResource(Exposition(self._view).text, self._health)
+            self._resource = AdminResource(lambda accept: exposition(self._view(), accept), self._health)
         return self._resource
 
     def _view(self) -> View:

@@ -289,19 +289,16 @@ class Listeners:
     # -- the chain pauses us -------------------------------------------------------------------------------------
 
     def pauseProducing(self) -> None:
-        """See L{IPushProducer.pauseProducing}."""
         self._paused = True
         for site in self.sites:
             site.pauseProducing()
 
     def resumeProducing(self) -> None:
-        """See L{IPushProducer.resumeProducing}."""
         self._paused = False
         for site in self.sites:
             site.resumeProducing()
 
     def stopProducing(self) -> None:
-        """See L{IPushProducer.stopProducing}."""
         self._paused = False
         for site in self.sites:
             site.stopProducing()

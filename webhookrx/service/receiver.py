@@ -101,21 +101,10 @@ class LocalReceiver:
     # -- starting ------------------------------------------------------------------------------------------------
 
     def open_ports(self) -> None:
-        """
-        Open the ports.
-
-        @raise webhookrx.transport.listener_service.CannotListen: one can't be opened.
-        """
         for service in self.listeners:
             service.privilegedStartService()
 
     def start(self) -> None:
-        """
-        Open the observers, and the ports that are not open.
-
-        @raise webhookrx.errors.CannotStart: an observer can't be opened.
-        @raise webhookrx.transport.listener_service.CannotListen: a port can't be opened.
-        """
         self.phase = Phase.STARTING
         try:
             self.chain.start()
@@ -133,29 +122,24 @@ class LocalReceiver:
         gc.freeze()
 
     def run(self, up: Callable[[], None], failed: Callable[[str], None]) -> None:
-        """See L{webhookrx.service.service.Receiver.run}."""
         self.phase = Phase.RUNNING
         up()
 
     def describe(self) -> list[str]:
-        """Return a line for each endpoint: where it listens, with which patterns, policy and observers."""
         return describe(self.settings, {each.listener.inner: each.service.address for each in self._endpoints})
 
     # -- running -------------------------------------------------------------------------------------------------
 
     @property
     def workers(self) -> Sequence[WorkerState]:
-        """The state of this process."""
         return (BY_ITSELF,)
 
     @property
     def is_stuck(self) -> bool:
-        """Whether an observer hangs."""
         return self.chain.is_stuck
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Sentences on observers whose word is weaker than C{--ack}."""
         return self.chain.weaker_than_ack()
 
     @property
@@ -184,11 +168,9 @@ class LocalReceiver:
         )
 
     def say_fit(self, fit: bool) -> None:
-        """Hear whether the service as a whole is fit for messages; it starts as unfit."""
         self._fit = fit
 
     def tick(self) -> None:
-        """Look at all deadlines; called twice a second."""
         self._endpoints.sweep()
         self.chain.tick()
         self._ticks += 1
@@ -200,21 +182,10 @@ class LocalReceiver:
     # -- changing ------------------------------------------------------------------------------------------------
 
     def check(self, settings: Settings) -> None:
-        """
-        Check whether this process, alone, can change to other settings at all.
-
-        @raise ConfigError: that takes a restart.
-        """
         if settings.workers > 1:
             raise ConfigError("One process can't become several by a reload, restart for it.", option="workers")
 
     async def change(self, settings: Settings) -> str:
-        """
-        Use other settings. Up to the last step nothing of the old is given up.
-
-        @return: what has changed.
-        @raise webhookrx.errors.WebhookrxError: why everything stays as it was.
-        """
         observers = self._build_observers(settings, self._observers if settings.ack == self.settings.ack else {})
         listeners = [listener for listener, _ in by_listener(settings.sources)]
         change = self._endpoints.plan(listeners, self._build_roots(settings), settings.limits, tls_files(settings))
@@ -247,7 +218,6 @@ class LocalReceiver:
         return f"{difference(before, settings)}; {counts}{renewed}{blocked}"
 
     def reopen(self) -> None:
-        """Reopen the files of messages by name, for logrotate."""
         self.chain.reopen()
 
     def _build_roots(self, settings: Settings) -> dict[str, Any]:
@@ -276,11 +246,9 @@ class LocalReceiver:
 
     async def drain(self, seconds: float, ports_closed: Callable[[], None] = lambda: None) -> bool:
         """
-        Take nothing new, finish what is under way, make it safe, and close.
+        See L{webhookrx.service.service.Receiver.drain}.
 
-        @param seconds: for all of it together.
         @param ports_closed: called when no port accepts connections any more.
-        @return: whether it ended well; not when L{stop_now} cut something off.
         """
         self.phase = Phase.DRAINING
         self._drain = Drain(self._endpoints, self.chain, seconds, self._turn, time.monotonic, ports_closed)
@@ -294,7 +262,6 @@ class LocalReceiver:
         return whole or not self._in_haste
 
     def stop_now(self) -> None:
-        """End L{drain}, now or later, without waiting for what is under way."""
         self._in_haste = True
         if self._drain is not None and self._last_look is None:
             _log.warn("Told to stop once more: not waiting any longer")

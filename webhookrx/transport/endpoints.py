@@ -108,6 +108,5 @@ class UNIXSocketEndpoint:
         self._path = path
 
     def listen(self, protocolFactory: IProtocolFactory) -> Deferred[IListeningPort]:
-        """See L{IStreamServerEndpoint.listen}."""
         remove_abandoned(self._path)
         return self._inner.listen(protocolFactory)

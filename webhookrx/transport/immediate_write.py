@@ -26,7 +26,6 @@ class ImmediateWriteServer(tcp.Server):
     _writing = False
 
     def write(self, data: bytes) -> None:
-        """See L{twisted.internet.interfaces.ITransport.write}."""
         # A pull producer is asked for more when the buffer is empty again, so its data has to go there.
         if (
             data
@@ -42,7 +41,6 @@ class ImmediateWriteServer(tcp.Server):
         super().write(data)
 
     def writeSequence(self, iovec: Iterable[bytes]) -> None:
-        """See L{twisted.internet.interfaces.ITransport.writeSequence}."""
         self.write(b"".join(iovec))
 
     def _send_now(self, data: bytes) -> int:
@@ -53,26 +51,21 @@ class ImmediateWriteServer(tcp.Server):
             return 0
 
     def writeSomeData(self, data: bytes) -> Any:
-        """See L{twisted.internet.abstract.FileDescriptor.writeSomeData}."""
         return super().writeSomeData(data) if data else 0
 
     def startWriting(self) -> None:
-        """See L{twisted.internet.abstract.FileDescriptor.startWriting}."""
         self._writing = True
         super().startWriting()
 
     def stopWriting(self) -> None:
-        """See L{twisted.internet.abstract.FileDescriptor.stopWriting}."""
         self._writing = False
         super().stopWriting()
 
     def abortConnection(self) -> None:
-        """See L{twisted.internet.interfaces.ITCPTransport.abortConnection}."""
         super().abortConnection()
         self._writing = True  # nothing more is sent past the rest of the buffer
 
     def doRead(self) -> Any:
-        """See L{twisted.internet.interfaces.IReadDescriptor.doRead}."""
         try:
             data = self.socket.recv(self.bufferSize)
         except BlockingIOError:

@@ -65,7 +65,6 @@ class TLSServer(ImmediateWriteServer):
         return self._tls
 
     def getPeerCertificate(self) -> X509 | None:
-        """See L{ISSLTransport.getPeerCertificate}."""
         return self._tls.get_peer_certificate()
 
     # -- the handshake -------------------------------------------------------------------------------------------
@@ -104,7 +103,6 @@ class TLSServer(ImmediateWriteServer):
     # -- reading -------------------------------------------------------------------------------------------------
 
     def doRead(self) -> Any:
-        """See L{twisted.internet.interfaces.IReadDescriptor.doRead}."""
         if not self._shaken:
             return self._shake()
         if self._write_waits:
@@ -135,12 +133,10 @@ class TLSServer(ImmediateWriteServer):
         self.startWriting()
 
     def startReading(self) -> None:
-        """See L{twisted.internet.abstract.FileDescriptor.startReading}."""
         self._reading = True
         super().startReading()
 
     def stopReading(self) -> None:
-        """See L{twisted.internet.abstract.FileDescriptor.stopReading}."""
         self._reading = False
         super().stopReading()
 
@@ -155,7 +151,6 @@ class TLSServer(ImmediateWriteServer):
             return 0
 
     def writeSomeData(self, data: bytes) -> Any:
-        """See L{twisted.internet.abstract.FileDescriptor.writeSomeData}."""
         if not data:
             return 0
         try:
@@ -170,7 +165,6 @@ class TLSServer(ImmediateWriteServer):
             return CONNECTION_LOST
 
     def doWrite(self) -> Any:
-        """See L{twisted.internet.interfaces.IWriteDescriptor.doWrite}."""
         if self._read_waits:
             self._read_waits = False
             if self._reading:
@@ -180,7 +174,6 @@ class TLSServer(ImmediateWriteServer):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def loseConnection(self) -> None:
-        """See L{twisted.internet.interfaces.ITransport.loseConnection}."""
         if self._shaken:
             super().loseConnection()
         elif self._writing:
@@ -189,14 +182,12 @@ class TLSServer(ImmediateWriteServer):
             self.abortConnection()  # as Twisted's own TLS does
 
     def _postLoseConnection(self) -> Any:
-        """See L{twisted.internet.abstract.FileDescriptor._postLoseConnection}."""
         if self._notify():
             return CONNECTION_DONE
         self.startWriting()
         return None
 
     def _closeWriteConnection(self) -> None:
-        """See L{twisted.internet.abstract.FileDescriptor._closeWriteConnection}."""
         if self._notify():
             super()._closeWriteConnection()
         else:
@@ -219,7 +210,6 @@ class TLSServer(ImmediateWriteServer):
         return True
 
     def connectionLost(self, reason: Failure) -> None:
-        """See L{twisted.internet.abstract.FileDescriptor.connectionLost}."""
         if self._shaken and self.connected and reason.check(ConnectionDone):
             self._notify()
         super().connectionLost(reason)

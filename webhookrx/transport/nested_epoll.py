@@ -107,11 +107,9 @@ class NestedEpoll:
     # -- what the reactor sees -----------------------------------------------------------------------------------
 
     def fileno(self) -> int:
-        """See L{twisted.internet.interfaces.IFileDescriptor.fileno}."""
         return -1 if self._epoll is None else self._epoll.fileno()
 
     def logPrefix(self) -> str:
-        """See L{twisted.internet.interfaces.ILoggingContext.logPrefix}."""
         return "webhookrx"
 
     def connectionLost(self, reason: Failure) -> None:
@@ -240,27 +238,22 @@ class NestedEpoll:
             self._alarm = None
 
     def read(self, fds: Sequence[int]) -> None:
-        """See L{webhookrx.transport.overload.UnreadConnections.read}."""
         self._serve([(fd, select.EPOLLIN) for fd in fds])
 
     def unread_for(self, fd: int) -> float | None:
-        """See L{webhookrx.transport.overload.UnreadConnections.unread_for}."""
         info = self._info(fd)
         return None if info is None else info.age
 
     def rest(self, fd: int) -> None:
-        """See L{webhookrx.transport.overload.UnreadConnections.rest}."""
         self._open().modify(fd, self._watched(fd))
 
     wake = rest
 
     def has_ended(self, fd: int) -> bool:
-        """See L{webhookrx.transport.overload.UnreadConnections.has_ended}."""
         info = self._info(fd)
         return info is not None and info.ended
 
     def drop(self, fd: int) -> None:
-        """See L{webhookrx.transport.overload.UnreadConnections.drop}."""
         self._end(self._descriptors[fd], fd, CONNECTION_LOST)
 
     def _watched(self, fd: int) -> int:
@@ -275,19 +268,15 @@ class NestedEpoll:
     # -- what descriptors see ------------------------------------------------------------------------------------
 
     def addReader(self, descriptor: Any) -> None:
-        """See L{IReactorFDSet.addReader}."""
         self._watch(descriptor, select.EPOLLIN)
 
     def addWriter(self, descriptor: Any) -> None:
-        """See L{IReactorFDSet.addWriter}."""
         self._watch(descriptor, select.EPOLLOUT)
 
     def removeReader(self, descriptor: Any) -> None:
-        """See L{IReactorFDSet.removeReader}."""
         self._ignore(descriptor, select.EPOLLIN)
 
     def removeWriter(self, descriptor: Any) -> None:
-        """See L{IReactorFDSet.removeWriter}."""
         self._ignore(descriptor, select.EPOLLOUT)
 
     def _watch(self, descriptor: Any, event: int) -> None:

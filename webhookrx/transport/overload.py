@@ -108,7 +108,6 @@ class Overload:
         return self._rule.observe(self._clock(), age, age)
 
     def has_unread(self, fd: int) -> bool:
-        """See L{IOverload.has_unread}."""
         return fd in self.queue
 
     def sweep(self) -> None:

@@ -194,5 +194,4 @@ class ProxyProtocolEndpoint:
         self._bad_header = bad_header
 
     def listen(self, protocolFactory: IProtocolFactory) -> Deferred[IListeningPort]:
-        """See L{IStreamServerEndpoint.listen}."""
         return self._inner.listen(_ProxyWrappingFactory(protocolFactory, self._bad_header))

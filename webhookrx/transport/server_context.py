@@ -85,7 +85,6 @@ class ServerConnectionCreator:
         return Connection(self._context, None)
 
     def connection_on(self, sock: socket) -> Connection:
-        """See L{ITLSCreator.connection_on}."""
         connection = Connection(self._context, sock)
         connection.set_accept_state()
         return connection

@@ -20,11 +20,10 @@ from twisted.internet.defer import Deferred, execute
 from twisted.internet.interfaces import (
     IAddress,
     IListeningPort,
-    ILoggingContext,
-    IProtocol,
     IProtocolFactory,
     IStreamServerEndpoint,
 )
+from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -64,7 +63,6 @@ class _SharedPort(tcp.Port):
         self.startReading()
 
     def connectionLost(self, reason: Failure) -> None:
-        """See L{twisted.internet.interfaces.IReadDescriptor.connectionLost}."""
         # Twisted shuts its socket down, which would do so for all processes: it gets another one for that.
         self.socket.close()
         self.socket = socket.socket(self.addressFamily)
@@ -77,7 +75,6 @@ class SharedTCPPort(_SharedPort):
     """
 
     def share(self, shared: socket.socket) -> None:
-        """See L{_SharedPort.share}."""
         self._realPortNumber = shared.getsockname()[1]
         super().share(shared)
 
@@ -102,7 +99,6 @@ class SharedPortEndpoint:
         self._take = take
 
     def listen(self, protocolFactory: IProtocolFactory) -> Deferred[IListeningPort]:
-        """See L{IStreamServerEndpoint.listen}."""
         return execute(self._listen, protocolFactory)
 
     def _listen(self, factory: IProtocolFactory) -> IListeningPort:
@@ -153,21 +149,15 @@ class SharedPorts:
             self._waiting.popitem()[1].close()
 
 
-@implementer(IProtocolFactory, ILoggingContext)
-class _NoConnections:
+class _NoConnections(Factory):
     """The factory of a port that accepts nothing."""
 
-    def buildProtocol(self, addr: IAddress) -> IProtocol | None:
+    noisy = False
+
+    def buildProtocol(self, addr: IAddress | None) -> None:
         return None
 
-    def doStart(self) -> None:
-        """The port opens."""
-
-    def doStop(self) -> None:
-        """The port is closed."""
-
     def logPrefix(self) -> str:
-        """See L{ILoggingContext.logPrefix}."""
         return "webhookrx"
 
 

@@ -91,7 +91,6 @@ class _FactorySwitch:
         return protocol if self._tls_factory is None or protocol is None else _Secured(protocol, self._tls_factory)
 
     def logPrefix(self) -> str:
-        """See L{ILoggingContext.logPrefix}."""
         return "webhookrx"
 
     def doStart(self) -> None:
@@ -152,7 +151,6 @@ class SwappableEndpoint:
         self._port: IListeningPort | None = None
 
     def listen(self, protocolFactory: IProtocolFactory) -> Deferred[IListeningPort]:
-        """See L{IStreamServerEndpoint.listen}."""
         return self._listen(protocolFactory, None)
 
     def with_tls(self, creator: ITLSCreator) -> IStreamServerEndpoint:
@@ -190,5 +188,4 @@ class _SwappableTLSEndpoint:
         self._listen = listen
 
     def listen(self, protocolFactory: IProtocolFactory) -> Deferred[IListeningPort]:
-        """See L{IStreamServerEndpoint.listen}."""
         return self._listen(protocolFactory)

@@ -104,8 +104,6 @@ class WorkersCase(SynchronousTestCase):
             SETTINGS,
             self.clock.seconds,
             lambda: 1.0,
-            up=self._up,
-            failed=self.failures.append,
         )
 
     def _launch(self, owner: WorkerOwner) -> _Worker:
@@ -119,7 +117,7 @@ class WorkersCase(SynchronousTestCase):
 
     def begin(self) -> tuple[_Worker, _Worker]:
         """Have both begin."""
-        self.workers.start()
+        self.workers.start(self._up, self.failures.append)
         for worker in self.launched:
             worker.owner.heard(Ready())
         one, other = self.launched
@@ -150,7 +148,7 @@ class LifeTests(WorkersCase):
 
     def test_fitness(self) -> None:
         """Who receives hears whether all of them should be sent messages, once; who comes later, as soon as it does."""
-        self.workers.start()
+        self.workers.start(self._up, self.failures.append)
         self.workers.say_fit(True)
         self.assertEqual([[], []], self.told_of_fitness())
         for worker in self.launched:
@@ -165,7 +163,7 @@ class LifeTests(WorkersCase):
 
     def test_begin(self) -> None:
         """Each is told who it is, and gets all that is shared; the supervisor is up when all of them are, once."""
-        self.workers.start()
+        self.workers.start(self._up, self.failures.append)
         for number, worker in enumerate(self.launched):
             self.assertEqual(0, self.ups)
             self.assertEqual([(Begin(SETTINGS, number, 2, ("tcp:80", "tcp:81")), [5, 6, 9])], worker.told)
@@ -177,7 +175,7 @@ class LifeTests(WorkersCase):
 
     def test_cannot_begin(self) -> None:
         """As long as not all have begun, one that says why it can't is the end of it, and no other follows it."""
-        self.workers.start()
+        self.workers.start(self._up, self.failures.append)
         self.launched[0].owner.heard(Ready())
         self.launched[1].owner.heard(CannotBegin("No such directory: /x"))
         self.launched[1].end("ended with status 1", 1)
@@ -187,7 +185,7 @@ class LifeTests(WorkersCase):
 
     def test_dies_at_start(self) -> None:
         """One that ends without a word at the start is followed by another, after pauses that double."""
-        self.workers.start()
+        self.workers.start(self._up, self.failures.append)
         for pause in (0.1, 0.2, 0.4):
             self.launched[-1].end()
             self.assertIn(f"Worker 1 was killed by SIGKILL; another one follows in {pause} s", self.log())
@@ -206,7 +204,7 @@ class LifeTests(WorkersCase):
 
     def test_says_why_later(self) -> None:
         """One that follows another at the start, and says why it can't begin, is the end of it, too."""
-        self.workers.start()
+        self.workers.start(self._up, self.failures.append)
         self.launched[0].end()
         self.pass_time(0.1)
         self.launched[-1].owner.heard(CannotBegin("No such directory: /x"))
@@ -216,7 +214,7 @@ class LifeTests(WorkersCase):
     def test_no_process(self) -> None:
         """Where there can be no process for the moment, it is tried again, at the start too."""
         self.refusal = OSError(errno.EAGAIN, "Resource temporarily unavailable")
-        self.workers.start()
+        self.workers.start(self._up, self.failures.append)
         self.assertIn(
             "Worker 0 could not be started: Resource temporarily unavailable; another one follows", self.log()
         )

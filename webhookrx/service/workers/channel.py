@@ -57,7 +57,6 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
         self._descriptors: deque[int] = deque()
 
     def connectionMade(self) -> None:
-        """See L{twisted.internet.interfaces.IProtocol.connectionMade}."""
         cast(IConsumer, self.transport).registerProducer(self, True)
 
     def say(self, message: WorkerMessage, descriptors: Sequence[int] = ()) -> None:
@@ -82,7 +81,6 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
     # -- what comes ----------------------------------------------------------------------------------------------
 
     def fileDescriptorReceived(self, descriptor: int) -> None:
-        """See L{IFileDescriptorReceiver.fileDescriptorReceived}."""
         # Child processes have no use for it.
         os.set_inheritable(descriptor, False)
         self._descriptors.append(descriptor)
@@ -113,7 +111,6 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
         cast(Any, self.transport).abortConnection()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """See L{twisted.internet.interfaces.IProtocol.connectionLost}."""
         super().connectionLost(reason)
         self.connected = 0
         while self._descriptors:
@@ -123,13 +120,10 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
     # -- the other end is slow -----------------------------------------------------------------------------------
 
     def pauseProducing(self) -> None:
-        """See L{IPushProducer.pauseProducing}."""
         self.full = True
 
     def resumeProducing(self) -> None:
-        """See L{IPushProducer.resumeProducing}."""
         self.full = False
 
     def stopProducing(self) -> None:
-        """See L{IPushProducer.stopProducing}."""
         self.full = True

@@ -38,7 +38,6 @@ class LineSender:
         self._send = send
 
     def __call__(self, event: LogEvent) -> None:
-        """See L{ILogObserver}."""
         level, namespace = event.get("log_level") or LogLevel.info, str(event.get("log_namespace", ""))
         if namespace == _LEGACY and level <= LogLevel.info:
             return

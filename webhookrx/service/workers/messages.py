@@ -49,7 +49,6 @@ class Begin(WorkerMessage, frozen=True):
 
     @property
     def descriptors(self) -> int:
-        """See L{WorkerMessage.descriptors}."""
         return len(self.inners) + 1
 
 
@@ -67,7 +66,6 @@ class ChangeSettings(WorkerMessage, frozen=True):
 
     @property
     def descriptors(self) -> int:
-        """See L{WorkerMessage.descriptors}."""
         return len(self.inners)
 
 

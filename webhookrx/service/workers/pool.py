@@ -54,16 +54,12 @@ class WorkerPool:
         self._turns = -1
         self._loaded = 0.0
         self._ticks = 0
-        self._up: Callable[[], None] = _nothing
-        self._failed: Callable[[str], None] = _nothing
         self._workers = WorkerSupervisor(
             Launcher(reactor, os.environ) if launch is None else launch,
             lambda: Sockets(self._ports.descriptors, self._turns),
             settings,
             time.monotonic,
             random.random,
-            up=self._is_up,
-            failed=lambda why: self._failed(why),
         )
         self._draining = False
         self._in_haste = False
@@ -71,49 +67,34 @@ class WorkerPool:
 
     @property
     def settings(self) -> Settings:
-        """The settings in use."""
         return self._workers.settings
 
     # -- starting ------------------------------------------------------------------------------------------------
 
     def open_ports(self) -> None:
-        """
-        Open the ports, unless that is done.
-
-        @raise webhookrx.transport.listener_service.CannotListen: one can't be opened.
-        """
         for port in self._ports:
             port.startService()
 
     def start(self) -> None:
-        """
-        Open what the workers share.
-
-        @raise webhookrx.transport.listener_service.CannotListen: a port can't be opened.
-        """
         self.open_ports()
         # By locks on it workers take turns where several write to one place (fcntl(2)).
         self._turns = os.memfd_create("webhookrx-turns")
         self._loaded = time.time()
 
     def run(self, up: Callable[[], None], failed: Callable[[str], None]) -> None:
-        """Start the workers; see L{webhookrx.service.service.Receiver.run}."""
-        self._up, self._failed = up, failed
-        self._workers.start()
+        def is_up() -> None:
+            self.phase = Phase.RUNNING
+            up()
 
-    def _is_up(self) -> None:
-        self.phase = Phase.RUNNING
-        self._up()
+        self._workers.start(is_up, failed)
 
     # -- running -------------------------------------------------------------------------------------------------
 
     @property
     def warnings(self) -> Sequence[str]:
-        """None: the first worker logs its own."""
-        return ()
+        return ()  # the first worker logs its own
 
     def describe(self) -> list[str]:
-        """Return lines for the log: where it listens, and for whom."""
         return [
             f"{self.settings.workers} workers share all endpoints",
             *describe(self.settings, self._ports.addresses),
@@ -121,7 +102,6 @@ class WorkerPool:
 
     @property
     def counters(self) -> Counters:
-        """The counts of all workers, those that have ended included."""
         counters = self._workers.counters
         counters.add("worker_restarts", amount=self._workers.restarts)
         return counters
@@ -145,37 +125,27 @@ class WorkerPool:
 
     @property
     def workers(self) -> Sequence[WorkerState]:
-        """The state of each worker that is to receive."""
         return self._workers.workers
 
     @property
     def is_stuck(self) -> bool:
-        """Whether a worker hangs, or an observer of one."""
         return self._workers.stuck
 
     def tick(self) -> None:
-        """Look at all deadlines."""
         self._workers.tick()
         self._ticks += 1
         if self._ticks % _TICKS_TO_REPORT == 0:
             self._workers.report_held_back()
 
     def say_fit(self, fit: bool) -> None:
-        """Tell all workers whether the service is fit for messages."""
         self._workers.say_fit(fit)
 
     # -- changing ------------------------------------------------------------------------------------------------
 
     def check(self, settings: Settings) -> None:
-        """
-        Check whether settings can be sent to workers.
-
-        @raise webhookrx.errors.ConfigError: they can't.
-        """
         messages.check(settings)
 
     async def change(self, settings: Settings) -> str:
-        """See L{webhookrx.service.service.Receiver.change}: workers change one after another."""
         change = self._ports.plan(_listeners(settings))
         try:
             change.open()
@@ -188,17 +158,11 @@ class WorkerPool:
         return text
 
     def reopen(self) -> None:
-        """Have all workers reopen the files of messages by name."""
         self._workers.reopen()
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
     async def drain(self, seconds: float) -> bool:
-        """
-        Have all workers finish what is under way, and end; then close the ports.
-
-        @return: whether all have ended well.
-        """
         self.phase = Phase.DRAINING
         ports_closed, ended = self._workers.stop(seconds)
         self._draining = True
@@ -216,7 +180,6 @@ class WorkerPool:
         return ended_well
 
     def stop_now(self) -> None:
-        """See L{webhookrx.service.service.Receiver.stop_now}."""
         self._in_haste = True
         if self._draining and self._last_look is None:
             _log.warn("Told to stop once more: not waiting any longer")
@@ -227,7 +190,3 @@ class WorkerPool:
 
 def _listeners(settings: Settings) -> list[Listener]:
     return [listener for listener, _ in by_listener(settings.sources)]
-
-
-def _nothing(*_: object) -> None:
-    """Do nothing, before L{WorkerPool.run}."""

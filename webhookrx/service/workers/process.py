@@ -129,7 +129,6 @@ class _SpawnedWorker(ProcessProtocol):
         self._silent = False
 
     def say(self, message: ToWorker, descriptors: Sequence[int] = ()) -> None:
-        """See L{Channel.say}."""
         self.channel.say(message, descriptors)
 
     def kill(self) -> None:
@@ -138,7 +137,6 @@ class _SpawnedWorker(ProcessProtocol):
             self.transport.signalProcess("KILL")
 
     def processEnded(self, reason: Failure) -> None:
-        """See L{twisted.internet.interfaces.IProcessProtocol.processEnded}."""
         self._end = describe_end(reason)
         self._look()
 

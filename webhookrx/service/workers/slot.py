@@ -150,7 +150,6 @@ class WorkerSlot:
     # -- what its worker does ------------------------------------------------------------------------------------
 
     def heard(self, message: ToParent) -> None:
-        """See L{webhookrx.service.workers.process.WorkerOwner.heard}."""
         self._heard_at = self._clock()
         match message:
             case Report():
@@ -166,12 +165,10 @@ class WorkerSlot:
         self._owner.heard(self, message)
 
     def fell_silent(self) -> None:
-        """See L{webhookrx.service.workers.process.WorkerOwner.fell_silent}."""
         self.up = self.accepts = False
         self._owner.fell_silent(self)
 
     def ended(self, how: str, status: int) -> None:
-        """See L{webhookrx.service.workers.process.WorkerOwner.ended}."""
         self._owner.ended(self, how, status)
         self._answer(SettingsChanged(self._order, False, f"Worker {self.number} {how} while it changed."))
 

@@ -52,9 +52,6 @@ class WorkerSupervisor:
     @param sockets: returns the files that workers share now.
     @param clock: seconds on the monotonic clock.
     @param random: a number from 0 to 1, as C{random.random}.
-    @param up: called once, when all workers receive for the first time.
-    @param failed: called with the reason when a worker says that it can't begin, before all have begun. One that ends
-        without a word is restarted, then as later.
     @ivar settings: the settings in use.
     @ivar restarts: how many workers have ended unasked.
     """
@@ -66,9 +63,6 @@ class WorkerSupervisor:
         settings: Settings,
         clock: Callable[[], float],
         random: Random,
-        *,
-        up: Callable[[], None],
-        failed: Callable[[str], None],
     ) -> None:
         self.settings = settings
         self.restarts = 0
@@ -76,13 +70,13 @@ class WorkerSupervisor:
         self._sockets = sockets
         self._clock = clock
         self._random = random
-        self._up = up
-        self._failed = failed
+        self._up: Callable[[], None] = _not_started
+        self._failed: Callable[[str], None] = _not_started
         self._slots: dict[int, WorkerSlot] = {}
         self._retired = RetiredCounters()
         self._log = WorkersLog(clock)
-        self._begun = False
         self._fit = False
+        self._begun = False
         self._changing = False
         self._orders = 0
         self._stopping = False
@@ -121,8 +115,15 @@ class WorkerSupervisor:
 
     # -- their life ----------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Start all workers."""
+    def start(self, up: Callable[[], None], failed: Callable[[str], None]) -> None:
+        """
+        Start all workers.
+
+        @param up: called once, when all workers receive for the first time.
+        @param failed: called with the reason when a worker says that it can't begin, before all have begun. One that
+            ends without a word is restarted, then as later.
+        """
+        self._up, self._failed = up, failed
         self._start_missing()
 
     def tick(self) -> None:
@@ -186,7 +187,6 @@ class WorkerSupervisor:
     # -- what they do --------------------------------------------------------------------------------------------
 
     def heard(self, slot: WorkerSlot, message: ToParent) -> None:
-        """See L{webhookrx.service.workers.slot.SlotOwner.heard}."""
         match message:
             case LogLine():
                 self._log.write(slot.number, message)
@@ -204,7 +204,6 @@ class WorkerSupervisor:
         self._look_at_ports()
 
     def ended(self, slot: WorkerSlot, how: str, status: int) -> None:
-        """See L{webhookrx.service.workers.slot.SlotOwner.ended}."""
         failure, told = slot.failure, slot.told_to_end
         if slot.report is not None:
             self._retired.add(slot.report)
@@ -323,6 +322,10 @@ class WorkerSupervisor:
         self._look_at_ports()
         if not self._all_ended.called and all(slot.worker is None for slot in self._slots.values()):
             self._all_ended.callback(self._ended_well)
+
+
+def _not_started(*_: object) -> None:
+    raise AssertionError("workers that were not started can't begin")
 
 
 class RetiredCounters:
