@@ -57,7 +57,6 @@ class _OneFamily(Collector):
         self._family = family
 
     def collect(self) -> Iterator[Family]:
-        """Yield it."""
         yield self._family
 
 

@@ -51,7 +51,6 @@ class Health(NamedTuple):
 
 
 def health_of(snapshot: ReceiverSnapshot, workers: Sequence[WorkerState] = (ALONE,)) -> Health:
-    """Return the health of a receiver."""
     severe = tuple(_severe(snapshot, workers))
     slight = tuple(_slight(snapshot, workers))
     if severe:

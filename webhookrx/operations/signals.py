@@ -122,7 +122,6 @@ class Backstop:
         self._orders: SimpleQueue[float | None] = SimpleQueue()
 
     def start(self) -> None:
-        """Start the thread."""
         Thread(target=self._wait, name="webhookrx-backstop", daemon=True).start()
 
     def end_in(self, seconds: float) -> None:
@@ -130,7 +129,6 @@ class Backstop:
         self._orders.put(seconds)
 
     def stop(self) -> None:
-        """End the thread."""
         self._orders.put(None)
 
     def _wait(self) -> None:

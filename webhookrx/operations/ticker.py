@@ -28,13 +28,11 @@ class Ticker(Service):
         self._due = False
 
     def startService(self) -> None:
-        """Start to tick."""
         super().startService()
         self._stopped.clear()
         Thread(target=self._run, name="webhookrx-ticker", daemon=True).start()
 
     def stopService(self) -> None:
-        """Stop ticking."""
         super().stopService()
         self._stopped.set()
 

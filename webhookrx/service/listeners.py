@@ -145,7 +145,6 @@ class Listeners:
 
     @property
     def requests(self) -> int:
-        """How many requests are under way."""
         return sum(site.requests for site in self.sites)
 
     @property
@@ -282,7 +281,6 @@ class Listeners:
         return [site.drain() for site in self.sites]
 
     def abort(self) -> None:
-        """Abort all connections."""
         for site in self.sites:
             site.abort()
 

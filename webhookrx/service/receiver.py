@@ -300,5 +300,4 @@ class MessageIds:
         self._numbers = count(1)
 
     def __call__(self) -> Receipt:
-        """Return the next receipt."""
         return Receipt(self._wall_clock(), self._id % next(self._numbers))

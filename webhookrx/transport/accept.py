@@ -48,7 +48,6 @@ class AcceptFailures:
         port.numberAccepts = MOST_ACCEPTED
 
     def accepted(self, port: tcp.Port) -> None:
-        """A port has accepted a connection."""
         port.numberAccepts = min(port.numberAccepts, MOST_ACCEPTED)
 
     def try_again(self) -> None:

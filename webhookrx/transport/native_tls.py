@@ -61,7 +61,6 @@ class TLSServer(ImmediateWriteServer):
     # -- ISSLTransport -------------------------------------------------------------------------------------------
 
     def getHandle(self) -> SSL.Connection:  # type: ignore[override]  # as with Twisted's own TLS
-        """Return the connection of pyOpenSSL."""
         return self._tls
 
     def getPeerCertificate(self) -> X509 | None:

@@ -268,7 +268,6 @@ class UnreadQueue:
         return self._taken(fd), at
 
     def take_all(self) -> list[int]:
-        """Remove and return all connections."""
         fds = list(self._came)
         self._came.clear()
         self._entries.clear()

@@ -94,7 +94,6 @@ class _FactorySwitch:
         return "webhookrx"
 
     def doStart(self) -> None:
-        """The port opens."""
         assert self.factory is not None
         self.is_open = True
         if self.poll is not None:
@@ -102,7 +101,6 @@ class _FactorySwitch:
         self.factory.doStart()
 
     def doStop(self) -> None:
-        """The port is closed."""
         assert self.factory is not None
         self.is_open = False
         self.factory.doStop()

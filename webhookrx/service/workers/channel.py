@@ -86,7 +86,6 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
         self._descriptors.append(descriptor)
 
     def stringReceived(self, string: bytes) -> None:
-        """A whole message has come."""
         if self.problem:
             return  # the rest of the same read
         try:
@@ -100,7 +99,6 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
         self._heard(message, [self._descriptors.popleft() for _ in range(message.descriptors)])
 
     def lengthLimitExceeded(self, length: int) -> None:
-        """A message is too long."""
         self._fail(f"a message of {length} bytes")
 
     def _fail(self, what: str) -> None:

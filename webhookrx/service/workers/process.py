@@ -132,7 +132,6 @@ class _SpawnedWorker(ProcessProtocol):
         self.channel.say(message, descriptors)
 
     def kill(self) -> None:
-        """End it at once."""
         if self._end is None and self.transport is not None:
             self.transport.signalProcess("KILL")
 

@@ -53,7 +53,6 @@ class Restarts:
         self._started = inf
 
     def started(self, now: float) -> None:
-        """The worker was started."""
         self._started = now
         self.due = inf
 
@@ -177,7 +176,6 @@ class WorkerSlot:
         return self.worker is not None and self._clock() - self._heard_at > patience
 
     def health(self, patience: float) -> WorkerState:
-        """Return how its worker is, for operators."""
         return WorkerState(self.number, self.up, self.is_stuck(patience))
 
     # -- what its worker is to do --------------------------------------------------------------------------------
