@@ -222,6 +222,24 @@ class ReadTests(QueueCase):
         for read in (self.reader.oldest, self.reader.read_cursors, self.reader.read_totals):
             self.assertEqual(Fault.DAMAGED, fault_of(self.assertRaises(sqlite3.Error, read)))
 
+    def test_quoted_damage(self) -> None:
+        """An error of SQLite that quotes damaged text counts as damage of the file, in every read."""
+        quoted = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+        for read, *arguments in (
+            (self.reader.read_totals,),
+            (self.reader.check_totals,),
+            (self.reader.oldest,),
+            (self.reader.read_cursors,),
+            (self.reader.read, 0),
+            (self.reader.read_dead, 0),
+            (self.reader.read_one, 1),
+            (self.reader.list_waiting, 0, 9),
+            (self.reader.list_dead, 0, 9),
+        ):
+            self.faults.fail("SELECT", quoted, read_only=True)
+            error = self.assertRaises(sqlite3.Error, read, *arguments)
+            self.assertEqual(Fault.DAMAGED, fault_of(error), read)
+
     def test_one(self) -> None:
         """A waiting message is found by its number; any other number gives None."""
         row = self.reader.read_one(2)

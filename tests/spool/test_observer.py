@@ -229,7 +229,7 @@ class SpoolTests(SpoolCase):
         self.threads[-1].release()
 
     def test_hurry_plain(self) -> None:
-        """An observer behind without hurry is not called; a spool that is not open can be hurried and closed."""
+        """An observer behind without hurry is not called; a closed spool ignores all calls."""
         self.inner = MemoryObserver()
         spool = self.make_observer()
         spool.hurry()
@@ -237,6 +237,7 @@ class SpoolTests(SpoolCase):
         spool.open()
         spool.hurry()
         spool.close()
+        spool.reopen()
 
     def test_does_not_come_back(self) -> None:
         """While an observer still has its batch, it and the queue stay open."""

@@ -225,6 +225,8 @@ class OrderTests(QueueCase):
             self.assertEqual(0o600, stat.S_IMODE(os.stat(os.path.join(self.path, name)).st_mode), name)
         queue.close()
         self.assertEqual(["00000001.sqlite", "lock"], sorted(os.listdir(self.path)))
+        calls = [call for call, _ in self.faults.calls]
+        self.assertEqual(calls.count("open"), calls.count("close"))
 
     def test_log_stays_small(self) -> None:
         """The write-ahead log restarts regularly while messages come and go."""

@@ -156,6 +156,14 @@ class ListingTests(QueueCase):
         self.assertEqual(ListedMessage(1, None, 1), self.file.list_waiting(0, 100)[0])
         self.assertEqual(ListedMessage(4, None, len(self.batch[3]), "n\ufffd", "7", 0), self.file.list_dead(0, 100)[0])
 
+    def test_no_moment(self) -> None:
+        """A dead letter whose moment of receipt was damaged has none."""
+        db = sqlite3.connect(self.file._reader.execute("PRAGMA database_list").fetchone()[2])
+        db.execute("UPDATE dead SET received = 0")
+        db.commit()
+        db.close()
+        self.assertIsNone(self.file.list_dead(0, 100)[0].received)
+
     def test_close(self) -> None:
         """A closed file can't be listed."""
         self.file.close()

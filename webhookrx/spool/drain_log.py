@@ -58,8 +58,8 @@ class DrainLog:
         self._status = status
         self._clock = clock
         self._wall_clock = wall_clock
-        self._away: str | None = None
-        self._reported: str | None = None  # the last reason in the log, since the observer went away
+        self._problem = ""  # the last reason
+        self._reported: str | None = None  # the last reason in the log; None while the observer is not away
         self._pause = LOG_PAUSE
         self._next_away = 0.0
         self._next_reminder = 0.0
@@ -74,7 +74,7 @@ class DrainLog:
 
     def went_away(self, problem: str) -> None:
         """The observer has not stored a batch."""
-        self._away = problem
+        self._problem = problem
         now = self._clock()
         if problem == self._reported or now < self._next_away:
             return
@@ -89,7 +89,6 @@ class DrainLog:
 
     def came_back(self) -> None:
         """The observer has stored a batch."""
-        self._away = None
         if self._reported is not None:
             self._reported = None
             _log.warn("Observer {spec} takes messages again; {waiting}", spec=self._spec, waiting=self._waiting())
@@ -109,7 +108,7 @@ class DrainLog:
     def tick(self) -> None:
         """Write the lines that are due."""
         now = self._clock()
-        if self._away is not None and self._reported is not None and now >= self._next_reminder:
+        if self._reported is not None and now >= self._next_reminder:
             self._pause = LOG_PAUSE
             self._report_away("Observer {spec} still does not take messages: {problem}; {waiting}")
         self._report_refused_if_due()
@@ -125,11 +124,11 @@ class DrainLog:
     # -- lines ---------------------------------------------------------------------------------------------------
 
     def _report_away(self, sentence: str) -> None:
-        self._reported = self._away
+        self._reported = self._problem
         now = self._clock()
         self._next_away = now + self._pause
         self._next_reminder = now + REMINDER
-        _log.warn(sentence, spec=self._spec, problem=printable(self._away or ""), waiting=self._waiting())
+        _log.warn(sentence, spec=self._spec, problem=printable(self._problem), waiting=self._waiting())
 
     def _waiting(self) -> str:
         status = self._status()

@@ -50,10 +50,10 @@ LISTED_TOGETHER: Final = 100
 
 _WAITING: Final = "SELECT id, received, length(data) FROM waiting WHERE id > ? AND id < ? ORDER BY id LIMIT ?"
 #: Of a reason, and of the name of an observer, only what people read.
-_DEAD: Final = """
-    SELECT id, received, length(data), substr(reason, 1, 2000), substr(spec, 1, 2000), died
-    FROM dead WHERE id > ? AND id < ? ORDER BY id LIMIT ?
-"""
+_DEAD: Final = (
+    "SELECT id, received, length(data), substr(reason, 1, 2000), substr(spec, 1, 2000), died"
+    " FROM dead WHERE id > ? AND id < ? ORDER BY id LIMIT ?"
+)
 
 #: A CRC is never negative, so no data matches this one.
 _NO_CRC: Final = -1
