@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Callable
+from typing import Any
 
 from twisted.internet.error import ConnectionAborted, ConnectionDone, ConnectionLost
 from twisted.internet.interfaces import IHandshakeListener, IPullProducer
@@ -139,22 +140,61 @@ class ExchangeTests(WireCase):
                 self.assertEqual(("what it answers is not HTTP", True), (self.outcome(pending), self.wire.aborted))
                 self.assertFalse(self.is_kept())
 
-    def test_unknown_state(self) -> None:
-        """Should twisted.web no longer tell the state of a connection, none is used again."""
-        pending = self.ask()
-        connection = self.wire.connection
-        self.patch(type(connection), "_is_quiescent", lambda connection: False)
-        connection.loseConnection()
-
-        self.assertTrue(self.wire.aborted)
-        self.assertEqual("the connection was closed without an answer", self.outcome(pending))
-
     def test_quiet(self) -> None:
         """Connections come and go without a word in the log."""
         self.ask()
 
         self.assertFalse(self.wire.connection.factory.noisy)
         self.assertFalse(self.wire.connection.factory.wrappedFactory.noisy)
+
+
+class Hiding:
+    """A connection of twisted.web without an attribute."""
+
+    def __init__(self, connection: Any, hidden: str) -> None:
+        self._connection = connection
+        self._hidden = hidden
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._hidden:
+            raise AttributeError(name)
+        return getattr(self._connection, name)
+
+
+class PrivateNameTests(WireCase):
+    """Without the private names of Twisted."""
+
+    def without(self, name: str) -> _PendingAnswer:
+        """Make a request whose connection lacks an attribute."""
+        pending = self.ask()
+        self.wire.connection.wrappedProtocol = Hiding(self.wire.connection.wrappedProtocol, name)
+        return pending
+
+    def test_state(self) -> None:
+        """Without the state of a connection, answers count, nothing is read behind them, and it ends by an abort."""
+        pending = self.without("state")
+        self.receive(OK)
+        self.assertEqual(HTTPAnswer(200, None, b"ok"), self.outcome(pending))
+        pending = self.ask()
+        self.receive(OK + b"HTTP/1.1 200")
+        self.assertEqual((HTTPAnswer(200, None, b"ok"), True), (self.outcome(pending), self.wire.aborted))
+
+        self.setUp()
+        self.without("state")
+        self.receive(EMPTY)
+        self.wire.connection.loseConnection()
+        self.assertTrue(self.wire.aborted)
+
+    def test_parser(self) -> None:
+        """Without its parser, each 1xx is a line in the log."""
+        events: list[LogEvent] = []
+        globalLogPublisher.addObserver(events.append)
+        self.addCleanup(globalLogPublisher.removeObserver, events.append)
+        pending = self.without("_parser")
+
+        self.receive(b"HTTP/1.1 100 Continue\r\n\r\n" + OK)
+
+        self.assertEqual((HTTPAnswer(200, None, b"ok"), 1), (self.outcome(pending), len(events)))
 
 
 class HeadTests(WireCase):

@@ -307,9 +307,9 @@ class FileObserver:
         self._reopen_due = True
         self._use(*self._file.open(end_in_doubt=self._end_in_doubt))
 
-    def _use(self, writer: LineWriter, lock: FileLock | None) -> None:
+    def _use(self, writer: LineWriter | None, lock: FileLock | None) -> None:
         """
-        Switch to a file that was opened, and close the one before.
+        Switch to another file, or to none, and close the one before.
 
         @raise OSError: closing reports a lost write.
         """
@@ -323,12 +323,7 @@ class FileObserver:
 
     def close(self) -> None:
         """Close the file."""
-        writer, self._writer = self._writer, None
-        lock, self._lock = self._lock, None
-        if lock is not None:
-            lock.release()
-        if writer is not None:
-            writer.close()
+        self._use(None, None)
 
     def _ready_writer(self) -> LineWriter:
         """Return the writer, after opening the file again if that is due and possible."""

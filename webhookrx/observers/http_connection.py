@@ -50,7 +50,7 @@ class BoundedConnection(ProtocolWrapper):
       - takes any end of a connection for the end of a body without a length;
       - ends a connection by C{loseConnection}, which waits until everything is written, and with TLS for the server.
 
-    Only two names of C{twisted.web} are private: C{state} of its connection, without which none is used again, and the
+    It uses two names of private classes: C{state} of that connection, without which each one ends by an abort, and the
     log of its parser, without which each 1xx is a line in the log.
 
     @param request_begins: called when a request begins to be written to it.
