@@ -260,7 +260,7 @@ DATA_FUNCTIONS: Final = (
         3,
         constants=range(1, 3),
     ),
-    Function("repr", "value", "The value as a program would have it.", _repr),
+    Function("repr", "value", "The value in the syntax of a program.", _repr),
     Function("vars", "", "The variables that are declared and set, as an object.", _vars, 0, 0),
     Function("uuid", "", "A new UUID, version 4.", _uuid, 0, 0),
     Function("uuid4", "", "Another name of `uuid`.", _uuid, 0, 0),

@@ -219,7 +219,7 @@ EVENT_FUNCTIONS: Final = (
     Function(
         "parse_cef",
         'text, value_separator="=", pair_separator="  ", separate_extensions=false',
-        "The head and the extensions of an event in CEF, as an object; the extensions in one of their own, if wanted.",
+        "The head and the extensions of an event in CEF, as an object; the extensions optionally in their own object.",
         _parse_cef,
         options=_PAIRS,
         checks=_CHECKS,

@@ -288,8 +288,10 @@ def _set_first(run: Run, holder: dict[str, Any], name: str, values: list[Evaluat
 
 
 FIELD_FUNCTIONS: Final = (
-    Function("isset", "field", 'Whether the field is there, with whatever value: also `null`, `""` and `[]`.', _isset),
-    Function("unset", "field, …", "Removes fields. It is true, also when they are not there.", _unset, 1, MANY),
+    Function(
+        "isset", "field", 'Whether the field exists, whatever its value, including `null`, `""` and `[]`.', _isset
+    ),
+    Function("unset", "field, …", "Removes fields, if they exist. Returns true.", _unset, 1, MANY),
     Function("move", "field", "The value of the field, which is removed: `meta.new = move(meta.old);`.", _move),
     Function(
         "unset_empties",
@@ -302,15 +304,15 @@ FIELD_FUNCTIONS: Final = (
     Function(
         "set_fields",
         "field, overrides={…}, replacements={…}, defaults={…}",
-        "Sets members of an object, and returns it: overrides always, replacements where the member is there, defaults "
-        "where it is not. Of a list of values the first that is there and not `null` is taken.",
+        "Sets members of an object, and returns it: overrides always, replacements if the member exists, defaults "
+        "if it does not. Of a list of values, the first that exists and is not `null` counts.",
         _set_fields,
         options={"overrides": dict, "replacements": dict, "defaults": dict},
     ),
     Function(
         "flatten",
         'field, separator="."',
-        "Puts what is in objects within an object into it, under their names put together. It is true.",
+        "Moves the members of nested objects into the object, under joined names. Returns true.",
         _flatten,
         options={"separator": str},
     ),

@@ -72,8 +72,8 @@ FILE_FUNCTIONS: Final = (
     Function(
         "cache_json_file",
         '"path"',
-        'What a JSON file on the router holds, an object or a list: `cache_json_file("/etc/teams.json")[$HOST]`. It is '
-        "read when the rules are, and again when it changes.",
+        'The contents of a JSON file on the router, an object or a list: `cache_json_file("/etc/teams.json")[$HOST]`. '
+        "The router reads it with the rules, and again when it changes.",
         _cache_json_file,
         constants=range(1),
     ),

@@ -250,7 +250,7 @@ KV_FUNCTIONS: Final = (
         "parse_kv",
         'text, value_separator="=", pair_separator=", ", stray_words_key="name", stray_words_append_to_value=false',
         "The `key=value` pairs in a text, as an object. A value ends at the pair separator, or at a blank before the "
-        "next key; it may be quoted. What belongs to no pair is left out, or a member of the name given.",
+        "next key; it may be quoted. Words outside of pairs are left out, or become a member of the given name.",
         _parse_kv,
         checks={"value_separator": SEPARATOR},
     ),

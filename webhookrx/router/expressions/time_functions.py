@@ -219,7 +219,7 @@ TIME_FUNCTIONS: Final = (
     Function(
         "set_timestamp",
         'moment, stamp="stamp"',
-        "Sets the same to a moment. It is true.",
+        "Sets the same to a moment. Returns true.",
         _set_timestamp,
         checks={"stamp": one_of(*_STAMPS)},
     ),
@@ -244,13 +244,13 @@ TIME_FUNCTIONS: Final = (
     Function(
         "guess_timezone",
         "moment",
-        "The moment in the zone in which it is nearest to when the message came.",
+        "The moment in the zone in which it is nearest to the time of receipt.",
         _guess_timezone,
     ),
     Function(
         "get_timezone_source",
         "moment",
-        "Where its zone is from: `parsed`, `assumed`, `fixed` or `guessed`.",
+        "The origin of its zone: `parsed`, `assumed`, `fixed` or `guessed`.",
         _timezone_source,
     ),
 )
