@@ -24,11 +24,11 @@ _GROUP: Final = re.compile(
 #: A star behind a single slash, and the other places of a slash or a star.
 _STAR: Final = re.compile(r"\\. | \[ \^? \]? (?: \\. | [^\]\\] )* \] | // | / (?P<star> \* )", re.VERBOSE | re.DOTALL)
 
-#: The characters of a path (RFC 3986 §3.3) that mean nothing else in a pattern; but for the dot.
+#: The characters of a path (RFC 3986 §3.3), without those of patterns but for the dot.
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9._~!&',;=:@%/-]+")
 
 
-_Said: TypeAlias = tuple[str, str]
+_Problem: TypeAlias = tuple[str, str]
 """The code of a diagnostic, and its sentence."""
 
 
@@ -67,7 +67,7 @@ def health_path_problem(path: str) -> str | None:
     return None
 
 
-def _repeated_group(pattern: str) -> _Said | None:
+def _repeated_group(pattern: str) -> _Problem | None:
     names = [found["name"] for found in _GROUP.finditer(pattern) if found["name"]]
     for name in names:
         if names.count(name) > 1:
@@ -76,7 +76,7 @@ def _repeated_group(pattern: str) -> _Said | None:
     return None
 
 
-def _group_problems(pattern: str, compiled: PathPattern) -> list[_Said]:
+def _group_problems(pattern: str, compiled: PathPattern) -> list[_Problem]:
     # C{re} refuses a repeated name itself, and is a better judge of groups.
     repeated = _repeated_group(pattern) if compiled.linear is not None else None
     problems = [] if repeated is None else [repeated]
@@ -97,7 +97,7 @@ def _group_problems(pattern: str, compiled: PathPattern) -> list[_Said]:
     return problems
 
 
-def _slow(pattern: str, compiled: PathPattern) -> list[_Said]:
+def _slow(pattern: str, compiled: PathPattern) -> list[_Problem]:
     if compiled.linear is not None:
         return []
     text = "can't run on RE2, but on Python's re, where a hostile path may hold up everything before it needs a token."
@@ -112,17 +112,17 @@ def _idle(patterns: Sequence[str], usable: Mapping[int, PathPattern]) -> Iterato
     for index, compiled in usable.items():
         pattern = patterns[index]
         nodes = _nodes(pattern)
-        said = _never_matches(compiled, nodes) or _glob(pattern)
-        if said is None:
+        problem = _never_matches(compiled, nodes) or _glob(pattern)
+        if problem is None:
             if pattern in index_of:
-                said = "path-hidden", f"is hidden by pattern {index_of[pattern] + 1}, which is the same."
+                problem = "path-hidden", f"is hidden by pattern {index_of[pattern] + 1}, which is the same."
             elif universal is not None:
-                said = "path-hidden", f"is hidden by {_named(patterns, universal)}, which matches every path."
+                problem = "path-hidden", f"is hidden by {_named(patterns, universal)}, which matches every path."
             elif (path := _only_path(pattern, nodes)) is not None:
                 hiding = min(linear.all(path), default=index)
-                said = ("path-hidden", f"is hidden by {_named(patterns, hiding)}.") if hiding < index else None
-        if said is not None:
-            yield diagnose(said[0], (index,), f"{_quoted(pattern)} {said[1]}")
+                problem = ("path-hidden", f"is hidden by {_named(patterns, hiding)}.") if hiding < index else None
+        if problem is not None:
+            yield diagnose(problem[0], (index,), f"{_quoted(pattern)} {problem[1]}")
         index_of.setdefault(pattern, index)
         if universal is None and _is_universal(nodes):
             universal = index
@@ -140,7 +140,7 @@ def _nodes(pattern: str) -> _Nodes:
     return [(str(operation), argument) for operation, argument in parsed_by_re(pattern) or ()]
 
 
-def _never_matches(compiled: PathPattern, nodes: _Nodes) -> _Said | None:
+def _never_matches(compiled: PathPattern, nodes: _Nodes) -> _Problem | None:
     if compiled.linear is not None and not _may_begin_with_slash(compiled):
         return "path-without-slash", "can never match: every path begins with '/'."
     if any(operation == "LITERAL" and not "!" <= chr(argument) <= "~" for operation, argument in nodes):
@@ -185,7 +185,7 @@ def _without_groups(nodes: Iterable[tuple[Any, Any]]) -> _Nodes:
     return flat
 
 
-def _glob(pattern: str) -> _Said | None:
+def _glob(pattern: str) -> _Problem | None:
     """Return a warning of a star that repeats the slash in front of it: a glob, not a regular expression."""
     for found in _STAR.finditer(pattern):
         if found["star"]:

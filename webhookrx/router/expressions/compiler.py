@@ -14,6 +14,7 @@ from webhookrx.router.expressions.calls import compiled_call, has_patterns
 from webhookrx.router.expressions.json_files import Files
 from webhookrx.router.expressions.operators import (
     OPERATIONS,
+    PREDICATES,
     Operation,
     all_or_any,
     applied,
@@ -58,11 +59,6 @@ from webhookrx.router.expressions.run import (
 from webhookrx.router.expressions.values import find, long_text, stored, truth
 
 T = TypeVar("T")
-
-_TRUE_OR_FALSE: Final = frozenset(
-    "== != === !== < <= > >= eq ne lt le gt ge =~ !~ in and or".split() + ["not in"]  # noqa: SIM905, RUF005
-)
-"""Operators with C{true} or C{false} as their value."""
 
 
 class Compiler:
@@ -159,7 +155,7 @@ class Compiler:
         evaluate = self.value(expression)
         if isinstance(expression, Unary) and expression.operator == "not":
             return evaluate
-        if isinstance(expression, BinaryOp) and expression.rest[-1][0] in _TRUE_OR_FALSE:
+        if isinstance(expression, BinaryOp) and expression.rest[-1][0] in PREDICATES:
             return evaluate
         return lambda run: truth(evaluate(run))
 

@@ -287,6 +287,9 @@ OPERATIONS: Final[dict[str, Operation]] = {
 }
 """Operators between two values, but for those that may not evaluate the right one."""
 
+PREDICATES: Final = frozenset(OPERATIONS) - set("+-*/%") | {"=~", "!~", "and", "or"}
+"""Operators with C{true} or C{false} as their value."""
+
 
 def part_text(run: Run, value: Any) -> str:
     """Return the text of a macro in a text: empty where its field is missing or C{null}."""
