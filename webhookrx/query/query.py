@@ -254,10 +254,12 @@ def _term(term: Term) -> _Part:
 
     def matches(record: Mapping[str, Any], work: Work, many: _Many) -> bool:
         value = get(record)
-        if isinstance(value, str) and len(value) <= _SHORT:
-            if len(value) > _PAID:
+        if type(value) is str:
+            if len(value) <= _PAID:
+                return holds(value)
+            if len(value) <= _SHORT:
                 _spend(work, _bytes(value) * cost)
-            return holds(value)
+                return holds(value)
         if value is MISSING:
             return False
         if isinstance(value, _ARRAYS):
