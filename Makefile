@@ -14,10 +14,10 @@ setup: .venv
 	touch .venv
 
 test: .venv
-	$(PYTHON) -m twisted.trial tests
+	$(PYTHON) -m twisted.trial -j4 tests
 
 coverage: .venv
-	COVERAGE_HOME=$(CURDIR) COVERAGE_PROCESS_START=$(CURDIR)/.ci/coveragerc $(PYTHON) -m twisted.trial tests
+	COVERAGE_HOME=$(CURDIR) COVERAGE_PROCESS_START=$(CURDIR)/.ci/coveragerc $(PYTHON) -m twisted.trial -j4 tests
 	COVERAGE_HOME=$(CURDIR) $(PYTHON) -m coverage combine -q --rcfile=.ci/coveragerc
 	COVERAGE_HOME=$(CURDIR) $(PYTHON) -m coverage report --rcfile=.ci/coveragerc
 

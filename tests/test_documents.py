@@ -158,7 +158,7 @@ class ReadmeTests(SynchronousTestCase):
             self.assertEqual([], [line for line in lines[1:] if not line.startswith(".venv/bin/")])
             self.assertIn("pip install ", lines[1])
         self.assertTrue(run.endswith("/webhookrx --port tcp:8181:interface=127.0.0.1\n"))
-        self.assertTrue(test.endswith(" -m twisted.trial tests\n"))
+        self.assertTrue(test.endswith(" -m twisted.trial -j4 tests\n"))
 
     def test_first_message(self) -> None:
         """The line that it shows has the names and values of a message like that."""
