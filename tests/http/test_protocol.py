@@ -137,7 +137,7 @@ class AnswerTests(SynchronousTestCase):
     def test_transport_security(self) -> None:
         """By TLS, and only there, an answer asks to come by TLS again."""
         wire = Wire({"/in": {}})
-        for request in (post(), post(headers=b"Connection: close\r\n"), post(target=b"/out")):
+        for request in (post(), post(headers=b"Connection: close\r\n"), post(target=b"/out"), b"nonsense\r\n\r\n"):
             self.assertIn("strict-transport-security", wire.ask(request, secure=True).headers)
             self.assertNotIn("strict-transport-security", wire.ask(request).headers)
 

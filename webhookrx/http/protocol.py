@@ -165,6 +165,7 @@ class HTTPProtocol(Protocol):
         """See L{twisted.internet.interfaces.IProtocol.connectionMade}."""
         transport = self.transport
         self.peer = peer = peer_of(transport)
+        self.connection_header = KEEP + OVER_TLS if peer.secure else KEEP
         self._lifetime = self._lifetime.to(HANDSHAKE if peer.secure else OPEN)
         self._allow(self.site.policy.limits.header_time)
         if peer.port is not None and ITCPTransport.providedBy(transport):
@@ -386,8 +387,8 @@ class HTTPProtocol(Protocol):
 
     def acknowledged(self, error: NotStored | None) -> None:
         """See L{IExchange.acknowledged}."""
-        if not self.is_open():
-            return
+        if self._cycle is not ANSWER or self._receiver is None:
+            return  # the deadline has answered, or the sender is gone
         if error is not None:
             self._report(NOT_STORED, NOT_STORED.detail)
             self.answer(refusal_now(NOT_STORED, NOT_STORED.detail, self._consumer))

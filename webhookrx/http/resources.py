@@ -118,12 +118,7 @@ class WebhookResource:
         @param prepared: see L{IMessageConsumer.write}.
         """
         traffic, name = self._traffic, self.rules.name
-        if isinstance(verdict, Refused):
-            self.refuse(exchange, verdict.reason, verdict.detail)
-        elif isinstance(verdict, Dropped):
-            traffic.processed(name, verdict.events, verdict.problem)
-            exchange.acknowledged(None)
-        else:
+        if isinstance(verdict, Accepted):
             try:
                 self._consumer.write(verdict.message, exchange.acknowledged, prepared)
             except NoRoom:
@@ -132,6 +127,11 @@ class WebhookResource:
             traffic.accepted(name, verdict.notes, verdict.left_out, wire_size)
             if verdict.events:
                 traffic.processed(name, verdict.events, verdict.problem)
+        elif isinstance(verdict, Refused):
+            self.refuse(exchange, verdict.reason, verdict.detail)
+        else:
+            traffic.processed(name, verdict.events, verdict.problem)
+            exchange.acknowledged(None)
 
     def refuse(self, exchange: IExchange, reason: Reason, detail: str) -> None:
         """Refuse a request, and report it."""
