@@ -80,70 +80,132 @@ def resolve_router(
     @param checks_only: the same.
     """
     path = options.path("rules")
-    directory = options.path("senders")
+    senders_path = options.path("senders")
     labels = _labels(options)
     if path is None:
         return None
     facts = host()
     name = _name(options, facts)
     problems = options.problems
-    before = len(problems.errors)
-    watched = {each: signature_of(each) for each in (path, directory) if each is not None}
-    sender_files = _sender_files(options, directory)
+    known_errors = len(problems.errors)
+    watched = {each: signature_of(each) for each in (path, senders_path) if each is not None}
+    sender_files = _sender_files(options, senders_path)
     senders = _senders(options, sender_files)
     slow = options.flag("allow-slow-patterns", False)
-    reading, text = _rules(options, path, slow)
+    reading, content = _rules(options, path, slow)
     connectors: list[router.Connector] = []
     if reading is not None:
         connectors, clashes = router.connectors_of(router.Router(name=name, labels=labels, **facts._asdict()), reading)
         problems.add(*clashes)
-    wrong = problems.errors[before:]
-    may_stand_in = state_dir if running is None else None
-    last = None if not wrong or checks_only else _last_set(options, may_stand_in)
-    if last is not None:
-        del problems.errors[before:]
-        for error in wrong:
-            problems.warn(f"The rules are not taken, the last good connectors are: {error.text}", NOWHERE)
-        state, sources = _from_last(
-            last, now, tls_files, RouterSettings("", {}, watched, not_taken=wrong[0].text), problems
-        )
-        return _form(state, sources, _LAST)
+    errors = problems.errors[known_errors:]
+    resolver = _RouterResolver(options, now, running, tls_files, state_dir)
+    if errors and not checks_only:
+        last = resolver.last_set()
+        if last is not None:
+            del problems.errors[known_errors:]
+            for error in errors:
+                problems.warn(f"The rules are not taken, the last good connectors are: {error.text}", NOWHERE)
+            return resolver.closing(last, RouterSettings("", {}, watched, not_taken=errors[0].text), _LAST)
     if reading is None or has_errors(clashes):
         return None
     if not connectors:
         options.warn("rules", f"No rule matches this router, {quoted(name)}.")
-    named = {file: signature_of(file) for each in connectors for file in (each.key_file, each.cert_file) if file}
-    watched |= {file: signature_of(file) for each in connectors for file in json_files_of(each)}
-    contents, unread = read_json_files(reading, connectors)
-    found = check_rule_files(reading, connectors, now, tls_files) + unread
-    problems.add(*(each for each in found if each.severity != ERROR))
-    blocked = tuple(each.text for each in found if each.severity == ERROR)
-    if not blocked:
-        sources = tuple(map(_source, connectors))
+    state = RouterSettings(name, labels, watched, senders=senders)
+    if state_dir is not None and not errors:
+        texts = tuple((file, data.decode()) for file, data in sender_files)
         rules = tuple(each.rule for each in connectors)
-        good = b""
-        if state_dir is not None and not wrong:
-            texts = tuple((file, content.decode()) for file, content in sender_files)
-            good = SavedSet(name, labels, rules, reading.file, text.decode(), texts, slow).encode()
-        state = RouterSettings(
-            name,
-            labels,
-            watched,
-            (),
-            senders=senders,
-            tls_files=contents_of(sources, tls_files),
-            good=good,
+        saved = SavedSet(name, labels, rules, reading.file, content.decode(), texts, slow)
+        state = replace(state, good=saved.encode())
+    return resolver.of_rules(reading, connectors, state)
+
+
+@dataclass(frozen=True, slots=True)
+class _RouterResolver:
+    """
+    Decides which connectors a router opens. The fields are those of L{resolve_router}.
+    """
+
+    options: OptionReader
+    now: datetime
+    running: Settings | None
+    tls_files: Snapshot
+    state_dir: str | None
+
+    def of_rules(
+        self, reading: RulesReading, connectors: Sequence[router.Connector], state: RouterSettings
+    ) -> RouterForm:
+        """Return the connectors of the rules, or those in use or of the last good set while a file can't be used."""
+        problems = self.options.problems
+        # Before they are read: a change while they are read is seen, too.
+        named = {file: signature_of(file) for each in connectors for file in (each.key_file, each.cert_file) if file}
+        json_files = {file: signature_of(file) for each in connectors for file in json_files_of(each)}
+        contents, unusable = read_json_files(reading, connectors)
+        found = check_rule_files(reading, connectors, self.now, self.tls_files) + unusable
+        problems.add(*(each for each in found if each.severity != ERROR))
+        blocked = tuple(each.text for each in found if each.severity == ERROR)
+        state = replace(state, watched={**state.watched, **json_files})
+        if not blocked:
+            sources = tuple(map(_source, connectors))
+            files = contents_of(sources, self.tls_files)
+            return _form(replace(state, tls_files=files, json_files=contents), sources, reading)
+        for reason in blocked:
+            problems.warn(f"The router is blocked: {reason}", NOWHERE)
+        state = replace(state, watched={**state.watched, **named}, blocked=blocked, good=b"")
+        if self.running is not None:
+            return _form(*_as_it_runs(self.running, state), _AS_IT_RUNS)
+        last = self.last_set()
+        wanted = LastSet(state.name, state.labels, connectors, state.senders)
+        return self.closing(last or wanted, state, _LAST if last else reading)
+
+    def last_set(self) -> LastSet | None:
+        """Return the last good set for a start; None without one. A set that can't be used is a warning."""
+        if self.state_dir is None or self.running is not None:
+            return None
+        try:
+            return read_last_set(self.state_dir)
+        except ConfigError as error:
+            self.options.warn("state-dir", f"The last good connectors can't be used: {error}")
+            return None
+
+    def closing(self, wanted: LastSet, state: RouterSettings, origin: RulesReading | str) -> RouterForm:
+        """
+        Return the connectors of a set whose files can be used; the others are closed, with warnings.
+
+        @param state: the files to watch, and why the rules are not in use.
+        @param origin: see L{_form}.
+        """
+        watched = dict(state.watched)
+        wrong: dict[TLS, str] = {}
+        connectors, closed = [], []
+        named = {file for connector in wanted.connectors for file in json_files_of(connector)}
+        watched |= {file: watched.get(file) or signature_of(file) for file in named}
+        contents, unusable = json_contents(wanted.connectors)
+        for connector in wanted.connectors:
+            tls = tls_of(connector)
+            if tls is not None and tls not in wrong:
+                watched |= {file: watched.get(file) or signature_of(file) for file in (tls.key_file, tls.cert_file)}
+                found = check_tls_files(tls, self.now, self.tls_files)
+                wrong[tls] = next((each.sentence for each in found if each.severity == ERROR), "")
+            missing = (unusable[file].sentence for file in json_files_of(connector) if file in unusable)
+            problem = "" if tls is None else wrong[tls]
+            problem = problem or next(missing, "")
+            if problem:
+                closed.append(f"Connector {quoted(connector.name)} is closed: {problem}")
+                self.options.problems.warn(closed[-1], NOWHERE)
+            else:
+                connectors.append(connector)
+        sources = tuple(map(_source, connectors))
+        state = replace(
+            state,
+            name=wanted.router,
+            labels=wanted.labels,
+            watched=watched,
+            senders=wanted.senders,
+            closed=tuple(closed),
+            tls_files=contents_of(sources, self.tls_files),
             json_files=contents,
         )
-        return _form(state, sources, reading)
-    for reason in blocked:
-        problems.warn(f"The router is blocked: {reason}", NOWHERE)
-    state = RouterSettings(name, labels, watched | named, blocked, senders=senders)
-    if running is not None:
-        return _form(*_as_it_runs(running, state), _AS_IT_RUNS)
-    wanted = LastSet(name, labels, connectors, senders)
-    last = _last_set(options, may_stand_in)
-    return _form(*_from_last(last or wanted, now, tls_files, state, problems), _LAST if last else reading)
+        return _form(state, sources, origin)
 
 
 def _form(state: RouterSettings, sources: tuple[Source, ...], origin: RulesReading | str) -> RouterForm:
@@ -151,56 +213,6 @@ def _form(state: RouterSettings, sources: tuple[Source, ...], origin: RulesReadi
     @param origin: the rules that the connectors come from, or another origin in words.
     """
     return RouterForm(state, sources, tuple(row for source in sources for row in _effective(source, origin)))
-
-
-def _last_set(options: OptionReader, state_dir: str | None) -> LastSet | None:
-    """Return the last good set; None without one. A set that can't be used is a warning."""
-    try:
-        return None if state_dir is None else read_last_set(state_dir)
-    except ConfigError as error:
-        options.warn("state-dir", f"The last good connectors can't be used: {error}")
-        return None
-
-
-def _from_last(
-    last: LastSet, now: datetime, tls_files: Snapshot, state: RouterSettings, problems: Problems
-) -> tuple[RouterSettings, tuple[Source, ...]]:
-    """
-    Return a router with the connectors of a set whose files can be used.
-
-    @param state: the files to watch, and why the rules are not in use.
-    """
-    watched = dict(state.watched)
-    wrong: dict[TLS, str] = {}
-    sources, closed = [], []
-    named = {file for connector in last.connectors for file in json_files_of(connector)}
-    watched |= {file: watched.get(file) or signature_of(file) for file in named}
-    contents, unusable = json_contents(last.connectors)
-    for connector in last.connectors:
-        tls = tls_of(connector)
-        if tls is not None and tls not in wrong:
-            watched |= {file: watched.get(file) or signature_of(file) for file in (tls.key_file, tls.cert_file)}
-            found = (each.sentence for each in check_tls_files(tls, now, tls_files) if each.severity == ERROR)
-            wrong[tls] = next(found, "")
-        missing = (unusable[file].sentence for file in json_files_of(connector) if file in unusable)
-        problem = "" if tls is None else wrong[tls]
-        problem = problem or next(missing, "")
-        if problem:
-            closed.append(f"Connector {quoted(connector.name)} is closed: {problem}")
-            problems.warn(closed[-1], NOWHERE)
-        else:
-            sources.append(_source(connector))
-    router = replace(
-        state,
-        name=last.router,
-        labels=last.labels,
-        watched=watched,
-        senders=last.senders,
-        closed=tuple(closed),
-        tls_files=contents_of(sources, tls_files),
-        json_files=contents,
-    )
-    return router, tuple(sources)
 
 
 def join_sources(sources: Sequence[Source], form: RouterForm, problems: Problems) -> tuple[Source, ...]:
