@@ -252,7 +252,7 @@ class ServiceTests(ServiceCase):
         return Deferred.fromCoroutine(run())
 
     def test_stop_now(self) -> Deferred[None]:
-        """Told to hurry, it waits for nobody, and the process will say that somebody was cut off."""
+        """Told to stop now, it waits for no sender, and the exit status says that one was cut off."""
 
         async def run() -> None:
             service = self.start()
@@ -268,7 +268,7 @@ class ServiceTests(ServiceCase):
         return Deferred.fromCoroutine(run())
 
     def test_stop_now_at_once(self) -> Deferred[None]:
-        """Told to hurry before it has begun to stop, it ends as well; and well, where nobody is cut off."""
+        """Told to stop now before it has begun to stop, it ends at once; and well, if no request is cut off."""
 
         async def run() -> None:
             service = self.start()

@@ -27,7 +27,7 @@ from webhookrx.transport.overload import Overload
 from webhookrx.transport.tcp_info import TCPInfo
 
 
-class InnerPollCase(SynchronousTestCase):
+class NestedEpollCase(SynchronousTestCase):
     """
     Connections of a poll.
     """
@@ -43,7 +43,7 @@ class InnerPollCase(SynchronousTestCase):
         return *self.world.serve(ImmediateWriteServer, ours), theirs
 
 
-class LifeTests(InnerPollCase):
+class LifeTests(NestedEpollCase):
     """
     When it is open, and whom it serves.
     """
@@ -113,7 +113,7 @@ class LifeTests(InnerPollCase):
         raise ZeroDivisionError
 
 
-class WatchingTests(InnerPollCase):
+class WatchingTests(NestedEpollCase):
     """
     What is watched, and what for.
     """
@@ -243,7 +243,7 @@ class WatchingTests(InnerPollCase):
         self.assertLess(sum(bool(recorder.received) for _, recorder, _ in ends), 4)
 
 
-class EndTests(InnerPollCase):
+class EndTests(NestedEpollCase):
     """
     How connections end, and that they do so each for itself.
     """

@@ -1,3 +1,3 @@
 """
-What operators see: counters, log lines, and the clock that nobody sets back.
+Counters, metrics, health, logs, signals and systemd.
 """

@@ -1,5 +1,5 @@
 """
-Counts and times, for operators: plain numbers while they are counted, and metrics only when somebody asks for them.
+Counts and times, for operators: plain numbers while they are counted, and metrics only on request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0
 
 _BUCKETS: Final = len(BOUNDS) + 1
 
-# What a worker sends is checked by these types: whoever adds counts up relies on them.
+# These types check what a worker sends, before its counts are added up.
 _Count: TypeAlias = Annotated[int, Meta(ge=0)]
 _Buckets: TypeAlias = Annotated[list[_Count], Meta(min_length=_BUCKETS, max_length=_BUCKETS)]
 

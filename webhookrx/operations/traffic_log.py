@@ -104,7 +104,7 @@ class TrafficLog:
     def dropped_unread(self) -> None:
         self._counters.add("dropped_unread")
         if self._limit.passes("dropped_unread"):
-            self._log.warn("Dropped a connection unread: its sender has left, and there is more to do than can be done")
+            self._log.warn("Dropped a connection unread: its sender has left, and the receiver is overloaded")
 
     def failed(self, what: str, failure: Failure) -> None:
         self._counters.add("failures")

@@ -82,7 +82,7 @@ class Drain:
         stored = await self._in_time([chain.stop()])
         if not stored:
             _log.critical(
-                "An observer hangs: {messages} messages were not made safe, and their senders not answered with 200",
+                "An observer hangs: {messages} messages were not stored, and their senders got no 200",
                 messages=chain.budget.messages,
             )
             # Waiting senders get 503, which says more than a reset.

@@ -264,7 +264,7 @@ class LocalReceiver:
     def stop_now(self) -> None:
         self._in_haste = True
         if self._drain is not None and self._last_look is None:
-            _log.warn("Told to stop once more: not waiting any longer")
+            _log.warn("Second signal to stop: not waiting any longer")
             self._drain.stop_now()
             # By the wall clock, but the ticks look as well.
             self._last_look = self._reactor.callLater(LAST_WORDS, self._drain.tick)

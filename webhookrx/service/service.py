@@ -319,8 +319,8 @@ class ReceiverService(Service):
     async def _stop(self) -> None:
         super().stopService()
         seconds = self.settings.drain_timeout
-        _log.info("Stopping: what is under way has {most} to finish", most=format_duration(seconds))
-        self._notifier.stopping("Finishing what is under way")
+        _log.info("Stopping: requests under way have {most} to finish", most=format_duration(seconds))
+        self._notifier.stopping("Finishing requests under way")
         self._notifier.extend(seconds + GRACE)
         self._reloads.stop()
         ended_well = await self.receiver.drain(seconds)

@@ -1,3 +1,3 @@
 """
-Ports and connections below HTTP: endpoints, TLS, the PROXY header, and who is served first.
+Ports and connections below HTTP: endpoints, TLS, the PROXY header, and overload.
 """

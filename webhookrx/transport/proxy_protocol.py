@@ -1,5 +1,5 @@
 """
-The PROXY protocol, versions 1 and 2: a header before each connection, in which a proxy says who has connected to it.
+The PROXY protocol, versions 1 and 2: a header before each connection, in which a proxy passes on its client's address.
 
 Twisted's own wrapper closes without a word on some bad headers, raises on others, believes any address, and its parsers
 have no public name. The sections are those of C{proxy-protocol.txt} of HAProxy.
@@ -52,8 +52,8 @@ class ProxyHeader(NamedTuple):
     A PROXY header.
 
     @ivar length: its bytes.
-    @ivar source: who has connected to the proxy; None when the proxy speaks for itself, or does not know.
-    @ivar destination: the address of the proxy that it has connected to; None likewise.
+    @ivar source: the client of the proxy; None when the proxy speaks for itself, or does not know.
+    @ivar destination: the address of the proxy that the client has connected to; None likewise.
     """
 
     length: int

@@ -302,7 +302,7 @@ class WorkerTests(SynchronousTestCase):
         receiver = self.begin()
         self.lose()
         self.assertEqual([f"drain for {ORPHANED_FOR}"], receiver.does)
-        self.assertEqual("The parent has gone: finishing what is under way", formatEvent(self.stderr[-1]))
+        self.assertEqual("The parent is gone: finishing requests under way", formatEvent(self.stderr[-1]))
         receiver.drained.callback(True)
         self.assertEqual([0], self.left)
 
@@ -312,7 +312,7 @@ class WorkerTests(SynchronousTestCase):
         self.worker.channel.dataReceived(framed(b"\xc1"))
         self.lose()
         self.assertEqual(["drain for 30.0"], receiver.does)
-        self.assertIn("No channel to the parent any more, ", formatEvent(self.stderr[-1]))
+        self.assertIn("The channel to the parent has failed, ", formatEvent(self.stderr[-1]))
 
     def test_orphaned_before_it_began(self) -> None:
         """One that was never told anything has nothing to finish."""

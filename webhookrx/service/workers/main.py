@@ -171,8 +171,8 @@ class Worker:
             self._signals.terminate()
             # The parent does not write its log any more.
             globalLogPublisher.addObserver(oplog.stderr())
-            what = f"No channel to the parent any more, {problem}" if problem else "The parent has gone"
-            _log.error("{what}: finishing what is under way", what=what)
+            what = f"The channel to the parent has failed, {problem}" if problem else "The parent is gone"
+            _log.error("{what}: finishing requests under way", what=what)
         else:
             self._leave(self._status)
 

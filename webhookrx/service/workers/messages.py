@@ -192,7 +192,7 @@ def check(settings: Settings) -> None:
         _encode(portable(settings))
     except UnicodeEncodeError as error:
         name = quoted(error.object.encode("utf-8", "backslashreplace").decode())
-        raise ConfigError(f"Workers can't be told of {name}, which is not UTF-8 text.", option="workers") from None
+        raise ConfigError(f"{name} is not UTF-8 text, so it can't be sent to workers.", option="workers") from None
 
 
 def portable(settings: Settings) -> Settings:
@@ -249,7 +249,7 @@ def read_for_worker(encoded: bytes) -> ToWorker:
     """
     Read a message of the parent.
 
-    @raise msgspec.DecodeError: it is none.
+    @raise msgspec.DecodeError: it is no such message.
     """
     message: ToWorker = _TO_WORKER.decode(encoded)
     return message
@@ -259,7 +259,7 @@ def read_for_parent(encoded: bytes) -> ToParent:
     """
     Read a message of a worker.
 
-    @raise msgspec.DecodeError: it is none.
+    @raise msgspec.DecodeError: it is no such message.
     """
     message: ToParent = _TO_PARENT.decode(encoded)
     return message

@@ -182,7 +182,7 @@ class WorkerPool:
     def stop_now(self) -> None:
         self._in_haste = True
         if self._draining and self._last_look is None:
-            _log.warn("Told to stop once more: not waiting any longer")
+            _log.warn("Second signal to stop: not waiting any longer")
             self._workers.stop_now()
             # By the wall clock, but the ticker looks as well.
             self._last_look = self._reactor.callLater(LAST_MOMENT, self._workers.tick)
