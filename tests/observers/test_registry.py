@@ -134,18 +134,18 @@ class BuildTests(RegistryTestCase):
 
         self.assertIn("unknown observer 'fil'", problem)
         self.assertIn("file, http, observer, stdout, syslog", problem)
-        self.assertIn("did you mean 'file'?", problem)
-        self.assertNotIn("did you mean", self.problem("xyzzy"))
+        self.assertIn('Did you mean "file"?', problem)
+        self.assertNotIn("Did you mean", self.problem("xyzzy"))
 
     def test_unknown_option(self) -> None:
         """An unknown option is named, with all that are known and the nearest; its value is not quoted."""
         problem = self.problem("file", "/x", formt="s3cret")
 
-        self.assertIn("unknown option 'formt'", problem)
+        self.assertIn('unknown option "formt"', problem)
         self.assertIn("format, min_free, mode, share, template", problem)
-        self.assertIn("did you mean 'format'?", problem)
+        self.assertIn('Did you mean "format"?', problem)
         self.assertNotIn("s3cret", problem)
-        self.assertIn("'mode'", self.problem("stdout", mode="0640"))
+        self.assertIn('"mode"', self.problem("stdout", mode="0640"))
         self.assertIn("it has no options", self.problem("observer", "x", format="json"))
 
 

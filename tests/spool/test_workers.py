@@ -321,7 +321,7 @@ class BuildTests(SynchronousTestCase):
             ((("age", "0s"),), 'age="0s" is not enough; it takes 1s or more'),
             ((("full", "drop"),), 'full="drop" is not known; it takes refuse or drop-oldest'),
             ((("min_free", "x"),), 'min_free="x" is not a size'),
-            ((("batch", "5"),), "unknown option 'batch'; its options are age, full, min_free, size and observer"),
+            ((("batch", "5"),), 'unknown option "batch"; its options are age, full, min_free, observer, size'),
         ):
             self.assertIn(text, str(self.assertRaises(ConfigError, self.build, *options)))
         for args in ((), ("",), ("/a", "/b")):

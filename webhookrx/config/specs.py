@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from webhookrx.config.options import parse_flag
-from webhookrx.diagnostics import quoted
+from webhookrx.diagnostics import nearest, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration, format_size, parse_duration, parse_size
 
@@ -119,6 +119,17 @@ class SpecOptions:
 
     def __contains__(self, key: str) -> bool:
         return key in self.given
+
+    def check_known(self, known: Sequence[str]) -> None:
+        """
+        Check the names of the options.
+
+        @raise ConfigError: one of them is unknown; its value is not quoted.
+        """
+        for key in self.given:
+            if key not in known:
+                names = f"its options are {', '.join(sorted(known))}" if known else "it has no options"
+                raise self.problem(f"unknown option {quoted(key)}; {names}. {nearest(key, known)}".rstrip(". "))
 
     def flag(self, key: str, default: bool) -> bool:
         """Read a flag."""

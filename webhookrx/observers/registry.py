@@ -4,8 +4,7 @@ Observers by name: ours, and those that others add by C{twisted.plugin}.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +15,8 @@ from zope.interface.exceptions import Invalid
 from zope.interface.verify import verifyObject
 
 from webhookrx.config.observers import ObserverSpec
+from webhookrx.config.specs import SpecOptions
+from webhookrx.diagnostics import nearest
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver, IObserverFactory
 from webhookrx.settings import ALONE, Group
@@ -99,11 +100,7 @@ def build(observer: Observer, ack: str, group: Group = ALONE) -> IMessageObserve
     if find is None:
         return _build_by_plugin(observer, options, ack)
     built_in = find(group)
-    known = built_in.spec.options
-    for key in options:
-        if key not in known:
-            names = f"its options are {', '.join(sorted(known))}" if known else "it has no options"
-            raise ConfigError(f"observer {observer.name!r}: unknown option {key!r}; {names}{_guess(key, known)}")
+    SpecOptions(observer.name, options).check_known(built_in.spec.options)
     return built_in.build(observer.text, observer.args, options, ack)
 
 
@@ -114,7 +111,8 @@ def _build_by_plugin(observer: Observer, options: dict[str, str], ack: str) -> I
     if factory is None:
         names = sorted({*_BUILT_IN, *found.by_name})
         broken = f" (plugins that can't be used: {'; '.join(found.broken)})" if found.broken else ""
-        raise ConfigError(f"unknown observer {name!r}; known are {', '.join(names)}{_guess(name, names)}{broken}")
+        text = f"unknown observer {name!r}; known are {', '.join(names)}{broken}. {nearest(name, names)}"
+        raise ConfigError(text.rstrip(". "))
     try:
         built = factory.build(observer.text, observer.args, options, ack)
     except ConfigError:
@@ -157,8 +155,3 @@ def _find_factories() -> _Found:
     finally:
         globalLogPublisher.removeObserver(note_failure)
     return _Found(by_name, broken)
-
-
-def _guess(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

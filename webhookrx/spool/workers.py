@@ -228,19 +228,14 @@ def build_spool(observer: Observer, make_inner: Callable[[], IMessageObserver], 
 
     @param observer: the parsed spec string; its directory is absolute.
     @param make_inner: makes the observer that its C{observer=} names; called once for each directory.
-    @param@param group: the worker and the size of its group.
+    @param group: the worker and the size of its group.
     @raise ConfigError: an argument or option is wrong.
     """
-    options = dict(observer.options)
-    for key in options:
-        if key not in SPOOL_OPTIONS:
-            raise ConfigError(
-                f"observer 'spool': unknown option {key!r}; its options are {', '.join(SPOOL_OPTIONS)} and observer"
-            )
+    reader = SpecOptions("spool", dict(observer.options))
+    reader.check_known((*SPOOL_OPTIONS, "observer"))
     if len(observer.args) != 1 or not observer.args[0]:
         raise ConfigError(f"observer 'spool' takes one directory, spool:DIR:observer=SPEC, but got {observer.text!r}")
     path = observer.args[0]
-    reader = SpecOptions("spool", options)
     make = partial(
         SpoolObserver,
         observer.text,
