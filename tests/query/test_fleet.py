@@ -107,6 +107,13 @@ class FleetTests(SynchronousTestCase):
             with self.subTest(query=text):
                 self.assertEqual(expected, fleet.matching(parse(text)))
 
+    def test_lists(self) -> None:
+        """What was found for one list of values is not taken for another."""
+        fleet = Fleet([{"name": "a, b"}, {"name": "a"}])
+
+        self.assertEqual([1], fleet.matching(parse("name IN (a, b)")))
+        self.assertEqual([0], fleet.matching(parse("name IN ('a, b')")))
+
     def test_few_texts(self) -> None:
         """Only texts that hold what an expression must find are asked."""
         asked: list[str] = []

@@ -1,5 +1,5 @@
 """
-Why a record matches a query, does not, or may: the terms that decide, and the values of their fields.
+Why a record matches a query, or does not: the terms that decide, and the values of their fields.
 """
 
 from __future__ import annotations

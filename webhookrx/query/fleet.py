@@ -1,5 +1,5 @@
 """
-Which of many records match, for many queries: an index by field, in which each text is asked once.
+The records that match a query, for many of both: an index by field, in which each text is asked once.
 """
 
 from __future__ import annotations

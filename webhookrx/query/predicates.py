@@ -98,12 +98,12 @@ def predicate_among(values: tuple[str, ...]) -> Predicate:
     """
     networks = [network for value in values if (network := _network(value)) is not None]
     texts = frozenset(value.casefold() for value in values)
-    written = ", ".join(values)
 
     def holds(text: str) -> bool:
         return text.casefold() in texts or (bool(networks) and _is_in(text, networks))
 
-    return Predicate(AMONG.kind, AMONG.strict, written, holds, "", 4 + len(networks))
+    # No value holds a line end, so that two lists differ.
+    return Predicate(AMONG.kind, AMONG.strict, "\n".join(values), holds, "", 4 + len(networks))
 
 
 def _network(value: str) -> IPv4Network | IPv6Network | None:

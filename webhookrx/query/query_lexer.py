@@ -1,5 +1,5 @@
 """
-A query as tokens: words, quoted texts, operators and signs, each with its column.
+Splits a query into tokens: words, quoted texts, operators and signs, each with its column.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The language of expression steps: FilterX, as far as a message of the router form has what it is about."""
+"""The language of expression steps: FilterX for messages of the router form."""
 
 from webhookrx.router.expressions.calls import function_table
 from webhookrx.router.expressions.hiding import is_mask

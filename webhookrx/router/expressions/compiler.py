@@ -1,5 +1,5 @@
 """
-Compiles expressions of the syntax tree into closures that take a L{Run}.
+Compiles expressions into closures that take a L{Run}.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-JSON files that programs look things up in. A program that is compiled asks for them; no message ever reads one.
+JSON files as lookup tables of programs. A program that is compiled asks for them; no message ever reads one.
 """
 
 from __future__ import annotations

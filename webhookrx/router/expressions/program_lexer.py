@@ -1,5 +1,5 @@
 """
-A program as tokens: words, numbers, texts, patterns and signs, each with its place.
+Splits a program into tokens: words, numbers, texts, patterns and signs, each with its position.
 """
 
 from __future__ import annotations
