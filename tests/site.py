@@ -16,6 +16,7 @@ from tests import documents
 
 PAGES = documents.ROOT / "build" / "pages"
 SITE = documents.ROOT / "build" / "site"
+STYLE = "docs/site.css"
 
 _LOADS = re.compile(
     r"""<(?:script|img|iframe|source|video|audio)\b[^>]*\bsrc=["']?((?:https?:)?//[^"'\s>]+)"""
@@ -34,6 +35,7 @@ def stage() -> None:
             target = PAGES / file.relative_to(documents.ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
+    shutil.copyfile(documents.ROOT / STYLE, PAGES / STYLE)
 
 
 def loaded_from_elsewhere(text: str) -> list[str]:
