@@ -67,7 +67,7 @@ class _Lost(Exception):
 
 
 @dataclass
-class _SourceDraft:
+class _ImportedSource:
     """
     A source of ours in the making.
 
@@ -118,8 +118,8 @@ def as_yaml(found: Collector) -> tuple[str, list[CollectorProblem]]:
     return "\n".join(lines) + "\n", sorted(mistakes)
 
 
-def _source(driver: Driver, name: str) -> _SourceDraft:
-    draft = _SourceDraft(driver)
+def _source(driver: Driver, name: str) -> _ImportedSource:
+    draft = _ImportedSource(driver)
     draft.put("name", _text(name))
     if name != driver.source and driver.source:
         draft.note(f"It was {json.dumps(driver.source)} there; SOURCE in its messages has this name.")
@@ -141,7 +141,7 @@ def _source(driver: Driver, name: str) -> _SourceDraft:
     return draft
 
 
-def _listen_on(draft: _SourceDraft) -> None:
+def _listen_on(draft: _ImportedSource) -> None:
     """Put the address to listen on into the endpoint."""
     has_key = _has_key(draft.driver)
     ports = [line for line in draft.lines if line.startswith("port: ")]
@@ -154,7 +154,7 @@ def _listen_on(draft: _SourceDraft) -> None:
         draft.lines.append(endpoint)
 
 
-def _carry(option: CollectorOption, draft: _SourceDraft) -> None:
+def _carry(option: CollectorOption, draft: _ImportedSource) -> None:
     name = option.name
     if name in _NOT_NEEDED:
         draft.note(f"{name}() {_NOT_NEEDED[name]}.")
@@ -168,14 +168,14 @@ def _carry(option: CollectorOption, draft: _SourceDraft) -> None:
         _CARRIED[name](option, draft)
 
 
-def _port(option: CollectorOption, draft: _SourceDraft) -> None:
+def _port(option: CollectorOption, draft: _ImportedSource) -> None:
     text = _one(option)
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65536:
         raise _Lost(f"has {json.dumps(text)}, which is no port from 1 to 65535")
     draft.put("port", text)
 
 
-def _ip(option: CollectorOption, draft: _SourceDraft) -> None:
+def _ip(option: CollectorOption, draft: _ImportedSource) -> None:
     text = _one(option)
     try:
         draft.interface = str(ip_address(text))
@@ -183,7 +183,7 @@ def _ip(option: CollectorOption, draft: _SourceDraft) -> None:
         raise _Lost(f"has {json.dumps(text)}, which is no address") from None
 
 
-def _paths(option: CollectorOption, draft: _SourceDraft) -> None:
+def _paths(option: CollectorOption, draft: _ImportedSource) -> None:
     patterns = [value.text for value in option.values]
     if not patterns:
         draft.note("paths() is empty: every path is taken.")
@@ -194,13 +194,13 @@ def _paths(option: CollectorOption, draft: _SourceDraft) -> None:
     draft.put("paths", f"[{', '.join(_quoted(each) for each in patterns)}]")
 
 
-def _prefix(option: CollectorOption, draft: _SourceDraft) -> None:
+def _prefix(option: CollectorOption, draft: _ImportedSource) -> None:
     if draft.driver.kind != "webhook-json":
         raise _Lost("belongs to webhook-json()")
     draft.put("prefix", _text(_one(option)), "It also stands before the numbers of an array that is the whole body.")
 
 
-def _auth_token(option: CollectorOption, draft: _SourceDraft) -> None:
+def _auth_token(option: CollectorOption, draft: _ImportedSource) -> None:
     token = _one(option)
     if not token:
         draft.note("auth_token() is empty: no token is asked for.")
@@ -210,12 +210,12 @@ def _auth_token(option: CollectorOption, draft: _SourceDraft) -> None:
     draft.put("auth_token", _quoted(token), "Better in a file that others can't read: auth_token_file.")
 
 
-def _headers(option: CollectorOption, draft: _SourceDraft) -> None:
+def _headers(option: CollectorOption, draft: _ImportedSource) -> None:
     comment = "webhook.headers is an object here, not a text of JSON, and credentials in it are masked."
     _flag(option, draft, comment)
 
 
-def _proxy_header(option: CollectorOption, draft: _SourceDraft) -> None:
+def _proxy_header(option: CollectorOption, draft: _ImportedSource) -> None:
     name = _one(option).lower()
     if name in ("", "no"):
         draft.note("proxy_header() names none.")
@@ -223,7 +223,7 @@ def _proxy_header(option: CollectorOption, draft: _SourceDraft) -> None:
     draft.put("proxy_header", _text(name), "Of a list in it the last address counts; the collector reads no lists.")
 
 
-def _file(option: CollectorOption, draft: _SourceDraft) -> None:
+def _file(option: CollectorOption, draft: _ImportedSource) -> None:
     path = _one(option)
     if not path:
         draft.note(f"{option.name}() is empty.")
@@ -232,7 +232,7 @@ def _file(option: CollectorOption, draft: _SourceDraft) -> None:
     draft.put(option.name, _text(path), comment)
 
 
-def _peer_verify(option: CollectorOption, draft: _SourceDraft) -> None:
+def _peer_verify(option: CollectorOption, draft: _ImportedSource) -> None:
     text = _one(option)
     if option.values and option.values[0].quoted and not _WORDS.get(text.lower(), True):
         draft.put(option.name, "yes", f'The collector takes the text "{text}" in quotes for yes.')
@@ -242,14 +242,14 @@ def _peer_verify(option: CollectorOption, draft: _SourceDraft) -> None:
         _flag(option, draft)
 
 
-def _flag(option: CollectorOption, draft: _SourceDraft, comment: str = "") -> None:
+def _flag(option: CollectorOption, draft: _ImportedSource, comment: str = "") -> None:
     text = _one(option).lower()
     if text not in _WORDS:
         raise _Lost(f"has {json.dumps(text)}, which is neither yes nor no")
     draft.put(option.name, "yes" if _WORDS[text] else "no", comment if _WORDS[text] else "")
 
 
-_CARRIED: Final[dict[str, Callable[[CollectorOption, _SourceDraft], None]]] = {
+_CARRIED: Final[dict[str, Callable[[CollectorOption, _ImportedSource], None]]] = {
     "port": _port,
     "ip": _ip,
     "paths": _paths,
