@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from tests.api_page import observer_api
 from tests.refusals import cause_table
-from webhookrx.config.option_table import limit_table, option_table
+from webhookrx.config.limits import limit_table
+from webhookrx.config.options import option_table
 from webhookrx.errors import REASONS
 from webhookrx.http.states import TRANSITIONS
 from webhookrx.operations.metrics import METRICS

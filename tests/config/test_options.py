@@ -1,18 +1,13 @@
 """
-Tests for L{webhookrx.config.options} and L{webhookrx.config.option_table}.
+Tests for L{webhookrx.config.options}.
 """
 
 from __future__ import annotations
 
-import runpy
-import sys
-from io import StringIO
-
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.config.limits import LIMITS
-from webhookrx.config.option_table import limit_table, option_table
-from webhookrx.config.options import BY_YAML_KEY, OPTIONS, OptionScope, parse_flag, shown_name
+from webhookrx.config.limits import LIMITS, limit_table
+from webhookrx.config.options import BY_YAML_KEY, OPTIONS, OptionScope, option_table, parse_flag, shown_name
 from webhookrx.errors import ConfigError
 
 
@@ -103,11 +98,3 @@ class OptionTableTests(SynchronousTestCase):
         """A row holds spelling, YAML keys, repetition, default and meaning."""
         row = next(line for line in option_table().splitlines() if "--port" in line)
         self.assertTrue(row.startswith("| `-p, --port ENDPOINT` | `port` | yes | 80, or 443 with a key | where"), row)
-
-    def test_command(self) -> None:
-        """Run as a module, it prints both tables."""
-        self.patch(sys, "stdout", StringIO())
-        module = sys.modules.pop("webhookrx.config.option_table")
-        self.addCleanup(sys.modules.__setitem__, "webhookrx.config.option_table", module)
-        runpy.run_module("webhookrx.config.option_table", run_name="__main__")
-        self.assertEqual(option_table() + "\n" + limit_table(), sys.stdout.getvalue())

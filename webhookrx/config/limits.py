@@ -11,6 +11,7 @@ from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration, format_size, parse_duration, parse_size
 from webhookrx.settings import Limits
+from webhookrx.text import table
 
 Number = int | float
 
@@ -91,3 +92,12 @@ def parse_limit(text: str) -> tuple[str, Number]:
 def show_limit(name: str, number: Number) -> str:
     """Return the value of a limit as people write it."""
     return LIMITS[name][0].show(number)
+
+
+def limit_table() -> str:
+    """Return the limits as a Markdown table."""
+    rows = (
+        (f"`{name}`", show_limit(name, DEFAULTS[name]), meaning, f"`{reason}`" if reason else "")
+        for name, (_, meaning, reason) in LIMITS.items()
+    )
+    return table(("limit", "default", "bounds", "reason when it is passed"), rows)

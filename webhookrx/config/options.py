@@ -14,6 +14,7 @@ from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration
 from webhookrx.settings import MESSAGE_FILE, PLAIN_PORT, TLS_PORT, Settings, Source
+from webhookrx.text import table
 
 _SOURCE = Source()
 _SETTINGS = Settings(sources=(), observers=())
@@ -382,3 +383,18 @@ def shown_name(word: str) -> str:
         if option.secret and folded.startswith(option.name):
             shown = shown[: len(option.name)]
     return shown if shown == word else f"{shown}…"
+
+
+def option_table() -> str:
+    """Return the options as a Markdown table, in the order of C{--help}."""
+    rows = (
+        (
+            f"`{f'-{option.short}, ' if option.short else ''}{f'--{option.name} {option.value}'.rstrip()}`",
+            ", ".join(f"`{key}`" for key in option.yaml_keys),
+            "yes" if option.repeat else "",
+            option.default,
+            option.help + (f": {', '.join(f'`{choice}`' for choice in option.choices)}" if option.choices else ""),
+        )
+        for option in OPTIONS
+    )
+    return table(("option", "YAML key", "repeat", "default", "meaning"), rows)
