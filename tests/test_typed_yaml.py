@@ -14,7 +14,7 @@ from msgspec import Meta
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.diagnostics import ERROR, FILE_CODES, Diagnostic, Position
-from webhookrx.typed_yaml import LARGEST, Reading, read_typed, text_places
+from webhookrx.typed_yaml import LARGEST, Reading, read_typed, text_positions
 from webhookrx.typed_yaml.nodes import MOST_VALUES
 from webhookrx.typed_yaml.typed_reader import MOST_MISTAKES
 from webhookrx.typed_yaml.value_types import core_value
@@ -541,8 +541,8 @@ class PlaceTests(SynchronousTestCase):
             asked.append(arguments[-1].text)
             return flow(*arguments)
 
-        flow = text_places._flow
-        self.patch(text_places, "_flow", noting)
+        flow = text_positions._flow
+        self.patch(text_positions, "_flow", noting)
         reading = read("name: abc\ntext_or_more: def")
         for path, line, column in ((("name",), 1, 9), (("name",), 1, 7), (("text_or_more",), 2, 15), (("name",), 1, 8)):
             start = 7 if path == ("name",) else 15

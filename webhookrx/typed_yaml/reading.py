@@ -11,7 +11,7 @@ import msgspec
 
 from webhookrx.diagnostics import ERROR, Diagnostic, Path, Position, diagnose, has_errors, in_order
 from webhookrx.typed_yaml.nodes import Broken, MappingNode, Node, ScalarNode, SequenceNode, compose, decode
-from webhookrx.typed_yaml.text_places import TextPlaces
+from webhookrx.typed_yaml.text_positions import TextPositions
 from webhookrx.typed_yaml.typed_reader import MistakeList, TypedReader
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class Reading(Generic[T]):
         self.value = None if has_errors(found) else partial
         self._file = file
         self._text = text
-        self._places: TextPlaces | None = None
+        self._positions: TextPositions | None = None
         self._root = root
         self._unsound = frozenset(each.path for each in found if each.severity == ERROR and each.path)
 
@@ -65,9 +65,9 @@ class Reading(Generic[T]):
         """
         nodes = self._nodes(path)
         if len(nodes) == len(path) + 1 and isinstance(nodes[-1], ScalarNode):
-            if self._places is None:
-                self._places = TextPlaces(self._text)
-            return self._places.place(nodes[-1], line, column)
+            if self._positions is None:
+                self._positions = TextPositions(self._text)
+            return self._positions.position(nodes[-1], line, column)
         return self.position(path)
 
     def located(self, found: Iterable[Diagnostic]) -> list[Diagnostic]:

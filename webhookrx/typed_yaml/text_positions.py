@@ -15,7 +15,7 @@ from webhookrx.diagnostics import Position
 from webhookrx.typed_yaml.nodes import ScalarNode
 
 #: A character of the text, and its position in the file.
-_Placed: TypeAlias = "tuple[str, Position]"
+_PlacedChar: TypeAlias = "tuple[str, Position]"
 
 _LONGEST: Final = 128 * 1024
 """Characters of a text in which positions are found; queries and programs are no longer."""
@@ -32,7 +32,7 @@ _PIECES: Final = {'"': re.compile(_ESCAPE.pattern + "|.", re.DOTALL), "'": re.co
 _NAMED: Final = dict(zip('0abtnvfre"/\\N_LP \t', '\0\a\b\t\n\v\f\r\x1b"/\\\x85\xa0\u2028\u2029 \t', strict=True))
 
 
-class TextPlaces:
+class TextPositions:
     """
     Positions in the texts of one file. Those of the last text are cached: a long text may have very many mistakes.
     """
@@ -41,9 +41,9 @@ class TextPlaces:
         self._lines = _BREAK.split(text)
         """As the marks of the parser count them."""
         self._scalar: ScalarNode | None = None
-        self._placed: list[_Placed] | None = None
+        self._placed: list[_PlacedChar] | None = None
 
-    def place(self, scalar: ScalarNode, line: int, column: int) -> Position:
+    def position(self, scalar: ScalarNode, line: int, column: int) -> Position:
         """Return the position in the file of a line and column, from 1, of the text of a scalar."""
         start = _behind_anchor(self._lines, scalar.position)
         own = scalar.text.split("\n")
@@ -54,7 +54,7 @@ class TextPlaces:
                 return start
             return _in_literal(self._lines, start.line, own, line, column) or start
         offset = sum(len(each) + 1 for each in own[: line - 1]) + column - 1
-        placed = self._places(start, scalar)
+        placed = self._characters(start, scalar)
         if placed is None:
             return start
         if offset < len(placed):
@@ -64,7 +64,7 @@ class TextPlaces:
         last = placed[-1][1]
         return Position(last.line, last.column + 1)
 
-    def _places(self, start: Position, scalar: ScalarNode) -> list[_Placed] | None:
+    def _characters(self, start: Position, scalar: ScalarNode) -> list[_PlacedChar] | None:
         """Return the characters of a text with their positions; None when these are unknown."""
         if scalar is not self._scalar and len(scalar.text) <= _LONGEST:
             folded, lines = scalar.style == ">", self._lines
@@ -96,7 +96,7 @@ def _in_literal(lines: Sequence[str], header: int, own: list[str], line: int, co
     return Position(header + line, column)
 
 
-def _folded(lines: Sequence[str], header: int, end: int) -> Iterator[_Placed]:
+def _folded(lines: Sequence[str], header: int, end: int) -> Iterator[_PlacedChar]:
     """Yield the characters of a folded block (YAML 1.1, 9.1.2), indented as its first line with text."""
     rows = [(number, raw) for number, raw in enumerate(lines[header:end], header + 1)]
     indent = next((len(raw) - len(raw.lstrip(" ")) for _, raw in rows if raw.strip()), 0)
@@ -119,7 +119,7 @@ def _folded(lines: Sequence[str], header: int, end: int) -> Iterator[_Placed]:
         breaks.append(Position(number, len(raw) + 1))
 
 
-def _flow(lines: Sequence[str], start: Position, scalar: ScalarNode) -> Iterator[_Placed]:
+def _flow(lines: Sequence[str], start: Position, scalar: ScalarNode) -> Iterator[_PlacedChar]:
     """Yield the characters of plain or quoted text (YAML 1.1, 9.1.1)."""
     quote = len(scalar.style)
     breaks: list[Position] = []
@@ -142,7 +142,7 @@ def _ends_escaped(text: str) -> bool:
     return (len(text) - len(text.rstrip("\\"))) % 2 == 1
 
 
-def _line(raw: str, begin: int, end: int, number: int, style: str) -> Iterator[_Placed]:
+def _line(raw: str, begin: int, end: int, number: int, style: str) -> Iterator[_PlacedChar]:
     for piece in _PIECES[style].finditer(raw, begin, end):
         character = piece[0][0]
         if style == '"' and character == "\\" and len(piece[0]) > 1:
