@@ -77,7 +77,7 @@ class AdminResourceTests(SynchronousTestCase):
         self.wire = Wire(root=self.root, limits=ADMIN_LIMITS, consumer=NoMessages())
 
     def metrics_text(self, accept: bytes) -> tuple[bytes, Iterator[bytes]]:
-        """Return a text, and remember who asked, and what was made of it."""
+        """Return a text, and remember the C{Accept} header and the pieces."""
         self.asked.append(accept)
         return b"text/metrics", self.pieces()
 
@@ -121,7 +121,7 @@ class AdminResourceTests(SynchronousTestCase):
         self.assertEqual([b"a/b,c/d;q=0.5", b""], self.asked)
 
     def test_metrics_packed(self) -> None:
-        """They are packed for who takes that, and each piece can be read when it has come."""
+        """They are compressed for a client that accepts it, and each piece can be decoded when it has come."""
         for accepted, packed in (
             (b"gzip", True), (b"deflate, GZip;q=0.5", True), (b"gzip; q=0", False), (b"gzip;q=0.000", False),
             (b"br", False), (b"*", False), (b"gzipped", False), (b"", False),
@@ -135,7 +135,7 @@ class AdminResourceTests(SynchronousTestCase):
         self.assertEqual(b"some 1\n", zlib.decompressobj(31).decompress(first))
 
     def test_metrics_at_their_pace(self) -> None:
-        """No more is made than who asks takes; nothing is for who has gone, and who takes nothing is cut off."""
+        """No more is made than the client reads; none for one that is gone, and one that reads nothing is cut off."""
         self.text = [b"x" * 100_000] * 10
         slow, gone = Slow(self.wire.connect()), Slow(self.wire.connect())
         for each in (slow, gone):
@@ -195,7 +195,7 @@ class AdminResourceTests(SynchronousTestCase):
             self.assertEqual(b"", rest)
 
     def test_head_of_metrics(self) -> None:
-        """That of the metrics says no length, and none of their text is made for it."""
+        """HEAD of the metrics has no length, and makes none of their text."""
         sender = self.wire.connect()
         sender.send(get(b"/metrics", b"HEAD"))
         (response,) = sender.responses()
@@ -212,7 +212,7 @@ class AdminResourceTests(SynchronousTestCase):
                 self.assertEqual((404, {"status": "not_found", "reasons": []}), self.ask(get(path, method)), path)
 
     def test_methods(self) -> None:
-        """Who does more than look is told how to look."""
+        """Another method than GET and HEAD gets 405 with C{Allow}."""
         for method in (b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PROPFIND"):
             for path in (b"/livez", b"/readyz", b"/healthz", b"/metrics"):
                 response = self.wire.ask(get(path, method))
@@ -260,7 +260,7 @@ class NoMessagesTests(SynchronousTestCase):
     """The end of a chain that messages never reach."""
 
     def test_consumer(self) -> None:
-        """It has room for whoever asks, and takes no message."""
+        """It always has room, and takes no message."""
         consumer = NoMessages()
         verifyObject(IMessageConsumer, consumer)
         self.assertTrue(consumer.has_room(10**12, small=False) and consumer.reserve(10**12, small=False))

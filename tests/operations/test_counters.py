@@ -95,7 +95,7 @@ class AddableTests(SynchronousTestCase):
         self.assertNotIn("gitlab", arrived.sources)
 
     def test_sum(self) -> None:
-        """Counts add up, whoever has them; the last message is the last of all."""
+        """Counts add up; the last message is the last of all."""
         total = Counters()
         for times, last in ((1, 5.0), (2, 9.0), (4, 7.0)):
             total.add_all(self.through_the_wire(self.counted(times, last)))

@@ -46,7 +46,7 @@ class HealthTests(SynchronousTestCase):
             self.assertEqual(state != "not_ready", health.fit)
 
     def test_old_failure(self) -> None:
-        """An observer that nobody has tried for a while may be tried again."""
+        """An observer whose failure is some time ago may be tried again."""
         for failed_ago, state in (
             (FAILURE_COUNTS - 0.1, "not_ready"),
             (FAILURE_COUNTS, "ready"),
@@ -57,7 +57,7 @@ class HealthTests(SynchronousTestCase):
             )
 
     def test_all_reasons(self) -> None:
-        """All that is wrong is told, the worst first, each observer once."""
+        """All problems are reasons, the worst first, each observer once."""
         lanes = [
             LaneStatus("spool:/a", backlog=AWAY),
             LaneStatus("spool:/b", stalled=True, failed_ago=1.0, backlog=AWAY._replace(full=True)),
@@ -90,7 +90,7 @@ class HealthTests(SynchronousTestCase):
         self.assertEqual("ready", health_of(make_snapshot(sources=[])).state)
 
     def test_closed(self) -> None:
-        """Connectors that could not begin are told; when no other source is there, it is not ready."""
+        """Connectors that could not begin are a reason; without any other source it is not ready."""
         closed = ('Connector "a" is closed: why',)
         self.assertEqual(("degraded", closed), health_of(make_snapshot(closed=closed)))
         self.assertEqual(
@@ -108,7 +108,7 @@ class HealthTests(SynchronousTestCase):
         self.assertNotIn("CANARY", str(health_of(make_snapshot(lanes=[LaneStatus("spool:/y", backlog=AWAY)]))))
 
     def test_workers(self) -> None:
-        """As long as one worker receives it is fit; somebody should look after one that does not."""
+        """It is fit while one worker receives; one that does not makes it degraded."""
         well, away, stuck = WorkerState(0, True), WorkerState(1, False), WorkerState(2, True, True)
         for workers, expected in (
             ([well, well], ("ready", ())),

@@ -76,7 +76,7 @@ class KeptStateTests(SynchronousTestCase):
         self.assertEqual(before, os.stat(os.path.join(self.directory, "a")).st_ino)
 
     def test_failure(self) -> None:
-        """What can't be written is counted and told, and the next one is tried all the same."""
+        """A failed write is counted and logged, and the next file is written all the same."""
         self.kept.keep("/proc/no", "a", b"1")
         self.threads.work()
         self.assertEqual(1, self.counters.get("state_writes_failed"))
@@ -85,7 +85,7 @@ class KeptStateTests(SynchronousTestCase):
         self.assertEqual(b"1", read_state(self.directory, "a"))
 
     def test_again(self) -> None:
-        """It is tried again after a while, and told once for one reason; then nothing is left to do."""
+        """A failed write is repeated after a while, and logged once for each reason."""
         with open(self.directory, "wb"):
             self.kept.keep(self.directory, "a", b"1")
         self.assertEqual(1, self.threads.work())

@@ -133,7 +133,7 @@ class TableTests(MetricsTestCase):
         self.assertEqual({"bad_request", "timeout", "internal_error"}, REASONS_OF_SOURCE & REASONS_WITHOUT_SOURCE)
 
     def test_impossible(self) -> None:
-        """What was counted is told, also where nobody has expected it."""
+        """A count is shown also where it should not be possible."""
         self.traffic.refused(TARGET_TOO_LONG, "No.", "192.0.2.7", b"", b"", "github")
         self.traffic.refused(BAD_TOKEN, "No.", "192.0.2.7", b"", b"")
         self.assertEqual(1, self.value("refusals_total", source="github", reason="target_too_long"))
@@ -318,7 +318,7 @@ class RouterTests(MetricsTestCase):
 
 
 class TextTests(MetricsTestCase):
-    """Which text, for whom."""
+    """Which format for which C{Accept}."""
 
     def test_types(self) -> None:
         """Who asks for OpenMetrics gets it, in the version that we speak; everybody else gets the older text."""
@@ -398,7 +398,7 @@ class TextTests(MetricsTestCase):
         self.assertEqual((1, 1), (self.value("ready"), self.value("degraded")))
 
     def test_no_text(self) -> None:
-        """A name that is no text, as that of a file may be, keeps nothing else from being told."""
+        """A name that is not UTF-8, as that of a file may be, is replaced; everything else is shown."""
         self.snapshot = make_snapshot(certificates={"/etc/\udcff.pem": 2e9})
         self.assertEqual(2e9, self.value("certificate_expiry_timestamp_seconds", file="/etc/?.pem"))
 

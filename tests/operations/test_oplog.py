@@ -107,7 +107,7 @@ class LineLimitTests(SynchronousTestCase):
         self.assertTrue(limit.passes("a"))
 
     def test_held_back(self) -> None:
-        """What was held back is told once."""
+        """Held back lines are reported once."""
         limit = LineLimit(Clock().seconds, lines=1)
         for _ in range(3):
             limit.passes("a")

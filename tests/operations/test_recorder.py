@@ -53,7 +53,7 @@ class RecorderTests(SynchronousTestCase):
         return [event["problem"] for event in self.events if "problem" in event]
 
     def test_nowhere(self) -> None:
-        """Unless somebody has asked for it nothing is recorded or counted."""
+        """Without a directory nothing is recorded or counted."""
         self.recorder.record(HEAD, b"1")
         self.assertEqual((0, (0, 0)), (self.threads.work(), self.counts()))
         self.use()
@@ -77,7 +77,7 @@ class RecorderTests(SynchronousTestCase):
             self.assertNotIn(b"CANARY", file.read())
 
     def test_number(self) -> None:
-        """There are no more files than allowed, whoever has written them; other files do not count."""
+        """There are no more files than allowed, also of other processes; other kinds of files do not count."""
         os.mkdir(self.directory)
         for name in ("a.http", "b.txt"):
             with open(os.path.join(self.directory, name), "wb"):
@@ -99,7 +99,7 @@ class RecorderTests(SynchronousTestCase):
         self.assertEqual(([b"x" * 80], (1, 2)), (self.bodies(), self.counts()))
 
     def test_room_again(self) -> None:
-        """Once files are gone it goes on; until it looks again, nothing is tried. It is told once for each time."""
+        """Once files are removed it records again, after a pause. Each time it is full is logged once."""
         self.use(requests=1)
         for body in (b"1", b"2", b"3"):
             self.recorder.record(HEAD, body)
@@ -134,7 +134,7 @@ class RecorderTests(SynchronousTestCase):
         self.assertEqual((MOST_WAITING + 3, 3), self.counts())
 
     def test_failure(self) -> None:
-        """What can't be written is counted and told; nothing of it is left, and the receiver goes on."""
+        """A failed write is counted and logged; no part of the file stays, and the receiver goes on."""
         self.use()
         self.patch(os, "rename", self.fail)
         self.recorder.record(HEAD, b"1")

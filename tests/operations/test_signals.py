@@ -22,7 +22,7 @@ TAKEN = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
 
 
 class _Backstop:
-    """Notes what it is told."""
+    """Records what it hears."""
 
     def __init__(self) -> None:
         self.orders: list[object] = []
@@ -66,7 +66,7 @@ class SignalsTests(SynchronousTestCase):
         os.kill(os.getpid(), number)
 
     def test_hang_up(self) -> None:
-        """Each SIGHUP is told."""
+        """Each SIGHUP is handled."""
         self.signals.take_hang_up()
         self.send(signal.SIGHUP)
         self.send(signal.SIGHUP)

@@ -86,7 +86,7 @@ class MergeTests(SynchronousTestCase):
         self.assertEqual((Level(33, 2000), 44), (snapshot.connections, snapshot.requests))
 
     def test_what_is_wrong(self) -> None:
-        """What is wrong with the connectors of one is wrong with all, and told once."""
+        """A problem of the connectors of one is a problem of all, and reported once."""
         snapshot = merge(
             [
                 make_snapshot(),

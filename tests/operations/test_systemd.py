@@ -1,4 +1,4 @@
-"""What systemd is told, at a socket that stands for systemd's."""
+"""Tests for L{webhookrx.operations.systemd}, at a socket that stands for systemd's."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class NotifierTests(SynchronousTestCase):
         self.assertEqual(["WATCHDOG=1"], self.heard())
 
     def test_no_watchdog(self) -> None:
-        """No sign is given that nobody asked this process for."""
+        """No keep-alive is sent unless this process was asked for it."""
         cases: tuple[dict[str, str], ...] = (
             {},
             {"WATCHDOG_USEC": "0"},

@@ -66,7 +66,7 @@ class TickerTests(SynchronousTestCase):
         self.assertEqual(1, len(self.calls))
 
     def test_stopped(self) -> None:
-        """A tick that comes after the stop is none."""
+        """A tick after the stop does nothing."""
         self.run_thread(1)
         self.calls.pop()()
         self.assertEqual(0, self.ticks)

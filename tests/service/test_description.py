@@ -97,7 +97,7 @@ class CannotListenTests(SynchronousTestCase):
     """What is said of a port that can't be opened."""
 
     def test_rule(self) -> None:
-        """The rule that wants the port is named, with a code when somebody else has it; of a source it is as it was."""
+        """The error names the rule of a connector, with a code if the port is in use; that of a source stays."""
         connector = ConnectorSettings("hooks", 8443, {}, Preprocessing())
         ours = Source("edge-hooks", "connector", listeners=(Listener("8443", "tcp:8443"),), connector=connector)
         settings = Settings((Source(listeners=(Listener("80", "tcp:80"),)), ours), ())

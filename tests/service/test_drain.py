@@ -167,7 +167,7 @@ class DrainTests(SynchronousTestCase):
         self.assertEqual(["Cutting off senders that have not finished"], self.log)
 
     def test_late_answers(self) -> None:
-        """Senders who only waited for the chain have their answers in the end, so that all is well."""
+        """Senders that waited only for the chain get their answers, so the end is a good one."""
         result = self.begin()
         self.pass_time(30)
         self.chain.stopped.callback(None)
@@ -224,7 +224,7 @@ class DrainTests(SynchronousTestCase):
         self.assertEqual(["finish", "close", "closed", "drain", "stop"], self.events)
 
     def test_stop_now_late(self) -> None:
-        """Told to stop now, nobody gets more time than was left."""
+        """Told to stop now, it gives no more time than was left."""
         result = self.begin()
         self.finish_senders()
         self.pass_time(40 - LAST_WORDS / 2)

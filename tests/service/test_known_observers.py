@@ -88,7 +88,7 @@ class BuildTests(SynchronousTestCase):
         self.assertEqual([WorkerSpool] * 2, list(map(type, spools)))
 
     def test_unknown_options(self) -> None:
-        """What is known is told, though nothing but the named observer is imported."""
+        """All names are known, though only the named observer is imported."""
         for spec, known in (
             ("http:https://127.0.0.1/:bogus=1", "token_file"),
             ("syslog:udp:127.0.0.1:bogus=1", "facility"),

@@ -325,7 +325,7 @@ class ListenersTests(SynchronousTestCase):
         self.assertEqual([200], sender.statuses())
 
     def test_accept_failures(self) -> None:
-        """Connections that can't be accepted are told; at each sweep ports that rest go on."""
+        """Connections that can't be accepted are counted; ports that rest accept again at the next sweep."""
         failures = self.listeners._accept_failures
         tried: list[str] = []
         self.patch(failures, "try_again", lambda: tried.append("again"))

@@ -21,7 +21,7 @@ from webhookrx.service.reload import FileWatch, Reloads
 
 
 class _Notifier:
-    """Notes what the service manager would be told."""
+    """Records notifications to the service manager."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -68,7 +68,7 @@ class ReloadsTests(SynchronousTestCase):
         return [event[name] for event in self.events if name in event]
 
     def test_good(self) -> None:
-        """A reload that went well is in the log, the counters, the last outcome, and told to the manager."""
+        """A successful reload is in the log, the counters and the last result, and the manager is notified."""
         self.assertIsNone(self.reloads.last)
         self.reloads.request()
         self.assertEqual(["reloading"], self.notifier.told)
@@ -138,7 +138,7 @@ class ReloadsTests(SynchronousTestCase):
         self.assertEqual(3, len(self.results))
 
     def test_stop(self) -> None:
-        """Once the service stops none begins, and the manager hears no more of it."""
+        """Once the service stops no reload begins, and the manager gets no notification."""
         self.reloads.request()
         self.reloads.request()
         self.reloads.stop()

@@ -44,7 +44,7 @@ class BuildTests(SynchronousTestCase):
         )
 
     def test_listeners(self) -> None:
-        """There is one for each endpoint, whoever shares it, with a line that says where it will listen."""
+        """Each endpoint has one listener, however many sources share it, and one line in the log."""
         shared, other = Listener("8181", "tcp:8181"), Listener("8182", "tcp:8182")
         service = self.build(Source("a", listeners=(shared, other)), Source("b", listeners=(shared,)))
         self.assertEqual(2, len(service.receiver.listeners))

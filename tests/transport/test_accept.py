@@ -96,7 +96,7 @@ class AcceptFailuresTests(SynchronousTestCase):
         return [(_Client(), ("192.0.2.1", 4000 + number)) for number in range(count)]
 
     def test_waits(self) -> None:
-        """When there is no file or memory for one it is told by the name of the error, and the port rests."""
+        """Without a file descriptor or memory, the error is reported by its name, and the port rests."""
         self.patch(tcp, "_reservedFD", tcp._NullFileDescriptorReservation())
         for error in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
             self.port.numberAccepts = MOST_ACCEPTED
@@ -113,7 +113,7 @@ class AcceptFailuresTests(SynchronousTestCase):
         self.assertEqual([], self.refused)
 
     def test_closed(self) -> None:
-        """With a file in reserve those that wait are accepted, closed and told, and the port goes on."""
+        """With a file in reserve, waiting connections are accepted, closed and reported, and the port goes on."""
         for port, client in ((self.port, ("192.0.2.1", 4000)), (self.make(unix.Port), "")):
             reserve = tcp._FileDescriptorReservation(_Client)
             reserve.reserve()
@@ -244,7 +244,7 @@ class AcceptGateTests(SynchronousTestCase):
         return come
 
     def let_in(self) -> list[Any]:
-        """Return who comes in before there is nobody more who may."""
+        """Return the connections that are accepted until no more may be."""
         came = []
         while True:
             try:
@@ -254,7 +254,7 @@ class AcceptGateTests(SynchronousTestCase):
                 return came
 
     def test_no_overload(self) -> None:
-        """With no overload all are let in, and nobody is asked anything; the rest is the socket's own."""
+        """Without overload all are accepted without a look; the other methods are those of the socket."""
         self.patch(accept, "tcp_info", lambda waiting: self.fail())
         come = self.come(HERE, LEFT, None)
         self.assertEqual((come, []), (self.let_in(), self.socket.backlogs))
@@ -288,7 +288,7 @@ class AcceptGateTests(SynchronousTestCase):
         self.assertEqual(come[-1:], self.let_in())
 
     def test_afterwards(self) -> None:
-        """Those that have left are closed until nobody waits any more; then as many may wait as before."""
+        """Connections that have left are closed until none waits; then the backlog is as before."""
         self.rule.stands = True
         self.assertEqual([], self.let_in())
         self.rule.stands = False
@@ -306,7 +306,7 @@ class AcceptGateTests(SynchronousTestCase):
         self.assertEqual([5], self.socket.backlogs)
 
     def test_real_socket(self) -> None:
-        """A socket that listens can be told so again and again, and loses nobody who waits by it."""
+        """C{listen} can be called again on a listening socket, and no waiting connection is lost."""
         self.patch(accept, "tcp_info", lambda waiting: HERE)
         listening = socket.create_server(("127.0.0.1", 0), backlog=100)
         self.addCleanup(listening.close)

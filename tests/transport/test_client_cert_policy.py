@@ -112,7 +112,7 @@ class _PolicyCase(SynchronousTestCase):
                     self.assert_refused(refusal, meeting, (kind, version))
 
     def assert_as_checked(self, **policy: object) -> None:
-        """Who was trusted when the files were checked is, and nobody else, whatever is in them by now."""
+        """Only CAs that were in the files when they were checked are trusted, whatever is in them by now."""
         tls = server_settings(self.world.directory, self.world.server, peer_verify=True, **policy)
         files = Snapshot()
         self.assertEqual(
@@ -127,7 +127,7 @@ class _PolicyCase(SynchronousTestCase):
         self.assert_required_trusted(ServerConnectionCreator(tls, known))
 
     def assert_refused(self, refusal: str, meeting: Meeting, case: object = None) -> None:
-        """Nothing came through on either side, the client was told, and the operator can be."""
+        """Nothing came through on either side, the client got an alert, and the log has a reason."""
         self.assertEqual(REFUSED, meeting.outcome, case)
         self.assertIsNotNone(meeting.client.error, case)
         assert meeting.server.answerer.lost is not None, case
@@ -173,7 +173,7 @@ class RequiredTrustedTests(_PolicyCase):
         self.assert_required_trusted(self.world.creator(peer_verify=True, ca_dir=self.world.ca_dir))
 
     def test_as_checked(self) -> None:
-        """Who was trusted when files and directory were checked is trusted, and nobody else, whatever is there now."""
+        """Only CAs that were in files and directory when they were checked are trusted, whatever is there by now."""
         copy = write_ca_file(self.world.directory, "copy", self.world.trusted)
         self.assert_as_checked(ca_file=copy)
         self.assert_as_checked(ca_dir=self.world.ca_dir)
@@ -232,7 +232,7 @@ class RequiredTrustedTests(_PolicyCase):
             self.assertEqual((WORKS, False), (second.outcome, second.client.tls.session_reused), version)
 
     def test_session_of_an_unverified_endpoint(self) -> None:
-        """A ticket from an endpoint that verifies nobody opens no endpoint that verifies."""
+        """A ticket of an endpoint without verification opens no endpoint with it."""
         lax = self.world.creator()
         strict = self.world.creator(peer_verify=True, ca_file=self.world.ca_file)
         for version in VERSIONS:
@@ -261,7 +261,7 @@ class RequiredTrustedTests(_PolicyCase):
             self.assertEqual(WORKS, world.meet(creator, "valid").outcome)
 
     def test_names_of_the_ca_file_are_sent(self) -> None:
-        """With only a CA file clients are told the names of its CAs; with more, none, since the list would be short."""
+        """With only a CA file clients get the names of its CAs; with more, none, since the list would be incomplete."""
         for trust, names in (
             ({"ca_file": self.world.ca_file}, ["Trusted Root"]),
             ({"ca_file": self.world.ca_file, "ca_dir": self.world.other_ca_dir}, []),

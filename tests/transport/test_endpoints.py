@@ -132,7 +132,7 @@ class UNIXSocketTests(SynchronousTestCase):
         self.assertFalse(os.path.exists(self.path))
 
     def test_in_use(self) -> None:
-        """A socket on which somebody listens stays, also when nobody accepts at the moment."""
+        """A socket in use stays, also while its process accepts nothing."""
         self.bind().listen(0)
         for _ in range(3):
             remove_abandoned(self.path)

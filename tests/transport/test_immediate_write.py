@@ -75,7 +75,7 @@ class WriteTests(EagerCase):
         self.assertEqual(b"x", drain(peer))
 
     def test_not_bytes(self) -> None:
-        """Text is a mistake that is told at once."""
+        """Writing text raises at once."""
         transport, _, _ = self.connect()
         for text in ("text", ""):
             self.assertRaises(TypeError, transport.write, text)

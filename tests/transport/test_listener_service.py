@@ -214,7 +214,7 @@ class FailureTests(SynchronousTestCase):
         self.assertEqual("Permission denied: can't listen on tcp:80", refusal.code)
 
     def test_slow_endpoint(self) -> None:
-        """An endpoint that leaves open whether it listens is given up, since nobody would hear of its failure."""
+        """An endpoint that does not open at once is given up, since its failure would go unnoticed."""
         cancelled: list[object] = []
         service = ListenerService(_Endpoint(lambda: Deferred(cancelled.append)), Factory(), "slow:80")
 

@@ -329,7 +329,7 @@ class WriteTests(TLSCase):
             self.assertEqual((True, "ConnectionDone"), (client.ended, recorder.events[-1]))
 
     def test_full(self) -> None:
-        """The end is told also to a client whose socket was full when the last byte had been taken."""
+        """A client whose socket was full at the last byte gets the end, too."""
         for ends, event in (("loseConnection", "ConnectionDone"), ("loseWriteConnection", "write lost")):
             transport, recorder, client = self.connect()
             with mock.patch.object(transport.getHandle(), "shutdown", side_effect=SSL.WantWriteError):
@@ -412,7 +412,7 @@ class KeyUpdateTests(TLSCase):
         self.assertEqual(["handshake", "ConnectionDone"], recorder.events)
 
     def test_answer_not_taken(self) -> None:
-        """One that wants an answer, and takes none, makes no work either."""
+        """A client that does not read its answer makes no work."""
         transport, recorder, client = self.connect_updates(small=True)
         fill(transport.socket)
         client.update(wants_answer=True)

@@ -119,7 +119,7 @@ class WatchingTests(NestedEpollCase):
     """
 
     def test_watched_once(self) -> None:
-        """To ask twice is to ask once, and what nobody asked for can be called off."""
+        """Adding twice is adding once, and removing what was not added does nothing."""
         transport, recorder, peer = self.connect()
         transport.startReading()
         transport.stopWriting()
@@ -209,7 +209,7 @@ class WatchingTests(NestedEpollCase):
         self.assertEqual(5, sum(bool(recorder.received) for _, recorder, _ in ends))
 
     def test_long(self) -> None:
-        """A turn that takes too long ends. Those it has left come first in the next, whoever has sent more since."""
+        """A turn that takes too long ends. Its other events come first in the next, whatever has come since."""
         now = itertools.count(0.0, nested_epoll.LONGEST_TURN)
         self.poll._clock = lambda: next(now)
         ends = [self.connect() for _ in range(5)]
@@ -413,7 +413,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual(0.0, self.overload.age)
 
     def test_unix_sockets(self) -> None:
-        """Of whom nothing is known nothing is concluded; they are served in the usual way."""
+        """Connections without C{TCP_INFO} are served in the usual way."""
         self.ages.clear()
         for _ in range(5):
             self.send(0, 1, 2)
@@ -427,7 +427,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual(list(range(6)), sorted(self.order))
 
     def test_youngest_first(self) -> None:
-        """Those who have come first wait for those who come later, and nobody has to send again to be served."""
+        """The first wait for those that come later, and none has to send again to be served."""
         self.overload_it()
         self.send(*range(5))
         self.world.reactor.step()
@@ -443,7 +443,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual([4, 3, 5, 2, 1, 0, 0], self.order)
 
     def test_end(self) -> None:
-        """When the queue stands no more, those who are in it still are served in the usual way."""
+        """When the queue stands no more, its connections are served in the usual way."""
         self.overload_it()
         self.ages = dict.fromkeys(self.ages, 0.1)
         self.send(*range(6))
@@ -466,7 +466,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertFalse(self.overload.queue)
 
     def test_ended(self) -> None:
-        """Who sends no more is served after those who may, though it came later; and it is told of its end."""
+        """A connection that sends no more is served after those that may, though it came later; and it gets its end."""
         self.overload_it()
         self.left = {self.fd(1), self.fd(2)}
         self.send(0, 1, 2)
@@ -479,7 +479,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual([[], ["read lost"], ["read lost"]], [each.events for _, each, _ in self.ends[:3]])
 
     def test_pause(self) -> None:
-        """While only such are left there are pauses; who comes, the end of a pause or a sweep has it go on."""
+        """While only such are left there are pauses; a new event, the end of a pause or a sweep ends them."""
         self.patch(overload, "DROPPED", 1)
         self.ages = {self.fd(number): 2.0 for number in range(6)}
         self.left = {self.fd(number) for number in range(5)}
@@ -565,7 +565,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual(["ConnectionLost"], recorder.events)
 
     def test_reactor_ends(self) -> None:
-        """With the reactor those who wait end, too."""
+        """With the reactor, waiting connections end, too."""
         self.poll.hold()
         self.overload_it()
         self.send(*range(5))

@@ -113,7 +113,7 @@ class Connections:
 
 
 class OverloadTests(SynchronousTestCase):
-    """Who is served, who is refused and who is dropped while the queue stands."""
+    """Which connections are served, refused and dropped while the queue stands."""
 
     def setUp(self) -> None:
         self.world = Connections()
@@ -131,7 +131,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual(set(waiting[: -SERVED + 3]), self.world.resting)
 
     def test_too_many_at_once(self) -> None:
-        """Those for whom there is no time wait in the queue by their age, and are not watched meanwhile."""
+        """Connections for which a turn has no time wait in the queue by age, and are not watched meanwhile."""
         ready = list(range(1, 2 * SERVED + 1))
         self.world.ages = {fd: 0.5 - fd / 1000 for fd in ready}
         self.world.turn(*ready)
@@ -142,14 +142,14 @@ class OverloadTests(SynchronousTestCase):
         self.assertFalse(self.overload.has_unread(SERVED + 1))
 
     def test_unix_sockets(self) -> None:
-        """Of whom no age is known is served at once, however many there are."""
+        """Connections of unknown age are served at once, however many there are."""
         ready = list(range(1, 2 * SERVED + 1))
         self.world.turn(*ready)
         self.assertEqual(ready, sorted(self.world.was_read))
         self.assertFalse(self.overload.queue)
 
     def test_time(self) -> None:
-        """A turn ends when its time is over, and those who are ready then wait in the queue."""
+        """A turn ends when its time is over, and the other ready connections wait in the queue."""
         self.world.cost = TURN / 19.5
         self.world.ages = dict.fromkeys(range(1, 101), 0.2)
         self.world.turn(*range(1, 101))
@@ -167,7 +167,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual(len(waiting) - DROPPED, len(self.overload.queue))
 
     def test_left_beside_others(self) -> None:
-        """Those who have been served do not wait until all who have left are dropped."""
+        """Served connections do not wait until all that have left are dropped."""
         waiting = self.world.queue(20, OLD + 0.01)
         self.world.ended.update(waiting)
         self.world.turn(77)
@@ -181,7 +181,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual(([], waiting[::-1]), (self.world.dropped, self.world.was_read))
 
     def test_just_ended(self) -> None:
-        """Who has just ended comes after all others, a few in each turn; one when somebody was served."""
+        """Connections that have just ended come after all others, a few in each turn; one after a served one."""
         ended = list(range(1, 3 * DROPPED + 1))
         self.world.ended.update(ended)
         self.world.ages = dict.fromkeys(ended, 0.1)
@@ -191,7 +191,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual((DROPPED, []), (len(self.world.was_read), self.world.dropped))
 
     def test_old(self) -> None:
-        """Who is old and has not left is served when nobody is younger."""
+        """An old connection that has not left is served when none is younger."""
         waiting = self.world.queue(3, 60.0)
         self.world.turn()
         self.assertEqual(waiting[::-1], self.world.was_read)
@@ -238,7 +238,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertLessEqual(len(self.world.refused), GROUP / self.world.cost + 20)
 
     def test_not_for_dropping(self) -> None:
-        """The time in which there is nobody to serve does not count."""
+        """Time in which there is none to serve does not count."""
         self.world.cost = TURN / 100
         self.world.ended.update(self.world.queue(50 * DROPPED, OLD + 0.1))
         for _ in range(20):
@@ -246,7 +246,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual(20 * DROPPED, len(self.world.dropped))
 
     def test_refusing_ends(self) -> None:
-        """What fails while somebody is refused does not have others refused."""
+        """A failure during a refusal does not refuse others."""
         self.world.queue(1_000, OLD + 0.1)
         self.world.cost = 0.0001
 
@@ -261,7 +261,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertFalse(self.overload.refusing)
 
     def test_new(self) -> None:
-        """In a full turn somebody new is let in for so many that are served, at least one; in others a few."""
+        """A full turn accepts one new connection for many served ones, at least one; other turns accept a few."""
         self.world.turn(*range(1, SERVED + 1))
         self.assertEqual(SERVED // SERVED_PER_NEW, self.overload.new)
         self.world.cost = 2 * TURN
@@ -288,7 +288,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual(3 * DROPPED, len(self.world.dropped))
 
     def test_age(self) -> None:
-        """The rule is told how long the oldest in the queue waits, and that nobody does when nobody does."""
+        """The rule gets the age of the oldest in the queue, and 0 when it is empty."""
         self.world.queue(2 * SERVED, 0.2)
         self.world.turn()
         self.assertApproximates(0.2 + (2 * SERVED - 1) / 1000, self.world.rule.ages[-1], 1e-6)
@@ -303,7 +303,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual((set(), 0), (self.world.resting, len(self.overload.queue)))
 
     def test_sweep(self) -> None:
-        """When nobody has been seen to wait for a while, nobody does; those in the queue do."""
+        """A sweep without a look in between means that none waits, unless the queue has entries."""
         self.overload.saw(3.0)
         self.overload.sweep()
         self.assertEqual(3.0, self.overload.age)

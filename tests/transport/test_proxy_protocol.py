@@ -96,11 +96,11 @@ class Waiting(Recorder):
     told = False
 
     def readConnectionLost(self) -> None:
-        """Be told."""
+        """See L{IHalfCloseableProtocol.readConnectionLost}."""
         self.told = True
 
     def writeConnectionLost(self) -> None:
-        """Not told of this."""
+        """See L{IHalfCloseableProtocol.writeConnectionLost}."""
         raise AssertionError
 
 
@@ -136,7 +136,7 @@ class ProxyProtocolTests(SynchronousTestCase):
         self.assertEqual([], self.bad)
 
     def test_bad(self) -> None:
-        """A bad header closes the connection and is told, with the address of who connected; nothing raises."""
+        """A bad header closes the connection and is reported with the address of the peer; nothing raises."""
         for data in (
             b"POST / HTTP/1.1\r\nHost: a\r\n\r\n",
             b"PROXY TCP4 zz 1.1.1.1 x y\r\n",
@@ -190,7 +190,7 @@ class ProxyProtocolTests(SynchronousTestCase):
                 self.assertEqual((["198.51.100.1"], b"", False), (self.bad, inner.received, transport.connected), ports)
 
     def test_half_close(self) -> None:
-        """A protocol that can do without further data is told of its end; for another the connection ends."""
+        """A protocol that can be half-closed is; for another the connection ends."""
         verifyClass(IHalfCloseableProtocol, type(self.connect()[0]))
         protocol, _, transport = self.connect()
         protocol.wrappedProtocol = waiting = Waiting()

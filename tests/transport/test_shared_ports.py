@@ -48,7 +48,7 @@ class _Reactor:
 
 
 class _Factory(Factory):
-    """Notes who connects."""
+    """Records connections."""
 
     noisy = False
     started = 0
@@ -123,7 +123,7 @@ class SharedPortsCase(SynchronousTestCase):
         port.connectionLost(Failure(ValueError("closed")))
 
     def drop(self) -> None:
-        """Close who has connected."""
+        """Close the connections."""
         for protocol in self.factory.protocols:
             protocol.transport.connectionLost(Failure(ValueError("gone")))  # type: ignore[union-attr]
 
@@ -134,7 +134,7 @@ class PortTests(SharedPortsCase):
     """
 
     def test_few_at_once(self) -> None:
-        """However many wait, some are left to others each time; where there are none left, nothing is wrong."""
+        """However many wait, one turn accepts a few; with none left nothing fails."""
         for listening in (self.tcp(), self.unix()[0]):
             self.reactor.readers.clear()
             self.factory = _Factory()
@@ -150,7 +150,7 @@ class PortTests(SharedPortsCase):
             self.lose(port)
 
     def test_blocking(self) -> None:
-        """A socket that somebody left blocking is not a trap."""
+        """A blocking socket is made non-blocking."""
         listening = self.tcp()
         listening.setblocking(True)
         port = self.listen(listening)
@@ -159,7 +159,7 @@ class PortTests(SharedPortsCase):
         self.lose(port)
 
     def test_addresses(self) -> None:
-        """They say where they listen, and who has connected."""
+        """They know their address and that of their peers."""
         listening = self.tcp()
         port = self.listen(listening)
         self.assertEqual(IPv4Address("TCP", *listening.getsockname()), port.getHost())
@@ -187,7 +187,7 @@ class PortTests(SharedPortsCase):
         self.lose(port)
 
     def test_end(self) -> None:
-        """One that is closed leaves the socket to the others who have it."""
+        """A closed port leaves the socket to other processes."""
         listening = self.tcp()
         port = self.listen(listening)
         self.lose(port)
@@ -224,12 +224,12 @@ class SocketsTests(SharedPortsCase):
     """
 
     def test_none(self) -> None:
-        """An endpoint for which none came is an error that names it."""
+        """An endpoint without a socket is an error that names it."""
         error = self.assertRaises(ConfigError, self.sockets.endpoint, Listener("9 3/4", "tcp:9"))
         self.assertIn("9 3/4", str(error))
 
     def test_unused(self) -> None:
-        """Those that nobody listens on are closed; those that somebody does are not."""
+        """Sockets without a port are closed; the others are not."""
         port = self.listen(self.tcp())
         unused = os.dup(self.tcp().fileno())
         self.sockets.add("tcp:1", unused)
@@ -335,7 +335,7 @@ class BoundPortsTests(SynchronousTestCase):
         self.assertEqual({"tcp:80": None, "tcp:81": None}, self.ports.addresses)
 
     def test_nobody(self) -> None:
-        """Whom the reactor should accept all the same, nobody talks to."""
+        """A connection that the reactor accepts all the same gets no protocol."""
         self.change(80)
         factory = self.endpoints[0].factory
         self.assertTrue(verifyObject(IProtocolFactory, factory))
@@ -357,7 +357,7 @@ class BoundPortsTests(SynchronousTestCase):
         self.assertEqual({"tcp:81": 81, "tcp:82": 82}, self.ports.descriptors)
 
     def test_abandoned(self) -> None:
-        """Where one can't be opened, none is, and those that were there stay."""
+        """If one can't be opened, none is, and the old ports stay."""
         self.change(80)
         change = self.ports.plan(listeners(80, 82, 13))
         self.does.clear()

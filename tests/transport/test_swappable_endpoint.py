@@ -111,7 +111,7 @@ class SwappableEndpointTests(SynchronousTestCase):
         self.assertTrue(verifyObject(IStreamServerEndpoint, self.endpoint))
 
     def test_change(self) -> None:
-        """To listen again is to take the place of who listened before, on the same port."""
+        """Listening again replaces the factory, on the same port."""
         port = self.successResultOf(self.endpoint.listen(self.one))
         self.assertEqual("one", self.next_connection())
         self.assertIs(port, self.successResultOf(self.endpoint.listen(self.two)))
@@ -292,7 +292,7 @@ class TransportTests(SynchronousTestCase):
         self.assertEqual(b"", client.recv(1))
 
     def test_changed(self) -> None:
-        """What is behind the endpoint changes between plain text and TLS; who is there stays with what it has."""
+        """An endpoint changes between plain text and TLS; open connections stay as they are."""
         endpoint = self.open(tcp.Port)
         self.enter(endpoint)
         first: Any = self.factory.made[-1].transport

@@ -24,7 +24,7 @@ from webhookrx.settings import Settings
 
 
 class _Transport(StringTransport):
-    """A UNIX socket that is none."""
+    """A UNIX socket in memory."""
 
     aborted = False
 
@@ -140,7 +140,7 @@ class ChannelTests(SynchronousTestCase):
         self.assertEqual((True, "a message of 11 bytes"), (self.transport.aborted, channel.problem))
 
     def test_lost(self) -> None:
-        """Its end is told once, and descriptors that nobody came to get are closed."""
+        """Its end is reported once, and descriptors without a message are closed."""
         descriptor = self.descriptor()
         self.channel.fileDescriptorReceived(descriptor)
         self.lose()

@@ -90,7 +90,7 @@ class WriteTests(SynchronousTestCase):
         self.assertRegex(event["log_namespace"], r"^a\\x1b\[2Jb{100,200}$")
 
     def test_too_many(self) -> None:
-        """One that never stops is held back, others are not; how many lines were too many is told."""
+        """Lines of a worker that floods the log are held back and counted, those of others are not."""
         for _ in range(MOST_LINES + 50):
             self.log.write(0, LogLine("info", "a", "again"))
         self.log.write(1, LogLine("info", "a", "other"))

@@ -116,7 +116,7 @@ class _Receiver:
 
 
 class _Transport(StringTransport):
-    """A UNIX socket that is none."""
+    """A UNIX socket in memory."""
 
     def abortConnection(self) -> None:
         self.loseConnection()
@@ -174,13 +174,13 @@ class WorkerTests(SynchronousTestCase):
         self.worker.channel.connectionLost(Failure(ConnectionDone()))
 
     def test_begin(self) -> None:
-        """It receives by its settings, knows who it is, and says that it is ready."""
+        """It receives by its settings, knows its number, and reports that it is ready."""
         receiver = self.begin(1)
         self.assertEqual((SETTINGS, Group(1, 2, self.turns)), (receiver.settings, receiver.group))
         self.assertEqual(([Ready()], Phase.RUNNING), (self.said(), receiver.phase))
 
     def test_cannot_begin(self) -> None:
-        """Where it can't, it says why and ends, whatever else it is told."""
+        """If it can't begin, it says why and ends, whatever comes from the parent."""
         for error, text in ((CannotStart("no such file"), "no such file"), (OSError(28, "full"), "[Errno 28] full")):
             self.setUp()
             self.patch(_Receiver, "error", error)
@@ -210,7 +210,7 @@ class WorkerTests(SynchronousTestCase):
         self.assertIn("weaker than it should be", str(events.pop()))
 
     def test_state(self) -> None:
-        """At each tick it says how it does; not as long as nobody listens, and not before it has begun."""
+        """It reports at each tick; not while the parent is slow to read, and not before it has begun."""
         self.worker._tick()
         self.assertEqual(b"", self.transport.value())
         receiver = self.begin()
@@ -249,7 +249,7 @@ class WorkerTests(SynchronousTestCase):
         return one
 
     def test_fitness(self) -> None:
-        """It says to load balancers what its parent says; before it has begun there is nobody to say it to."""
+        """It answers health checks as its parent says; before it has begun the message is ignored."""
         self.tell(Fitness(True))
         receiver = self.begin()
         for fit in (True, False):
@@ -257,14 +257,14 @@ class WorkerTests(SynchronousTestCase):
             self.assertIs(fit, receiver.fit)
 
     def test_reopen(self) -> None:
-        """It opens files anew when it is told to; before it has begun there are none."""
+        """It reopens files on request; before it has begun there are none."""
         self.tell(Reopen())
         receiver = self.begin()
         self.tell(Reopen())
         self.assertEqual(["reopen"], receiver.does)
 
     def test_stop(self) -> None:
-        """It finishes what is under way, and ends well when all is said; told twice makes no difference."""
+        """It finishes requests under way, and ends well when all is sent; a second order changes nothing."""
         receiver = self.begin()
         self.said()
         self.tell(Finish())
@@ -277,7 +277,7 @@ class WorkerTests(SynchronousTestCase):
         self.assertEqual([0], self.left)
 
     def test_stop_now(self) -> None:
-        """Told to stop now, its status says whether somebody was cut off."""
+        """Told to stop now, its status says whether a request was cut off."""
         for whole, status in ((True, 0), (False, CUT_OFF)):
             self.setUp()
             self.tell(StopNow())
@@ -315,6 +315,6 @@ class WorkerTests(SynchronousTestCase):
         self.assertIn("The channel to the parent has failed, ", formatEvent(self.stderr[-1]))
 
     def test_orphaned_before_it_began(self) -> None:
-        """One that was never told anything has nothing to finish."""
+        """One that has not begun has nothing to finish."""
         self.lose()
         self.assertEqual([0], self.left)

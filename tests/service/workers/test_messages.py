@@ -136,7 +136,7 @@ class MessagesTests(SynchronousTestCase):
             self.assertEqual(begin.settings, again.settings)
 
     def test_kept_state(self) -> None:
-        """What is kept for the next start stays with the parent, who keeps it."""
+        """What is kept for the next start stays with the parent."""
         settings = replace(SETTINGS, router=RouterSettings("edge-1", good=b"all of the rules"))
         self.assertEqual(settings, portable(settings))
         self.assertNotIn(b"all of the rules", encode(portable(settings)))
@@ -207,7 +207,7 @@ class MessagesTests(SynchronousTestCase):
         self.assertEqual(1, report.counters.observers["file:/caf\\udce9"].messages)
 
     def test_other_languages(self) -> None:
-        """What the other side says, and what nobody says, is no message."""
+        """A message of the other direction, and anything else, is refused."""
         for said in (encode(Ready()), b"", b"\xc1", msgspec.msgpack.encode({"type": "Begin"})):
             self.assertRaises(msgspec.DecodeError, read_for_worker, said)
         self.assertRaises(msgspec.DecodeError, read_for_parent, encode(Finish()))

@@ -69,7 +69,7 @@ class _Worker:
         self.owner.ended("was killed by SIGKILL", -9)
 
     def answer(self, ok: bool, text: str) -> None:
-        """Say what came of the change that it was told of last."""
+        """Answer the last change of settings."""
         change = self.told[-1]
         assert isinstance(change, ChangeSettings)
         self.owner.heard(SettingsChanged(change.order, ok, text))
@@ -112,7 +112,7 @@ class _Signals:
 
 
 class _Notifier:
-    """Notes what the service manager would be told."""
+    """Records notifications to the service manager."""
 
     def __init__(self, environ: object) -> None:
         self.told: list[str] = []
@@ -231,7 +231,7 @@ class SupervisorTests(SynchronousTestCase):
         self.successResultOf(self.service.stopService())
 
     def test_start(self) -> None:
-        """Ports are opened first and read by nobody here; workers get them, and it is ready when all are."""
+        """Ports are opened first and not read here; workers get them, and it is ready when all are."""
         self.service.privilegedStartService()
         self.assertEqual(["80 opens", "80 stops reading"], self.does)
         self.start()
@@ -263,7 +263,7 @@ class SupervisorTests(SynchronousTestCase):
         self.assertIn("no such directory", self.log())
 
     def test_stopped_before_it_began(self) -> None:
-        """One that is stopped before the reactor runs starts nobody."""
+        """One that is stopped before the reactor runs starts no worker."""
         self.service.startService()
         self.successResultOf(self.service.stopService())
         for call in self.waiting:
@@ -395,7 +395,7 @@ class SupervisorTests(SynchronousTestCase):
             self.assertEqual(times, self.log().count("The rules have changed, or what they name"))
 
     def test_changed_file_that_was_read(self) -> None:
-        """What a reload has read is no reason for another one, even if it was no good; the settings in use are told."""
+        """Files that a reload has read cause no other one, even if it failed; reread gets the settings in use."""
         path = self.mktemp()
         settings = self.watch(path)
         self.be_up()
@@ -435,7 +435,7 @@ class SupervisorTests(SynchronousTestCase):
         self.assertEqual(1, self.service.status().count("Something is wrong."))
 
     def test_no_text(self) -> None:
-        """The name of a file that is not UTF-8 can't be told to workers."""
+        """The name of a file that is not UTF-8 can't be sent to workers."""
         settings = replace(SETTINGS, observers=(Observer("file", "file", ("/\udcff",)),))
         self.assertRaises(ConfigError, WorkerPool, settings, self, self._launch)
 

@@ -22,7 +22,7 @@ from webhookrx.service.workers.process import CONTROL, Launcher, describe_end
 
 
 class _Process:
-    """A process that is none."""
+    """A process in memory."""
 
     def __init__(self) -> None:
         self.signals: list[str] = []
@@ -32,7 +32,7 @@ class _Process:
 
 
 class _Owner:
-    """Notes what it is told."""
+    """Records what it hears."""
 
     def __init__(self) -> None:
         self.told: list[object] = []
@@ -99,14 +99,14 @@ class LauncherTests(SynchronousTestCase):
         self.assertEqual({"HOME": "/h", "PYTHONPATH": path}, environ)
 
     def test_talk(self) -> None:
-        """What is said goes to the process, and what it says to who started it."""
+        """Messages go to the process, and its messages to its owner."""
         self.worker.say(Finish())
         self.assertEqual(framed(msgspec.msgpack.encode(Finish())), self.transport.value())
         self.protocol.channel.dataReceived(framed(msgspec.msgpack.encode(CannotBegin("no"))))
         self.assertEqual([CannotBegin("no")], self.owner.told)
 
     def test_end(self) -> None:
-        """Its end is told when it has ended and all it said was heard, in whichever order."""
+        """Its owner hears of its end once it has ended and its last message was heard, in either order."""
         self.end(ProcessTerminated(signal=9))
         self.assertEqual([], self.owner.told)
         self.silence()
@@ -123,7 +123,7 @@ class LauncherTests(SynchronousTestCase):
         self.assertEqual(["silent", ("ended with status 0", 0)], self.owner.told)
 
     def test_no_process(self) -> None:
-        """Where none can be started, nothing is left open, and nobody is told of an end besides."""
+        """If no process can be started, nothing stays open, and the owner hears of no end."""
         self.refusal = OSError(errno.EAGAIN, "Resource temporarily unavailable")
         owner = _Owner()
         before = len(os.listdir("/proc/self/fd"))
@@ -134,7 +134,7 @@ class LauncherTests(SynchronousTestCase):
         self.assertEqual([], owner.told)
 
     def test_no_descriptor(self) -> None:
-        """Where its channel can't be had, no process is started that nobody hears."""
+        """Without a channel no process is started."""
         self.patch(self, "adoptStreamConnection", _refuse)
         self.assertRaises(OSError, Launcher(self, {}), _Owner())
         self.assertEqual(1, len(self.spawned))

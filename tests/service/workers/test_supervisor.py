@@ -60,11 +60,11 @@ class _Worker:
 
     @property
     def last(self) -> ToWorker:
-        """What it was told last."""
+        """The last message to it."""
         return self.told[-1][0]
 
     def answer(self, ok: bool = True, text: str = "well") -> None:
-        """Say what came of the change that it was told of last."""
+        """Answer the last change of settings."""
         assert isinstance(self.last, ChangeSettings)
         self.owner.heard(SettingsChanged(self.last.order, ok, text))
 
@@ -129,7 +129,7 @@ class WorkersCase(SynchronousTestCase):
         self.workers.tick()
 
     def told_of_fitness(self) -> list[list[bool]]:
-        """Return what each worker was told of how the service does."""
+        """Return the fitness that each worker has heard of."""
         return [[each.fit for each, _ in one.told if isinstance(each, Fitness)] for one in self.launched]
 
     def change(self, settings: Settings = OTHER) -> Deferred[str]:
@@ -147,7 +147,7 @@ class LifeTests(WorkersCase):
     """
 
     def test_fitness(self) -> None:
-        """Who receives hears whether all of them should be sent messages, once; who comes later, as soon as it does."""
+        """A worker that receives hears once whether the service is fit; a later one, as soon as it is up."""
         self.workers.start(self._up, self.failures.append)
         self.workers.say_fit(True)
         self.assertEqual([[], []], self.told_of_fitness())
@@ -162,7 +162,7 @@ class LifeTests(WorkersCase):
         self.assertEqual([True], self.told_of_fitness()[2])
 
     def test_begin(self) -> None:
-        """Each is told who it is, and gets all that is shared; the supervisor is up when all of them are, once."""
+        """Each gets its number and the shared files; the supervisor reports once that all are up."""
         self.workers.start(self._up, self.failures.append)
         for number, worker in enumerate(self.launched):
             self.assertEqual(0, self.ups)
@@ -277,7 +277,7 @@ class LifeTests(WorkersCase):
         self.assertIn("Worker 0: 1 more lines", self.log())
 
     def test_silent(self) -> None:
-        """One that lives and can't be told anything does not receive, and is killed when it does not end in time."""
+        """A worker without a channel counts as down, and is killed if it does not end in time."""
         one, _ = self.begin()
         one.owner.fell_silent()
         self.assertEqual([WorkerState(0, False), WorkerState(1, True)], self.workers.workers)
@@ -324,7 +324,7 @@ class ChangeTests(WorkersCase):
     """
 
     def test_in_turn(self) -> None:
-        """One after another is told of the settings, with all sockets."""
+        """The workers get the settings one after another, with all sockets."""
         one, other = self.begin()
         changed = self.change()
         self.assertEqual((ChangeSettings(1, OTHER, ("tcp:80", "tcp:81", "tcp:82")), [5, 6, 7]), one.told[-1])
@@ -362,7 +362,7 @@ class ChangeTests(WorkersCase):
         self.assertEqual(0, self.workers.restarts)
 
     def test_ended_meanwhile(self) -> None:
-        """One that ends while it changes has not; nobody is started before the change is over."""
+        """A worker that ends during its change has failed to change; none is started before the change is over."""
         one, other = self.begin()
         changed = self.change()
         one.answer()
@@ -391,7 +391,7 @@ class ChangeTests(WorkersCase):
         self.assertIsInstance(other.last, Begin)
 
     def test_who_leaves(self) -> None:
-        """One that accepts no more, since somebody told it to end, is passed over; so is one that is not there."""
+        """A worker that accepts no more, and an empty slot, are passed over."""
         one, other = self.begin()
         one.owner.heard(PortsClosed())
         changed = self.change()
@@ -404,7 +404,7 @@ class ChangeTests(WorkersCase):
         self.assertEqual(OTHER, getattr(self.launched[2].last, "settings", None))
 
     def test_more(self) -> None:
-        """Those who are there are replaced one by one, since they must know how many they are; then others follow."""
+        """Scaling up replaces the workers one by one, since each must know the count, then starts the new ones."""
         one, other = self.begin()
         three = replace(SETTINGS, workers=3)
         changed = self.change(three)
@@ -430,7 +430,7 @@ class ChangeTests(WorkersCase):
         self.assertEqual([WorkerState(number, True) for number in range(3)], self.workers.workers)
 
     def test_fewer(self) -> None:
-        """Who is too many ends; only then are those replaced who stay."""
+        """Scaling down ends surplus workers first, then replaces the others."""
         one, other = self.begin()
         changed = self.change(replace(SETTINGS, workers=1))
         one.answer()
@@ -474,7 +474,7 @@ class ChangeTests(WorkersCase):
         self.assertEqual(2, len(self.launched))
 
     def test_reopen(self) -> None:
-        """All that live are told to open files anew."""
+        """All living workers reopen their files."""
         one, other = self.begin()
         one.end()
         self.workers.reopen()
@@ -487,7 +487,7 @@ class StopTests(WorkersCase):
     """
 
     def test_whole(self) -> None:
-        """The ports can be closed when nobody accepts; it ends well when all have."""
+        """The ports can be closed when no worker accepts; it ends well when all have."""
         one, other = self.begin()
         closed, ended = self.workers.stop(20.0)
         self.assertEqual([Finish(), Finish()], [one.last, other.last])
@@ -512,7 +512,7 @@ class StopTests(WorkersCase):
         self.assertFalse(self.successResultOf(ended))
 
     def test_nobody(self) -> None:
-        """Where nobody lives, there is nothing to wait for."""
+        """Without living workers there is nothing to wait for."""
         closed, ended = self.workers.stop(20.0)
         self.successResultOf(closed)
         self.assertTrue(self.successResultOf(ended))
@@ -539,7 +539,7 @@ class StopTests(WorkersCase):
         self.assertTrue(one.killed)
 
     def test_while_it_changes(self) -> None:
-        """A change that is under way fails, and nobody is asked to go back."""
+        """A stop lets a change fail, and no worker has to go back."""
         one, other = self.begin()
         changed = self.change()
         one.answer()
