@@ -11,10 +11,11 @@ import socket
 import ssl
 from datetime import UTC, datetime, timedelta
 
+from tests import LONG
 from tests.system.certificates import Authority, certificates_pem
 from tests.system.hanging_up import hang_up, reload
 from tests.system.load import Load, missing
-from tests.system.receiver import ANY_PORT, LONG, PATIENCE, Receiver, ReceiverCase, post, wait_until
+from tests.system.receiver import ANY_PORT, PATIENCE, Receiver, ReceiverCase, post, wait_until
 
 PORT = f"port: {ANY_PORT}\n"
 

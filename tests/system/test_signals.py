@@ -15,10 +15,11 @@ import time
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests import LONG
 from tests.system.certificates import Authority, write
 from tests.system.hanging_up import hang_up
 from tests.system.load import Load, missing
-from tests.system.receiver import LONG, PATIENCE, ROOT, Connection, Receiver, ReceiverCase, post, wait_until
+from tests.system.receiver import PATIENCE, ROOT, Connection, Receiver, ReceiverCase, post, wait_until
 
 #: Seconds that a busy machine may add.
 SLACK = 3.0

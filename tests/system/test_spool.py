@@ -15,10 +15,11 @@ import sys
 import time
 from typing import Any
 
+from tests import LONG
 from tests.spool.faulty_spool import make_queue
 from tests.system.hanging_up import reload
 from tests.system.load import Load, missing
-from tests.system.receiver import ANY_PORT, LONG, ROOT, Receiver, ReceiverCase, post, wait_until
+from tests.system.receiver import ANY_PORT, ROOT, Receiver, ReceiverCase, post, wait_until
 from webhookrx.message.encoders import encode_stored
 from webhookrx.testing import make_message
 
