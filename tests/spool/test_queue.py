@@ -490,6 +490,17 @@ class FaultTests(QueueCase):
         self.assertEqual([], self.written("00000001.sqlite"))
         self.assertEqual(["00000002.sqlite"], self.names())
 
+    def test_restart_after_failures(self) -> None:
+        """However many files have failed, a restart drains them in order."""
+        queue = self.open()
+        for text in ("one", "two", "three"):
+            queue.append(stored(text))
+            self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+            self.assertRaises(NotStored, queue.append, stored("lost"))
+        queue.append(stored("four"))
+
+        self.assertEqual(["one", "two", "three", "four"], drain(self.again(queue)))
+
     def test_noted_without_a_sync(self) -> None:
         """The cursor of an old file is saved without a sync: after a power cut some is delivered again."""
         queue = self.open()
