@@ -48,7 +48,7 @@ ROUTERS = 1_000
 RULES = 200
 
 EXPRESSION = """\
-# Noise is of no use to anybody.
+# Drop noise.
 if (log.body.level eq "debug" or log.body.path =~ "^/health") { drop; };
 
 log.body.user = lower(log.body.user);
