@@ -215,7 +215,7 @@ class ListenersTests(SynchronousTestCase):
         """They come in the order of the settings, whenever they were opened."""
         self.change(Source(listeners=(tcp(2), tcp(3))))
         self.change(Source(listeners=(tcp(1), tcp(2))))
-        self.assertEqual(["tcp:2", "tcp:1"], [each.listener.inner for each in self.listeners])
+        self.assertEqual(["tcp:1", "tcp:2"], [each.listener.inner for each in self.listeners])
         self.assertEqual([1, 2], sorted(self.reactor.ports))
 
     def test_port_taken(self) -> None:
@@ -276,6 +276,7 @@ class ListenersTests(SynchronousTestCase):
         ):
             port, site, behind = self.reactor.ports[1], open_listener.site, _behind(self.reactor.ports[1])
             self.change(Source(listeners=(tcp(1, other),)))
+            (open_listener,) = self.listeners
             self.assertIs(port, self.reactor.ports[1])
             self.assertNotEqual(behind, _behind(port), number)
             self.assertEqual(stays, site is open_listener.site, number)

@@ -39,14 +39,15 @@ LONG_UNREAD = 0.5
 OpenSocket: TypeAlias = Callable[[Listener], IStreamServerEndpoint]
 
 
-@dataclass
+@dataclass(frozen=True)
 class OpenListener:
     """
-    An endpoint, from the first settings that name it to the last.
+    An endpoint as one set of settings has it. A reload makes another of the same socket and service.
 
     @ivar listener: its settings.
     @ivar creator: makes the TLS of its connections; None for plain HTTP.
     @ivar socket: its socket, under all that changes.
+    @ivar endpoint: the socket with the PROXY header and TLS.
     @ivar site: its connections.
     @ivar service: opens and closes it.
     """
@@ -54,25 +55,26 @@ class OpenListener:
     listener: Listener
     creator: ServerConnectionCreator | None
     socket: SwappableEndpoint
+    endpoint: IStreamServerEndpoint
     site: Site
     service: ListenerService
 
 
-@dataclass
+@dataclass(frozen=True)
 class ListenersChange:
     """
     A planned change of the endpoints. Nothing is opened or different yet.
 
+    @ivar listeners: all endpoints after the change, in the order of the settings.
     @ivar added: the endpoints to open.
-    @ivar kept: the endpoints that stay open: each with its new listener, TLS, site and endpoint.
     @ivar removed: the endpoints to close.
     @ivar roots: the root of each endpoint, by C{Listener.inner}.
     @ivar limits: the limits of all endpoints.
     @ivar certificates: each certificate file, and when its certificate expires, seconds since the epoch.
     """
 
+    listeners: list[OpenListener]
     added: list[OpenListener]
-    kept: list[tuple[OpenListener, Listener, ServerConnectionCreator | None, Site, IStreamServerEndpoint]]
     removed: list[OpenListener]
     roots: Mapping[str, IResource]
     limits: Limits
@@ -170,47 +172,44 @@ class Listeners:
         """
         wanted = {listener.inner: listener for listener in listeners}
         creators = _creators(wanted.values(), tls_files or {})
-        certificates: dict[str, float] = {}
+        planned = [
+            self._plan_one(listener, creators.get(inner), roots.get(inner) or Resource(), limits)
+            for inner, listener in wanted.items()
+        ]
+        added = [each for each in planned if each.listener.inner not in self._open]
         removed = [each for each in self if each.listener.inner not in wanted]
-        change = ListenersChange([], [], removed, roots, limits, certificates)
-        for inner, listener in wanted.items():
-            known = self._open.get(inner)
-            if known is None:
-                socket = SwappableEndpoint(self._open_socket(listener), self._poll, self._accept_failures)
-            else:
-                socket = known.socket
-            creator = creators.get(inner)
-            if listener.tls is not None and creator is not None:
-                cert_file = listener.tls.cert_file
-                certificates[cert_file] = min(creator.ends, certificates.get(cert_file, creator.ends))
-            endpoint = build_endpoint(self._reactor, listener, creator, self._bad_proxy_header, socket)
-            if known is None:
-                site = self._make_site(listener, change)
-                service = ListenerService(endpoint, site, listener.text)
-                change.added.append(OpenListener(listener, creator, socket, site, service))
-            else:
-                stays = _same_terms(known.listener, listener)
-                site = known.site if stays else self._make_site(listener, change)
-                change.kept.append((known, listener, creator, site, endpoint))
-        return change
+        return ListenersChange(planned, added, removed, roots, limits, _expiries(planned))
+
+    def _plan_one(
+        self, listener: Listener, creator: ServerConnectionCreator | None, root: IResource, limits: Limits
+    ) -> OpenListener:
+        known = self._open.get(listener.inner)
+        if known is None:
+            socket = SwappableEndpoint(self._open_socket(listener), self._poll, self._accept_failures)
+        else:
+            socket = known.socket
+        endpoint = build_endpoint(self._reactor, listener, creator, self._bad_proxy_header, socket)
+        if known is not None and _same_terms(known.listener, listener):
+            site = known.site
+        else:
+            site = self._make_site(listener, root, limits)
+        service = ListenerService(endpoint, site, listener.text) if known is None else known.service
+        return OpenListener(listener, creator, socket, endpoint, site, service)
 
     def commit(self, change: ListenersChange) -> None:
         """Apply a change. It can't fail."""
-        for known, listener, creator, site, endpoint in change.kept:
-            if site is not known.site:
-                self._let_go(known.site)
-                known.site = site
-            known.listener = listener
-            known.creator = creator
-            known.service.use(endpoint, site)
+        before, self._open = self._open, {each.listener.inner: each for each in change.listeners}
+        for inner, each in self._open.items():
+            if inner in before:
+                if each.site is not before[inner].site:
+                    self._let_go(before[inner].site)
+                each.service.use(each.endpoint, each.site)
         for each in change.removed:
             close_port(each.service)
             each.site.finish()
             if self._paused:
                 each.site.pauseProducing()
             self._finishing.append(each.site)
-        stay = [*(known for known, *_ in change.kept), *change.added]
-        self._open = {each.listener.inner: each for each in stay}
         self.certificates = change.certificates
         self.use(change.roots, change.limits)
 
@@ -223,12 +222,12 @@ class Listeners:
                 if self._paused:
                     each.site.pauseProducing()
 
-    def _make_site(self, listener: Listener, change: ListenersChange) -> Site:
+    def _make_site(self, listener: Listener, root: IResource, limits: Limits) -> Site:
         return Site(
-            change.roots.get(listener.inner) or Resource(),
+            root,
             self._consumer,
             self._traffic,
-            limits=change.limits,
+            limits=limits,
             connections=self.connections,
             knows_peers_at_once=not listener.proxy_protocol,
             later=self._later,
@@ -316,6 +315,16 @@ def _creators(
                 read[key] = ServerConnectionCreator(listener.tls, files)
             creators[listener.inner] = read[key]
     return creators
+
+
+def _expiries(listeners: Iterable[OpenListener]) -> dict[str, float]:
+    """Return each certificate file, and when the first certificate of it expires, seconds since the epoch."""
+    expiries: dict[str, float] = {}
+    for each in listeners:
+        if each.listener.tls is not None and each.creator is not None:
+            file, ends = each.listener.tls.cert_file, each.creator.ends
+            expiries[file] = min(ends, expiries.get(file, ends))
+    return expiries
 
 
 def _same_terms(old: Listener, new: Listener) -> bool:
