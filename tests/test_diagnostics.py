@@ -19,6 +19,7 @@ from webhookrx.diagnostics import (
     RULE_CODES,
     SAMPLE_CODES,
     WARNING,
+    Diagnostic,
     diagnose,
     has_errors,
     in_order,
@@ -54,6 +55,12 @@ class DiagnosticTests(SynchronousTestCase):
         self.assertEqual("f:1:2: error: a[0].b: Both. [port-clash]", str(error))
         self.assertEqual("f: warning: Low. [port-privileged]", str(warning))
         self.assertEqual((True, False), (has_errors([warning, error]), has_errors([warning])))
+
+    def test_option(self) -> None:
+        """What is wrong with an option has neither code nor column; its text is without the severity."""
+        option = Diagnostic("", ERROR, ("sources", 0, "port"), "No.", 3, file="x.yaml")
+        whole = Diagnostic("", ERROR, (), "No.")
+        self.assertEqual(("x.yaml:3: sources[0].port: No.", "No."), (option.text, whole.text))
 
     def test_no_such_code(self) -> None:
         """Nobody can make one up."""

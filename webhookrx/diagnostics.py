@@ -100,7 +100,7 @@ RULE_CODES: Final = (
     Code("parse-without-classify", ERROR, "Parse needs a Classify before it."),
     Code("unknown-step", ERROR, "There is no such kind of step."),
     Code("step-kind", ERROR, "A step has no kind, several kinds, or one that is switched off."),
-    Code("bad-on-error", ERROR, "`on_error` is not one of `keep`, `drop` and `tag`."),
+    Code("bad-on-error", ERROR, "The value of `on_error` is not one of `keep`, `drop` and `tag`."),
     Code("step-keeps-unhidden", WARNING, "A step removes or masks something, and keeps messages on which it fails."),
     Code("bad-label", ERROR, "The label of a step is invalid."),
     Code("bad-query", ERROR, "The condition or query of a step is not a valid query."),

@@ -13,6 +13,7 @@ from webhookrx.config.option_reader import NOWHERE, ConfigFile, ConfigProblems, 
 from webhookrx.config.resolve import Resolved
 from webhookrx.config.yaml_file import References, bare_reference, read_config_file
 from webhookrx.errors import ConfigError
+from webhookrx.typed_yaml.typed_reader import MOST_MISTAKES
 
 SECRET = "c4nary"
 
@@ -199,6 +200,13 @@ class ReadConfigFileTests(SynchronousTestCase):
             self.assertIn(fragment, error.problem)
             self.assertTrue(error.problem.isprintable())
 
+    def test_very_many_mistakes(self) -> None:
+        """Of a file with more than a thousand mistakes, the first thousand are told, and that there are more."""
+        error = self.fail_to_read(b"".join(b"key%d: 1\n" % number for number in range(5000)))
+        assert isinstance(error, ConfigProblems)
+        self.assertEqual(MOST_MISTAKES + 1, len(error.errors))
+        self.assertIn("More than 1,000 mistakes", error.errors[-1].text)
+
     def test_deep_nesting(self) -> None:
         """A file that is nested without end is refused, not a crash."""
         self.assertIn("nested deeper than 64", self.fail_to_read(b"[" * 5000).problem)
@@ -230,6 +238,8 @@ class ReadConfigFileTests(SynchronousTestCase):
             f"auth_token {SECRET}",
             f"auth_token: {SECRET}\nauth_token: {SECRET}",
             f"ack: queued\nport: &{SECRET} 1\npaths: *{SECRET}2",
+            f"auth_token: &{SECRET} [*{SECRET}]",
+            f"{{auth_token{SECRET}: 1, auth_token{SECRET}: 2}}",
         ):
             try:
                 file, errors = self.read(text)

@@ -17,7 +17,7 @@ from webhookrx.config.files import absolute, public_warning, read_file
 from webhookrx.config.option_reader import ConfigFile, ConfigProblems, Origin, Problems, RawSource, RawValue
 from webhookrx.config.options import BY_YAML_KEY, Kind, Option, OptionScope, shown_name
 from webhookrx.config.specs import escaped, split_raw, unescaped
-from webhookrx.diagnostics import ERROR, Diagnostic, Path, Position, quoted, suggestion
+from webhookrx.diagnostics import Path, Position, quoted, suggestion
 from webhookrx.errors import ConfigError
 from webhookrx.typed_yaml.nodes import Broken, MappingNode, Node, ScalarNode, SequenceNode, compose, decode
 from webhookrx.typed_yaml.typed_reader import Member, MistakeList, as_written, members, with_underscores
@@ -52,15 +52,17 @@ def read_config_file(path: str, problems: Problems, environ: Mapping[str, str], 
         data, _ = read_file(path)
         return _ConfigReader(path, problems, environ).read(compose(decode(data)))
     except ConfigError as error:
-        raise ConfigProblems([Diagnostic("", ERROR, origin.path, error.problem, file=origin.file)]) from None
+        problems.error(error.problem, origin)
+        raise ConfigProblems(problems.errors) from None
     except Broken as broken:
         is_empty = broken.code == "empty-file"
         sentence = "The file holds no settings; write at least port:" if is_empty else broken.sentence
-        raise ConfigProblems([Diagnostic("", ERROR, origin.path, sentence, broken.position.line, file=path)]) from None
+        problems.error(sentence, Origin(origin.path, path, broken.position.line))
+        raise ConfigProblems(problems.errors) from None
 
 
 class _ConfigMistakes(MistakeList):
-    """Hands what is wrong on as problems of the configuration."""
+    """Hands mistakes on as problems of the configuration, which have no codes."""
 
     def __init__(self, file: str, problems: Problems) -> None:
         super().__init__(shown_key=shown_name, plain_tags=_PLAIN_TAGS)
@@ -196,7 +198,7 @@ class _ConfigReader:
         self._error(node, owner, f'There is no key "{shown_name(key)}". {suggestion(key, known)}')
 
     def _error(self, node: Node, path: Path, sentence: str) -> None:
-        self._problems.error(sentence, self._origin(node, path))
+        self._mistakes.add("bad-value", node.position, path, sentence)
 
     def _origin(self, node: Node, path: Path) -> Origin:
         return Origin(path, self._file, node.position.line)
