@@ -5,7 +5,10 @@ does what an idle one does.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
 
 from webhookrx.errors import WebhookrxError
 
@@ -17,6 +20,15 @@ MOST_FOR_STEP: Final = 4_000_000
 
 PER_INSTRUCTION: Final = 4
 """Units that a regular expression may take for each of its instructions and each byte of a text."""
+
+
+MEMBER: Final = 120
+"""Units of a member of an object or an element of an array."""
+
+_WRITTEN: Final = 3
+"""Units of a character that is written as JSON, of which one may become six."""
+
+_TEXTS: Final = (str, msgspec.Raw)
 
 
 class TooMuchWork(WebhookrxError):
@@ -44,3 +56,22 @@ class Work:
         if units > self.left:
             raise TooMuchWork("All steps together have too much to do with this message.")
         self.left -= units
+
+
+def spend_json(value: Any, spend: Callable[[int], object]) -> None:
+    """
+    Count the work of writing a value as JSON, before it is done.
+
+    @param spend: takes units of work, and raises when there are too few left.
+    """
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Mapping):
+            spend(MEMBER * (1 + len(each)) + _WRITTEN * sum(map(len, each)))
+            pending.extend(each.values())
+        elif isinstance(each, (list, tuple)):
+            spend(MEMBER * (1 + len(each)))
+            pending.extend(each)
+        elif isinstance(each, _TEXTS):
+            spend(_WRITTEN * len(each))

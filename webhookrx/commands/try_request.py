@@ -43,7 +43,7 @@ from webhookrx.router.connector_intake import ConnectorRules, judge_connector
 from webhookrx.router.expressions import Files, tables_of
 from webhookrx.router.rules.router import Connector, connector_of, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading
-from webhookrx.router.steps.traced import Done, TracedProcessing
+from webhookrx.router.steps.traced import TracedProcessing, TracedStep
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.http_file import HttpFileError, read_http_file
 from webhookrx.settings import Limits
@@ -314,19 +314,19 @@ def _facts(
 ) -> dict[str, Any]:
     steps: list[dict[str, Any]] = []
     last = before
-    for done in processing.done:
-        changes = [{"field": each.field, **_values(each.before, each.after)} for each in differences(last, done.record)]
+    for step in processing.trace:
+        changes = [{"field": each.field, **_values(each.before, each.after)} for each in differences(last, step.record)]
         steps.append(
             {
-                "step": done.step,
-                "outcome": _outcome(done),
-                "problem": done.problem,
+                "step": step.name,
+                "outcome": _outcome(step),
+                "problem": step.problem,
                 "changes": changes,
-                "record": done.record,
+                "record": step.record,
             }
         )
-        last = done.record
-    not_begun = processing.names[len(processing.done) :]
+        last = step.record
+    not_begun = processing.names[len(processing.trace) :]
     return {
         **_request_facts(route, request),
         "stored": isinstance(verdict, Accepted),
@@ -342,12 +342,12 @@ def _values(before: Any, after: Any) -> dict[str, Any]:
     return {name: value for name, value in known.items() if value is not MISSING}
 
 
-def _outcome(done: Done) -> str:
-    if done.dropped:
+def _outcome(step: TracedStep) -> str:
+    if step.dropped:
         return "dropped"
-    if done.problem:
+    if step.problem:
         return "failed"
-    return "skipped" if done.skipped else "done"
+    return "skipped" if step.skipped else "done"
 
 
 # -- for people ------------------------------------------------------------------------------------------------------
@@ -375,25 +375,25 @@ def _describe(
     print(f"\n{'before the first step' if processing.names else 'the message; there are no steps'}", file=out)
     print_json(out, before)
     last = before
-    for done in processing.done:
-        print(f"\n{safe(done.step)}", file=out)
-        for line in _lines(last, done):
+    for step in processing.trace:
+        print(f"\n{safe(step.name)}", file=out)
+        for line in _lines(last, step):
             print(f"  {safe(line)}", file=out)
-        if not done.dropped and any(differences(last, done.record)):
-            print_json(out, done.record)
-        last = done.record
-    for name in processing.names[len(processing.done) :]:
+        if not step.dropped and any(differences(last, step.record)):
+            print_json(out, step.record)
+        last = step.record
+    for name in processing.names[len(processing.trace) :]:
         print(f"\n{safe(name)}\n  not begun", file=out)
 
 
-def _lines(last: dict[str, Any], done: Done) -> Iterator[str]:
-    changes = [str(each) for each in differences(last, done.record)]
+def _lines(last: dict[str, Any], step: TracedStep) -> Iterator[str]:
+    changes = [str(each) for each in differences(last, step.record)]
     yield from changes
-    if done.problem:
-        yield done.problem
-    if done.skipped:
+    if step.problem:
+        yield step.problem
+    if step.skipped:
         yield "skipped: its condition does not match"
-    elif done.dropped:
+    elif step.dropped:
         yield "the message is dropped"
-    elif not (changes or done.problem):
+    elif not (changes or step.problem):
         yield "nothing changed"

@@ -4,7 +4,7 @@ The query language of selectors, step conditions and filters.
 
 from webhookrx.query.explanation import DecidingTerm, Explanation, explain
 from webhookrx.query.fleet import Fleet
-from webhookrx.query.query import FieldUse, Query, QueryTooCostly, parse, spend_json
+from webhookrx.query.query import FieldUse, Query, QueryTooCostly, parse
 from webhookrx.query.query_lexer import QueryError, line_and_column
 from webhookrx.query.query_tree import ANY, format_tree, plain_tree
 
@@ -22,5 +22,4 @@ __all__ = [
     "line_and_column",
     "parse",
     "plain_tree",
-    "spend_json",
 ]

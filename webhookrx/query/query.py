@@ -16,7 +16,7 @@ import msgspec
 from webhookrx.message.fields import MISSING, Path, getter
 from webhookrx.query.query_parser import parse_tree
 from webhookrx.query.query_tree import And, Everything, Exists, Node, Not, Or, Term, terms_of
-from webhookrx.work import MOST_FOR_MESSAGE, TooMuchWork, Work
+from webhookrx.work import MEMBER, MOST_FOR_MESSAGE, TooMuchWork, Work, spend_json
 
 MOST_WORK: Final = MOST_FOR_MESSAGE
 """Units of work for a query that is asked alone."""
@@ -39,13 +39,6 @@ _FOLDING_ASCII: Final = 1
 _FOLDING: Final = 6
 _LOOKING: Final = 2
 """Units of a character that is casefolded, alone among ASCII or not, and of one that is looked at."""
-
-_MEMBER: Final = 120
-_WRITTEN: Final = 3
-"""
-Units of a member of an object or an element of an array, and of a character that is written as JSON, of which one may
-become six.
-"""
 
 _TEXTS: Final = (str, msgspec.Raw)
 _ARRAYS: Final = (list, tuple)
@@ -148,25 +141,6 @@ def compared_text(value: Any) -> str:
 def compared_texts(value: Any) -> Iterable[str]:
     """Return the texts of a value: that of each element of an array, one of anything else."""
     return map(compared_text, value) if isinstance(value, _ARRAYS) else (compared_text(value),)
-
-
-def spend_json(value: Any, spend: Callable[[int], object]) -> None:
-    """
-    Count the work of writing a value as JSON, before it is done.
-
-    @param spend: takes units of work, and raises when there are too few left.
-    """
-    pending = [value]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, Mapping):
-            spend(_MEMBER * (1 + len(each)) + _WRITTEN * sum(map(len, each)))
-            pending.extend(each.values())
-        elif isinstance(each, _ARRAYS):
-            spend(_MEMBER * (1 + len(each)))
-            pending.extend(each)
-        elif isinstance(each, _TEXTS):
-            spend(_WRITTEN * len(each))
 
 
 class _Texts:
@@ -305,7 +279,7 @@ def _counted_leaves(record: Mapping[str, Any], work: Work) -> Iterator[Any]:
     while pending:
         each = pending.pop()
         if isinstance(each, _CONTAINERS):
-            _spend(work, _MEMBER * (1 + len(each)))
+            _spend(work, MEMBER * (1 + len(each)))
             pending.extend(each.values() if isinstance(each, Mapping) else each)
         else:
             yield each

@@ -46,17 +46,17 @@ class TracedTests(SynchronousTestCase):
             before = a_request()[0]
             traced.run(record, evidence)
             self.assertEqual(before, traced.before)
-            names = [done.step for done in traced.done]
+            names = [step.name for step in traced.trace]
             self.assertEqual(
                 ["classify", "parse", "1 set", "2 expression", "3 set", "4 set", "5 probe", "6 select"], names
             )
             self.assertEqual((*names, "7 probe"), traced.names)
-            self.assertEqual([1], traced.done[2].record["log"]["body"]["list"])
-            self.assertEqual([1, 2], traced.done[3].record["log"]["body"]["list"])
-            self.assertEqual((True, False), (traced.done[4].skipped, traced.done[3].skipped))
-            self.assertIn("Step '4 set' failed", traced.done[5].problem)
-            self.assertEqual(traced.done[4].record, traced.done[5].record)
-            self.assertTrue(traced.done[7].dropped and not traced.done[6].dropped)
+            self.assertEqual([1], traced.trace[2].record["log"]["body"]["list"])
+            self.assertEqual([1, 2], traced.trace[3].record["log"]["body"]["list"])
+            self.assertEqual((True, False), (traced.trace[4].skipped, traced.trace[3].skipped))
+            self.assertIn("Step '4 set' failed", traced.trace[5].problem)
+            self.assertEqual(traced.trace[4].record, traced.trace[5].record)
+            self.assertTrue(traced.trace[7].dropped and not traced.trace[6].dropped)
 
     def test_on_error(self) -> None:
         """What a failure does to the message is there with the step that failed, by itself or by its condition."""
@@ -73,11 +73,11 @@ class TracedTests(SynchronousTestCase):
         record, evidence = a_request(json.dumps({"kind": "x", "text": "ab" * 500_000}).encode())
         outcome = traced.run(record, evidence)
         self.assertFalse(outcome.kept)
-        tags = [done.record["meta"].get("step_errors") for done in traced.done]
+        tags = [step.record["meta"].get("step_errors") for step in traced.trace]
         self.assertEqual([None, ["2 set"], ["2 set", "3 unset"], ["2 set", "3 unset"]], tags)
-        self.assertEqual([False, False, False, True], [done.dropped for done in traced.done])
-        self.assertTrue(all(done.problem for done in traced.done))
-        self.assertEqual(record, traced.done[-1].record)
+        self.assertEqual([False, False, False, True], [step.dropped for step in traced.trace])
+        self.assertTrue(all(step.problem for step in traced.trace))
+        self.assertEqual(record, traced.trace[-1].record)
 
     def test_not_begun(self) -> None:
         """Steps for which there was no work left have failed, each of them, up to one that drops the message."""
@@ -89,8 +89,8 @@ class TracedTests(SynchronousTestCase):
             traced = TracedProcessing(Preprocessing(steps=tuple(steps)), None)
             record, evidence = a_request()
             outcome = traced.run(record, evidence)
-            self.assertEqual(names, [done.step for done in traced.done])
-            self.assertEqual(["", "", outcome.problem], [done.problem for done in traced.done[:3]])
+            self.assertEqual(names, [step.name for step in traced.trace])
+            self.assertEqual(["", "", outcome.problem], [step.problem for step in traced.trace[:3]])
             self.assertIn("It was not begun", outcome.problem)
-            self.assertEqual((on_error == "keep", on_error == "drop"), (outcome.kept, traced.done[2].dropped))
-            self.assertEqual(record, traced.done[-1].record)
+            self.assertEqual((on_error == "keep", on_error == "drop"), (outcome.kept, traced.trace[2].dropped))
+            self.assertEqual(record, traced.trace[-1].record)

@@ -14,10 +14,10 @@ import msgspec
 from webhookrx.diagnostics import Path as StepPath
 from webhookrx.message.fields import MISSING, FieldError, Path, get_field, set_field, split_path, unset_field
 from webhookrx.message.message import Value
-from webhookrx.query import spend_json
 from webhookrx.regex import LONGEST_PATTERN, LinearRegex
 from webhookrx.router.steps.context import Action, StepContext, StepEvent, StepProblems
 from webhookrx.router.steps.step import Regex, SetField
+from webhookrx.work import spend_json
 
 _DEEPEST: Final = 32
 """Most names in a path: what a step nests can still be written as JSON."""
