@@ -42,9 +42,9 @@ def recorded_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
 
 def cloud_event_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str | list[str]]:
     """
-    Return the headers C{ce-*} of a CloudEvent in binary content mode, whose attributes are nowhere else (CloudEvents
-    1.0, HTTP protocol binding, section 3.1): lower-case name to text, to a list where it is repeated; credentials
-    masked. They are as they came; nothing is percent-decoded. Any other request has none.
+    Return the headers C{ce-*} of a CloudEvent in binary content mode, the only place of its attributes (CloudEvents
+    1.0, HTTP protocol binding, section 3.1): lower-case name to text, or to a list if it is repeated; credentials
+    masked, nothing percent-decoded. Empty for any other request.
     """
     if isinstance(headers, HeaderLines) and _IN_BINARY_MODE not in headers.block.lower():
         return {}
@@ -68,7 +68,7 @@ def is_credential(name: str) -> bool:
 
 
 def _text(value: bytes) -> str:
-    """Return the value of a header as senders mean it today, else as RFC 9110 section 5.5 remembers it."""
+    """Decode the value of a header: as UTF-8, as senders mean it today, else as ISO 8859-1 (RFC 9110 section 5.5)."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -76,7 +76,7 @@ def _text(value: bytes) -> str:
 
 
 def _recorded_at_once(block: str) -> dict[str, list[str]] | None:
-    """Do the same for the text of L{HeaderLines}, in two thirds of the time; None when a name is repeated."""
+    """Like L{recorded_headers}, for the text of L{HeaderLines}, in 2/3 of the time; None if a name is repeated."""
     lines = block.split("\r\n")[1:-2]
     recorded = {}
     for line in lines:
@@ -88,8 +88,8 @@ def _recorded_at_once(block: str) -> dict[str, list[str]] | None:
 
 class _HeaderNames(dict[str, tuple[str, bool]]):
     """
-    Names of headers as people spell them: C{x-github-event} is C{X-Github-Event}; and whether the value is a
-    credential. What was asked for once is kept, unless it is long, until there are too many.
+    A cache by name of headers: the usual spelling, C{X-Github-Event} for C{x-github-event}, and whether the value is a
+    credential. Long names are not cached; a full cache is emptied.
     """
 
     def __missing__(self, name: str) -> tuple[str, bool]:
