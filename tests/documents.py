@@ -86,7 +86,7 @@ def state_pictures() -> str:
     for machine, rows in TRANSITIONS.items():
         first, *_ = machine
         lines += ["```mermaid", "stateDiagram-v2", f"    %% {machine.__name__}", f"    [*] --> {first.name}"]
-        lines += [f"    {before.name} --> {after.name}: {when}" for before, after, when in rows]
+        lines += [f"    {one.name} --> {after.name}: {when}" for before, after, when in rows for one in before]
         lines += ["```", ""]
     return "".join(f"{line}\n" for line in lines[:-1])
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.http.wire import Wire, post
+from tests.http.wire import AtOnce, Wire, post
 from webhookrx.errors import NoRoom, NotStored
 from webhookrx.http.resources import RootResource, WebhookResource
 from webhookrx.intake.head import Head, Peer
@@ -45,7 +45,7 @@ class ConnectorResourceTests(SynchronousTestCase):
             unpack_ratio=100,
         )
         self.resource = WebhookResource(
-            rules, self.consumer, self.traffic, lambda: Receipt(RECEIVED, "id"), judge_connector
+            rules, self.consumer, self.traffic, lambda: Receipt(RECEIVED, "id"), AtOnce(), judge_connector
         )
         self.wire.site.use(RootResource([("/in", self.resource)], self.traffic), self.wire.limits)
 

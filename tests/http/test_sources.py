@@ -11,10 +11,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.http.wire import Sender, Wire, post
+from tests.http.wire import AtOnce, Sender, Wire, post
 from webhookrx.errors import NotStored
 from webhookrx.http.resources import DIRECT, MOST_SEPARATORS
-from webhookrx.http.time_slices import AtOnce
 from webhookrx.settings import Limits, MiB
 
 GZIP = b"Content-Encoding: gzip\r\n"

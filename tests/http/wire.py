@@ -20,7 +20,7 @@ from webhookrx.http.connections import Connections
 from webhookrx.http.protocol import HTTPProtocol
 from webhookrx.http.resources import Record, RootResource, WebhookResource, nobody_knows
 from webhookrx.http.site import Site
-from webhookrx.http.time_slices import Slices
+from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.judge import Receipt, SourceRules
 from webhookrx.interfaces import ITraffic
 from webhookrx.settings import Limits
@@ -131,6 +131,25 @@ class Transport:
             self.protocol.connectionLost(Failure(ConnectionDone()))
         elif self._producer is not None:
             self._producer.resumeProducing()
+
+
+class AtOnce(TimeSlices):
+    """Does work in one go."""
+
+    def __init__(self) -> None:
+        """Without a clock and a reactor."""
+
+    def has_room(self, size: int) -> bool:
+        return True
+
+    def run(
+        self, work: Callable[[], Any], done: Callable[[Any], None], size: int, is_wanted: Callable[[], bool]
+    ) -> None:
+        try:
+            outcome = work()
+        except Exception:
+            outcome = Failure()
+        done(outcome)
 
 
 class Response:
@@ -259,7 +278,7 @@ class Wire:
         limits: Limits | None = None,
         root: Any = None,
         consumer: Any = None,
-        slices: Slices | None = None,
+        slices: TimeSlices | None = None,
         record: Record | None = None,
         health: Collection[bytes] = (),
         ready: Callable[[], bool] = nobody_knows,
@@ -287,7 +306,7 @@ class Wire:
                     self.consumer,
                     self.traffic,
                     self._receipt,
-                    slices=slices,
+                    slices or AtOnce(),
                     record=record,
                 ),
             )

@@ -16,7 +16,7 @@ from twisted.internet.error import CannotListenError
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.http.wire import Sender, Traffic, Transport, post
+from tests.http.wire import AtOnce, Sender, Traffic, Transport, post
 from tests.system.certificates import Authority, server_settings, write
 from tests.transport.test_swappable_endpoint import OpenPort
 from webhookrx.config.files import read_file
@@ -89,7 +89,7 @@ class ListenersTests(SynchronousTestCase):
     def plan(self, *sources: Source, limits: Limits | None = None, tls_files: TLSFiles = None) -> ListenersChange:
         """Prepare for these sources."""
         settings = Settings(sources, (), limits=limits or Limits())
-        roots = build_roots(settings, self.consumer, self.traffic, lambda: Receipt(RECEIVED, "id"))
+        roots = build_roots(settings, self.consumer, self.traffic, lambda: Receipt(RECEIVED, "id"), AtOnce())
         return self.listeners.plan(
             [listener for listener, _ in by_listener(sources)], roots, settings.limits, tls_files
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.http.wire import Traffic, Wire
+from tests.http.wire import AtOnce, Traffic, Wire
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Accepted, Admission, Receipt, admit, judge
 from webhookrx.router.connector_intake import ConnectorRules, judge_connector
@@ -107,7 +107,7 @@ class ConnectorTests(SynchronousTestCase):
         traffic, wire = Traffic(), Wire()
         steps = Preprocessing(classify=True, steps=(Step(select="log.body EXISTS", label="x"),))
         settings = self.settings(Source("s", listeners=(FIRST,)), connector("c", 8182), connector("d", 8183, steps))
-        roots = build_roots(settings, wire.consumer, traffic, lambda: Receipt(RECEIVED, "id"))
+        roots = build_roots(settings, wire.consumer, traffic, lambda: Receipt(RECEIVED, "id"), AtOnce())
         self.assertEqual(["tcp:8181", "tcp:8182", "tcp:8183"], list(roots))
         judges = [resource._judge for root in roots.values() for resource in root._resources]
         self.assertEqual([judge, judge_connector, judge_connector], judges)
@@ -127,7 +127,12 @@ class ConnectorTests(SynchronousTestCase):
             replace(connector("c", 8182), health="/c"),
         )
         roots = build_roots(
-            self.settings(*sources), wire.consumer, Traffic(), lambda: Receipt(RECEIVED, "id"), ready=lambda: ready[0]
+            self.settings(*sources),
+            wire.consumer,
+            Traffic(),
+            lambda: Receipt(RECEIVED, "id"),
+            AtOnce(),
+            ready=lambda: ready[0],
         )
         for inner, path, statuses in (
             ("tcp:8181", b"/one", (200, 503)),

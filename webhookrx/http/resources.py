@@ -29,7 +29,7 @@ from webhookrx.errors import (
 )
 from webhookrx.http.answers import NOT_READY, READY, RECEIVED, FixedAnswer, refusal, refusal_now
 from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
-from webhookrx.http.time_slices import AtOnce, Slices
+from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.client_address import normal_ip
 from webhookrx.intake.encodings import ALWAYS_UNPACKED
 from webhookrx.intake.head import Head, Peer
@@ -64,8 +64,8 @@ class WebhookResource:
     One source, or one connector of the router form.
 
     @param receipts: gives the next L{Receipt}.
+    @param slices: does the work on large bodies.
     @param judge: makes a message of a request, as L{webhookrx.intake.judge.judge} does.
-    @param slices: does what a large body needs.
     @param record: is given each request before it is judged, with its body unpacked; None: nobody wants them.
     @ivar rules: how it decides.
     """
@@ -76,8 +76,8 @@ class WebhookResource:
         consumer: IMessageConsumer,
         traffic: ITraffic,
         receipts: Callable[[], Receipt],
+        slices: TimeSlices,
         judge: Judge = judge,
-        slices: Slices | None = None,
         record: Record | None = None,
     ) -> None:
         self.rules = rules
@@ -85,7 +85,7 @@ class WebhookResource:
         self._traffic = traffic
         self._receipts = receipts
         self._judge = judge
-        self._slices = slices or AtOnce()
+        self._slices = slices
         self._record = record
 
     def receive(self, exchange: IExchange, body: bytes) -> None:
@@ -177,7 +177,7 @@ class WebhookResource:
         Do work on a request that may need many milliseconds, unless its sender has gone by then.
 
         @param counted: bytes that are counted meanwhile.
-        @param size: see L{Slices.run}.
+        @param size: see L{TimeSlices.run}.
         """
         consumer, slices = self._consumer, self._slices
         if not (slices.has_room(size) and consumer.reserve(counted, small=False)):

@@ -76,58 +76,40 @@ IDLE, HEAD, BODY, DISCARD, ANSWER, TURN, DONE = RequestCycle
 READING, HELD, BLOCKED = FlowControl
 NEW, HANDSHAKE, OPEN, HALF_CLOSED, LINGERING, CLOSING, CLOSED = Lifetime
 
-#: The legal transitions, and when each happens.
-TRANSITIONS: dict[type[_Machine], tuple[tuple[_Machine, _Machine, str], ...]] = {
+#: The legal transitions: from any of these states, to which state, and when.
+TRANSITIONS: dict[type[_Machine], tuple[tuple[tuple[_Machine, ...], _Machine, str], ...]] = {
     RequestCycle: (
-        (IDLE, HEAD, "a part of a head is here"),
-        (IDLE, BODY, "head admitted, body to come"),
-        (IDLE, DISCARD, "refused, body to come"),
-        (IDLE, ANSWER, "request complete"),
-        (IDLE, IDLE, "refused, no body"),
-        (IDLE, TURN, "its share of this turn is used up"),
-        (HEAD, BODY, "head admitted, body to come"),
-        (HEAD, DISCARD, "refused, body to come"),
-        (HEAD, ANSWER, "request complete"),
-        (HEAD, IDLE, "refused, no body"),
-        (BODY, ANSWER, "request complete"),
-        (DISCARD, IDLE, "body complete"),
-        (ANSWER, IDLE, "answered, the connection stays"),
-        (TURN, IDLE, "the next turn"),
-        (IDLE, DONE, "closed while idle"),
-        (HEAD, DONE, "refused, timed out or cut off"),
-        (BODY, DONE, "refused, timed out or cut off"),
-        (DISCARD, DONE, "timed out or cut off"),
-        (ANSWER, DONE, "answered as the last request, or cut off"),
-        (TURN, DONE, "cut off"),
+        ((IDLE,), HEAD, "a part of a head is here"),
+        ((IDLE, HEAD), BODY, "head admitted, body to come"),
+        ((IDLE, HEAD), DISCARD, "refused, body to come"),
+        ((IDLE, HEAD, BODY), ANSWER, "request complete"),
+        ((IDLE, HEAD), IDLE, "refused, no body"),
+        ((DISCARD,), IDLE, "body complete"),
+        ((ANSWER,), IDLE, "answered, the connection stays"),
+        ((IDLE,), TURN, "its share of this turn is used up"),
+        ((TURN,), IDLE, "the next turn"),
+        ((ANSWER,), DONE, "answered as the last request, or cut off"),
+        ((IDLE,), DONE, "closed while idle"),
+        ((HEAD, BODY), DONE, "refused, timed out or cut off"),
+        ((DISCARD, TURN), DONE, "timed out or cut off"),
     ),
     FlowControl: (
-        (READING, HELD, "pause"),
-        (HELD, READING, "resume"),
-        (READING, BLOCKED, "the transport's buffer is full"),
-        (HELD, BLOCKED, "the transport's buffer is full"),
-        (BLOCKED, HELD, "the sender has taken its answers"),
+        ((READING,), HELD, "pause"),
+        ((HELD,), READING, "resume"),
+        ((READING, HELD), BLOCKED, "the transport's buffer is full"),
+        ((BLOCKED,), HELD, "the sender has taken its answers"),
     ),
     Lifetime: (
-        (NEW, HANDSHAKE, "connected, by TLS"),
-        (NEW, OPEN, "connected"),
-        (HANDSHAKE, OPEN, "handshake complete"),
-        (HANDSHAKE, HALF_CLOSED, "the sender ends its side"),
-        (OPEN, HALF_CLOSED, "the sender ends its side"),
-        (HANDSHAKE, LINGERING, "last answer, the sender still talks"),
-        (OPEN, LINGERING, "last answer, the sender still talks"),
-        (HANDSHAKE, CLOSING, "time is up, or aborted"),
-        (OPEN, CLOSING, "last answer, or aborted"),
-        (HALF_CLOSED, CLOSING, "last answer, or aborted"),
-        (LINGERING, CLOSING, "the sender ends its side, or time is up"),
-        (HANDSHAKE, CLOSED, "the connection is lost"),
-        (OPEN, CLOSED, "the connection is lost"),
-        (HALF_CLOSED, CLOSED, "the connection is lost"),
-        (LINGERING, CLOSED, "the connection is lost"),
-        (CLOSING, CLOSED, "the connection is lost"),
+        ((NEW,), HANDSHAKE, "connected, by TLS"),
+        ((NEW,), OPEN, "connected"),
+        ((HANDSHAKE,), OPEN, "handshake complete"),
+        ((HANDSHAKE, OPEN), HALF_CLOSED, "the sender ends its side"),
+        ((HANDSHAKE, OPEN), LINGERING, "last answer, the sender still talks"),
+        ((HANDSHAKE, OPEN, HALF_CLOSED, LINGERING), CLOSING, "last answer, time is up, or aborted"),
+        ((HANDSHAKE, OPEN, HALF_CLOSED, LINGERING, CLOSING), CLOSED, "the connection is lost"),
     ),
 }
 
-
 for _machine, _rows in TRANSITIONS.items():
     for _state in _machine:
-        _state._followers = frozenset(after for before, after, _ in _rows if before is _state)
+        _state._followers = frozenset(after for before, after, _ in _rows if _state in before)

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from threading import Lock, Thread
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -31,36 +31,6 @@ LONGEST_WAIT: Final = 2.0
 """Seconds that work may wait to begin; while it waits longer, no more is taken."""
 
 _log = Logger()
-
-
-class Slices(Protocol):
-    """Does long work: L{TimeSlices}, or L{AtOnce}."""
-
-    def has_room(self, size: int) -> bool:
-        """Tell whether work on so many bytes would begin soon."""
-
-    def run(
-        self, work: Callable[[], Any], done: Callable[[Any], None], size: int, is_wanted: Callable[[], bool]
-    ) -> None:
-        """Do work; call C{done} with its outcome, with a L{Failure}, or with None if it was not wanted any more."""
-
-
-class AtOnce:
-    """Does work in one go."""
-
-    def has_room(self, size: int) -> bool:
-        """Nothing ever waits."""
-        return True
-
-    def run(
-        self, work: Callable[[], Any], done: Callable[[Any], None], size: int, is_wanted: Callable[[], bool]
-    ) -> None:
-        """See L{Slices.run}."""
-        try:
-            outcome = work()
-        except Exception:
-            outcome = Failure()
-        done(outcome)
 
 
 class _Job(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from webhookrx.http.resources import Judge, Record, RootResource, WebhookResource, nobody_knows
-from webhookrx.http.time_slices import Slices
+from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.judge import Receipt, SourceRules, judge
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
@@ -136,7 +136,7 @@ def build_roots(
     consumer: IMessageConsumer,
     traffic: ITraffic,
     receipts: Callable[[], Receipt],
-    slices: Slices | None = None,
+    slices: TimeSlices,
     record: Record | None = None,
     ready: Callable[[], bool] = nobody_knows,
 ) -> dict[str, RootResource]:
@@ -161,7 +161,7 @@ def build_roots(
             rules = of_connector = connector_rules(source, source.connector, settings, classifier, files)
             decide = judge_connector
             traffic.expects(source.name, of_connector.processing.possible_events)
-        resources[source.name] = WebhookResource(rules, consumer, traffic, receipts, decide, slices, record)
+        resources[source.name] = WebhookResource(rules, consumer, traffic, receipts, slices, decide, record)
     return {
         listener.inner: RootResource(
             [(pattern, resources[source.name]) for source in sources for pattern in source.paths],
