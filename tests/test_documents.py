@@ -58,7 +58,7 @@ def settings_of(text: str, path: str) -> Resolved:
     with open(path, "w") as file:
         file.write(text)
     environment = Environment(
-        ENVIRONMENT, datetime.now(UTC), known_observers.known_names(), known_observers.build, find_spec
+        ENVIRONMENT, datetime.now(UTC), known_observers.known_names(), known_observers.build_observer, find_spec
     )
     return resolve({"config": (RawValue(path, Origin(("--config",), "test")),)}, environment)
 
@@ -277,7 +277,7 @@ class ObserverExampleTests(ObserverContract, SynchronousTestCase):
 
     def make_observer(self):  # type: ignore[no-untyped-def]
         """See L{ObserverContract}."""
-        return known_observers.build(parse_observer(f"spooldir:{self.directory}"), "durable")
+        return known_observers.build_observer(parse_observer(f"spooldir:{self.directory}"), "durable")
 
     def break_observer(self) -> None:
         """See L{ObserverContract}."""
@@ -304,7 +304,7 @@ class ObserverPageTests(SynchronousTestCase):
     def test_colon_in_template(self) -> None:
         """A colon in a template is written with a backslash, as docs/reference/messages.md says."""
         parsed = parse_observer(r"stdout:template=${HOST\:-nobody} said $MESSAGE")
-        render = known_observers.build(
+        render = known_observers.build_observer(
             Observer(parsed.text, parsed.name, parsed.args, parsed.options), "written"
         ).prepare
         self.assertEqual(b"nobody said hi\n", render(make_message("hi", {"HOST": ""})))

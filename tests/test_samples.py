@@ -30,7 +30,9 @@ UNIT = str(ROOT / "etc" / "systemd" / "webhookrx.service")
 
 def load(path: str) -> Resolved:
     """Return what a configuration file comes to."""
-    environment = Environment({}, datetime.now(UTC), known_observers.known_names(), known_observers.build, find_spec)
+    environment = Environment(
+        {}, datetime.now(UTC), known_observers.known_names(), known_observers.build_observer, find_spec
+    )
     return resolve({"config": (RawValue(path, Origin(("--config",), "test")),)}, environment)
 
 

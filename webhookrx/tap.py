@@ -227,9 +227,9 @@ def makeService(options: Options) -> IService:
     """
     # The service imports the reactor, which --help and --check do not need.
     try:
-        from webhookrx.service.service import build
+        from webhookrx.service.service import build_service
 
-        return build(options.settings, reread=options.reread)
+        return build_service(options.settings, reread=options.reread)
     except ConfigError as error:
         print(error_lines(str(error)), file=sys.stderr)
         raise SystemExit(os.EX_CONFIG) from None
@@ -241,7 +241,7 @@ def _environment(*, checks_only: bool) -> Environment:
         now=datetime.now(UTC),
         observer_names=known_observers.known_names(),
         find_spec=find_spec,
-        check_observer=known_observers.build,
+        check_observer=known_observers.build_observer,
         cpus=usable_cpus(),
         open_files=most_open_files(),
         checks_only=checks_only,

@@ -55,7 +55,7 @@ class BuildTests(SynchronousTestCase):
         """An observer is built as it is named."""
         path = os.path.abspath(self.mktemp())
 
-        self.assertIsInstance(known_observers.build(parse_observer(f"file:{path}"), "written"), FileObserver)
+        self.assertIsInstance(known_observers.build_observer(parse_observer(f"file:{path}"), "written"), FileObserver)
 
     def test_spool(self) -> None:
         """A spool stands in front of its observer, which says when messages are durable, whatever C{--ack} says."""
@@ -65,7 +65,7 @@ class BuildTests(SynchronousTestCase):
         self.patch(
             registry, "build", lambda observer, *how: built.append((observer.name, *how)) or build(observer, *how)
         )
-        spool = known_observers.build(parse_observer(f"spool:{path}:observer=file:{path}.jsonl"), "queued")
+        spool = known_observers.build_observer(parse_observer(f"spool:{path}:observer=file:{path}.jsonl"), "queued")
 
         self.assertIsInstance(spool, WorkerSpool)
         self.assertEqual([("file", "durable", ALONE)], built)
@@ -77,11 +77,11 @@ class BuildTests(SynchronousTestCase):
         self.addCleanup(os.close, turns)
         groups = [Group(number, 2, turns) for number in range(2)]
         for group in groups:
-            observer = known_observers.build(parse_observer(f"file:{path}"), "written", group)
+            observer = known_observers.build_observer(parse_observer(f"file:{path}"), "written", group)
             observer.open()
             self.addCleanup(observer.close)
         spools = [
-            known_observers.build(parse_observer(f"spool:{path}.d:observer=stdout"), "written", group)
+            known_observers.build_observer(parse_observer(f"spool:{path}.d:observer=stdout"), "written", group)
             for group in groups
         ]
 
@@ -95,7 +95,7 @@ class BuildTests(SynchronousTestCase):
             ("stdout:bogus=1", "template"),
             ("spool:/x:bogus=1:observer=stdout", "min_free"),
         ):
-            error = str(self.assertRaises(ConfigError, known_observers.build, parse_observer(spec), "durable"))
+            error = str(self.assertRaises(ConfigError, known_observers.build_observer, parse_observer(spec), "durable"))
 
             self.assertIn("bogus", error)
             self.assertIn(known, error)

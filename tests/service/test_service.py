@@ -22,7 +22,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.intake.judge import Receipt
 from webhookrx.operations.snapshot import Phase
 from webhookrx.router.steps.step import Preprocessing
-from webhookrx.service.service import ReceiverService, build
+from webhookrx.service.service import ReceiverService, build_service
 from webhookrx.settings import ConnectorSettings, Listener, Observer, RouterSettings, Settings, Source
 from webhookrx.testing import RECEIVED
 
@@ -33,7 +33,7 @@ class BuildTests(SynchronousTestCase):
     def build(self, *sources: Source) -> ReceiverService:
         """Build it of those sources."""
         self.reactor = MemoryReactorClock()
-        return build(Settings(sources, (Observer("stdout", "stdout"),)), self.reactor)
+        return build_service(Settings(sources, (Observer("stdout", "stdout"),)), self.reactor)
 
     def test_nothing_opened(self) -> None:
         """To build is not to open, and not to be ready."""
@@ -64,7 +64,9 @@ class BuildTests(SynchronousTestCase):
         listener = Listener("8181", "tcp:8181")
         source = Source("edge-1-a-b", "connector", listeners=(listener,), connector=connector)
         router = RouterSettings("edge-1", watched={path: signature_of(path)}, blocked=("f:1: error: why",))
-        service: Any = build(Settings((source,), (Observer("stdout", "stdout"),), router=router), MemoryReactorClock())
+        service: Any = build_service(
+            Settings((source,), (Observer("stdout", "stdout"),), router=router), MemoryReactorClock()
+        )
         snapshot = service.receiver.snapshot
         self.assertEqual(
             (["edge-1-a-b"], ("f:1: error: why",)), ([labels[0] for labels in snapshot.connectors], snapshot.blocked)
@@ -107,7 +109,7 @@ class BuildTests(SynchronousTestCase):
                 raise result
             return result
 
-        service: Any = build(settings, MemoryReactorClock(), reread)
+        service: Any = build_service(settings, MemoryReactorClock(), reread)
         service.receiver._message_ids = lambda: Receipt(RECEIVED, "id")
         Path(path).touch()
         self.failureResultOf(Deferred.fromCoroutine(service._change()), ConfigError)
@@ -134,7 +136,7 @@ class BuildTests(SynchronousTestCase):
             (Observer("stdout", "stdout"),),
             router=RouterSettings("edge-1", blocked=("why",), tls_files=checked),
         )
-        service: Any = build(settings, MemoryReactorClock())
+        service: Any = build_service(settings, MemoryReactorClock())
         service.receiver._message_ids = lambda: Receipt(RECEIVED, "id")
         self.assertEqual(1, len(service.receiver.listeners))
         for change, said in (
@@ -142,7 +144,9 @@ class BuildTests(SynchronousTestCase):
             (replace(settings, drain_timeout=7.0), "1 sources (1 unchanged); 1 endpoints, 1 observers; the router is"),
         ):
             self.assertIn(said, self.successResultOf(Deferred.fromCoroutine(service.receiver.change(change))))
-        self.assertRaises(ConfigError, build, replace(settings, router=RouterSettings("edge-1")), MemoryReactorClock())
+        self.assertRaises(
+            ConfigError, build_service, replace(settings, router=RouterSettings("edge-1")), MemoryReactorClock()
+        )
 
     def test_stop_before_the_start(self) -> None:
         """What was not started has nothing to stop."""

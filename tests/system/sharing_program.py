@@ -34,7 +34,7 @@ def die_in_the_middle(fd: int, pieces: Sequence[bytes | memoryview]) -> int:
 
 def main(spec: str, number: str, size: str, turns: str, batches: str, told: str, last: str) -> None:
     group = Group(int(number), int(size), int(turns))
-    observer = known_observers.build(parse_observer(spec), "written", group)
+    observer = known_observers.build_observer(parse_observer(spec), "written", group)
     observer.open()
     for batch in range(1, int(batches) + 1):
         if batch == int(last):

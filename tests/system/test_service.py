@@ -27,7 +27,7 @@ from webhookrx.operations.signals import CUT_OFF
 from webhookrx.service import known_observers
 from webhookrx.service import service as service_module
 from webhookrx.service.reload import DISTANCE
-from webhookrx.service.service import build
+from webhookrx.service.service import build_service
 from webhookrx.settings import TLS, Group, Limits, Listener, Observer, Settings, Source
 from webhookrx.testing import MemoryObserver
 from webhookrx.transport.listener_service import ListenerService
@@ -57,7 +57,7 @@ class ServiceCase(TestCase):
             (Observer(f"file:{self.path}", "file", (observer or self.path,)),),
             **options,
         )
-        return build(settings, reactor)
+        return build_service(settings, reactor)
 
     def start(self, **options: Any) -> Any:
         """Start a receiver."""
@@ -168,7 +168,7 @@ class ServiceTests(ServiceCase):
             elsewhere = replace(source, listeners=(Listener("tcp:0", "tcp:0:backlog=9:interface=127.0.0.1"),))
             bad = Observer("memory", "memory")
             service._reread = lambda _: replace(before, sources=(elsewhere,), observers=(bad,))
-            self.patch(known_observers, "build", self._build_unopenable)
+            self.patch(known_observers, "build_observer", self._build_unopenable)
             await self.hang_up()
             self.assertIs(before, service.settings)
             self.assertEqual(200, await self.post(service, b"1"))
@@ -379,7 +379,7 @@ class CertificateTests(TestCase):
         listener = Listener("ssl:0", "tcp:0:interface=127.0.0.1", tls=TLS(path, path))
         messages = os.path.abspath(self.mktemp())
         settings = Settings((Source(listeners=(listener,)),), (Observer("file:x", "file", (messages,)),))
-        service = build(settings, reactor)
+        service = build_service(settings, reactor)
 
         async def run() -> None:
             service.startService()

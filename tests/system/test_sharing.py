@@ -172,7 +172,7 @@ class SpoolTests(SynchronousTestCase):
         os.mkfifo(output)
         reading = os.open(output, os.O_RDONLY | os.O_NONBLOCK)
         spec = parse_observer(f"spool:{path}:observer=file:{output}")
-        workers = [known_observers.build(spec, "durable", Group(number, 2, turns)) for number in range(2)]
+        workers = [known_observers.build_observer(spec, "durable", Group(number, 2, turns)) for number in range(2)]
         for worker in workers:
             worker.open()
         os.close(reading)
@@ -181,7 +181,7 @@ class SpoolTests(SynchronousTestCase):
             worker.close()
         os.remove(output)
 
-        alone = cast("IBufferingObserver", known_observers.build(spec, "durable"))
+        alone = cast("IBufferingObserver", known_observers.build_observer(spec, "durable"))
         alone.open()
         wait_until(lambda: not alone.backlog().messages, "all is delivered")
         alone.finish()

@@ -18,7 +18,7 @@ def known_names() -> list[str]:
     return sorted({SPOOL, *registry.known_names()})
 
 
-def build(observer: Observer, ack: str, group: Group = ALONE) -> IMessageObserver:
+def build_observer(observer: Observer, ack: str, group: Group = ALONE) -> IMessageObserver:
     """
     Make an observer from its parsed spec string; nothing is opened yet.
 

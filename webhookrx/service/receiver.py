@@ -238,7 +238,7 @@ class LocalReceiver:
     ) -> dict[Observer, IMessageObserver]:
         """Return the observers of these settings: known ones, and new ones that are not open yet."""
         return {
-            each: known[each] if each in known else known_observers.build(each, settings.ack, self._group)
+            each: known[each] if each in known else known_observers.build_observer(each, settings.ack, self._group)
             for each in settings.observers
         }
 

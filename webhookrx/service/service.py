@@ -333,7 +333,7 @@ class ReceiverService(Service):
             end_with(CUT_OFF)
 
 
-def build(
+def build_service(
     settings: Settings, reactor: Any = None, reread: Callable[[Settings], Settings] | None = None
 ) -> ReceiverService:
     """

@@ -28,7 +28,7 @@ from webhookrx.operations.signals import CUT_OFF
 from webhookrx.operations.snapshot import Level, Phase
 from webhookrx.router.steps.step import Preprocessing
 from webhookrx.service import service as service_module
-from webhookrx.service.service import ReceiverService, build
+from webhookrx.service.service import ReceiverService, build_service
 from webhookrx.service.workers import pool as pool_module
 from webhookrx.service.workers.messages import (
     Begin,
@@ -481,5 +481,5 @@ class SupervisorTests(SynchronousTestCase):
 
     def test_build(self) -> None:
         """It can be built of settings alone."""
-        service = build(SETTINGS, self)
+        service = build_service(SETTINGS, self)
         self.assertEqual(SETTINGS, service.settings)

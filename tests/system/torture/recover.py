@@ -26,7 +26,7 @@ Recovery = Callable[[str], tuple[set[str], bool]]
 
 def recover_file(directory: str) -> tuple[set[str], bool]:
     """Open the file, and append to it."""
-    observer = known_observers.build(parse_observer(f"file:{directory}/{OUTPUT}"), "durable")
+    observer = known_observers.build_observer(parse_observer(f"file:{directory}/{OUTPUT}"), "durable")
     _store_last(observer)
     observer.close()
     return _tokens(directory)
@@ -35,7 +35,7 @@ def recover_file(directory: str) -> tuple[set[str], bool]:
 def recover_spool(directory: str) -> tuple[set[str], bool]:
     """Open the spool, add to it, and wait until all that waits there has reached the file behind it."""
     spec = f"spool:{directory}/spool:observer=file:{directory}/{OUTPUT}"
-    spool = cast("IBufferingObserver", known_observers.build(parse_observer(spec), "durable"))
+    spool = cast("IBufferingObserver", known_observers.build_observer(parse_observer(spec), "durable"))
     _store_last(spool)
     try:
         _drain(spool)
