@@ -348,7 +348,7 @@ class MakeServiceTests(SynchronousTestCase):
         def fail(settings: Settings, *, reread: object) -> None:
             raise ConfigError("It has gone.", option="--port")
 
-        self.patch(service, "build", fail)
+        self.patch(service, "build_service", fail)
         self.patch(sys, "stderr", StringIO())
         error = self.assertRaises(SystemExit, makeService, parsed("--port", LOOPBACK))
         self.assertEqual((78, "error: --port: It has gone.\n"), (error.code, sys.stderr.getvalue()))
