@@ -319,7 +319,7 @@ class LargeBodyTests(SynchronousTestCase):
         self.patch(self.wire.consumer, "prepare", lambda message: 1 / 0)
         sender = self.send(b"x" * 2 * DIRECT)
         self.proceed()
-        self.assertEqual(([500], 0), (sender.statuses(), self.budget.bytes))
+        self.assertEqual(([500], "closed", 0), (sender.statuses(), sender.transport.end, self.budget.bytes))
         self.assertEqual(["A request could not be judged."], self.wire.traffic.failures)
         self.assertEqual([("default", "internal_error")], self.wire.traffic.refused_by)
 

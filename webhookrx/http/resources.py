@@ -137,7 +137,8 @@ class WebhookResource:
         """Refuse a request, and report it."""
         head = exchange.head
         # A sender that gains by unpacking pays for each try with a connection.
-        if exchange.answer(refusal_now(reason, detail, self._consumer), close=reason is UNPACK_RATIO):
+        close = reason is UNPACK_RATIO or reason is INTERNAL_ERROR
+        if exchange.answer(refusal_now(reason, detail, self._consumer), close=close):
             self._traffic.refused(reason, detail, str(head.peer), head.method, head.path, self.rules.name)
 
     # -- large bodies --------------------------------------------------------------------------------------------
