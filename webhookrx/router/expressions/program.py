@@ -41,7 +41,7 @@ from webhookrx.router.expressions.run import (
 from webhookrx.router.expressions.values import as_number, stored
 from webhookrx.work import Work
 
-Step: TypeAlias = Callable[[Run], "bool | object | None"]
+Execute: TypeAlias = Callable[[Run], "bool | object | None"]
 """
 Runs a statement, and tells whether the program ends here: C{True} keeps the message, C{False} drops it, and L{BREAK}
 ends the innermost block.
@@ -60,12 +60,12 @@ class Program:
     @ivar hides: it removes or masks part of a message.
     """
 
-    __slots__ = ("_declared", "_limits", "_step", "hides", "text")
+    __slots__ = ("_declared", "_execute", "_limits", "hides", "text")
 
-    def __init__(self, text: str, step: Step, limits: RunLimits, declared: tuple[str, ...], hides: bool) -> None:
+    def __init__(self, text: str, execute: Execute, limits: RunLimits, declared: tuple[str, ...], hides: bool) -> None:
         self.text = text
         self.hides = hides
-        self._step = step
+        self._execute = execute
         self._limits = limits
         self._declared = declared
 
@@ -79,7 +79,7 @@ class Program:
         """
         run = Run(record, self._limits, Work(self._limits.work) if work is None else work, self._declared)
         try:
-            kept = self._step(run)
+            kept = self._execute(run)
         except Ended as ended:
             kept = ended.keep
         except BaseException as error:
@@ -106,10 +106,10 @@ def compile_expression(text: str, limits: RunLimits = _DEFAULT_LIMITS, files: Fi
     try:
         statements = parse(text)
         names = names_in(statements)
-        step = _Statements(Compiler(names.set, limits, files)).block(statements)
+        execute = _Statements(Compiler(names.set, limits, files)).block(statements)
     except RecursionError:
         raise ExpressionError("This nests too deep.", START) from None
-    return Program(text, step, limits, names.declared, hides(statements))
+    return Program(text, execute, limits, names.declared, hides(statements))
 
 
 class _Names(NamedTuple):
@@ -150,34 +150,34 @@ class _Statements:
     def __init__(self, compiler: Compiler) -> None:
         self._compiler = compiler
 
-    def block(self, block: Block) -> Step:
+    def block(self, block: Block) -> Execute:
         """
         @raise ExpressionError: something in it can't be compiled.
         """
-        steps, cost = self._compiler.cost_of(lambda: self._steps(block))
-        if not steps:
+        compiled, cost = self._compiler.cost_of(lambda: self._compiled(block))
+        if not compiled:
             return lambda run: None
 
         def do(run: Run) -> bool | None:
             if cost > run.left:
                 run.spend(cost)
             run.left -= cost
-            for step in steps:
-                ended = step(run)
+            for execute in compiled:
+                ended = execute(run)
                 if ended is not None:
                     return None if ended is BREAK else bool(ended)
             return None
 
         return do
 
-    def _steps(self, block: Block) -> list[Step]:
-        steps = []
+    def _compiled(self, block: Block) -> list[Execute]:
+        compiled = []
         for statement in block:
             self._compiler.count(statement.position)
-            steps.append(self._statement(statement))
-        return steps
+            compiled.append(self._statement(statement))
+        return compiled
 
-    def _statement(self, statement: Statement) -> Step:
+    def _statement(self, statement: Statement) -> Execute:
         if isinstance(statement, Assign):
             return self._assign(statement)
         if isinstance(statement, If):
@@ -191,11 +191,11 @@ class _Statements:
             return lambda run: keep
         return self._filter(statement)
 
-    def _filter(self, statement: FilterStatement) -> Step:
+    def _filter(self, statement: FilterStatement) -> Execute:
         condition = self._compiler.condition(statement.expression)
         return lambda run: None if condition(run) else False
 
-    def _if(self, statement: If) -> Step:
+    def _if(self, statement: If) -> Execute:
         arms = [(self._compiler.condition(condition), self.block(block)) for condition, block in statement.arms]
         otherwise = self.block(statement.otherwise)
 
@@ -207,7 +207,7 @@ class _Statements:
 
         return choose
 
-    def _switch(self, statement: Switch) -> Step:
+    def _switch(self, statement: Switch) -> Execute:
         compiler = self._compiler
         value = compiler.value(statement.value)
         texts, others, default = {}, [], -1
@@ -218,7 +218,7 @@ class _Statements:
                 texts[case.value.value] = case.target
             else:
                 others.append((self._case(case), case.target))
-        steps, cost = compiler.cost_of(lambda: self._steps(statement.body))
+        compiled, cost = compiler.cost_of(lambda: self._compiled(statement.body))
 
         def switch(run: Run) -> bool | None:
             wanted = value(run)
@@ -228,8 +228,8 @@ class _Statements:
             if target < 0:
                 return None
             run.spend(cost)
-            for step in steps[target:]:
-                ended = step(run)
+            for execute in compiled[target:]:
+                ended = execute(run)
                 if ended is not None:
                     return None if ended is BREAK else bool(ended)
             return None
@@ -254,7 +254,7 @@ class _Statements:
 
         return is_between
 
-    def _assign(self, statement: Assign) -> Step:
+    def _assign(self, statement: Assign) -> Execute:
         target = self._compiler.path(statement.target, is_target=statement.operator != "+=")
         # The parser takes nothing else for a target.
         assert target is not None
@@ -269,7 +269,7 @@ class _Statements:
 
         return assign
 
-    def _assign_if_there(self, target: FieldPath, statement: Assign) -> Step:
+    def _assign_if_there(self, target: FieldPath, statement: Assign) -> Execute:
         put, peek, position = target.put(), self._compiler.peek(statement.value), statement.position
         store = _kept if target.name else _stored
 
@@ -280,7 +280,7 @@ class _Statements:
 
         return assign
 
-    def _add_to(self, target: FieldPath, statement: Assign) -> Step:
+    def _add_to(self, target: FieldPath, statement: Assign) -> Execute:
         read, put, position = target.read(), target.put(), statement.position
         value = self._compiler.value(statement.value)
         store = _kept if target.name else _stored
