@@ -146,7 +146,7 @@ class CheckPatternsTests(SynchronousTestCase):
         self.assertEqual([0, 2, 2, 3], [error.path[0] for error in errors])
 
     def test_warnings(self) -> None:
-        """What is probably not meant is told: a hidden pattern, one that can never match."""
+        """A hidden pattern, and one that can never match, is probably not meant."""
         for patterns, expected in WARNINGS:
             errors, warnings = check(patterns)
 
@@ -216,7 +216,7 @@ class CheckPatternsTests(SynchronousTestCase):
         st.text(alphabet="ab/1", max_size=6).map("/".__add__),
     )
     def test_hidden_by_the_same_or_all_is_certain(self, patterns: list[str], path: str) -> None:
-        """A pattern of which it is said that it is hidden, or can never match, never wins."""
+        """A pattern that is called hidden, or can never match, never wins."""
         errors, warnings = check(patterns)
         if errors:
             return

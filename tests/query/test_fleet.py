@@ -69,7 +69,7 @@ class FleetTests(SynchronousTestCase):
             self.assertEqual([], Fleet([]).matching(parse(text)))
 
     def test_casefolded_lengths(self) -> None:
-        """Texts whose casefolded form is longer or shorter are told from their neighbours."""
+        """Texts whose casefolded form is longer or shorter are kept apart from their neighbours."""
         names = ["ß", "sS", "", "İx", "x", "a\nb", "ﬃ", "K"]
         fleet = Fleet([{"name": name} for name in names])
         table = {

@@ -49,7 +49,7 @@ DIFFERENT: Final = {
     "M37": "`$`",
     "E256": "An empty match",
 }
-"""Rows in which ours is another answer, and how the page begins to tell of it."""
+"""Rows with another answer of ours, and the beginning of its line on the page."""
 
 NOT_COMPILED: Final = {
     "E237": "`=~`",
@@ -60,7 +60,7 @@ NOT_COMPILED: Final = {
     "S83": "A variable that nothing sets",
     "S101": "Not there",
 }
-"""Rows that the engine runs and ours refuses, and how the page begins to tell of it."""
+"""Rows that the engine runs and we refuse, and the beginning of their line on the page."""
 
 COMPILED: Final = {"E66": "`2+3`"}
 """The other way round."""
@@ -152,7 +152,7 @@ class EngineAnswerTests(SynchronousTestCase):
         self.assertLess(len(NOT_COMPILED), accepted * MOST_REFUSED)
 
     def test_named(self) -> None:
-        """The page tells of each of them."""
+        """The page names each of them."""
         told = read("docs/reference/expressions.md").partition("\n## Differences from FilterX\n")[2]
         for begin in {*DIFFERENT.values(), *NOT_COMPILED.values(), *COMPILED.values()}:
             self.assertIn(f"\n- {begin}", told)

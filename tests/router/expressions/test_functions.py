@@ -305,7 +305,7 @@ class FunctionTests(SynchronousTestCase):
                 self.assertEqual((type(expected), expected), (type(found), found))
 
     def test_problems(self) -> None:
-        """What a function can't take is told at its name."""
+        """Arguments that a function can't take are reported at its name."""
         for call, sentence in PROBLEMS:
             with self.subTest(call):
                 found, line, column = problem(f"a = {call};", BODY)

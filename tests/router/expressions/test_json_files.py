@@ -93,7 +93,7 @@ class TableTests(SynchronousTestCase):
         self.assertIs(files("/t.json"), files("/t.json"))
 
     def test_no_table(self) -> None:
-        """What is not JSON, or neither an object nor a list, is told, with nothing of the file."""
+        """A file that is not JSON, or neither an object nor a list, is reported without a word of it."""
         for content, told in (
             (b"{secret", "The file"),
             (b'"secret"', "neither an object nor a list"),

@@ -528,7 +528,7 @@ class ErrorTests(SynchronousTestCase):
     """Errors, and where they are."""
 
     def test_compile_errors(self) -> None:
-        """What is wrong with a program is told when it is compiled, at the token that does not fit."""
+        """A mistake in a program is reported when it is compiled, at the token that does not fit."""
         for program, line, column, sentence in COMPILE_ERRORS:
             with self.subTest(program):
                 error = self.assertRaises(ExpressionError, compile_expression, program)
@@ -536,7 +536,7 @@ class ErrorTests(SynchronousTestCase):
                 self.assertEqual((line, column), (error.position.line, error.position.column))
 
     def test_run_errors(self) -> None:
-        """What fails on a message is told with the place in the program, and not a word of the message."""
+        """A failure on a message is reported with the place in the program, and not a word of the message."""
         for program, line, column, sentence in RUN_ERRORS:
             with self.subTest(program):
                 compile_expression(program)

@@ -388,7 +388,7 @@ class DoubtfulFieldsTests(SynchronousTestCase):
     """Tests for L{doubtful_fields}."""
 
     def test_meant(self) -> None:
-        """A field that no message has is told with what may be meant, where something may."""
+        """A field that no message has is reported with a guess at its meaning, where there is one."""
         table = {
             "body.a": "log.body.a",
             "attributes.a.b": "log.attributes.a.b",

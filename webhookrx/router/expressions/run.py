@@ -33,7 +33,7 @@ MIN_INTEGER: Final = -(2**63)
 """Integers that arithmetic takes and makes. Others are left alone as long as they are only moved."""
 
 OPERATION: Final = 250
-"""Units of an operation of a program, with what it does to a short text."""
+"""Units of an operation of a program, with its work on a short text."""
 
 SHORT: Final = 64
 """Characters of a text that an operation takes or makes for nothing."""

@@ -20,7 +20,7 @@ from webhookrx.router.steps.step import Regex, SetField
 from webhookrx.work import spend_json
 
 _DEEPEST: Final = 32
-"""Most names in a path: what a step nests can still be written as JSON."""
+"""Most names in a path, so that the result can still be written as JSON."""
 
 _LARGEST_TIME: Final = (1 << 63) - 1
 

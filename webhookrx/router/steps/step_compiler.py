@@ -68,7 +68,7 @@ def compile_step(step: Step, number: int, files: Files = no_files) -> CompiledSt
 
 
 def step_problems(step: Step, number: int) -> list[Diagnostic]:
-    """Return the errors in a step and what is probably not meant; the arguments are those of L{compile_step}."""
+    """Return the errors and warnings of a step; the arguments are those of L{compile_step}."""
     problems = StepProblems()
     _compile(step, number, no_files, problems)
     return problems
