@@ -215,7 +215,7 @@ class TerminationTests(ReceiverCase):
         receiver.signal(signal.SIGTERM)
         self.assert_ended_well(receiver)
         self.assertLess(time.monotonic() - began, 1 + SLACK)
-        self.assertIn("An observer hangs: 1 messages were not made safe", receiver.log())
+        self.assertIn("An observer hangs: 1 messages were not stored", receiver.log())
 
     def test_second_signal(self) -> None:
         """A second signal ends it within a second, whatever hangs; the status tells that somebody got no answer."""
