@@ -18,6 +18,7 @@ from tests.contracts.observer_contract import ObserverContract
 from tests.private_names import used_private_names
 from tests.specs import parse_observer
 from tests.system.certificates import Authority, server_settings
+from webhookrx.config.observers import KnownObservers
 from webhookrx.config.option_reader import Origin, RawValue
 from webhookrx.config.options import BY_YAML_KEY, OPTIONS
 from webhookrx.config.resolve import Environment, Resolved, resolve
@@ -58,7 +59,9 @@ def settings_of(text: str, path: str) -> Resolved:
     with open(path, "w") as file:
         file.write(text)
     environment = Environment(
-        ENVIRONMENT, datetime.now(UTC), known_observers.known_names(), known_observers.build_observer, find_spec
+        ENVIRONMENT,
+        datetime.now(UTC),
+        KnownObservers(known_observers.known_names(), known_observers.build_observer, find_spec),
     )
     return resolve({"config": (RawValue(path, Origin(("--config",), "test")),)}, environment)
 

@@ -16,6 +16,7 @@ from tests.documents import ROOT, read
 from tests.system.sandboxed import settings_of
 from webhookrx.commands import main as command
 from webhookrx.config.limits import LIMITS
+from webhookrx.config.observers import KnownObservers
 from webhookrx.config.option_reader import Origin, RawValue
 from webhookrx.config.options import OPTIONS
 from webhookrx.config.resolve import Environment, Resolved, resolve
@@ -31,7 +32,7 @@ UNIT = str(ROOT / "etc" / "systemd" / "webhookrx.service")
 def load(path: str) -> Resolved:
     """Return what a configuration file comes to."""
     environment = Environment(
-        {}, datetime.now(UTC), known_observers.known_names(), known_observers.build_observer, find_spec
+        {}, datetime.now(UTC), KnownObservers(known_observers.known_names(), known_observers.build_observer, find_spec)
     )
     return resolve({"config": (RawValue(path, Origin(("--config",), "test")),)}, environment)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from textwrap import dedent
 
+from webhookrx.config.observers import KnownObservers
 from webhookrx.config.option_reader import COMMAND_LINE, ConfigProblems, Origin, RawOptions, RawValue
 from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.diagnostics import Diagnostic
@@ -43,9 +44,7 @@ def start(environ: Mapping[str, str] | None = None, **options: str | Sequence[st
     environment = Environment(
         environ={} if environ is None else environ,
         now=NOW,
-        observer_names=("file", "http", "observer", "spool", "stdout", "syslog"),
-        find_spec=find_spec,
-        check_observer=check_observer,
+        observers=KnownObservers(("file", "http", "observer", "spool", "stdout", "syslog"), check_observer, find_spec),
     )
     return resolve(given(**options), environment)
 

@@ -25,6 +25,7 @@ from webhookrx.config.machine import (
     usable_cpus,
     worker_count,
 )
+from webhookrx.config.observers import KnownObservers
 from webhookrx.config.option_reader import COMMAND_LINE, ConfigProblems, OptionReader, Origin, Problems, RawValue
 from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.errors import ConfigError
@@ -204,7 +205,9 @@ class ResolveTests(SynchronousTestCase):
 
     def start(self, open_files: int | None, **options: str) -> Resolved:
         """Resolve these options."""
-        environment = Environment({}, NOW, ("stdout",), check_observer, find_spec, open_files=open_files)
+        environment = Environment(
+            {}, NOW, KnownObservers(("stdout",), check_observer, find_spec), open_files=open_files
+        )
         return resolve(given(port="8181", observer="stdout", **options), environment)
 
     def test_said(self) -> None:

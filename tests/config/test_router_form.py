@@ -18,6 +18,7 @@ from webhookrx.config import router_form
 from webhookrx.config.check import check_report
 from webhookrx.config.files import LAST_SET, read_file, signature_of, write_state
 from webhookrx.config.machine import HostFacts
+from webhookrx.config.observers import KnownObservers
 from webhookrx.config.option_reader import ConfigProblems
 from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.config.rule_files import read_last_set
@@ -68,7 +69,9 @@ class RouterCase(SynchronousTestCase):
 
     def start(self, running: Settings | None = None, **options: str | Sequence[str]) -> Resolved:
         """Resolve these options."""
-        environment = Environment({}, NOW, ("file", "stdout"), check_observer, find_spec, host=self.host)
+        environment = Environment(
+            {}, NOW, KnownObservers(("file", "stdout"), check_observer, find_spec), host=self.host
+        )
         return resolve(given(**options), environment, running)
 
     def settings(self, running: Settings | None = None, **options: str | Sequence[str]) -> Settings:
@@ -452,7 +455,9 @@ class LastSetTests(RouterCase):
             self.assertEqual((), settings.blocked)
             # What runs is no reason to take them at a reload, or at a look.
             self.assertRaises(ConfigProblems, self.settings, settings, **options)
-            environment = Environment({}, NOW, ("file",), check_observer, find_spec, host=self.host, checks_only=True)
+            environment = Environment(
+                {}, NOW, KnownObservers(("file",), check_observer, find_spec), host=self.host, checks_only=True
+            )
             self.assertRaises(ConfigProblems, resolve, given(state_dir=self.state_dir, **options), environment)
         settings = self.settings(rules=self.rules(PLAIN), senders=bad_senders)
         self.assertEqual((first.sources, True), (settings.sources, bool(settings.not_taken)))
@@ -505,7 +510,10 @@ class LastSetTests(RouterCase):
     def test_systemd(self) -> None:
         """systemd's directory is taken where none is named; without rules it is for nothing."""
         environment = Environment(
-            {"STATE_DIRECTORY": "/var/lib/x"}, NOW, ("file", "stdout"), check_observer, find_spec, host=self.host
+            {"STATE_DIRECTORY": "/var/lib/x"},
+            NOW,
+            KnownObservers(("file", "stdout"), check_observer, find_spec),
+            host=self.host,
         )
         options = given(rules=self.rules(PLAIN), observer="stdout")
         self.assertEqual("/var/lib/x", resolve(options, environment).settings.state_dir)

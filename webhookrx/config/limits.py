@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
 
+from webhookrx.config.option_reader import NOWHERE, Effective, OptionReader
 from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration, format_size, parse_duration, parse_size
-from webhookrx.settings import Limits
+from webhookrx.settings import Limits, largest_body
 from webhookrx.text import table
 
 Number = int | float
@@ -92,6 +94,33 @@ def parse_limit(text: str) -> tuple[str, Number]:
 def show_limit(name: str, number: Number) -> str:
     """Return the value of a limit as people write it."""
     return LIMITS[name][0].show(number)
+
+
+def read_limits(options: OptionReader) -> Limits:
+    """Return the limits of a options, each name from the highest layer that has it. Mistakes are noted."""
+    values: dict[str, Any] = dict(DEFAULTS)
+    origins = dict.fromkeys(values, NOWHERE)
+    for layer in reversed(options.layers):
+        found: set[str] = set()
+        for value in layer.get("limit", ()):
+            limit = options.problems.attempt(value.origin, parse_limit, value.text)
+            if limit is None:
+                continue
+            name, values[name] = limit
+            origins[name] = value.origin
+            if name in found:
+                options.problems.error(f"The limit {name} is there twice.", value.origin)
+            found.add(name)
+    for name, number in values.items():
+        options.effective.append(Effective("", f"limit {name}", show_limit(name, number), str(origins[name])))
+    limits = Limits(**values)
+    if limits.body > largest_body(limits.queue):
+        options.error(
+            "limit",
+            f"The queue of {show_limit('queue', limits.queue)} never has room for a body of "
+            f"{show_limit('body', limits.body)}: bodies may take half of it.",
+        )
+    return limits
 
 
 def limit_table() -> str:

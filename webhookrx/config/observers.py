@@ -1,18 +1,19 @@
 """
-Observer spec strings, C{name:arg:key=value}, read without opening anything.
+The observers of a service: their spec strings, C{name:arg:key=value}, read without opening anything.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from webhookrx.config.files import absolute, default_state_dir
+from webhookrx.config.files import absolute, default_state_dir, public_warning, read_file
+from webhookrx.config.option_reader import OptionReader, Origin, Problems
 from webhookrx.config.specs import escaped, quoted_spec, split_raw, split_spec, unescaped
-from webhookrx.diagnostics import quoted
+from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError
 from webhookrx.settings import MESSAGE_FILE, Observer
 
@@ -49,6 +50,74 @@ class ObserverSpec(NamedTuple):
 
 #: Returns the declaration of an observer by its name; an empty one for names of plugins.
 FindSpec: TypeAlias = Callable[[str], ObserverSpec]
+
+
+class KnownObservers(NamedTuple):
+    """
+    The observers that specs may name.
+
+    @ivar names: the first words of their specs.
+    @ivar check: makes an observer for an acknowledgement level and opens nothing; raises C{ConfigError}.
+    """
+
+    names: Collection[str]
+    check: Callable[[Observer, str], object]
+    find_spec: FindSpec
+
+
+def read_observers(
+    options: OptionReader, known: KnownObservers, environ: Mapping[str, str], ack: str
+) -> tuple[Observer, ...]:
+    """
+    Return the observers of a options. Mistakes are noted.
+
+    @param environ: environment variables.
+    @param ack: the acknowledgement level.
+    """
+    values = options.raw("observer")
+    if not values:
+        default = options.attempt("observer", default_observer, environ, known.find_spec)
+        options.show("observer", default.text if default else "")
+        return (default,) if default else ()
+    observers: list[Observer] = []
+    for value in values:
+        observer = options.problems.attempt(value.origin, _checked_observer, value.text, known, ack)
+        if observer is None:
+            continue
+        for name in secret_files(observer, known.find_spec):
+            _warn_of_readers(options.problems, value.origin, name)
+        targets = {(each.name, each.args) for other in observers for each in _with_inner(other)}
+        if any((each.name, each.args) in targets for each in _with_inner(observer)):
+            shown = quoted_spec(value.text)
+            options.problems.error(f"{shown} is there twice; each message would be written twice.", value.origin)
+        observers.append(observer)
+    options.show("observer", " ".join(observer.text for observer in observers))
+    return tuple(observers)
+
+
+def _warn_of_readers(problems: Problems, origin: Origin, path: str) -> None:
+    """Warn of a file of secrets that everybody can read. Whether it can be used is for the observer to check."""
+    try:
+        _, mode = read_file(path)
+    except ConfigError:
+        return
+    warning = public_warning(path, mode)
+    if warning:
+        problems.warn(warning, origin)
+
+
+def _with_inner(observer: Observer) -> tuple[Observer, ...]:
+    return (observer,) if observer.inner is None else (observer, observer.inner)
+
+
+def _checked_observer(text: str, known: KnownObservers, ack: str) -> Observer:
+    observer = parse_observer(text, known.find_spec)
+    for each in _with_inner(observer):
+        if each.name not in known.names:
+            hint = f"Write http:{each.name}://…" if each.name == "https" else suggestion(each.name, known.names)
+            raise ConfigError(f"There is no observer {quoted(each.name)}. {hint}")
+    known.check(observer, ack)
+    return observer
 
 
 def parse_observer(text: str, find_spec: FindSpec) -> Observer:

@@ -7,24 +7,21 @@ list replaces the one below it; limits are joined name by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from webhookrx.config.endpoints import admin_listener
-from webhookrx.config.files import Snapshot, check_state_dir, default_state_dir, public_warning, read_file
-from webhookrx.config.limits import DEFAULTS, parse_limit, show_limit
+from webhookrx.config.files import Snapshot, check_state_dir, default_state_dir
+from webhookrx.config.limits import read_limits
 from webhookrx.config.machine import HostFacts, fit_connections, this_host, worker_count
-from webhookrx.config.observers import FindSpec, default_observer, parse_observer, secret_files
-from webhookrx.config.option_reader import NOWHERE, ConfigFile, Effective, OptionReader, Origin, Problems, RawOptions
+from webhookrx.config.observers import KnownObservers, read_observers
+from webhookrx.config.option_reader import NOWHERE, ConfigFile, Effective, OptionReader, Problems, RawOptions
 from webhookrx.config.options import BY_NAME, OptionScope
 from webhookrx.config.pem import contents_of
 from webhookrx.config.sources import resolve_sources
-from webhookrx.config.specs import quoted_spec
-from webhookrx.diagnostics import quoted, suggestion
-from webhookrx.errors import ConfigError
-from webhookrx.settings import Limits, Observer, RouterSettings, Settings, Source, largest_body
+from webhookrx.diagnostics import quoted
+from webhookrx.settings import RouterSettings, Settings, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +31,7 @@ class Environment:
 
     @ivar environ: environment variables.
     @ivar now: the time with its zone, for the dates of certificates.
-    @ivar observer_names: the names of observers, the first word of their specs.
-    @ivar check_observer: makes an observer for an acknowledgement level and opens nothing; raises C{ConfigError}.
-    @ivar find_spec: finds what an observer declares of its spec string.
+    @ivar observers: the observers that specs may name.
     @ivar cpus: CPUs that this process may use.
     @ivar host: returns the facts of this machine.
     @ivar checks_only: nothing is started: a mistake in the rules file is an error, whatever was in use before.
@@ -45,9 +40,7 @@ class Environment:
 
     environ: Mapping[str, str]
     now: datetime
-    observer_names: Collection[str]
-    check_observer: Callable[[Observer, str], object]
-    find_spec: FindSpec
+    observers: KnownObservers
     cpus: int = 1
     host: Callable[[], HostFacts] = this_host
     open_files: int | None = None
@@ -82,8 +75,8 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
     file = _read(service, environment.environ)
     service = OptionReader((command_line, file.options), problems)
     ack = service.text("ack", Settings((), ()).ack)
-    observers = _observers(service, environment, ack)
-    limits = _limits(service)
+    observers = read_observers(service, environment.observers, environment.environ, ack)
+    limits = read_limits(service)
     allowed = service.flag("allow-plaintext-token", False)
     sources: tuple[Source, ...] = ()
     tls_files = Snapshot()
@@ -194,77 +187,3 @@ def _read(service: OptionReader, environ: Mapping[str, str]) -> ConfigFile:
     from webhookrx.config.yaml_file import read_config_file
 
     return read_config_file(path, service.problems, environ, service.origin("config"))
-
-
-def _observers(service: OptionReader, environment: Environment, ack: str) -> tuple[Observer, ...]:
-    values = service.raw("observer")
-    if not values:
-        default = service.attempt("observer", default_observer, environment.environ, environment.find_spec)
-        service.show("observer", default.text if default else "")
-        return (default,) if default else ()
-    observers: list[Observer] = []
-    for value in values:
-        observer = service.problems.attempt(value.origin, _checked_observer, value.text, environment, ack)
-        if observer is None:
-            continue
-        for name in secret_files(observer, environment.find_spec):
-            _warn_of_readers(service.problems, value.origin, name)
-        targets = {(each.name, each.args) for known in observers for each in _with_inner(known)}
-        if any((each.name, each.args) in targets for each in _with_inner(observer)):
-            shown = quoted_spec(value.text)
-            service.problems.error(f"{shown} is there twice; each message would be written twice.", value.origin)
-        observers.append(observer)
-    service.show("observer", " ".join(observer.text for observer in observers))
-    return tuple(observers)
-
-
-def _warn_of_readers(problems: Problems, origin: Origin, path: str) -> None:
-    """Warn of a file of secrets that everybody can read. Whether it can be used is for the observer to check."""
-    try:
-        _, mode = read_file(path)
-    except ConfigError:
-        return
-    warning = public_warning(path, mode)
-    if warning:
-        problems.warn(warning, origin)
-
-
-def _with_inner(observer: Observer) -> tuple[Observer, ...]:
-    return (observer,) if observer.inner is None else (observer, observer.inner)
-
-
-def _checked_observer(text: str, environment: Environment, ack: str) -> Observer:
-    observer = parse_observer(text, environment.find_spec)
-    names = environment.observer_names
-    for each in _with_inner(observer):
-        if each.name not in names:
-            hint = f"Write http:{each.name}://…" if each.name == "https" else suggestion(each.name, names)
-            raise ConfigError(f"There is no observer {quoted(each.name)}. {hint}")
-    environment.check_observer(observer, ack)
-    return observer
-
-
-def _limits(service: OptionReader) -> Limits:
-    values: dict[str, Any] = dict(DEFAULTS)
-    origins = dict.fromkeys(values, NOWHERE)
-    for layer in reversed(service.layers):
-        found: set[str] = set()
-        for value in layer.get("limit", ()):
-            limit = service.problems.attempt(value.origin, parse_limit, value.text)
-            if limit is None:
-                continue
-            name, values[name] = limit
-            origins[name] = value.origin
-            if name in found:
-                service.problems.error(f"The limit {name} is there twice.", value.origin)
-            found.add(name)
-    for name, number in values.items():
-        service.effective.append(Effective("", f"limit {name}", show_limit(name, number), str(origins[name])))
-    limits = Limits(**values)
-    if limits.body > largest_body(limits.queue):
-        service.error(
-            "limit",
-            f"The queue of {show_limit('queue', limits.queue)} never has room for a body of "
-            f"{show_limit('body', limits.body)}: bodies may take half of it.",
-        )
-    return limits
