@@ -40,7 +40,11 @@ COUNT = Unit(_parse_count, str, "a whole number such as 1000")
 #: By the field of L{Limits}: its unit, what it bounds, and the reason with which requests beyond it are refused.
 LIMITS: dict[str, tuple[Unit, str, str]] = {
     "body": (SIZE, "one body, on the wire and unpacked", "body_too_large"),
-    "unpack_ratio": (COUNT, "how many times its size on the wire a body may unpack to, beyond 128 KiB", "unpack_ratio"),
+    "unpack_ratio": (
+        COUNT,
+        "unpacked size of a body beyond 128 KiB, as a multiple of its size on the wire",
+        "unpack_ratio",
+    ),
     "header_block": (SIZE, "request line and headers together", "headers_too_large"),
     "headers": (COUNT, "header lines in one request", "headers_too_large"),
     "target": (SIZE, "the request target: path and query", "target_too_long"),
@@ -60,9 +64,13 @@ LIMITS: dict[str, tuple[Unit, str, str]] = {
         "not_stored",
     ),
     "idle_time": (TIME, "between two requests on one connection; then it is closed", ""),
-    "pause_time": (TIME, "for which reading may be off because too much waits; then senders are refused", "no_room"),
-    "recorded_requests": (COUNT, "requests that `--record` keeps in its directory", ""),
-    "recorded_bytes": (SIZE, "bytes of these together", ""),
+    "pause_time": (
+        TIME,
+        "for which reading may pause because the queue is almost full; then senders are refused",
+        "no_room",
+    ),
+    "recorded_requests": (COUNT, "requests that `--record` stores in its directory", ""),
+    "recorded_bytes": (SIZE, "bytes of these requests together", ""),
 }
 
 DEFAULTS: dict[str, Number] = {field.name: getattr(Limits(), field.name) for field in fields(Limits)}
@@ -129,4 +137,4 @@ def limit_table() -> str:
         (f"`{name}`", show_limit(name, DEFAULTS[name]), meaning, f"`{reason}`" if reason else "")
         for name, (_, meaning, reason) in LIMITS.items()
     )
-    return table(("limit", "default", "bounds", "reason when it is passed"), rows)
+    return table(("limit", "default", "bounds", "reason beyond it"), rows)
