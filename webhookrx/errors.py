@@ -128,7 +128,7 @@ class Unavailable(WebhookrxError):
     """
     An observer can't take messages now. None of the batch counts as safe; the same batch may be tried again.
 
-    @param retry_after: seconds that the other end asked to be left alone; None when it said nothing.
+    @param retry_after: seconds until the next try, as C{Retry-After} says; None without one.
     """
 
     def __init__(self, problem: str, *, retry_after: float | None = None) -> None:

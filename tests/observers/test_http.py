@@ -14,15 +14,15 @@ from zope.interface.verify import verifyObject
 from tests.contracts.observer_contract import ObserverContract
 from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
-from webhookrx.observers.http import HTTPObserver, build_http, fields_of
+from webhookrx.observers.http import HTTPObserver, build_http, request_headers
 from webhookrx.observers.http_exchange import HTTPAnswer, NoAnswer
-from webhookrx.observers.http_options import read_target
+from webhookrx.observers.http_options import read_http
 from webhookrx.testing import make_message
 
 if TYPE_CHECKING:
     from webhookrx.observers.http_client import Client
     from webhookrx.observers.http_exchange import Header
-    from webhookrx.observers.http_options import Target
+    from webhookrx.observers.http_options import HTTPTarget
 
 URL = "http://127.0.0.1:8080/in"
 
@@ -72,7 +72,7 @@ class Server:
         self.log: list[str] = []
         self.fields: Sequence[Header] = ()
 
-    def connect(self, target: Target, creator: object, headers: Sequence[Header]) -> Client:
+    def connect(self, target: HTTPTarget, creator: object, headers: Sequence[Header]) -> Client:
         """Take the place of what makes a client."""
         self.fields = headers
         return cast("Client", self)
@@ -117,7 +117,7 @@ class _HTTPTests(SynchronousTestCase):
 
     def make(self, **options: str) -> HTTPObserver:
         """Make an observer whose pauses are as long as they may be."""
-        target = read_target((URL,), options)
+        target = read_http((URL,), options)
         return HTTPObserver(
             f"http:{URL}", target, self.server.connect, self.clock, lambda: 0.0, lambda: 1.0, self.clock
         )
@@ -443,18 +443,18 @@ class FieldsTests(SynchronousTestCase):
         """Each says what its body is and who sends it."""
         self.assertEqual(
             [(b"Content-Type", b"application/x-ndjson"), (b"User-Agent", b"webhookrx")],
-            fields_of(read_target((URL,), {}), []),
+            request_headers(read_http((URL,), {}), []),
         )
 
     def test_packed(self) -> None:
         """A packed body is announced."""
-        self.assertIn((b"Content-Encoding", b"gzip"), fields_of(read_target((URL,), {"gzip": "yes"}), []))
+        self.assertIn((b"Content-Encoding", b"gzip"), request_headers(read_http((URL,), {"gzip": "yes"}), []))
 
     def test_other_name(self) -> None:
         """Fields from a file come along, and one of them may give another name."""
         headers = [(b"user-agent", b"ours"), (b"X-Key", b"1")]
 
-        fields = fields_of(read_target((URL,), {}), headers)
+        fields = request_headers(read_http((URL,), {}), headers)
 
         self.assertEqual([(b"Content-Type", b"application/x-ndjson"), *headers], fields)
 

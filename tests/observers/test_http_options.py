@@ -12,25 +12,27 @@ from webhookrx.errors import ConfigError
 from webhookrx.message.encoders import encode_line
 from webhookrx.observers.client_tls import ClientTLS
 from webhookrx.observers.http_exchange import BodyFormat
-from webhookrx.observers.http_options import HTTP_SPEC, Target, read_headers, read_target, read_token
+from webhookrx.observers.http_options import HTTP_SPEC, HTTPTarget, read_headers, read_http, read_token
 from webhookrx.testing import make_message
 
 URL = "https://logs.example.com/in?x=1"
 
 
-def read(url: str = URL, **options: str) -> Target:
+def read(url: str = URL, **options: str) -> HTTPTarget:
     """Read a spec string that is taken apart."""
-    return read_target((url,), options)
+    return read_http((url,), options)
 
 
-class ReadTargetTests(SynchronousTestCase):
+class ReadHTTPTests(SynchronousTestCase):
     """Texts to values."""
 
     def test_defaults(self) -> None:
         """A URL is enough."""
         target = read()
 
-        self.assertEqual(Target(URL, "logs.example.com", ClientTLS(), BodyFormat("ndjson", 500, 1024 * 1024)), target)
+        self.assertEqual(
+            HTTPTarget(URL, "logs.example.com", ClientTLS(), BodyFormat("ndjson", 500, 1024 * 1024)), target
+        )
         self.assertEqual(("POST", "application/x-ndjson"), (target.method, target.content_type))
         self.assertEqual((10.0, 10.0, "Bearer"), (target.timeout, target.retry_for, target.auth_scheme))
 
@@ -55,7 +57,7 @@ class ReadTargetTests(SynchronousTestCase):
         }
 
         self.assertEqual(
-            Target(
+            HTTPTarget(
                 URL,
                 "logs.example.com",
                 ClientTLS("/ca", "/c", "/k"),
@@ -202,8 +204,8 @@ class RefusedTests(SynchronousTestCase):
 
     def test_arguments(self) -> None:
         """There is one URL."""
-        self.assertRaises(ConfigError, read_target, (), {})
-        self.assertRaises(ConfigError, read_target, (URL, "x"), {})
+        self.assertRaises(ConfigError, read_http, (), {})
+        self.assertRaises(ConfigError, read_http, (URL, "x"), {})
 
     def test_options(self) -> None:
         """A value that is not allowed, or an option without its partner, is named."""

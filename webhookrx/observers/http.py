@@ -20,7 +20,7 @@ from webhookrx.interfaces import IWaitingObserver
 from webhookrx.observers.client_tls import make_creator
 from webhookrx.observers.http_client import make_client
 from webhookrx.observers.http_exchange import HTTPAnswer, NoAnswer, Verdict
-from webhookrx.observers.http_options import Target, read_headers, read_target, read_token
+from webhookrx.observers.http_options import HTTPTarget, read_headers, read_http, read_token
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from webhookrx.observers.http_exchange import Header, RequestBody
 
     #: Makes a client of the files as they are: TLS if any, and the header fields.
-    MakeClient = Callable[[Target, IOpenSSLClientConnectionCreator | None, Sequence[Header]], Client]
+    MakeClient = Callable[[HTTPTarget, IOpenSSLClientConnectionCreator | None, Sequence[Header]], Client]
 
 
 FIRST_PAUSE = 0.25
@@ -58,7 +58,7 @@ class HTTPObserver:
     def __init__(
         self,
         spec: str,
-        target: Target,
+        target: HTTPTarget,
         connect: MakeClient,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
@@ -154,8 +154,8 @@ class HTTPObserver:
         if client is None:
             raise Unavailable("it is closed")
         headers = () if body.key is None else ((b"Idempotency-Key", f'"{body.key}"'.encode()),)
-        problem = "it asked to be left alone"
-        pause = self._asked_for()
+        problem = "it asked for a pause (Retry-After)"
+        pause = self._retry_after_left()
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._random)
         tried = False
         while True:
@@ -172,20 +172,20 @@ class HTTPObserver:
                 if answer.verdict is not Verdict.LATER:
                     return answer
                 problem = answer.describe(excerpt=self._excerpt)
-                self._heed(answer)
+                self._note_retry_after(answer)
             # Checked after the request, which may have run for long before the receiver had to stop.
             if self._stopping.is_set():
                 break
-            pause = backoff.failed(self._asked_for())
-        raise Unavailable(problem, retry_after=self._asked_for() or None)
+            pause = backoff.failed(self._retry_after_left())
+        raise Unavailable(problem, retry_after=self._retry_after_left() or None)
 
-    def _heed(self, answer: HTTPAnswer) -> None:
+    def _note_retry_after(self, answer: HTTPAnswer) -> None:
         """Note the end of a C{Retry-After}, which holds for the next batches, too."""
         seconds = parse_retry_after(answer.retry_after, self._wall_clock())
         if seconds is not None:
             self._not_before = self._clock() + seconds
 
-    def _asked_for(self) -> float:
+    def _retry_after_left(self) -> float:
         """Return the seconds that are left of a C{Retry-After}."""
         return max(self._not_before - self._clock(), 0.0)
 
@@ -231,7 +231,7 @@ def _naming(option: str) -> Iterator[None]:
         raise ConfigError(f"observer 'http': {option}: {error.problem}") from None
 
 
-def fields_of(target: Target, headers: Sequence[Header]) -> list[Header]:
+def request_headers(target: HTTPTarget, headers: Sequence[Header]) -> list[Header]:
     """
     Return the header fields of every request.
 
@@ -245,11 +245,11 @@ def fields_of(target: Target, headers: Sequence[Header]) -> list[Header]:
     return [*fields, *headers]
 
 
-def _connect(target: Target, creator: IOpenSSLClientConnectionCreator | None, headers: Sequence[Header]) -> Client:
+def _connect(target: HTTPTarget, creator: IOpenSSLClientConnectionCreator | None, headers: Sequence[Header]) -> Client:
     """Make a client on the reactor that runs."""
     from twisted.internet import reactor
 
-    fields = fields_of(target, headers)
+    fields = request_headers(target, headers)
     return make_client(reactor, creator, target.method, target.url, fields, target.timeout)
 
 
@@ -259,6 +259,6 @@ def build_http(spec: str, args: Sequence[str], options: Mapping[str, str], ack: 
 
     @raise ConfigError: an argument, an option or a file is wrong.
     """
-    observer = HTTPObserver(spec, read_target(args, options), _connect)
+    observer = HTTPObserver(spec, read_http(args, options), _connect)
     observer.check()
     return observer

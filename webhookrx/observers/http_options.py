@@ -79,7 +79,7 @@ _OURS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class HTTPTarget:
     """
     Where messages go, and in which form.
 
@@ -104,7 +104,7 @@ class Target:
     retry_for: float = DEFAULT_RETRY_FOR
 
 
-def read_target(args: Sequence[str], given: Mapping[str, str]) -> Target:
+def read_http(args: Sequence[str], given: Mapping[str, str]) -> HTTPTarget:
     """
     Read C{http:URL[:key=value…]}, but not the files.
 
@@ -117,7 +117,7 @@ def read_target(args: Sequence[str], given: Mapping[str, str]) -> Target:
     scheme, host = _read_url(url, options)
     _check_secrets(scheme, host, options)
     bodies, render_line, content_type = _read_bodies(options)
-    return Target(
+    return HTTPTarget(
         url=url,
         host=host,
         tls=_read_tls(scheme, options),
