@@ -19,7 +19,7 @@ from zope.interface.verify import verifyObject
 from tests.http.wire import Sender, Wire, post
 from tests.pieces import pieces, pieces_of
 from webhookrx.errors import NotStored
-from webhookrx.http.answers import RETRY_AFTER
+from webhookrx.http.answers import FAILED, RETRY_AFTER
 from webhookrx.http.body import DISCARDED_BODY
 from webhookrx.http.interfaces import Policy
 from webhookrx.http.states import HANDSHAKE
@@ -373,6 +373,16 @@ class ConnectionTests(SynchronousTestCase):
             done = wire.site.drain()
             wire.advance(2.5)
             self.successResultOf(done)
+
+    def test_nothing_to_answer(self) -> None:
+        """An answer without a request that waits for it is not sent."""
+        wire = Wire()
+        sender = wire.connect()
+        for begun in (b"", post(b"xy")[:-1]):
+            sender.send(begun)
+            self.assertEqual((False, False), (sender.protocol.is_open(), sender.protocol.answer(FAILED)))
+            sender.protocol.acknowledged(None)
+            self.assertEqual(([], []), (sender.responses(), wire.traffic.answers))
 
     def test_sender_leaves(self) -> None:
         """A sender that leaves before its answer loses the answer, not the message, and holds nothing up."""

@@ -20,10 +20,11 @@ from twisted.web.server import Site as StockSite
 from twisted.web.static import Data, File
 from zope.interface.verify import verifyClass, verifyObject
 
-from tests.http.wire import Wire, post
+from tests.http.wire import AtOnce, Wire, post
+from webhookrx.errors import NotStored
 from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
 from webhookrx.http.protocol import HTTPProtocol
-from webhookrx.http.resources import WebhookResource, _StockExchange
+from webhookrx.http.resources import DIRECT, WebhookResource, _StockExchange
 from webhookrx.http.twisted_request import Request
 
 
@@ -464,6 +465,24 @@ class StockSiteTests(SynchronousTestCase):
         (values,) = wire.messages
         self.assertEqual(("hello", "h1", "1"), (values["MESSAGE"], values["HOST"], values["webhook.query.a"]))
         self.assertEqual(["1", "2"], values["webhook.headers"]["X-A"])
+
+    def test_not_stored(self) -> None:
+        """A message that is not safe is a 503 here, too."""
+        wire = Wire()
+        wire.consumer.failure = NotStored("disk full")
+        answer = self.ask(wire, post(b"x"), IPv4Address("TCP", "192.0.2.7", 4711))
+        self.assertTrue(answer.startswith(b"HTTP/1.1 503 "), answer)
+        self.assertEqual((["not_stored"], []), (wire.traffic.reasons, wire.traffic.answers))
+
+    def test_large(self) -> None:
+        """A large body is judged in time slices, as long as its sender is there."""
+        slices = AtOnce()
+        wire = Wire(slices=slices)
+        waiting: list[tuple[Any, ...]] = []
+        slices.run = lambda *work: waiting.append(work)  # type: ignore[method-assign, assignment]
+        self.ask(wire, post(b"x" * (DIRECT + 1)), IPv4Address("TCP", "192.0.2.7", 4711))
+        ((*_, is_wanted),) = waiting
+        self.assertTrue(is_wanted())
 
     def test_refusal(self) -> None:
         """A refusal has its status and headers."""

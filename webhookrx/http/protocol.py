@@ -364,8 +364,7 @@ class HTTPProtocol(Protocol):
         site = self.site
         self._complete_at = now = self._clock()
         self._cycle = self._cycle.to(ANSWER)
-        if self._flow is not BLOCKED:
-            self.deadline = now + site.policy.limits.answer_time
+        self.deadline = now + site.policy.limits.answer_time
         receiver = self._receiver
         try:
             if receiver is not None:
