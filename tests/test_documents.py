@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
 import sys
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 
 import yaml
 from twisted.trial.unittest import SynchronousTestCase
@@ -324,6 +326,44 @@ class ArchitectureTests(SynchronousTestCase):
             name = ".".join(room.relative_to(documents.ROOT).parts)
             self.assertIn(f"    {name}\n", text)
             self.assertIn('"""', (room / "__init__.py").read_text(encoding="utf-8"), name)
+
+    def test_names(self) -> None:
+        """The modules, classes and functions that ARCHITECTURE names are there."""
+        package = documents.ROOT / "webhookrx"
+        modules = {
+            ".".join(path.relative_to(package).with_suffix("").parts): defined_names(path)
+            for path in package.rglob("*.py")
+        }
+        rooms = {module.rpartition(".")[0] for module in modules}
+        text = documents.with_table(documents.read("ARCHITECTURE.md"), "modules", "")
+        stale = []
+        for name in sorted(set(re.findall(r"`([a-z]\w*(?:\.\w+)+)`", text))):
+            lead, _, last = name.rpartition(".")
+            lead = re.sub(r"\.[A-Z]\w*$", "", lead)
+            found = [module for module in modules if f".{module}".endswith((f".{name}", f".{lead}"))]
+            here = any(f".{module}".endswith(f".{name}") or last in modules[module] for module in found)
+            foreign = name.partition(".")[0] in ("twisted", "systemd", "meta", "log") or last in (
+                "md",
+                "cfg",
+                "py",
+                "json",
+                "yaml",
+                "toml",
+            )
+            if not here and not foreign and name not in rooms:
+                stale.append(name)
+        self.assertEqual([], stale)
+
+
+def defined_names(path: Path) -> set[str]:
+    """Return all names that a module defines, those in classes and functions among them."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.add(node.id if isinstance(node, ast.Name) else node.attr)
+    return names
 
 
 class PrivateNamesTests(SynchronousTestCase):
