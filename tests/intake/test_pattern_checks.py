@@ -61,6 +61,7 @@ WARNINGS: list[tuple[list[str], list[tuple[int, str]]]] = [
     (["/.+", "/x"], [(1, 'is hidden by pattern 1, "/.+".')]),
     (["/.+", "/"], []),
     (["/a", "/[^/]+", "/abc"], [(2, 'is hidden by pattern 2, "/[^/]+".')]),
+    (["/[^/]+", "/(?:ab)"], [(1, 'is hidden by pattern 1, "/[^/]+".')]),
     (["(?i)/events", "(?i)/EVENTS"], []),
     (["(?i)/EVENTS", "/events"], [(1, 'is hidden by pattern 1, "(?i)/EVENTS".')]),
     (["/events", "(?i)/EVENTS"], []),

@@ -151,9 +151,12 @@ def _never_matches(compiled: PathPattern, nodes: _Nodes) -> _Problem | None:
 
 def _only_path(pattern: str, nodes: _Nodes) -> bytes | None:
     """Return the one path that a pattern of visible characters matches; None when it is more than plain text."""
-    if not nodes or "(?" in pattern or any(operation != "LITERAL" for operation, _ in nodes):
+    if not nodes or _IGNORE_CASE.search(pattern) or any(operation != "LITERAL" for operation, _ in nodes):
         return None
     return bytes(argument for _, argument in nodes)
+
+
+_IGNORE_CASE: Final = re.compile(r"\(\?[a-zA-Z]*i")
 
 
 def _is_universal(nodes: _Nodes) -> bool:
