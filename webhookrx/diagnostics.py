@@ -1,5 +1,5 @@
 """
-What is wrong with a file or an option that people write: every code that there is, where it is, and one sentence.
+Diagnostics: what is wrong with a file or an option, with code, severity, path, place and sentence, and all codes.
 """
 
 from __future__ import annotations

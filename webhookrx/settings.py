@@ -1,5 +1,5 @@
 """
-What webhookrx runs with: frozen values, and the only home of defaults.
+The settings of webhookrx: frozen values, and the only home of defaults.
 
 Sizes are bytes, times are seconds on the monotonic clock.
 """

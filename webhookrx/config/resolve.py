@@ -1,5 +1,5 @@
 """
-Command line, file and defaults made into L{Settings}: everything is checked, only files that they name are read.
+Makes L{Settings} of the command line, the configuration file and defaults, and checks all of it; nothing is opened.
 
 The command line wins over an item of C{sources:}, that over the top level of the file, and that over the default. A
 list replaces the one below it; limits are joined name by name.

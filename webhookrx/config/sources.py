@@ -1,5 +1,5 @@
 """
-All sources of a configuration: each made on its own, then checked together.
+Makes the sources of a configuration, each on its own, then checks them together.
 """
 
 from __future__ import annotations

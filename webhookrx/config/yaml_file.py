@@ -1,6 +1,5 @@
 """
-The configuration file: its keys and values as raw options, each with its line, and what C{${env:NAME}} and
-C{${file:PATH}} in a value refer to.
+The configuration file: its keys and values as raw options, each with its line, and the references in values.
 
 The file is read as a tree of nodes, never as Python values, so that C{auth_token: 0123} stays what was written, and
 C{tls_peer_verify: "no"} means no. No error shows a value of the file whose meaning is not known: it may be a token.

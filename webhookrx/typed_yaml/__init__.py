@@ -1,8 +1,8 @@
 """
-YAML files that people write, read by the types of what they hold: every mistake in one pass, each with its place.
+YAML files read by type: every mistake in one pass, each with its position.
 
-The file is read as a tree of nodes and never as Python values, so that C{name: 0123} stays what was written where a
-text is wanted. It may be hostile: its size, its depth, and what its aliases stand for are bounded.
+A file is read as nodes and never as Python values, so that C{name: 0123} stays a text where a text is wanted. It may be
+hostile: its size, its depth, and its nodes with aliases followed are bounded.
 """
 
 from __future__ import annotations
