@@ -73,9 +73,9 @@ class BuildTests(SynchronousTestCase):
     def test_group(self) -> None:
         """Workers share a file, and have a spool each, with an observer behind it that is made for the group, too."""
         path = os.path.abspath(self.mktemp())
-        turns = os.memfd_create("turns")
-        self.addCleanup(os.close, turns)
-        groups = [Group(number, 2, turns) for number in range(2)]
+        lock_fd = os.memfd_create("lock")
+        self.addCleanup(os.close, lock_fd)
+        groups = [Group(number, 2, lock_fd) for number in range(2)]
         for group in groups:
             observer = known_observers.build_observer(parse_observer(f"file:{path}"), "written", group)
             observer.open()

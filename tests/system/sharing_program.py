@@ -1,9 +1,9 @@
 """
 A worker of a group that does nothing but store batches, for tests that must stand outside it.
 
-Arguments: an observer's spec string; the worker's number, how many there are, and the descriptor of their turns; how
-many batches it stores; the descriptor to which it tells the texts that are safe; and the number of the batch in which
-it is killed after half of a write, 0 for none.
+Arguments: an observer's spec string; the worker's number, the number of workers, and the descriptor of their lock file;
+how many batches it stores; the descriptor to which it writes the texts that are safe; and the number of the batch in
+which it is killed after half of a write, 0 for none.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def die_in_the_middle(fd: int, pieces: Sequence[bytes | memoryview]) -> int:
     raise AssertionError("killed")
 
 
-def main(spec: str, number: str, size: str, turns: str, batches: str, told: str, last: str) -> None:
-    group = Group(int(number), int(size), int(turns))
+def main(spec: str, number: str, size: str, lock_fd: str, batches: str, told: str, last: str) -> None:
+    group = Group(int(number), int(size), int(lock_fd))
     observer = known_observers.build_observer(parse_observer(spec), "written", group)
     observer.open()
     for batch in range(1, int(batches) + 1):

@@ -51,8 +51,8 @@ class SharingCase(SynchronousTestCase):
     def setUp(self) -> None:
         """Make what they share."""
         self.path = os.path.abspath(self.mktemp())
-        self.turns = os.memfd_create("turns")
-        self.addCleanup(os.close, self.turns)
+        self.lock_fd = os.memfd_create("lock")
+        self.addCleanup(os.close, self.lock_fd)
         self.told = os.open(self.path + ".told", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self.addCleanup(os.close, self.told)
 
@@ -64,17 +64,17 @@ class SharingCase(SynchronousTestCase):
         *,
         last: int = 0,
         stdout: int | None = None,
-        turns: int | None = None,
+        lock_fd: int | None = None,
     ) -> subprocess.Popen[bytes]:
         """Start a worker of two."""
-        turns = self.turns if turns is None else turns
-        arguments = (spec, number, 2, turns, batches, self.told, last)
+        lock_fd = self.lock_fd if lock_fd is None else lock_fd
+        arguments = (spec, number, 2, lock_fd, batches, self.told, last)
         process = subprocess.Popen(
             [sys.executable, "-m", PROGRAM, *map(str, arguments)],
             cwd=ROOT,
             stdout=stdout,
             stderr=subprocess.PIPE,
-            pass_fds=(turns, self.told),
+            pass_fds=(lock_fd, self.told),
         )
         self.addCleanup(self.end, process)
         return process
@@ -153,7 +153,7 @@ class FileTests(SharingCase):
         mine = self.start(self.spec, 0, MANY)
         while not self.safe():
             self.assertIsNone(mine.poll())
-        theirs = self.start(self.spec, 0, turns=others)
+        theirs = self.start(self.spec, 0, lock_fd=others)
         _, errors = theirs.communicate(timeout=4 * PATIENCE)
 
         self.assertIn(b"another receiver appends to it", errors)
@@ -166,13 +166,13 @@ class SpoolTests(SynchronousTestCase):
     def test_to_one(self) -> None:
         """What two workers have left goes out when there is one process again, and the directory of one goes."""
         path, output = os.path.abspath(self.mktemp()), os.path.abspath(self.mktemp())
-        turns = os.memfd_create("turns")
-        self.addCleanup(os.close, turns)
+        lock_fd = os.memfd_create("lock")
+        self.addCleanup(os.close, lock_fd)
         # Its reader goes before anything is stored, so all of that waits.
         os.mkfifo(output)
         reading = os.open(output, os.O_RDONLY | os.O_NONBLOCK)
         spec = parse_observer(f"spool:{path}:observer=file:{output}")
-        workers = [known_observers.build_observer(spec, "durable", Group(number, 2, turns)) for number in range(2)]
+        workers = [known_observers.build_observer(spec, "durable", Group(number, 2, lock_fd)) for number in range(2)]
         for worker in workers:
             worker.open()
         os.close(reading)
@@ -237,7 +237,7 @@ class PipeTests(SharingCase):
         reading, writing = os.pipe()
         self.addCleanup(os.close, reading)
         self.addCleanup(os.close, writing)
-        shared = (self.turns, self.writing, writing)
+        shared = (self.lock_fd, self.writing, writing)
         processes = [
             subprocess.Popen(
                 [sys.executable, "-c", LOCK_USER, *map(str, shared)], cwd=ROOT, stderr=subprocess.PIPE, pass_fds=shared

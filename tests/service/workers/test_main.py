@@ -164,9 +164,9 @@ class WorkerTests(SynchronousTestCase):
 
     def begin(self, number: int = 0) -> _Receiver:
         """Have it begin."""
-        self.turns = os.open(os.devnull, os.O_RDONLY)
-        self.addCleanup(os.close, self.turns)
-        self.tell(Begin(SETTINGS, number, 2, ()), self.turns)
+        self.lock_fd = os.open(os.devnull, os.O_RDONLY)
+        self.addCleanup(os.close, self.lock_fd)
+        self.tell(Begin(SETTINGS, number, 2, ()), self.lock_fd)
         return self.receivers[-1]
 
     def lose(self) -> None:
@@ -176,7 +176,7 @@ class WorkerTests(SynchronousTestCase):
     def test_begin(self) -> None:
         """It receives by its settings, knows its number, and reports that it is ready."""
         receiver = self.begin(1)
-        self.assertEqual((SETTINGS, Group(1, 2, self.turns)), (receiver.settings, receiver.group))
+        self.assertEqual((SETTINGS, Group(1, 2, self.lock_fd)), (receiver.settings, receiver.group))
         self.assertEqual(([Ready()], Phase.RUNNING), (self.said(), receiver.phase))
 
     def test_cannot_begin(self) -> None:

@@ -160,7 +160,7 @@ class SupervisorTests(SynchronousTestCase):
         self.addCleanup(globalLogPublisher.removeObserver, self.events.append)
         self.waiting: list[Callable[[], object]] = []
         self.service: Any = ReceiverService(WorkerPool(SETTINGS, self, self._launch), self, self._reread)
-        self.addCleanup(self._close_turns)
+        self.addCleanup(self._close_lock)
 
     # -- what is around it
 
@@ -170,9 +170,9 @@ class SupervisorTests(SynchronousTestCase):
             raise self.reread
         return self.reread
 
-    def _close_turns(self) -> None:
-        if self.service.receiver._turns >= 0:
-            os.close(self.service.receiver._turns)
+    def _close_lock(self) -> None:
+        if self.service.receiver._lock_fd >= 0:
+            os.close(self.service.receiver._lock_fd)
 
     def _launch(self, owner: WorkerOwner) -> _Worker:
         self.launched.append(_Worker(owner))

@@ -105,9 +105,9 @@ class Worker:
                 self._stop_now()
 
     def _begin(self, begin: Begin, descriptors: Sequence[int]) -> None:
-        *sockets, turns = descriptors
+        *sockets, lock_fd = descriptors
         self._take(begin.inners, sockets)
-        group = Group(begin.number, begin.size, turns)
+        group = Group(begin.number, begin.size, lock_fd)
         try:
             receiver = LocalReceiver(begin.settings, self._reactor, group, self._sockets.endpoint)
             receiver.start()

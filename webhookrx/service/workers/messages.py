@@ -35,7 +35,7 @@ class WorkerMessage(Struct, tag=True, frozen=True):
 
 class Begin(WorkerMessage, frozen=True):
     """
-    Begin to receive. The sockets come with it, and last the file by whose locks workers take turns.
+    Begin to receive. The sockets come with it, and last the file by whose locks workers write one at a time.
 
     @ivar number: the number of this worker, from 0.
     @ivar size: how many workers there are.

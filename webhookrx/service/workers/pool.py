@@ -51,12 +51,12 @@ class WorkerPool:
         self._reactor = reactor
         self._ports = BoundPorts(partial(socket_endpoint, reactor))
         self._ports.commit(self._ports.plan(_listeners(settings)))
-        self._turns = -1
+        self._lock_fd = -1
         self._loaded = 0.0
         self._ticks = 0
         self._workers = WorkerSupervisor(
             Launcher(reactor, os.environ) if launch is None else launch,
-            lambda: Sockets(self._ports.descriptors, self._turns),
+            lambda: Sockets(self._ports.descriptors, self._lock_fd),
             settings,
             time.monotonic,
             random.random,
@@ -77,8 +77,8 @@ class WorkerPool:
 
     def start(self) -> None:
         self.open_ports()
-        # By locks on it workers take turns where several write to one place (fcntl(2)).
-        self._turns = os.memfd_create("webhookrx-turns")
+        # Locks on it let one worker at a time write to a shared place (fcntl(2)).
+        self._lock_fd = os.memfd_create("webhookrx-locks")
         self._loaded = time.time()
 
     def run(self, up: Callable[[], None], failed: Callable[[str], None]) -> None:
@@ -174,9 +174,9 @@ class WorkerPool:
         ended_well = await ended
         if self._last_look is not None and self._last_look.active():
             self._last_look.cancel()
-        if self._turns >= 0:
-            os.close(self._turns)
-            self._turns = -1
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
         return ended_well
 
     def stop_now(self) -> None:

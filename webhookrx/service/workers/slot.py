@@ -131,12 +131,12 @@ class WorkerSlot:
         self._fit = False
         self._kill_at = inf
 
-    def occupy(self, worker: WorkerProcess, settings: Settings, sockets: Mapping[str, int], turns: int) -> None:
+    def occupy(self, worker: WorkerProcess, settings: Settings, sockets: Mapping[str, int], lock_fd: int) -> None:
         """
         Have a worker that was started begin.
 
         @param sockets: the listening sockets, by C{Listener.inner}.
-        @param turns: the file by whose locks workers take turns.
+        @param lock_fd: the file by whose locks workers write one at a time.
         """
         now = self._clock()
         self.worker = worker
@@ -144,7 +144,7 @@ class WorkerSlot:
         self.accepts = True
         self._heard_at = now
         self.restarts.started(now)
-        worker.say(Begin(portable(settings), self.number, self.size, tuple(sockets)), [*sockets.values(), turns])
+        worker.say(Begin(portable(settings), self.number, self.size, tuple(sockets)), [*sockets.values(), lock_fd])
 
     # -- what its worker does ------------------------------------------------------------------------------------
 

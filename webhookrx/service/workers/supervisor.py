@@ -37,11 +37,11 @@ class Sockets(NamedTuple):
     The files that workers share.
 
     @ivar descriptors: the listening sockets, by C{Listener.inner}.
-    @ivar turns: the file by whose locks workers take turns.
+    @ivar lock_fd: the file by whose locks workers write one at a time.
     """
 
     descriptors: Mapping[str, int]
-    turns: int
+    lock_fd: int
 
 
 class WorkerSupervisor:
@@ -175,7 +175,7 @@ class WorkerSupervisor:
             slot.ended(f"could not be started: {error.strerror}", -1)
             return
         sockets = self._sockets()
-        slot.occupy(worker, self.settings, sockets.descriptors, sockets.turns)
+        slot.occupy(worker, self.settings, sockets.descriptors, sockets.lock_fd)
 
     def _retire(self, slot: WorkerSlot) -> None:
         """Have the worker of a slot finish what is under way, and end."""
