@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -354,6 +355,21 @@ class ArchitectureTests(SynchronousTestCase):
                 stale.append(name)
         self.assertEqual([], stale)
 
+    def test_members(self) -> None:
+        """Each C{Class.name} in ARCHITECTURE.md is one of the code."""
+        defined: dict[str, set[str]] = {}
+        for path in (documents.ROOT / "webhookrx").rglob("*.py"):
+            for each in ast.walk(ast.parse(path.read_text())):
+                if isinstance(each, ast.ClassDef):
+                    defined.setdefault(each.name, set()).update(_names_in(each))
+        text = (documents.ROOT / "ARCHITECTURE.md").read_text()
+        named = re.findall(r"`(?:[a-z_]+\.)*(_?[A-Z]\w+)\.([a-z_]\w*)(?:\(\))?`", text)
+        self.assertGreater(len(named), 30)
+        others = {"OpenSSL", "README"}
+        self.assertEqual(
+            [], [pair for pair in named if pair[0] not in others and pair[1] not in defined.get(pair[0], ())]
+        )
+
 
 def defined_names(path: Path) -> set[str]:
     """Return all names that a module defines, those in classes and functions among them."""
@@ -364,6 +380,16 @@ def defined_names(path: Path) -> set[str]:
         elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
             names.add(node.id if isinstance(node, ast.Name) else node.attr)
     return names
+
+
+def _names_in(definition: ast.ClassDef) -> Iterator[str]:
+    """Yield the names of methods and attributes of a class."""
+    for node in ast.walk(definition):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(value=ast.Name(id="self"), attr=name):
+                yield name
 
 
 class PrivateNamesTests(SynchronousTestCase):
