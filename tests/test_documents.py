@@ -215,6 +215,25 @@ class MessageExampleTests(SynchronousTestCase):
         self.assertEqual(5, ran)
 
 
+class TutorialTests(SynchronousTestCase):
+    """docs/tutorial/first-receiver.md; L{YamlExampleTests} loads its configuration."""
+
+    def test_message(self) -> None:
+        """The request to its configured source gives the values that it names."""
+        text = documents.read("docs/tutorial/first-receiver.md")
+        (config,) = (block.text for block in documents.blocks(text) if block.language == "yaml")
+        source = yaml.safe_load(config)["sources"][0]
+        sent = re.search(r"-d '([^']+)' http://127.0.0.1:8181(/events/\S+)", text)
+        assert sent is not None
+        named = re.findall(r'`("[\w.]+":[^`]+)`', text.partition("The new line in")[2].partition("\n\n")[0])
+        kept = {key: source[key] for key in ("source", "paths", "prefix")}
+        line = example(yaml.safe_dump(kept), sent[2], "", sent[1], self.mktemp())
+
+        self.assertEqual(3, len(named))
+        for pair in named:
+            self.assertIn(pair, line)
+
+
 class YamlExampleTests(SynchronousTestCase):
     """The YAML on all pages."""
 

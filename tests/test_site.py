@@ -34,6 +34,17 @@ class LoadedFromElsewhereTests(SynchronousTestCase):
             self.assertEqual([], site.loaded_from_elsewhere(text), text)
 
 
+class GateTests(SynchronousTestCase):
+    """Where it is built."""
+
+    def test_ci(self) -> None:
+        """CI builds the site, and so does C{make site}; both install the extra first."""
+        for name in (".ci/run", "Makefile"):
+            text = documents.read(name)
+            self.assertIn(" -m tests.site\n", text, name)
+            self.assertRegex(text, r"pip install .*\[[a-z,]*docs\]", name)
+
+
 class StageTests(SynchronousTestCase):
     """What the site is made of."""
 
