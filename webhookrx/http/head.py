@@ -68,7 +68,7 @@ class RequestHead(Head, frozen=True, gc=False, kw_only=True):
     @property
     def bytes_expected(self) -> int:
         """
-        Size of the body, to ask for room before it is read. A chunked body, whose size nobody knows, counts as 1 if the
+        Size of the body, to ask for room before it is read. A chunked body, whose size is unknown, counts as 1 if the
         sender waits for C{100 Continue}, else as 0.
         """
         return int(self.expects_continue) if self.content_length is None else self.content_length

@@ -105,7 +105,7 @@ class HTTPProtocol(Protocol):
     one follows only after its answer: so the protocol itself is the exchange of each, and the acknowledgement of its
     message.
 
-    It is registered with its transport as a producer, so that a sender who does not take its answers is no longer read
+    It is registered with its transport as a producer, so that a sender that does not take its answers is no longer read
     from. Its deadline is on the monotonic clock; L{webhookrx.http.site.Site.sweep} looks at it.
 
     @param clock: seconds on the monotonic clock.
@@ -185,7 +185,7 @@ class HTTPProtocol(Protocol):
             self._lifetime = self._lifetime.to(OPEN)
 
     def _admits_peer(self) -> bool:
-        """Learn who the peer is, with its first byte; False, and the connection rejected, if it has too many."""
+        """Look up the peer, known with its first byte; False, and the connection rejected, if it has too many."""
         self._peer_known = True
         self.peer = peer_of(self.transport)
         if self.site.admits_peer(self):
@@ -230,7 +230,7 @@ class HTTPProtocol(Protocol):
                     self._pending = rest
                     break
                 if cycle <= HEAD:
-                    if taken == 1:  # the first request alone is nobody's unfair share
+                    if taken == 1:  # one request is never more than a fair share
                         turn_ends = self._clock() + SECONDS_A_TURN
                     if (
                         taken > 1
@@ -467,7 +467,7 @@ class HTTPProtocol(Protocol):
         Refuse the request that is under way.
 
         @param head: its head; None if it can't be told where the request ends, so that the connection can't stay.
-        @param source: who refuses it, if it was not admitted.
+        @param source: the source that refuses it, if it was not admitted.
         @return: see L{_take_head}.
         """
         self._report(reason, detail, source)
@@ -585,7 +585,7 @@ class HTTPProtocol(Protocol):
         if self._lifetime >= CLOSING or self._flow is BLOCKED:
             self.abort()
         elif self._cycle <= DISCARD and self._is_unread():
-            self._allow(self.site.policy.limits.header_time)  # it is not the sender who is late
+            self._allow(self.site.policy.limits.header_time)  # the sender is not late, we are
         elif self._lifetime is HANDSHAKE:
             self._handshake_failed(Failure(TimeoutError()))
             self.abort()

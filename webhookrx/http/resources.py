@@ -66,7 +66,7 @@ class WebhookResource:
     @param receipts: gives the next L{Receipt}.
     @param slices: does the work on large bodies.
     @param judge: makes a message of a request, as L{webhookrx.intake.judge.judge} does.
-    @param record: is given each request before it is judged, with its body unpacked; None: nobody wants them.
+    @param record: called with each request before it is judged, with its body unpacked; None for no recording.
     @ivar rules: how it decides.
     """
 

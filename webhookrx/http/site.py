@@ -246,7 +246,7 @@ class Site(TwistedSite):
 
 
 def _sender_of(connection: HTTPProtocol) -> str | None:
-    """Return who a connection counts for; None for UNIX sockets, which have no address."""
+    """Return the sender that a connection counts for; None for UNIX sockets, which have no address."""
     peer = connection.peer
     return None if peer.port is None else sender_of(peer.ip)
 
