@@ -75,7 +75,7 @@ class DiskSpaceTests(SynchronousTestCase):
         self.assertEqual(["/x", 7], asked)
 
     def test_cannot_be_asked(self) -> None:
-        """A file system that can't be asked stops nobody: the write itself will tell."""
+        """A file system that can't be measured is never too full: the write itself decides."""
         DiskSpace("/nonexistent/file", 1 << 60).check(1)
 
     def test_real(self) -> None:
@@ -85,7 +85,7 @@ class DiskSpaceTests(SynchronousTestCase):
 
 
 class FileLockTests(SynchronousTestCase):
-    """Who is let in."""
+    """Which processes get a lock."""
 
     def setUp(self) -> None:
         """Make a file."""
@@ -207,7 +207,7 @@ class FileLockTests(SynchronousTestCase):
         return sharing_group(fd)
 
     def test_write_with_sharing_group(self) -> None:
-        """A sharing group keeps nobody from writing in turn."""
+        """A lock of a sharing group does not exclude locks for a write."""
         self.lock(sharing=SHARE_YES)
         other = self.open()
         fcntl.fcntl(other, fcntl.F_OFD_SETLK, filesystem._ACQUIRE)

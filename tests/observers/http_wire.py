@@ -1,4 +1,4 @@
-"""A client of the http observer on transports whose other end is the test."""
+"""A client of the http observer, on transports in memory whose server is the test."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class WireCase(SynchronousTestCase):
         self.wire.lose(reason)
 
     def outcome(self, pending: _PendingAnswer) -> HTTPAnswer | str:
-        """Return the answer, or why there is none."""
+        """Return the answer, or the reason of its lack."""
         self.clock.advance(0)
         self.assertTrue(pending.answer.done())
         try:

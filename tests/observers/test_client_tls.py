@@ -157,7 +157,7 @@ class VerifyTests(_TLSTests):
                 self.assertIsNotNone(met.lost)
 
     def test_not_trusted(self) -> None:
-        """So is one that nobody vouches for, or that the system's store does not know."""
+        """So is one without a trusted authority, in the CA file or in the system's store."""
         for identity, tls in [
             (self_signed("server"), ClientTLS(self.ca_file)),
             (Authority("other").issue("server"), ClientTLS(self.ca_file)),
@@ -218,7 +218,7 @@ class NamesTests(_TLSTests):
     ]
 
     def test_twisted(self) -> None:
-        """A server with another certificate hears nothing, and the reason is told in words."""
+        """A server with another certificate gets nothing, and the reason is in words."""
         for host, names, is_for in self.TABLE:
             with self.subTest(f"{host} {names}"):
                 server = self.server(self.authority.issue(host, names=names))
@@ -244,7 +244,7 @@ class NamesTests(_TLSTests):
                 self.assertIs(is_for, shakes_hands(context, host, server))
 
     def test_server_name(self) -> None:
-        """The server is told which name is meant, so that it can choose a certificate; an address is not a name."""
+        """The server gets the name (SNI), so that it can choose a certificate; an address is not a name."""
         told: list[str | None] = []
         server = self.server(self.authority.issue("server"))
         server.sni_callback = lambda connection, name, context: told.append(name)
@@ -284,7 +284,7 @@ class OwnCertificateTests(_TLSTests):
 
 
 class FilesTests(_TLSTests):
-    """What is wrong with a file is told before there is a connection."""
+    """Errors of files are reported before there is a connection."""
 
     def test_wrong(self) -> None:
         """The error names option and file."""
@@ -306,7 +306,7 @@ class FilesTests(_TLSTests):
                     self.assertIn(named, error)
 
     def test_refused_by_openssl(self) -> None:
-        """A certificate that OpenSSL does not take is told, too."""
+        """So is a certificate that OpenSSL does not take."""
 
         def refuse(context: SSL.Context, certificate: object) -> None:
             raise SSL.Error([("SSL routines", "", "ca md too weak")])
@@ -370,7 +370,7 @@ class ReasonTests(SynchronousTestCase):
     """OpenSSL's words."""
 
     def test_words(self) -> None:
-        """Its reasons are told without its codes; an end without a reason is told as such."""
+        """Its reasons are quoted without its codes; an end without a reason has a text, too."""
         for error, text in [
             (SSL.Error([("a", "b", "first"), ("a", "b", "second")]), "first, second"),
             (SSL.Error([("a", "b", "")]), "the other end closed the connection"),

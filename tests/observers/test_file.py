@@ -158,7 +158,7 @@ class SyncTests(FileTestCase):
             self.assertEqual("written", observer.promise)
 
     def test_new_name(self) -> None:
-        """The directory is synced before the start, also when the file is there: who made it may not have done so."""
+        """The directory is synced before the start, also for an existing file, whose creator may not have done so."""
         for _ in range(2):
             self.observer()
             self.assertEqual(1, len(self.file_system.named("fsync")))
@@ -729,7 +729,7 @@ class ReopenTests(FileTestCase):
         self.assertEqual(["two", "three"], read_texts(self.path))
 
     def test_tells_late(self) -> None:
-        """What a file tells only when it is closed is told, also where it is a batch that opens the next one."""
+        """An error that shows only on close is reported, also where a batch opens the next file."""
         observer = self.observer(ack="written")
         lost = OSError(errno.EIO, "Input/output error")
         # The first of the two closes is that of a lock, or of a look at the end.

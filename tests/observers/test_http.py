@@ -194,7 +194,7 @@ class SendTests(_HTTPTests):
         self.assertEqual(([None], [b"a"]), (self.server.keys, self.server.bodies))
 
     def test_nothing(self) -> None:
-        """An empty batch is safe, and nobody is asked."""
+        """An empty batch is safe, without a request."""
         self.open()
 
         self.assertIsNone(self.send())
@@ -262,7 +262,7 @@ class RetryTests(_HTTPTests):
         self.assertEqual(2, len(self.server.bodies))
 
     def test_retry_after(self) -> None:
-        """The server is left alone for as long as it asks."""
+        """No request is made before the end of a Retry-After."""
         self.server.plays = [HTTPAnswer(429, "7")]
         self.open(retry_for="10s")
 
@@ -271,7 +271,7 @@ class RetryTests(_HTTPTests):
         self.assertEqual([7.0], self.clock.pauses)
 
     def test_retry_after_too_long(self) -> None:
-        """Where that is longer than the time there is, it is told at once, to this batch and to those that follow."""
+        """If that is longer than the time left, this batch and the next ones fail at once."""
         self.server.plays = [HTTPAnswer(503, "60")]
         self.open()
 
@@ -348,7 +348,7 @@ class RefusedTests(_HTTPTests):
         self.assertEqual(3, len(self.server.bodies))
 
     def test_away_while_dividing(self) -> None:
-        """A server that goes away meanwhile leaves the rest unsent; who was rejected stays rejected."""
+        """A server that goes away meanwhile leaves the rest unsent; rejected messages stay rejected."""
         self.server.plays = [HTTPAnswer(400), HTTPAnswer(400), HTTPAnswer(400), HTTPAnswer(200), HTTPAnswer(503)]
         self.open(retry_for="0s")
 
@@ -418,7 +418,7 @@ class HurryTests(_HTTPTests):
         self.assertEqual((2, ["a"]), (len(self.server.bodies), self.server.stored_texts()))
 
     def test_client(self) -> None:
-        """The client is told, also one that is made later; before there is one nobody has to be."""
+        """The client is stopped, also one that is made later; without a client nothing happens."""
         self.open().hurry()
         self.observer.reopen()
         self.make().hurry()
@@ -440,7 +440,7 @@ class FieldsTests(SynchronousTestCase):
     """The header fields of every request."""
 
     def test_own(self) -> None:
-        """Each says what its body is and who sends it."""
+        """Each has the type of its body, and its sender."""
         self.assertEqual(
             [(b"Content-Type", b"application/x-ndjson"), (b"User-Agent", b"webhookrx")],
             request_headers(read_http((URL,), {}), []),
@@ -484,7 +484,7 @@ class FilesTests(_HTTPTests):
         self.assertEqual(["close"], self.server.log)
 
     def test_reopen_fails(self) -> None:
-        """A file that is wrong by then is told, and what was read before stays in use."""
+        """A file that has become wrong is an error, and the contents read before stay in use."""
         path = self.write(b"t0ken\n")
         self.open(token_file=path)
         os.remove(path)

@@ -74,7 +74,7 @@ class PostTests(WireCase):
         self.assertEqual(HTTPAnswer(200, None, b"fine"), self.answered(200, **fields))
 
     def test_failure_after_the_head(self) -> None:
-        """What goes wrong in the body of an answer makes none of one that has the messages, and leaves others be."""
+        """An error in the body makes a 2xx fail; other answers count by their head."""
 
         def fail(response: object, take: Callable[[bytes], None]) -> None:
             raise MemoryError
@@ -87,7 +87,7 @@ class PostTests(WireCase):
             self.assertEqual(HTTPAnswer(status), self.answered(status))
 
     def test_cut(self) -> None:
-        """So it is with a body that is cut off; Retry-After counts then, too."""
+        """So it is with a body that is cut off; Retry-After counts, too."""
         for status, outcome in (
             (200, "it answers 200 OK, but the answer is cut off"),
             (413, HTTPAnswer(413)),
@@ -101,13 +101,13 @@ class PostTests(WireCase):
                 self.assertEqual(outcome, self.outcome(pending))
 
     def test_redirection(self) -> None:
-        """A redirection is an answer: nobody follows it."""
+        """A redirection is an answer, and is not followed."""
         self.assertEqual(HTTPAnswer(307, None, b"fine"), self.answered(307, Location=b"http://h/other"))
 
         self.assertEqual(b"", self.wire.value())
 
     def test_cookies(self) -> None:
-        """What a server sets as a cookie it does not see again."""
+        """Cookies of a server are not sent back."""
         self.answered(200, Set_Cookie=b"a=1")
         self.ask(drain=False)
 
@@ -123,10 +123,10 @@ class PostTests(WireCase):
 
 
 class BodyTests(SynchronousTestCase):
-    """What goes out."""
+    """The body of a request."""
 
     def test_at_once(self) -> None:
-        """It is written whole, and is finished by then, whatever the transport says of its pace."""
+        """It is written whole, at once, whatever the transport says of its pace."""
         transport = StringTransport()
         body = http_client._WholeBody(b"x" * 100_000)
 
@@ -193,7 +193,7 @@ class BrokenTests(WireCase):
                     self.assertEqual(1 + used, len(self.endpoint.wires))
 
     def test_other_failures(self) -> None:
-        """What has nothing to do with an old connection is a failure at once."""
+        """A failure that has nothing to do with an old connection is reported at once."""
         self.use()
         self.lose(ConnectionDone())
         self.endpoint.failures = [ConnectionRefusedError()]
@@ -201,7 +201,7 @@ class BrokenTests(WireCase):
         self.assertEqual("Connection was refused by other side", self.outcome(self.ask()))
 
     def test_of_the_one_before(self) -> None:
-        """What was wrong with an answer is not said of the next request."""
+        """The problem of one answer is not reported for the next request."""
         pending = self.ask()
         self.receive(b"HTTP/1.1 99 x\r\n\r\n")
         self.assertEqual("what it answers is not HTTP", self.outcome(pending))
@@ -222,7 +222,7 @@ class Moments:
 
 
 class TimeTests(WireCase):
-    """Nobody waits for ever."""
+    """No wait is endless."""
 
     def setUp(self) -> None:
         """Let waiting take no time; what happens meanwhile is up to a test."""
@@ -253,12 +253,12 @@ class TimeTests(WireCase):
         self.assertEqual((HTTPAnswer(200, None, b"ok"), [10.0]), (self.client.post(b""), self.waits))
 
     def test_no_answer(self) -> None:
-        """After its time a request is given up, and its connection with it."""
+        """After its time a request is cancelled, and its connection aborted."""
         self.assertEqual(("no answer within 10 s", [10.0]), (self.problem(), self.waits))
         self.assertTrue(self.wire.aborted)
 
     def test_reactor_stopped(self) -> None:
-        """A reactor that calls nobody any more changes nothing about that."""
+        """So it is with a reactor that has stopped."""
         self.clock.is_stopped = True
 
         self.assertEqual("no answer within 10 s", self.problem())
@@ -273,13 +273,13 @@ class TimeTests(WireCase):
         return answer
 
     def test_no_end(self) -> None:
-        """An answer that has the messages, and whose body does not end, is none."""
+        """A 2xx whose body does not end does not count."""
         self.meanwhile = self.begin_answer(202)
 
         self.assertEqual("it answers 202 Accepted, but the answer has not ended within 10 s", self.problem())
 
     def test_head_counts(self) -> None:
-        """One that has not got them is one by then."""
+        """Any other answer counts by its head."""
         for status in (413, 503):
             self.meanwhile = self.begin_answer(status)
 
@@ -315,10 +315,10 @@ class TimeTests(WireCase):
 
 
 class DescribeTests(SynchronousTestCase):
-    """Why there is no answer, in a line."""
+    """The reason of a failed request, in one line."""
 
     def test_texts(self) -> None:
-        """Causes are told in words; what a server wrote is not."""
+        """Causes are in words; bytes of a server are never quoted."""
         for error, text in [
             (ResponseNeverReceived([Failure(ConnectionDone())]), "the connection was closed without an answer"),
             (RequestTransmissionFailed([Failure(ConnectionLost())]), "the connection was closed without an answer"),

@@ -89,7 +89,7 @@ class ExchangeTests(WireCase):
         self.assertEqual((EARLY, 1), (self.outcome(pending), len(self.endpoint.wires)))
 
     def test_unasked(self) -> None:
-        """An answer that nobody asked for ends a connection: it must not be taken for that to the next request."""
+        """An answer without a request ends a connection: it must not be taken for that to the next request."""
         self.ask()
         self.receive(EMPTY)
 
@@ -198,7 +198,7 @@ class PrivateNameTests(WireCase):
 
 
 class HeadTests(WireCase):
-    """What comes before the body of an answer."""
+    """The head of an answer."""
 
     def test_endless(self) -> None:
         """A head that does not end is cut off, however it goes on."""
@@ -299,7 +299,7 @@ class BodyTests(WireCase):
         return pending
 
     def test_whole(self) -> None:
-        """It is whole by its length, by its last chunk, and at once where there is none by the status."""
+        """It is whole by its length, by its last chunk, and by a status without a body."""
         for answer in (
             self.LENGTH + b"x" * 100,
             b"HTTP/1.0 200 OK\r\nContent-Length: 1, 1\r\n\r\nx",
@@ -315,7 +315,7 @@ class BodyTests(WireCase):
                     self.assertIsInstance(self.outcome(self.answered(answer, end)), HTTPAnswer)
 
     def test_cut(self) -> None:
-        """It is not when the connection ends before that, in whatever order."""
+        """It is cut off when the connection ends before that, in order or not."""
         for end in self.ENDS:
             for answer in (
                 self.LENGTH,
@@ -331,7 +331,7 @@ class BodyTests(WireCase):
                     self.assertEqual(CUT, self.outcome(self.answered(answer, end)))
 
     def test_malformed(self) -> None:
-        """Nor when what comes is none of its chunks."""
+        """It is cut off by bytes that are no chunk."""
         for more in (b"x\r\n", b"-1\r\n", b"3\r\nabcdef", b"3" * 2000, b"0\r\n" + b"x" * 70_000):
             with self.subTest(more):
                 pending = self.answered(self.CHUNKED + b"1\r\n.\r\n")
@@ -402,7 +402,7 @@ class EndTests(WireCase):
                     self.assertFalse(self.is_kept())
 
     def test_farewell(self) -> None:
-        """When all is said it is closed in order."""
+        """After a whole exchange it is closed in order."""
         self.ask()
         self.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
@@ -487,7 +487,7 @@ class TLSTests(WireCase):
         self.assertEqual(HTTPAnswer(200, None, b"ok"), self.outcome(pending))
 
     def test_in_flight(self) -> None:
-        """One that comes before it is acknowledged is none."""
+        """An answer before the request is acknowledged does not count."""
         self.wire.in_flight = 1
 
         self.answer(OK)
@@ -542,7 +542,7 @@ class TLSTests(WireCase):
         self.assertEqual(CUT, self.outcome(pending))
 
     def test_early(self) -> None:
-        """One that comes before is none."""
+        """An answer before the request has left does not count."""
         self.incoming.write(self.shake_hands())
         self.server.do_handshake()
 

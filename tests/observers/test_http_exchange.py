@@ -93,7 +93,7 @@ class KeyTests(SynchronousTestCase):
         self.assertEqual(4, len({BodyFormat().make(each).key for each in lines}))
 
     def test_not_distinct(self) -> None:
-        """Where different messages may have the same text there is none: the second would be taken for a copy."""
+        """If different messages may have the same text there is no key: the second would be taken for a duplicate."""
         self.assertIsNone(BodyFormat("lines", distinct=False).make([b"same\n"]).key)
 
 
@@ -145,7 +145,7 @@ class DescribeTests(SynchronousTestCase):
         self.assertTrue(text.endswith(": " + "a" * EXCERPT + "…"))
 
     def test_no_excerpt(self) -> None:
-        """Where the other end may repeat a secret, nothing of its body is told."""
+        """If the server may repeat a secret, its body is not quoted."""
         text = HTTPAnswer(403, body=b"bad token").describe(excerpt=False)
 
         self.assertEqual("it answers 403 Forbidden (look at token_file=, headers_file= and cert_file=)", text)

@@ -194,7 +194,7 @@ class RefusedTests(SynchronousTestCase):
                 self.assertNotIn("s3cret", str(self.assertRaises(ConfigError, read, url)))
 
     def test_scheme_left_out(self) -> None:
-        """With one C{http:} forgotten, what is left of the URL begins with slashes; the way to write it is told."""
+        """With one C{http:} forgotten, the rest of the URL begins with slashes; the error says how to write it."""
         for url in ("//h/x", "//user:s3cret@h/x"):
             self.assertIn("http:http://HOST/PATH", str(self.assertRaises(ConfigError, read, url)))
 

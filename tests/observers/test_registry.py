@@ -171,7 +171,7 @@ class PluginTests(RegistryTestCase):
         self.assertIsInstance(registry.build(Observer("x", "file", (path,)), "durable"), FileObserver)
 
     def test_plugin_fails(self) -> None:
-        """What a plugin objects to is told as it says; what it stumbles over names the plugin."""
+        """An error of configuration is reported in the words of a plugin; any other one names the plugin."""
         self.add_plugin(PLUGIN)
 
         self.assertEqual("no such error", self.problem("carrier-pigeon", error="1"))
@@ -188,7 +188,7 @@ class PluginTests(RegistryTestCase):
         self.assertEqual(1, len(self.flushLoggedErrors(ImportError)))
 
     def test_plugin_without_name(self) -> None:
-        """A plugin without a name is told of too."""
+        """A plugin without a name is reported, too."""
         self.add_plugin(NAMELESS)
 
         self.assertIn("twisted.plugins.webhookrx_test_plugin: it has no name", self.problem("x"))

@@ -103,7 +103,7 @@ class SyslogContractTests(ObserverContract, SynchronousTestCase):
         return make_observer(self.server)
 
     def break_observer(self) -> None:
-        """Let nobody connect."""
+        """Refuse connections."""
         self.server.errors = [ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")] * 9
 
     def stored_texts(self) -> list[str]:
@@ -139,7 +139,7 @@ class ConnectionTests(SynchronousTestCase):
         self.assertEqual(1, len(self.server.connections))
 
     def test_away(self) -> None:
-        """A server that is away is told in one line with its name; the next batch tries again."""
+        """A server that is away is reported in one line with its name; the next batch tries again."""
         self.server.errors = [ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")]
 
         error = self.assertRaises(Unavailable, self.store, "one")
@@ -285,7 +285,7 @@ class SpecTests(SynchronousTestCase):
             self.assertEqual((server, promise, spec), (observer._server, observer.promise, observer.spec))
 
     def test_wrong(self) -> None:
-        """What is wrong is told with what was written and what is allowed."""
+        """An error quotes the value, and says what is allowed."""
         for spec, *expected in (
             ("syslog", "tcp, tls, udp, unix"),
             ("syslog:sctp:host:1", "tcp, tls, udp, unix"),
@@ -384,7 +384,7 @@ class SpecTests(SynchronousTestCase):
                 self.assertIn(b'NOTE="%s"' % value, data)
 
     def test_certificates(self) -> None:
-        """Files of certificates are read at once: good ones pass, a wrong or encrypted key is told."""
+        """Files of certificates are read at once: a wrong or encrypted key is an error."""
         directory = self.mktemp()
         os.mkdir(directory)
         directory = os.path.abspath(directory)
@@ -401,7 +401,7 @@ class SpecTests(SynchronousTestCase):
             self.assertIn(wrong, str(self.assertRaises(ConfigError, self.build, spec)))
 
     def test_certificates_go_wrong(self) -> None:
-        """When a file is not what it was, the next connection is not made, and the reason is told."""
+        """If a file has become wrong, the next connection fails with the reason."""
         directory = os.path.abspath(self.mktemp())
         os.mkdir(directory)
         ca_file = write_ca_file(directory, "ca", Authority("authority"))
