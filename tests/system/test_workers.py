@@ -250,7 +250,7 @@ class EndTests(WorkersCase):
         time.sleep(0.2)
         receiver.kill()
         wait_until(lambda: not any(map(is_alive, pids)), "they end", 10.0)
-        self.assertIn("The parent has gone", receiver.log())
+        self.assertIn("The parent is gone", receiver.log())
         receiver.start()
         self.assertEqual(200, self.ask(receiver.port, post(b"hello")).status)
 
