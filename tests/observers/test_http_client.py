@@ -168,6 +168,21 @@ class BrokenTests(WireCase):
                     self.assertEqual(HTTPAnswer(200, None, b"ok"), self.outcome(pending))
                     self.assertEqual(2, len(self.endpoint.wires))
 
+    def test_cancelled(self) -> None:
+        """A request that is cancelled on a kept connection is not sent again."""
+        for part in (b"", b"HTTP/1.1 2", b"HTTP/1.1 200 OK\r\n\r\n"):
+            with self.subTest(part):
+                self.setUp()
+                self.use()
+                pending = self.ask()
+                if part:
+                    self.receive(part)
+
+                pending.cancel()
+
+                self.assertIsInstance(self.outcome(pending), str)
+                self.assertEqual((1, True), (len(self.endpoint.wires), self.wire.aborted))
+
     def test_closed_before(self) -> None:
         """One that is known to be closed is not used."""
         self.use()

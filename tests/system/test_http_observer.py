@@ -126,6 +126,18 @@ class PlainTests(ObserverCase):
         self.assertIsNone(await store(observer, "b"))
         self.assertEqual(2, server.connections)
 
+    async def test_silent_later(self) -> None:
+        """A request that times out on a kept connection is not sent again after that."""
+        server = self.serve()
+        server.replies = [Reply(), Reply(silent=True)]
+        observer = self.open(server, timeout="500ms", retry_for="0s")
+        self.assertIsNone(await store(observer, "a"))
+
+        await self.assertFailure(store(observer, "b"), Unavailable)
+
+        await deferToThread(time.sleep, 0.3)
+        self.assertEqual((2, 1), (len(server.posted), server.connections))
+
     async def test_clock_set_back(self) -> None:
         """A wall clock that is set back by a day makes nobody wait for longer."""
         server = self.serve()

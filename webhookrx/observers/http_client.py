@@ -67,15 +67,18 @@ class _PendingAnswer:
 
     @ivar answer: the outcome; fails with L{NoAnswer}.
     @ivar head: an answer whose body has not ended.
+    @ivar is_cancelled: nobody waits for it any more.
     """
 
     def __init__(self) -> None:
         self.answer: Future[HTTPAnswer] = Future()
         self.head: HTTPAnswer | None = None
         self.request: Deferred[HTTPAnswer] | None = None
+        self.is_cancelled = False
 
     def cancel(self) -> None:
         """Cancel the request, and abort its connection."""
+        self.is_cancelled = True
         if self.request is not None:
             self.request.cancel()
 
@@ -173,7 +176,8 @@ class Client:
         try:
             response = await self._request(content, headers)
         except _BROKEN:
-            if self._connection is None or self._connection.problem is not None or self._connection.requests == 1:
+            used = self._connection
+            if pending.is_cancelled or used is None or used.problem is not None or used.requests == 1:
                 raise
             # Servers close idle connections at any moment, which says nothing about their state.
             response = await self._request(content, headers)
