@@ -241,6 +241,8 @@ class ResolveTests(SynchronousTestCase):
         token_file = write_text(self.directory, "tokens", "x\n")
         for port in (LOOPBACK, r"tcp:0:interface=\:\:1", "tcp:0:interface=localhost", "unix:x", "systemd:UNIX:index=0"):
             (warning,) = start(port=port, auth_token_file=token_file).settings.warnings
+            in_file = self.config(f"auth_token: abc\nport: '{port}'\n")
+            self.assertEqual(1, len(start(config=in_file).settings.warnings), "a file is in no process list")
             self.assertIn("as plain text", warning)
         resolved = start(port="8181", auth_token_file=token_file, allow_plaintext_token="yes")
         self.assertEqual((), resolved.settings.warnings)

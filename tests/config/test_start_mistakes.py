@@ -158,6 +158,9 @@ IN_THE_FILE = [
     FileMistake("sources:\n  - name: a b\n    port: 1", 2, "sources[0].name", '"a b" is no name'),
     FileMistake("sources:\n  - {name: a}\n  - {name: b, port: 'haproxy:80'}", 3, "sources[1].port", 'source "a" has'),
     FileMistake(
+        "sources:\n  - {name: a, port: 'haproxy:80'}\n  - {name: b}", 3, "sources[1]", 'source "b" has "tcp:80"'
+    ),
+    FileMistake(
         "sources:\n"
         "  - {name: a, port: 'ssl:443:{key}:{cert}'}\n"
         "  - {name: b, port: 443, tls_key_file: '{other_key}', tls_cert_file: '{other_cert}'}",
@@ -254,6 +257,14 @@ class StartMistakeTests(SynchronousTestCase):
         """It is one printable line without a token."""
         self.assertTrue(problem.isprintable(), problem)
         self.assertNotIn(TOKEN, problem)
+
+    def test_every_observer(self) -> None:
+        """Each observer that can't be used is an error."""
+        self.assertEqual(2, len(errors_of(observer=["fil:x", "stdout:x", "stdout"])))
+
+    def test_flag_twice(self) -> None:
+        """A flag may be given twice; it means the same."""
+        self.assertEqual([], errors_of(allow_plaintext_token=["yes", "yes"]))
 
     def test_all_at_once(self) -> None:
         """All mistakes of a start are shown together."""

@@ -200,6 +200,17 @@ class ReadConfigFileTests(SynchronousTestCase):
             self.assertIn(fragment, error.problem)
             self.assertTrue(error.problem.isprintable())
 
+    def test_plain_tags(self) -> None:
+        """Tags of YAML's own types change nothing: a value is a text whatever its type is."""
+        file, errors = self.read("port: !!int 8181\nprefix: !!str 0x10\nsources: !!seq [{port: 1}]\n")
+        self.assertEqual(([], {"port": ["8181"], "prefix": ["0x10"]}), (errors, texts(file.options)))
+
+    def test_very_many_values(self) -> None:
+        """Aliases can't make a small file a very large configuration."""
+        paths = b"paths: &paths [" + b"/a, " * 3000 + b"]\n"
+        error = self.fail_to_read(paths + b"sources:\n" + b"- {paths: *paths}\n" * 100)
+        self.assertIn("more than 200,000 values", str(error))
+
     def test_very_many_mistakes(self) -> None:
         """Of a file with more than a thousand mistakes, the first thousand are told, and that there are more."""
         error = self.fail_to_read(b"".join(b"key%d: 1\n" % number for number in range(5000)))
