@@ -43,7 +43,7 @@ class HealthTests(SynchronousTestCase):
         ):
             health = health_of(make_snapshot(**different))
             self.assertEqual((state, (reason,)), health)
-            self.assertEqual(state != "not_ready", health.fit)
+            self.assertEqual(state != "not_ready", health.is_ready)
 
     def test_old_failure(self) -> None:
         """An observer whose failure is some time ago may be tried again."""
@@ -73,9 +73,9 @@ class HealthTests(SynchronousTestCase):
         )
 
     def test_overloaded(self) -> None:
-        """While more is sent than can be read it is degraded, and still fit for messages."""
+        """While more is sent than can be read it is degraded, and still ready for messages."""
         health = health_of(make_snapshot(overloaded=True))
-        self.assertEqual(("degraded", True), (health.state, health.fit))
+        self.assertEqual(("degraded", True), (health.state, health.is_ready))
         self.assertIn("More is sent than can be read", health.reasons[0])
 
     def test_blocked(self) -> None:
@@ -108,7 +108,7 @@ class HealthTests(SynchronousTestCase):
         self.assertNotIn("CANARY", str(health_of(make_snapshot(lanes=[LaneStatus("spool:/y", backlog=AWAY)]))))
 
     def test_workers(self) -> None:
-        """It is fit while one worker receives; one that does not makes it degraded."""
+        """It is ready while one worker receives; one that does not makes it degraded."""
         well, away, stuck = WorkerState(0, True), WorkerState(1, False), WorkerState(2, True, True)
         for workers, expected in (
             ([well, well], ("ready", ())),

@@ -202,7 +202,7 @@ def _has_many_values(body: bytes) -> bool:
     return body.count(b",") + count_brackets(body) > MOST_SEPARATORS
 
 
-def nobody_knows() -> bool:
+def never_ready() -> bool:
     """Return that the service is not ready."""
     return False
 
@@ -225,7 +225,7 @@ class RootResource(Resource):
         targets: Sequence[tuple[str, WebhookResource]],
         traffic: ITraffic,
         health: Collection[bytes] = (),
-        ready: Callable[[], bool] = nobody_knows,
+        ready: Callable[[], bool] = never_ready,
     ) -> None:
         super().__init__()
         self._health = health

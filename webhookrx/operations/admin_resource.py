@@ -141,7 +141,7 @@ _NOTHING = _Nothing()
 
 
 def _health_answer(health: Health) -> tuple[int, bytes]:
-    return 200 if health.fit else 503, _json(health.state, health.reasons)
+    return 200 if health.is_ready else 503, _json(health.state, health.reasons)
 
 
 def _json(status: str, reasons: tuple[str, ...] = ()) -> bytes:

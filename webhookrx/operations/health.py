@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.snapshot import Phase, ReceiverSnapshot
 
-#: Seconds for which a failed C{store} makes the receiver unfit. After that it takes messages again: without any there
+#: Seconds for which the receiver is not ready after a failed C{store}. Then it takes messages again: without any there
 #: would be no further C{store} to show whether the observer works.
 FAILURE_COUNTS = 10.0
 
@@ -37,7 +37,7 @@ class Health(NamedTuple):
     """
     How the receiver is.
 
-    @ivar state: C{"degraded"} is fit for messages, but needs attention.
+    @ivar state: C{"degraded"} is ready for messages, but needs attention.
     @ivar reasons: a sentence for each problem, the worst first. They name what the settings name, and no secrets.
     """
 
@@ -45,8 +45,8 @@ class Health(NamedTuple):
     reasons: tuple[str, ...] = ()
 
     @property
-    def fit(self) -> bool:
-        """Whether the receiver is fit for messages."""
+    def is_ready(self) -> bool:
+        """Whether the receiver is ready for messages."""
         return self.state != "not_ready"
 
 

@@ -323,7 +323,7 @@ METRICS: tuple[Metric, ...] = (
     gauge(
         "webhookrx_ready",
         "1 while the receiver is ready for messages, as in `/readyz`.",
-        lambda view: health_of(view.snapshot, view.workers).fit,
+        lambda view: health_of(view.snapshot, view.workers).is_ready,
     ),
     gauge(
         "webhookrx_degraded",

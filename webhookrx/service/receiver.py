@@ -64,7 +64,7 @@ class LocalReceiver:
         self.settings = settings
         self.phase = Phase.STARTING
         self.counters = Counters()
-        self._fit = False
+        self._service_is_ready = False
         self._in_haste = False
         self._reactor = reactor
         self._group = group
@@ -167,8 +167,8 @@ class LocalReceiver:
             overloaded=endpoints.overload.stands,
         )
 
-    def say_fit(self, fit: bool) -> None:
-        self._fit = fit
+    def set_ready(self, ready: bool) -> None:
+        self._service_is_ready = ready
 
     def tick(self) -> None:
         self._endpoints.sweep()
@@ -231,7 +231,7 @@ class LocalReceiver:
     @property
     def _is_ready(self) -> bool:
         """The answer to health checks of load balancers. Anybody may ask often, so it costs next to nothing."""
-        return self._fit and self.phase is Phase.RUNNING
+        return self._service_is_ready and self.phase is Phase.RUNNING
 
     def _build_observers(
         self, settings: Settings, known: Mapping[Observer, IMessageObserver]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from webhookrx.http.resources import Judge, Record, RootResource, WebhookResource, nobody_knows
+from webhookrx.http.resources import Judge, Record, RootResource, WebhookResource, never_ready
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.judge import Receipt, SourceRules, judge
 from webhookrx.interfaces import IMessageConsumer, ITraffic
@@ -138,7 +138,7 @@ def build_roots(
     receipts: Callable[[], Receipt],
     slices: TimeSlices,
     record: Record | None = None,
-    ready: Callable[[], bool] = nobody_knows,
+    ready: Callable[[], bool] = never_ready,
 ) -> dict[str, RootResource]:
     """
     Return the root of each endpoint, by C{Listener.inner}.
@@ -146,7 +146,7 @@ def build_roots(
     @param receipts: gives each message its L{Receipt}.
     @param slices: handles large bodies.
     @param record: see L{WebhookResource}.
-    @param ready: whether the service as a whole is fit for messages, for health checks at the path of a source.
+    @param ready: whether the service as a whole is ready for messages, for health checks at the path of a source.
     """
     classifier = classifier_for(settings)
     files = _json_files(settings)

@@ -98,8 +98,8 @@ class Receiver(Protocol):
     def tick(self) -> None:
         """Look at all deadlines; called twice a second."""
 
-    def say_fit(self, fit: bool) -> None:
-        """Hear whether the service is fit for messages, as load balancers ask for it."""
+    def set_ready(self, ready: bool) -> None:
+        """Set whether the service as a whole is ready for messages: the answer to health checks of load balancers."""
 
     def check(self, settings: Settings) -> None:
         """
@@ -201,7 +201,7 @@ class ReceiverService(Service):
     def _is_up(self) -> None:
         self._log_state()
         keep_last_set(self._kept, self.settings)
-        self._judge_fitness()
+        self._update_readiness()
         self._notifier.ready(self.status())
         if self._hung_up:
             self._reloads.request()
@@ -243,12 +243,12 @@ class ReceiverService(Service):
             not_taken=rules_not_taken(self.settings, self._reloads.failure),
         )
 
-    def _judge_fitness(self) -> None:
-        self.receiver.say_fit(health_of(self.receiver.snapshot, self.receiver.workers).fit)
+    def _update_readiness(self) -> None:
+        self.receiver.set_ready(health_of(self.receiver.snapshot, self.receiver.workers).is_ready)
 
     def _tick(self) -> None:
         self.receiver.tick()
-        self._judge_fitness()
+        self._update_readiness()
         self._admin.listeners.sweep()
         self._ticks += 1
         if self._ticks % _TICKS_TO_REPORT == 0:

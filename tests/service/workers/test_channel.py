@@ -19,7 +19,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from webhookrx.service.workers.channel import MOST_BYTES, Channel
-from webhookrx.service.workers.messages import Begin, Finish, Ready, StopNow, ToWorker, read_for_worker
+from webhookrx.service.workers.messages import Began, Begin, Finish, StopNow, ToWorker, read_for_worker
 from webhookrx.settings import Settings
 
 
@@ -90,12 +90,12 @@ class ChannelTests(SynchronousTestCase):
 
     def test_said(self) -> None:
         """What is said goes out framed, and descriptors before it; at the end nothing goes out any more."""
-        self.channel.say(Ready(), [7, 8])
-        self.assertEqual(framed(msgspec.msgpack.encode(Ready())), self.transport.value())
+        self.channel.say(Began(), [7, 8])
+        self.assertEqual(framed(msgspec.msgpack.encode(Began())), self.transport.value())
         self.assertEqual([7, 8], self.transport.descriptors)
         self.lose()
         self.transport.clear()
-        self.channel.say(Ready())
+        self.channel.say(Began())
         self.assertEqual(b"", self.transport.value())
 
     def test_descriptors(self) -> None:

@@ -26,13 +26,13 @@ from webhookrx.operations.snapshot import Phase
 from webhookrx.service.workers import main as worker_module
 from webhookrx.service.workers.main import ORPHANED_FOR, Worker
 from webhookrx.service.workers.messages import (
+    Began,
     Begin,
     CannotBegin,
     ChangeSettings,
     Finish,
-    Fitness,
     PortsClosed,
-    Ready,
+    Readiness,
     Reopen,
     Report,
     SettingsChanged,
@@ -70,7 +70,7 @@ class _Receiver:
         self.snapshot = make_snapshot()
         self.chain = _Chain()
         self.phase = Phase.STARTING
-        self.fit = False
+        self.ready = False
         self.in_haste = False
         self.does: list[object] = []
         self.changed: Deferred[str] = Deferred()
@@ -98,8 +98,8 @@ class _Receiver:
         self.phase = Phase.RUNNING
         up()
 
-    def say_fit(self, fit: bool) -> None:
-        self.fit = fit
+    def set_ready(self, ready: bool) -> None:
+        self.ready = ready
 
     def stop_now(self) -> None:
         self.in_haste = True
@@ -177,7 +177,7 @@ class WorkerTests(SynchronousTestCase):
         """It receives by its settings, knows its number, and reports that it is ready."""
         receiver = self.begin(1)
         self.assertEqual((SETTINGS, Group(1, 2, self.lock_fd)), (receiver.settings, receiver.group))
-        self.assertEqual(([Ready()], Phase.RUNNING), (self.said(), receiver.phase))
+        self.assertEqual(([Began()], Phase.RUNNING), (self.said(), receiver.phase))
 
     def test_cannot_begin(self) -> None:
         """If it can't begin, it says why and ends, whatever comes from the parent."""
@@ -250,11 +250,11 @@ class WorkerTests(SynchronousTestCase):
 
     def test_fitness(self) -> None:
         """It answers health checks as its parent says; before it has begun the message is ignored."""
-        self.tell(Fitness(True))
+        self.tell(Readiness(True))
         receiver = self.begin()
-        for fit in (True, False):
-            self.tell(Fitness(fit))
-            self.assertIs(fit, receiver.fit)
+        for ready in (True, False):
+            self.tell(Readiness(ready))
+            self.assertIs(ready, receiver.ready)
 
     def test_reopen(self) -> None:
         """It reopens files on request; before it has begun there are none."""

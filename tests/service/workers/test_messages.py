@@ -17,13 +17,13 @@ from webhookrx.operations.snapshot import merge
 from webhookrx.router.steps.step import Preprocessing, Probe, Regex, SetField, Step
 from webhookrx.senders.definition import Decode, SenderDefinition, Severity, Time, When
 from webhookrx.service.workers.messages import (
+    Began,
     Begin,
     CannotBegin,
     ChangeSettings,
     Finish,
     LogLine,
     PortsClosed,
-    Ready,
     Reopen,
     Report,
     SettingsChanged,
@@ -168,7 +168,7 @@ class MessagesTests(SynchronousTestCase):
         counters.add("refused", "bad_token", "github", amount=3)
         counters.sources["github"].messages = 5
         for message in (
-            Ready(),
+            Began(),
             CannotBegin("why"),
             SettingsChanged(7, True, "what"),
             PortsClosed(),
@@ -208,7 +208,7 @@ class MessagesTests(SynchronousTestCase):
 
     def test_other_languages(self) -> None:
         """A message of the other direction, and anything else, is refused."""
-        for said in (encode(Ready()), b"", b"\xc1", msgspec.msgpack.encode({"type": "Begin"})):
+        for said in (encode(Began()), b"", b"\xc1", msgspec.msgpack.encode({"type": "Begin"})):
             self.assertRaises(msgspec.DecodeError, read_for_worker, said)
         self.assertRaises(msgspec.DecodeError, read_for_parent, encode(Finish()))
         for mistake in (

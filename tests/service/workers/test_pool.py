@@ -31,13 +31,13 @@ from webhookrx.service import service as service_module
 from webhookrx.service.service import ReceiverService, build_service
 from webhookrx.service.workers import pool as pool_module
 from webhookrx.service.workers.messages import (
+    Began,
     Begin,
     CannotBegin,
     ChangeSettings,
     Finish,
-    Fitness,
     PortsClosed,
-    Ready,
+    Readiness,
     Reopen,
     Report,
     SettingsChanged,
@@ -207,7 +207,7 @@ class SupervisorTests(SynchronousTestCase):
         """Have it start wholly."""
         self.start()
         for worker in self.launched:
-            worker.owner.heard(Ready())
+            worker.owner.heard(Began())
         one, other = self.launched
         return one, other
 
@@ -239,9 +239,9 @@ class SupervisorTests(SynchronousTestCase):
         expected = [[Begin(SETTINGS, number, 2, ("tcp:80",))] for number in (0, 1)]
         self.assertEqual(expected, [worker.told for worker in self.launched])
         self.assertEqual(80, self.launched[0].descriptors[0])
-        self.launched[0].owner.heard(Ready())
+        self.launched[0].owner.heard(Began())
         self.assertEqual((Phase.STARTING, []), (self.service.receiver.phase, self.service._notifier.told))
-        self.launched[1].owner.heard(Ready())
+        self.launched[1].owner.heard(Began())
         self.assertEqual(Phase.RUNNING, self.service.receiver.phase)
         self.assertEqual(["ready: 2 of 2 workers, 0 messages, 0 refused, 0 waiting"], self.service._notifier.told)
         self.assertIn("2 workers share all endpoints\nListening on 127.0.0.1:80", self.log())
@@ -295,10 +295,10 @@ class SupervisorTests(SynchronousTestCase):
         for _ in range(20):
             self.service._ticker.tick()
         self.assertEqual(["status: 2 of 2 workers, 0 messages, 0 refused, 0 waiting"], self.service._notifier.told)
-        self.assertIn(Fitness(True), one.told)
+        self.assertIn(Readiness(True), one.told)
         self.service.receiver.phase = Phase.DRAINING
         self.service._ticker.tick()
-        self.assertEqual((Fitness(False), Fitness(False)), (one.told[-1], other.told[-1]))
+        self.assertEqual((Readiness(False), Readiness(False)), (one.told[-1], other.told[-1]))
         self.service.receiver.phase = Phase.RUNNING
         other.owner.heard(Report(Counters(), make_snapshot(), True))
         self.service._ticker.tick()
@@ -354,7 +354,9 @@ class SupervisorTests(SynchronousTestCase):
         one, other = self.be_up()
         self.reread = ConfigError("Something is wrong.")
         self.service.hang_up()
-        self.assertEqual([[Begin, Fitness, Reopen]] * 2, [[type(message) for message in w.told] for w in (one, other)])
+        self.assertEqual(
+            [[Begin, Readiness, Reopen]] * 2, [[type(message) for message in w.told] for w in (one, other)]
+        )
 
     def test_early_reload(self) -> None:
         """One that is asked for before all workers are up comes after that."""
@@ -362,7 +364,7 @@ class SupervisorTests(SynchronousTestCase):
         self.service.hang_up()
         self.assertIsInstance(self.launched[0].told[-1], Begin)
         for worker in self.launched:
-            worker.owner.heard(Ready())
+            worker.owner.heard(Began())
         self.assertIsInstance(self.launched[0].told[-1], ChangeSettings)
 
     def watch(self, path: str) -> Settings:
@@ -381,7 +383,7 @@ class SupervisorTests(SynchronousTestCase):
         one, worker = self.be_up()
         Path(path).touch()
         self.service._ticker.tick()
-        self.assertIsInstance(one.told[-1], Fitness)
+        self.assertIsInstance(one.told[-1], Readiness)
         self.reread = replace(settings, router=RouterSettings("edge-2", watched={other: signature_of(other)}))
         self.service._ticker.tick()
         one.answer(True, "1 sources")
@@ -417,7 +419,7 @@ class SupervisorTests(SynchronousTestCase):
             self.service._ticker.tick()
         self.assertIsInstance(self.launched[0].told[-1], Begin)
         for worker in self.launched:
-            worker.owner.heard(Ready())
+            worker.owner.heard(Began())
         self.assertIsInstance(self.launched[0].told[-1], ChangeSettings)
 
     def test_router(self) -> None:
@@ -460,7 +462,7 @@ class SupervisorTests(SynchronousTestCase):
         """Told once more, workers stop now, and one that does not end is killed; the status says so."""
         one, _ = self.be_up()
         self.service.receiver.stop_now()
-        self.assertIsInstance(one.told[-1], Fitness)
+        self.assertIsInstance(one.told[-1], Readiness)
         stopped = self.service.stopService()
         self.service.receiver.stop_now()
         self.assertEqual([Finish(), StopNow()], one.told[-2:])

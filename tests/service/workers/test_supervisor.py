@@ -22,14 +22,14 @@ from webhookrx.operations.health import WorkerState
 from webhookrx.operations.snapshot import ReceiverSnapshot, merge
 from webhookrx.service.workers.log_lines import MOST_LINES
 from webhookrx.service.workers.messages import (
+    Began,
     Begin,
     CannotBegin,
     ChangeSettings,
     Finish,
-    Fitness,
     LogLine,
     PortsClosed,
-    Ready,
+    Readiness,
     Reopen,
     Report,
     SettingsChanged,
@@ -119,7 +119,7 @@ class WorkersCase(SynchronousTestCase):
         """Have both begin."""
         self.workers.start(self._up, self.failures.append)
         for worker in self.launched:
-            worker.owner.heard(Ready())
+            worker.owner.heard(Began())
         one, other = self.launched
         return one, other
 
@@ -129,8 +129,8 @@ class WorkersCase(SynchronousTestCase):
         self.workers.tick()
 
     def told_of_fitness(self) -> list[list[bool]]:
-        """Return the fitness that each worker has heard of."""
-        return [[each.fit for each, _ in one.told if isinstance(each, Fitness)] for one in self.launched]
+        """Return the readiness that each worker was sent."""
+        return [[each.ready for each, _ in one.told if isinstance(each, Readiness)] for one in self.launched]
 
     def change(self, settings: Settings = OTHER) -> Deferred[str]:
         """Begin to change, with one more socket."""
@@ -147,18 +147,18 @@ class LifeTests(WorkersCase):
     """
 
     def test_fitness(self) -> None:
-        """A worker that receives hears once whether the service is fit; a later one, as soon as it is up."""
+        """A worker that receives gets once whether the service is ready; a later one, as soon as it is up."""
         self.workers.start(self._up, self.failures.append)
-        self.workers.say_fit(True)
+        self.workers.set_ready(True)
         self.assertEqual([[], []], self.told_of_fitness())
         for worker in self.launched:
-            worker.owner.heard(Ready())
-        for fit in (True, False, False, True):
-            self.workers.say_fit(fit)
+            worker.owner.heard(Began())
+        for ready in (True, False, False, True):
+            self.workers.set_ready(ready)
         self.assertEqual([[True, False, True], [True, False, True]], self.told_of_fitness())
         self.launched[0].end()
         self.pass_time(60)
-        self.launched[2].owner.heard(Ready())
+        self.launched[2].owner.heard(Began())
         self.assertEqual([True], self.told_of_fitness()[2])
 
     def test_begin(self) -> None:
@@ -168,15 +168,15 @@ class LifeTests(WorkersCase):
             self.assertEqual(0, self.ups)
             self.assertEqual([(Begin(SETTINGS, number, 2, ("tcp:80", "tcp:81")), [5, 6, 9])], worker.told)
             self.assertEqual(WorkerState(number, False), self.workers.workers[number])
-            worker.owner.heard(Ready())
-        self.launched[0].owner.heard(Ready())
+            worker.owner.heard(Began())
+        self.launched[0].owner.heard(Began())
         self.assertEqual((1, []), (self.ups, self.failures))
         self.assertEqual([WorkerState(0, True), WorkerState(1, True)], self.workers.workers)
 
     def test_cannot_begin(self) -> None:
         """As long as not all have begun, one that says why it can't is the end of it, and no other follows it."""
         self.workers.start(self._up, self.failures.append)
-        self.launched[0].owner.heard(Ready())
+        self.launched[0].owner.heard(Began())
         self.launched[1].owner.heard(CannotBegin("No such directory: /x"))
         self.launched[1].end("ended with status 1", 1)
         self.assertEqual(["No such directory: /x"], self.failures)
@@ -194,12 +194,12 @@ class LifeTests(WorkersCase):
             self.assertEqual(launched, len(self.launched))
             self.pass_time(pause / 2 + 0.01)
             self.assertEqual(launched + 1, len(self.launched))
-        self.launched[0].owner.heard(Ready())
+        self.launched[0].owner.heard(Began())
         self.launched[0].end()
         self.pass_time(0.1)
-        self.launched[-2].owner.heard(Ready())
+        self.launched[-2].owner.heard(Began())
         self.assertEqual(0, self.ups)
-        self.launched[-1].owner.heard(Ready())
+        self.launched[-1].owner.heard(Began())
         self.assertEqual((1, [], 4), (self.ups, self.failures, self.workers.restarts))
 
     def test_says_why_later(self) -> None:
@@ -420,11 +420,11 @@ class ChangeTests(WorkersCase):
             self.pass_time(0.5)
             self.assertEqual(Begin(three, number, 3, ("tcp:80", "tcp:81")), self.launched[-1].last)
             self.pass_time(0.5)
-            self.launched[-1].owner.heard(Ready())
+            self.launched[-1].owner.heard(Began())
         self.assertEqual(4, len(self.launched))
         self.pass_time(0.5)
         self.assertEqual(Begin(three, 2, 3, ("tcp:80", "tcp:81")), self.launched[-1].last)
-        self.launched[-1].owner.heard(Ready())
+        self.launched[-1].owner.heard(Began())
         self.pass_time(0.5)
         self.assertEqual((5, 1, 0), (len(self.launched), self.ups, self.workers.restarts))
         self.assertEqual([WorkerState(number, True) for number in range(3)], self.workers.workers)

@@ -27,14 +27,14 @@ from webhookrx.service.receiver import LocalReceiver
 from webhookrx.service.workers.channel import Channel
 from webhookrx.service.workers.log_lines import LineSender
 from webhookrx.service.workers.messages import (
+    Began,
     Begin,
     CannotBegin,
     ChangeSettings,
     Finish,
-    Fitness,
     LogLine,
     PortsClosed,
-    Ready,
+    Readiness,
     Reopen,
     Report,
     SettingsChanged,
@@ -93,9 +93,9 @@ class Worker:
                 self._begin(message, descriptors)
             case ChangeSettings():
                 Deferred.fromCoroutine(self._change(message, descriptors)).addErrback(_log_failure)
-            case Fitness(fit=fit):
+            case Readiness(ready=ready):
                 if self._receiver is not None:
-                    self._receiver.say_fit(fit)
+                    self._receiver.set_ready(ready)
             case Reopen():
                 if self._receiver is not None:
                     self._receiver.reopen()
@@ -120,7 +120,7 @@ class Worker:
 
     def _is_up(self) -> None:
         self._log_warnings()
-        self.channel.say(Ready())
+        self.channel.say(Began())
         self._report()
 
     async def _change(self, change: ChangeSettings, descriptors: Sequence[int]) -> None:

@@ -69,13 +69,13 @@ class ChangeSettings(WorkerMessage, frozen=True):
         return len(self.inners)
 
 
-class Fitness(WorkerMessage, frozen=True):
+class Readiness(WorkerMessage, frozen=True):
     """
-    Whether the service as a whole is fit for messages: the answer to health checks of load balancers. A worker starts
-    as unfit.
+    Whether the service as a whole is ready for messages: the answer to health checks of load balancers. A worker starts
+    as not ready.
     """
 
-    fit: bool
+    ready: bool
 
 
 class Reopen(WorkerMessage, frozen=True):
@@ -90,13 +90,13 @@ class StopNow(WorkerMessage, frozen=True):
     """End without waiting for what is under way."""
 
 
-ToWorker: TypeAlias = Begin | ChangeSettings | Fitness | Reopen | Finish | StopNow
+ToWorker: TypeAlias = Begin | ChangeSettings | Readiness | Reopen | Finish | StopNow
 
 
 # -- to the parent ---------------------------------------------------------------------------------------------------
 
 
-class Ready(WorkerMessage, frozen=True):
+class Began(WorkerMessage, frozen=True):
     """The worker receives."""
 
 
@@ -152,7 +152,7 @@ class LogLine(WorkerMessage, frozen=True):
     text: str
 
 
-ToParent: TypeAlias = Ready | CannotBegin | SettingsChanged | PortsClosed | Report | LogLine
+ToParent: TypeAlias = Began | CannotBegin | SettingsChanged | PortsClosed | Report | LogLine
 
 
 # -- encoding --------------------------------------------------------------------------------------------------------

@@ -137,8 +137,8 @@ class WorkerPool:
         if self._ticks % _TICKS_TO_REPORT == 0:
             self._workers.report_held_back()
 
-    def say_fit(self, fit: bool) -> None:
-        self._workers.say_fit(fit)
+    def set_ready(self, ready: bool) -> None:
+        self._workers.set_ready(ready)
 
     # -- changing ------------------------------------------------------------------------------------------------
 

@@ -14,13 +14,13 @@ from twisted.internet.defer import Deferred
 from webhookrx.backoff import Backoff, Random
 from webhookrx.operations.health import WorkerState
 from webhookrx.service.workers.messages import (
+    Began,
     Begin,
     CannotBegin,
     ChangeSettings,
     Finish,
-    Fitness,
     PortsClosed,
-    Ready,
+    Readiness,
     Report,
     SettingsChanged,
     StopNow,
@@ -128,7 +128,7 @@ class WorkerSlot:
         self.failure = ""
         self.report: Report | None = None
         self.told_to_end = False
-        self._fit = False
+        self._ready = False
         self._kill_at = inf
 
     def occupy(self, worker: WorkerProcess, settings: Settings, sockets: Mapping[str, int], lock_fd: int) -> None:
@@ -153,7 +153,7 @@ class WorkerSlot:
         match message:
             case Report():
                 self.report = message
-            case Ready():
+            case Began():
                 self.up = True
             case CannotBegin(text=text):
                 self.failure = text
@@ -211,11 +211,11 @@ class WorkerSlot:
             changed, self._changed = self._changed, None
             changed.callback(answer)
 
-    def say_fit(self, fit: bool) -> None:
-        """Tell its worker whether the service as a whole is fit for messages, unless it knows."""
-        if self.up and self.worker is not None and self._fit is not fit:
-            self._fit = fit
-            self.worker.say(Fitness(fit))
+    def set_ready(self, ready: bool) -> None:
+        """Tell its worker whether the service as a whole is ready for messages, unless it knows."""
+        if self.up and self.worker is not None and self._ready is not ready:
+            self._ready = ready
+            self.worker.say(Readiness(ready))
 
     def finish(self, seconds: float) -> None:
         """Have its worker, if any, finish what is under way within these seconds, and end."""

@@ -18,7 +18,7 @@ from webhookrx.operations.counters import Counters
 from webhookrx.operations.health import WorkerState
 from webhookrx.operations.snapshot import ReceiverSnapshot
 from webhookrx.service.workers.log_lines import WorkersLog
-from webhookrx.service.workers.messages import LogLine, PortsClosed, Ready, Reopen, Report, ToParent
+from webhookrx.service.workers.messages import Began, LogLine, PortsClosed, Reopen, Report, ToParent
 from webhookrx.service.workers.process import Launch
 from webhookrx.service.workers.slot import Restarts, Wanted, WorkerSlot
 from webhookrx.settings import Settings
@@ -75,7 +75,7 @@ class WorkerSupervisor:
         self._slots: dict[int, WorkerSlot] = {}
         self._retired = RetiredCounters()
         self._log = WorkersLog(clock)
-        self._fit = False
+        self._ready = False
         self._begun = False
         self._changing = False
         self._orders = 0
@@ -190,8 +190,8 @@ class WorkerSupervisor:
         match message:
             case LogLine():
                 self._log.write(slot.number, message)
-            case Ready():
-                self.say_fit(self._fit)
+            case Began():
+                self.set_ready(self._ready)
                 if not self._begun and all(each.up for each in self._slots.values()):
                     self._begun = True
                     self._up()
@@ -280,11 +280,11 @@ class WorkerSupervisor:
     def _time_to_change(self) -> float:
         return self.settings.limits.answer_time + self.settings.drain_timeout
 
-    def say_fit(self, fit: bool) -> None:
-        """Tell all workers whether the service as a whole is fit for messages."""
-        self._fit = fit
+    def set_ready(self, ready: bool) -> None:
+        """Tell all workers whether the service as a whole is ready for messages."""
+        self._ready = ready
         for slot in self._slots.values():
-            slot.say_fit(fit)
+            slot.set_ready(ready)
 
     def reopen(self) -> None:
         """Have all workers reopen the files of messages by name."""
