@@ -12,7 +12,7 @@ from twisted.internet.task import Clock
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.service.drain import LAST_WORDS, Drain
+from webhookrx.service.drain import STOP_NOW_TIME, Drain
 
 
 class _Connections:
@@ -201,10 +201,10 @@ class DrainTests(SynchronousTestCase):
         result = self.begin()
         self.drain.stop_now()
         self.assertEqual(["finish", "close", "closed", "drain", "stop"], self.events)
-        self.pass_time(LAST_WORDS / 2)
+        self.pass_time(STOP_NOW_TIME / 2)
         self.drain.stop_now()
         self.assertNotIn("abort", self.events)
-        self.pass_time(LAST_WORDS / 2)
+        self.pass_time(STOP_NOW_TIME / 2)
         self.run_turns()
         self.assertEqual("abort", self.events[-1])
         self.assertFalse(self.successResultOf(result))
@@ -227,8 +227,8 @@ class DrainTests(SynchronousTestCase):
         """Told to stop now, it gives no more time than was left."""
         result = self.begin()
         self.finish_senders()
-        self.pass_time(40 - LAST_WORDS / 2)
+        self.pass_time(40 - STOP_NOW_TIME / 2)
         self.drain.stop_now()
-        self.pass_time(LAST_WORDS / 2)
+        self.pass_time(STOP_NOW_TIME / 2)
         self.run_turns()
         self.assertFalse(self.successResultOf(result))

@@ -16,7 +16,7 @@ from webhookrx.service.listeners import Listeners
 _log = Logger()
 
 #: Seconds that the observers have for their last messages after L{Drain.stop_now}.
-LAST_WORDS = 0.3
+STOP_NOW_TIME = 0.3
 
 #: Seconds that idle connections stay for one more request, whose answer closes them. Busy senders hear of the end by
 #: then; to close at once would fail the requests that they are sending.
@@ -101,10 +101,10 @@ class Drain:
             self._awaited.cancel()
 
     def stop_now(self) -> None:
-        """Wait for no sender any more, and for the observers L{LAST_WORDS} at most."""
+        """Wait for no sender any more, and for the observers L{STOP_NOW_TIME} at most."""
         now = self._clock()
         self._idle_end = self._senders_end = min(self._senders_end, now)
-        self._end = min(self._end, now + LAST_WORDS)
+        self._end = min(self._end, now + STOP_NOW_TIME)
         self.tick()
 
     async def _turns(self) -> None:

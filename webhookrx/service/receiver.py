@@ -31,7 +31,7 @@ from webhookrx.pipeline.chain import Chain
 from webhookrx.pipeline.observer_thread import RealThread
 from webhookrx.service import known_observers
 from webhookrx.service.description import describe, difference, renewals
-from webhookrx.service.drain import LAST_WORDS, Drain
+from webhookrx.service.drain import STOP_NOW_TIME, Drain
 from webhookrx.service.listeners import Listeners, OpenSocket
 from webhookrx.service.routes import build_roots, by_listener, connector_labels, tls_files
 from webhookrx.settings import ALONE, Group, Observer, Settings
@@ -65,7 +65,7 @@ class LocalReceiver:
         self.phase = Phase.STARTING
         self.counters = Counters()
         self._service_is_ready = False
-        self._in_haste = False
+        self._stops_now = False
         self._reactor = reactor
         self._group = group
         self._traffic = TrafficLog(self.counters, LineLimit(time.monotonic), describe_failure)
@@ -91,7 +91,7 @@ class LocalReceiver:
         self._ticks = 0
         self._loaded = 0.0
         self._drain: Drain | None = None
-        self._last_look: IDelayedCall | None = None
+        self._last_tick: IDelayedCall | None = None
 
     @property
     def listeners(self) -> list[ListenerService]:
@@ -252,22 +252,22 @@ class LocalReceiver:
         """
         self.phase = Phase.DRAINING
         self._drain = Drain(self._endpoints, self.chain, seconds, self._turn, time.monotonic, ports_closed)
-        if self._in_haste:
+        if self._stops_now:
             self.stop_now()
         whole = await self._drain.run()
         self._drain = None
-        if self._last_look is not None and self._last_look.active():
-            self._last_look.cancel()
+        if self._last_tick is not None and self._last_tick.active():
+            self._last_tick.cancel()
         self._traffic.report_held_back()
-        return whole or not self._in_haste
+        return whole or not self._stops_now
 
     def stop_now(self) -> None:
-        self._in_haste = True
-        if self._drain is not None and self._last_look is None:
+        self._stops_now = True
+        if self._drain is not None and self._last_tick is None:
             _log.warn("Second signal to stop: not waiting any longer")
             self._drain.stop_now()
             # By the wall clock, but the ticks look as well.
-            self._last_look = self._reactor.callLater(LAST_WORDS, self._drain.tick)
+            self._last_tick = self._reactor.callLater(STOP_NOW_TIME, self._drain.tick)
 
     def _turn(self) -> Deferred[None]:
         # Not callLater(0), which goes by the wall clock.

@@ -83,7 +83,7 @@ class Reloads:
         """How the last reload failed; empty when it did not, and before the first."""
         return "" if self.last is None or self.last.ok else self.last.text
 
-    def told_in(self, status: str) -> str:
+    def with_failure(self, status: str) -> str:
         """Return a status line, with the failure of the last reload if it failed."""
         return f"{status}; the last reload failed: {self.failure}" if self.failure else status
 

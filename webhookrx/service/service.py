@@ -228,7 +228,7 @@ class ReceiverService(Service):
         """Return one line on how the service does."""
         # Without _snapshot(): how a reload has failed is said once.
         counts = summary(self._counters(), self.receiver.snapshot, self.receiver.workers)
-        return self._reloads.told_in(counts)
+        return self._reloads.with_failure(counts)
 
     def _counters(self) -> Counters:
         """Return everything counted until now, as a copy."""

@@ -54,7 +54,7 @@ class ChannelTests(SynchronousTestCase):
     """
 
     def setUp(self) -> None:
-        self.heard: list[tuple[ToWorker, list[int]]] = []
+        self.received: list[tuple[ToWorker, list[int]]] = []
         self.ends = 0
         self.channel = Channel(read_for_worker, self._hear, self._end)
         self.transport = _Transport()
@@ -64,7 +64,7 @@ class ChannelTests(SynchronousTestCase):
         self.addCleanup(globalLogPublisher.removeObserver, self.events.append)
 
     def _hear(self, message: ToWorker, descriptors: Sequence[int]) -> None:
-        self.heard.append((message, list(descriptors)))
+        self.received.append((message, list(descriptors)))
 
     def _end(self) -> None:
         self.ends += 1
@@ -82,20 +82,20 @@ class ChannelTests(SynchronousTestCase):
         self.assertTrue(verifyObject(IFileDescriptorReceiver, self.channel))
         self.assertTrue(verifyObject(IPushProducer, self.channel))
 
-    def test_heard(self) -> None:
-        """Messages are heard whole and in order, however their bytes come."""
+    def test_received(self) -> None:
+        """Messages are received whole and in order, however their bytes come."""
         for byte in framed(msgspec.msgpack.encode(Finish())) + framed(msgspec.msgpack.encode(StopNow())):
             self.channel.dataReceived(bytes([byte]))
-        self.assertEqual([(Finish(), []), (StopNow(), [])], self.heard)
+        self.assertEqual([(Finish(), []), (StopNow(), [])], self.received)
 
     def test_said(self) -> None:
         """What is said goes out framed, and descriptors before it; at the end nothing goes out any more."""
-        self.channel.say(Began(), [7, 8])
+        self.channel.send(Began(), [7, 8])
         self.assertEqual(framed(msgspec.msgpack.encode(Began())), self.transport.value())
         self.assertEqual([7, 8], self.transport.descriptors)
         self.lose()
         self.transport.clear()
-        self.channel.say(Began())
+        self.channel.send(Began())
         self.assertEqual(b"", self.transport.value())
 
     def test_descriptors(self) -> None:
@@ -107,10 +107,10 @@ class ChannelTests(SynchronousTestCase):
             self.channel.fileDescriptorReceived(descriptor)
         self.channel.dataReceived(framed(msgspec.msgpack.encode(Finish())))
         self.channel.dataReceived(framed(msgspec.msgpack.encode(Begin(Settings((), ()), 0, 2, ("a", "b")))))
-        self.assertEqual([[], descriptors], [each for _, each in self.heard])
+        self.assertEqual([[], descriptors], [each for _, each in self.received])
         self.assertEqual([False] * 3, [os.get_inheritable(descriptor) for descriptor in descriptors])
 
-    def test_misheard(self) -> None:
+    def test_bad_message(self) -> None:
         """What is no message, too long, or lacks its descriptors ends the channel, and is logged."""
         for said in (
             framed(b"\xc1"),
@@ -120,13 +120,13 @@ class ChannelTests(SynchronousTestCase):
         ):
             self.setUp()
             self.channel.dataReceived(said)
-            self.assertEqual(([], True), (self.heard, self.transport.aborted), said)
+            self.assertEqual(([], True), (self.received, self.transport.aborted), said)
             self.assertIn("between parent and worker ends", str(self.events))
 
     def test_once(self) -> None:
-        """Of what is no message the first is logged, and nothing that comes after it is heard."""
+        """Of what is no message the first is logged, and nothing that comes after it is received."""
         self.channel.dataReceived(framed(b"") * 100 + framed(msgspec.msgpack.encode(Finish())) + b"\xff" * 9)
-        self.assertEqual((1, []), (len(self.events), self.heard))
+        self.assertEqual((1, []), (len(self.events), self.received))
 
     def test_most_bytes(self) -> None:
         """How long a message may be is for each end to say; why the channel has ended is known."""

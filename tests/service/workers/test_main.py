@@ -306,7 +306,7 @@ class WorkerTests(SynchronousTestCase):
         receiver.drained.callback(True)
         self.assertEqual([0], self.left)
 
-    def test_misheard(self) -> None:
+    def test_bad_message(self) -> None:
         """The end of a channel by what has come is not taken for the end of the parent."""
         receiver = self.begin()
         self.worker.channel.dataReceived(framed(b"\xc1"))

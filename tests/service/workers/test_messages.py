@@ -93,7 +93,7 @@ def with_connector(*steps: Step) -> Settings:
 
 class MessagesTests(SynchronousTestCase):
     """
-    What is said is heard.
+    What is sent is received.
     """
 
     def test_to_worker(self) -> None:
@@ -114,11 +114,11 @@ class MessagesTests(SynchronousTestCase):
         router = RouterSettings("edge-1", tls_files={"/key": (b"router's \xff", 0o640)})
         settings = replace(SETTINGS, router=router, tls_files={"/key": (b"-----secret", 0o600), "/cert": (b"c", 0)})
         begin = Begin(settings, 1, 3, ())
-        heard = read_for_worker(encode(begin))
-        assert isinstance(heard, Begin) and heard.settings.router is not None
-        self.assertEqual(settings.tls_files, heard.settings.tls_files)
-        self.assertEqual(router.tls_files, heard.settings.router.tls_files)
-        for shown in (repr(heard), repr(heard.settings)):
+        received = read_for_worker(encode(begin))
+        assert isinstance(received, Begin) and received.settings.router is not None
+        self.assertEqual(settings.tls_files, received.settings.tls_files)
+        self.assertEqual(router.tls_files, received.settings.router.tls_files)
+        for shown in (repr(received), repr(received.settings)):
             self.assertNotIn("secret", shown)
             self.assertNotIn("router's", shown)
 

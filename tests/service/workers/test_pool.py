@@ -61,7 +61,7 @@ class _Worker:
         self.told: list[ToWorker] = []
         self.descriptors: list[int] = []
 
-    def say(self, message: ToWorker, descriptors: Sequence[int] = ()) -> None:
+    def send(self, message: ToWorker, descriptors: Sequence[int] = ()) -> None:
         self.told.append(message)
         self.descriptors = list(descriptors)
 
@@ -72,11 +72,11 @@ class _Worker:
         """Answer the last change of settings."""
         change = self.told[-1]
         assert isinstance(change, ChangeSettings)
-        self.owner.heard(SettingsChanged(change.order, ok, text))
+        self.owner.received(SettingsChanged(change.order, ok, text))
 
     def end(self, status: int = 0) -> None:
         """End as it was told to."""
-        self.owner.heard(PortsClosed())
+        self.owner.received(PortsClosed())
         self.owner.ended(f"ended with status {status}", status)
 
 
@@ -207,7 +207,7 @@ class SupervisorTests(SynchronousTestCase):
         """Have it start wholly."""
         self.start()
         for worker in self.launched:
-            worker.owner.heard(Began())
+            worker.owner.received(Began())
         one, other = self.launched
         return one, other
 
@@ -239,9 +239,9 @@ class SupervisorTests(SynchronousTestCase):
         expected = [[Begin(SETTINGS, number, 2, ("tcp:80",))] for number in (0, 1)]
         self.assertEqual(expected, [worker.told for worker in self.launched])
         self.assertEqual(80, self.launched[0].descriptors[0])
-        self.launched[0].owner.heard(Began())
+        self.launched[0].owner.received(Began())
         self.assertEqual((Phase.STARTING, []), (self.service.receiver.phase, self.service._notifier.told))
-        self.launched[1].owner.heard(Began())
+        self.launched[1].owner.received(Began())
         self.assertEqual(Phase.RUNNING, self.service.receiver.phase)
         self.assertEqual(["ready: 2 of 2 workers, 0 messages, 0 refused, 0 waiting"], self.service._notifier.told)
         self.assertIn("2 workers share all endpoints\nListening on 127.0.0.1:80", self.log())
@@ -257,7 +257,7 @@ class SupervisorTests(SynchronousTestCase):
         """A worker that can't begin ends all of it, once, with its words and a status that says so."""
         self.start()
         for worker in self.launched:
-            worker.owner.heard(CannotBegin("no such directory"))
+            worker.owner.received(CannotBegin("no such directory"))
             worker.owner.ended("ended with status 1", 1)
         self.assertEqual(([CUT_OFF], 1), (self.statuses, self.does.count("stop")))
         self.assertIn("no such directory", self.log())
@@ -277,7 +277,7 @@ class SupervisorTests(SynchronousTestCase):
         counters.sources["default"].messages = 5
         snapshot = make_snapshot(phase=Phase.DRAINING, connections=Level(3, 10), reload_succeeded=False)
         for worker in (one, other):
-            worker.owner.heard(Report(counters, snapshot, False))
+            worker.owner.received(Report(counters, snapshot, False))
         seen = self.service._snapshot()
         self.assertEqual((Phase.RUNNING, Level(6, 20), True), (seen.phase, seen.connections, seen.reload_succeeded))
         self.assertEqual(({"80": True}, ["default"]), (seen.endpoints, seen.sources))
@@ -300,7 +300,7 @@ class SupervisorTests(SynchronousTestCase):
         self.service._ticker.tick()
         self.assertEqual((Readiness(False), Readiness(False)), (one.told[-1], other.told[-1]))
         self.service.receiver.phase = Phase.RUNNING
-        other.owner.heard(Report(Counters(), make_snapshot(), True))
+        other.owner.received(Report(Counters(), make_snapshot(), True))
         self.service._ticker.tick()
         self.assertEqual([True, False], self.service._notifier.alive[-2:])
         one.owner.ended("was killed by SIGKILL", -9)
@@ -313,7 +313,7 @@ class SupervisorTests(SynchronousTestCase):
         one, other = self.be_up()
         counters = Counters()
         counters.sources["default"].messages = 3
-        one.owner.heard(Report(counters, make_snapshot(), False))
+        one.owner.received(Report(counters, make_snapshot(), False))
         self.does.clear()
         self.reread = replace(SETTINGS, sources=(Source(listeners=(Listener("81", "tcp:81"),)),))
         self.service.hang_up()
@@ -364,7 +364,7 @@ class SupervisorTests(SynchronousTestCase):
         self.service.hang_up()
         self.assertIsInstance(self.launched[0].told[-1], Begin)
         for worker in self.launched:
-            worker.owner.heard(Began())
+            worker.owner.received(Began())
         self.assertIsInstance(self.launched[0].told[-1], ChangeSettings)
 
     def watch(self, path: str) -> Settings:
@@ -419,7 +419,7 @@ class SupervisorTests(SynchronousTestCase):
             self.service._ticker.tick()
         self.assertIsInstance(self.launched[0].told[-1], Begin)
         for worker in self.launched:
-            worker.owner.heard(Began())
+            worker.owner.received(Began())
         self.assertIsInstance(self.launched[0].told[-1], ChangeSettings)
 
     def test_router(self) -> None:

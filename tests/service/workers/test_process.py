@@ -37,11 +37,11 @@ class _Owner:
     def __init__(self) -> None:
         self.told: list[object] = []
 
-    def heard(self, message: ToParent) -> None:
+    def received(self, message: ToParent) -> None:
         self.told.append(message)
 
-    def fell_silent(self) -> None:
-        self.told.append("silent")
+    def channel_lost(self) -> None:
+        self.told.append("channel lost")
 
     def ended(self, how: str, status: int) -> None:
         self.told.append((how, status))
@@ -100,13 +100,13 @@ class LauncherTests(SynchronousTestCase):
 
     def test_talk(self) -> None:
         """Messages go to the process, and its messages to its owner."""
-        self.worker.say(Finish())
+        self.worker.send(Finish())
         self.assertEqual(framed(msgspec.msgpack.encode(Finish())), self.transport.value())
         self.protocol.channel.dataReceived(framed(msgspec.msgpack.encode(CannotBegin("no"))))
         self.assertEqual([CannotBegin("no")], self.owner.told)
 
     def test_end(self) -> None:
-        """Its owner hears of its end once it has ended and its last message was heard, in either order."""
+        """Its end is reported once it has ended and its last message was received, in either order."""
         self.end(ProcessTerminated(signal=9))
         self.assertEqual([], self.owner.told)
         self.silence()
@@ -118,9 +118,9 @@ class LauncherTests(SynchronousTestCase):
         """The same the other way round; until then it can be killed."""
         self.silence()
         self.worker.kill()
-        self.assertEqual((["KILL"], ["silent"]), (self.process.signals, self.owner.told))
+        self.assertEqual((["KILL"], ["channel lost"]), (self.process.signals, self.owner.told))
         self.end(ProcessDone(0))
-        self.assertEqual(["silent", ("ended with status 0", 0)], self.owner.told)
+        self.assertEqual(["channel lost", ("ended with status 0", 0)], self.owner.told)
 
     def test_no_process(self) -> None:
         """If no process can be started, nothing stays open, and the owner hears of no end."""

@@ -37,7 +37,7 @@ from webhookrx.service.workers.messages import (
     ToWorker,
 )
 from webhookrx.service.workers.process import WorkerOwner
-from webhookrx.service.workers.supervisor import KILL_AFTER, LAST_MOMENT, Sockets, WorkerSupervisor
+from webhookrx.service.workers.supervisor import KILL_AFTER, KILL_AFTER_STOP_NOW, Sockets, WorkerSupervisor
 from webhookrx.settings import Limits, Settings
 
 SETTINGS = Settings((), (), limits=Limits(answer_time=30.0), drain_timeout=20.0, workers=2)
@@ -52,7 +52,7 @@ class _Worker:
         self.told: list[tuple[ToWorker, list[int]]] = []
         self.killed = False
 
-    def say(self, message: ToWorker, descriptors: Sequence[int] = ()) -> None:
+    def send(self, message: ToWorker, descriptors: Sequence[int] = ()) -> None:
         self.told.append((message, list(descriptors)))
 
     def kill(self) -> None:
@@ -66,17 +66,17 @@ class _Worker:
     def answer(self, ok: bool = True, text: str = "well") -> None:
         """Answer the last change of settings."""
         assert isinstance(self.last, ChangeSettings)
-        self.owner.heard(SettingsChanged(self.last.order, ok, text))
+        self.owner.received(SettingsChanged(self.last.order, ok, text))
 
     def count(self, messages: int, *, stuck: bool = False) -> None:
         """Say how it does."""
         counters = Counters()
         counters.sources["github"].messages = messages
-        self.owner.heard(Report(counters, make_snapshot(), stuck))
+        self.owner.received(Report(counters, make_snapshot(), stuck))
 
     def state(self, snapshot: ReceiverSnapshot) -> None:
         """Say what it is like."""
-        self.owner.heard(Report(Counters(), snapshot, False))
+        self.owner.received(Report(Counters(), snapshot, False))
 
     def end(self, how: str = "was killed by SIGKILL", status: int = -9) -> None:
         """End."""
@@ -119,7 +119,7 @@ class WorkersCase(SynchronousTestCase):
         """Have both begin."""
         self.workers.start(self._up, self.failures.append)
         for worker in self.launched:
-            worker.owner.heard(Began())
+            worker.owner.received(Began())
         one, other = self.launched
         return one, other
 
@@ -152,13 +152,13 @@ class LifeTests(WorkersCase):
         self.workers.set_ready(True)
         self.assertEqual([[], []], self.told_of_fitness())
         for worker in self.launched:
-            worker.owner.heard(Began())
+            worker.owner.received(Began())
         for ready in (True, False, False, True):
             self.workers.set_ready(ready)
         self.assertEqual([[True, False, True], [True, False, True]], self.told_of_fitness())
         self.launched[0].end()
         self.pass_time(60)
-        self.launched[2].owner.heard(Began())
+        self.launched[2].owner.received(Began())
         self.assertEqual([True], self.told_of_fitness()[2])
 
     def test_begin(self) -> None:
@@ -168,16 +168,16 @@ class LifeTests(WorkersCase):
             self.assertEqual(0, self.ups)
             self.assertEqual([(Begin(SETTINGS, number, 2, ("tcp:80", "tcp:81")), [5, 6, 9])], worker.told)
             self.assertEqual(WorkerState(number, False), self.workers.workers[number])
-            worker.owner.heard(Began())
-        self.launched[0].owner.heard(Began())
+            worker.owner.received(Began())
+        self.launched[0].owner.received(Began())
         self.assertEqual((1, []), (self.ups, self.failures))
         self.assertEqual([WorkerState(0, True), WorkerState(1, True)], self.workers.workers)
 
     def test_cannot_begin(self) -> None:
         """As long as not all have begun, one that says why it can't is the end of it, and no other follows it."""
         self.workers.start(self._up, self.failures.append)
-        self.launched[0].owner.heard(Began())
-        self.launched[1].owner.heard(CannotBegin("No such directory: /x"))
+        self.launched[0].owner.received(Began())
+        self.launched[1].owner.received(CannotBegin("No such directory: /x"))
         self.launched[1].end("ended with status 1", 1)
         self.assertEqual(["No such directory: /x"], self.failures)
         self.pass_time(100.0)
@@ -194,12 +194,12 @@ class LifeTests(WorkersCase):
             self.assertEqual(launched, len(self.launched))
             self.pass_time(pause / 2 + 0.01)
             self.assertEqual(launched + 1, len(self.launched))
-        self.launched[0].owner.heard(Began())
+        self.launched[0].owner.received(Began())
         self.launched[0].end()
         self.pass_time(0.1)
-        self.launched[-2].owner.heard(Began())
+        self.launched[-2].owner.received(Began())
         self.assertEqual(0, self.ups)
-        self.launched[-1].owner.heard(Began())
+        self.launched[-1].owner.received(Began())
         self.assertEqual((1, [], 4), (self.ups, self.failures, self.workers.restarts))
 
     def test_says_why_later(self) -> None:
@@ -207,7 +207,7 @@ class LifeTests(WorkersCase):
         self.workers.start(self._up, self.failures.append)
         self.launched[0].end()
         self.pass_time(0.1)
-        self.launched[-1].owner.heard(CannotBegin("No such directory: /x"))
+        self.launched[-1].owner.received(CannotBegin("No such directory: /x"))
         self.launched[-1].end("ended with status 1", 1)
         self.assertEqual(["No such directory: /x"], self.failures)
 
@@ -235,7 +235,7 @@ class LifeTests(WorkersCase):
         self.assertEqual(3, len(self.launched))
         self.assertEqual(one.told, self.launched[2].told)
         self.assertEqual(1, len(other.told))
-        self.launched[2].owner.heard(CannotBegin("full"))
+        self.launched[2].owner.received(CannotBegin("full"))
         self.launched[2].end("ended with status 1", 1)
         self.assertIn("Worker 0 could not begin: full; another one follows in 0.2 s", self.log())
         self.assertEqual((2, 1, []), (self.workers.restarts, self.ups, self.failures))
@@ -271,15 +271,15 @@ class LifeTests(WorkersCase):
         """What one has to say is in the log, but for what is too much."""
         one, _ = self.begin()
         for _ in range(MOST_LINES + 1):
-            one.owner.heard(LogLine("warn", "webhookrx.traffic", "Refused"))
+            one.owner.received(LogLine("warn", "webhookrx.traffic", "Refused"))
         self.assertIn("Worker 0: Refused", self.log())
         self.workers.report_held_back()
         self.assertIn("Worker 0: 1 more lines", self.log())
 
-    def test_silent(self) -> None:
+    def test_channel_lost(self) -> None:
         """A worker without a channel counts as down, and is killed if it does not end in time."""
         one, _ = self.begin()
-        one.owner.fell_silent()
+        one.owner.channel_lost()
         self.assertEqual([WorkerState(0, False), WorkerState(1, True)], self.workers.workers)
         self.pass_time(SETTINGS.drain_timeout + KILL_AFTER - 0.1)
         self.assertFalse(one.killed)
@@ -384,7 +384,7 @@ class ChangeTests(WorkersCase):
         self.pass_time(0.1)
         self.assertEqual("Worker 0 hangs.", str(self.failureResultOf(changed, ConfigError).value))
         self.assertIsInstance(one.last, Finish)
-        one.owner.heard(SettingsChanged(1, True, "late"))
+        one.owner.received(SettingsChanged(1, True, "late"))
         self.assertEqual(SETTINGS, self.workers.settings)
         self.pass_time(20.0 + KILL_AFTER)
         self.assertTrue(one.killed)
@@ -393,7 +393,7 @@ class ChangeTests(WorkersCase):
     def test_who_leaves(self) -> None:
         """A worker that accepts no more, and an empty slot, are passed over."""
         one, other = self.begin()
-        one.owner.heard(PortsClosed())
+        one.owner.received(PortsClosed())
         changed = self.change()
         self.assertIsInstance(one.last, Begin)
         other.end()
@@ -420,11 +420,11 @@ class ChangeTests(WorkersCase):
             self.pass_time(0.5)
             self.assertEqual(Begin(three, number, 3, ("tcp:80", "tcp:81")), self.launched[-1].last)
             self.pass_time(0.5)
-            self.launched[-1].owner.heard(Began())
+            self.launched[-1].owner.received(Began())
         self.assertEqual(4, len(self.launched))
         self.pass_time(0.5)
         self.assertEqual(Begin(three, 2, 3, ("tcp:80", "tcp:81")), self.launched[-1].last)
-        self.launched[-1].owner.heard(Began())
+        self.launched[-1].owner.received(Began())
         self.pass_time(0.5)
         self.assertEqual((5, 1, 0), (len(self.launched), self.ups, self.workers.restarts))
         self.assertEqual([WorkerState(number, True) for number in range(3)], self.workers.workers)
@@ -491,9 +491,9 @@ class StopTests(WorkersCase):
         one, other = self.begin()
         closed, ended = self.workers.stop(20.0)
         self.assertEqual([Finish(), Finish()], [one.last, other.last])
-        one.owner.heard(PortsClosed())
+        one.owner.received(PortsClosed())
         self.assertNoResult(closed)
-        other.owner.heard(PortsClosed())
+        other.owner.received(PortsClosed())
         self.successResultOf(closed)
         one.end("ended with status 0", 0)
         self.assertNoResult(ended)
@@ -535,7 +535,7 @@ class StopTests(WorkersCase):
         other.end("ended with status 0", 0)
         self.workers.stop_now()
         self.assertEqual([StopNow, Finish], [type(one.last), type(other.last)])
-        self.pass_time(LAST_MOMENT)
+        self.pass_time(KILL_AFTER_STOP_NOW)
         self.assertTrue(one.killed)
 
     def test_while_it_changes(self) -> None:
@@ -544,6 +544,6 @@ class StopTests(WorkersCase):
         changed = self.change()
         one.answer()
         self.workers.stop(20.0)
-        other.owner.heard(SettingsChanged(2, True, "well"))
+        other.owner.received(SettingsChanged(2, True, "well"))
         self.assertEqual("The receiver stops.", str(self.failureResultOf(changed, ConfigError).value))
         self.assertEqual([Finish, Finish], [type(one.last), type(other.last)])

@@ -22,18 +22,18 @@ from webhookrx.service.workers.messages import WorkerMessage, encode
 #: Bytes of one message at most: the settings of very many sources.
 MOST_BYTES = 256 * 1024 * 1024
 
-_Heard = TypeVar("_Heard", bound=WorkerMessage)
+_Received = TypeVar("_Received", bound=WorkerMessage)
 
 _log = Logger()
 
 
 @implementer(IFileDescriptorReceiver, IPushProducer)
-class Channel(Int32StringReceiver, Generic[_Heard]):
+class Channel(Int32StringReceiver, Generic[_Received]):
     """
     One end. Anything but a message of the other end ends the channel.
 
     @param decode: reads a message of the other end; raises C{msgspec.DecodeError}.
-    @param heard: called with each message, and with its descriptors, which the callee owns.
+    @param received: called with each message, and with its descriptors, which the callee owns.
     @param ended: called once, at the end of the channel.
     @param most_bytes: of one received message.
     @ivar full: the other end is slow to read; messages that may be dropped should be.
@@ -45,21 +45,21 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
 
     def __init__(
         self,
-        decode: Callable[[bytes], _Heard],
-        heard: Callable[[_Heard, Sequence[int]], None],
+        decode: Callable[[bytes], _Received],
+        received: Callable[[_Received, Sequence[int]], None],
         ended: Callable[[], None],
         most_bytes: int = MOST_BYTES,
     ) -> None:
         self.MAX_LENGTH = most_bytes
         self._decode = decode
-        self._heard = heard
+        self._received = received
         self._ended = ended
         self._descriptors: deque[int] = deque()
 
     def connectionMade(self) -> None:
         cast(IConsumer, self.transport).registerProducer(self, True)
 
-    def say(self, message: WorkerMessage, descriptors: Sequence[int] = ()) -> None:
+    def send(self, message: WorkerMessage, descriptors: Sequence[int] = ()) -> None:
         """
         Send a message; do nothing when the channel has ended.
 
@@ -96,7 +96,7 @@ class Channel(Int32StringReceiver, Generic[_Heard]):
         if message.descriptors > len(self._descriptors):
             self._fail("descriptors of a message are missing")
             return
-        self._heard(message, [self._descriptors.popleft() for _ in range(message.descriptors)])
+        self._received(message, [self._descriptors.popleft() for _ in range(message.descriptors)])
 
     def lengthLimitExceeded(self, length: int) -> None:
         self._fail(f"a message of {length} bytes")

@@ -62,7 +62,7 @@ class Worker:
     """
 
     def __init__(self, reactor: Any, leave: Callable[[int], object]) -> None:
-        self.channel = Channel(read_for_worker, self._heard, self._orphaned)
+        self.channel = Channel(read_for_worker, self._received, self._orphaned)
         self._reactor = reactor
         self._leave = leave
         self._receiver: LocalReceiver | None = None
@@ -83,11 +83,11 @@ class Worker:
     def offer(self, message: LogLine | Report) -> None:
         """Send the parent a message that is dropped while the parent is slow to read."""
         if not self.channel.full:
-            self.channel.say(message)
+            self.channel.send(message)
 
     # -- messages of the parent -----------------------------------------------------------------------------------
 
-    def _heard(self, message: ToWorker, descriptors: Sequence[int]) -> None:
+    def _received(self, message: ToWorker, descriptors: Sequence[int]) -> None:
         match message:
             case Begin():
                 self._begin(message, descriptors)
@@ -120,7 +120,7 @@ class Worker:
 
     def _is_up(self) -> None:
         self._log_warnings()
-        self.channel.say(Began())
+        self.channel.send(Began())
         self._report()
 
     async def _change(self, change: ChangeSettings, descriptors: Sequence[int]) -> None:
@@ -131,12 +131,12 @@ class Worker:
             text = await self._receiver.change(change.settings)
             if change.settings != before:
                 self._log_warnings()
-            self.channel.say(SettingsChanged(change.order, True, text))
+            self.channel.send(SettingsChanged(change.order, True, text))
         except WebhookrxError as error:
-            self.channel.say(SettingsChanged(change.order, False, str(error)))
+            self.channel.send(SettingsChanged(change.order, False, str(error)))
         except Exception:
             _log.failure("Reload failed, the old settings stay")
-            self.channel.say(SettingsChanged(change.order, False, "an unforeseen failure, which the log has in full"))
+            self.channel.send(SettingsChanged(change.order, False, "an unforeseen failure, which the log has in full"))
         finally:
             self._sockets.close()
 
@@ -191,7 +191,7 @@ class Worker:
     async def _drain(self) -> None:
         ended_well = True
         if self._receiver is not None:
-            ended_well = await self._receiver.drain(self._time_to_stop(), lambda: self.channel.say(PortsClosed()))
+            ended_well = await self._receiver.drain(self._time_to_stop(), lambda: self.channel.send(PortsClosed()))
         self._report()
         self._end(0 if ended_well else CUT_OFF)
 
@@ -199,7 +199,7 @@ class Worker:
         """End with this status, once the last messages are sent."""
         self._status = status
         for message in last_messages:
-            self.channel.say(message)
+            self.channel.send(message)
         if self.channel.connected:
             self.channel.close()
         else:

@@ -23,7 +23,7 @@ from webhookrx.service.description import describe
 from webhookrx.service.routes import by_listener, connector_labels
 from webhookrx.service.workers import messages
 from webhookrx.service.workers.process import Launch, Launcher
-from webhookrx.service.workers.supervisor import LAST_MOMENT, Sockets, WorkerSupervisor
+from webhookrx.service.workers.supervisor import KILL_AFTER_STOP_NOW, Sockets, WorkerSupervisor
 from webhookrx.settings import Listener, Settings
 from webhookrx.transport.endpoints import socket_endpoint
 from webhookrx.transport.shared_ports import BoundPorts
@@ -62,8 +62,8 @@ class WorkerPool:
             random.random,
         )
         self._draining = False
-        self._in_haste = False
-        self._last_look: IDelayedCall | None = None
+        self._stops_now = False
+        self._last_tick: IDelayedCall | None = None
 
     @property
     def settings(self) -> Settings:
@@ -166,26 +166,26 @@ class WorkerPool:
         self.phase = Phase.DRAINING
         ports_closed, ended = self._workers.stop(seconds)
         self._draining = True
-        if self._in_haste:
+        if self._stops_now:
             self.stop_now()
         await ports_closed
         # Not earlier: to close them here is to close them for all.
         await gatherResults(self._ports.close())
         ended_well = await ended
-        if self._last_look is not None and self._last_look.active():
-            self._last_look.cancel()
+        if self._last_tick is not None and self._last_tick.active():
+            self._last_tick.cancel()
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
         return ended_well
 
     def stop_now(self) -> None:
-        self._in_haste = True
-        if self._draining and self._last_look is None:
+        self._stops_now = True
+        if self._draining and self._last_tick is None:
             _log.warn("Second signal to stop: not waiting any longer")
             self._workers.stop_now()
             # By the wall clock, but the ticker looks as well.
-            self._last_look = self._reactor.callLater(LAST_MOMENT, self._workers.tick)
+            self._last_tick = self._reactor.callLater(KILL_AFTER_STOP_NOW, self._workers.tick)
 
 
 def _listeners(settings: Settings) -> list[Listener]:

@@ -23,7 +23,7 @@ CONTROL = 3
 """Descriptor of a worker's end of the channel."""
 
 #: Bytes of one message of a worker at most: the counts of some ten thousand sources.
-MOST_BYTES_HEARD = 32 * 1024 * 1024
+MOST_BYTES_RECEIVED = 32 * 1024 * 1024
 
 #: Variables by which systemd addresses the parent alone (sd_notify(3), sd_watchdog_enabled(3), sd_listen_fds(3)).
 _NOT_FOR_WORKERS = frozenset(
@@ -33,18 +33,18 @@ _NOT_FOR_WORKERS = frozenset(
 
 class WorkerOwner(Protocol):
     """
-    Hears what a worker that it has started does.
+    Receives the messages of a worker that it has started, and its end.
     """
 
-    def heard(self, message: ToParent) -> None:
+    def received(self, message: ToParent) -> None:
         """The worker has sent a message."""
 
-    def fell_silent(self) -> None:
+    def channel_lost(self) -> None:
         """The channel has ended, though the worker lives: it is about to end, or should be."""
 
     def ended(self, how: str, status: int) -> None:
         """
-        The worker has ended, and all its messages were heard.
+        The worker has ended, and all its messages were received.
 
         @param how: for people: its status, or the signal that killed it.
         @param status: its exit status; minus the number of the signal.
@@ -56,8 +56,8 @@ class WorkerProcess(Protocol):
     The process of a worker that was started.
     """
 
-    def say(self, message: ToWorker, descriptors: Sequence[int] = ()) -> None:
-        """See L{Channel.say}."""
+    def send(self, message: ToWorker, descriptors: Sequence[int] = ()) -> None:
+        """See L{Channel.send}."""
 
     def kill(self) -> None:
         """End it at once."""
@@ -123,13 +123,13 @@ class _SpawnedWorker(ProcessProtocol):
     transport: IProcessTransport | None
 
     def __init__(self, owner: WorkerOwner) -> None:
-        self.channel = Channel(read_for_parent, self._heard, self._channel_ended, MOST_BYTES_HEARD)
+        self.channel = Channel(read_for_parent, self._received, self._channel_ended, MOST_BYTES_RECEIVED)
         self._owner = owner
         self._end: tuple[str, int] | None = None
-        self._silent = False
+        self._is_channel_lost = False
 
-    def say(self, message: ToWorker, descriptors: Sequence[int] = ()) -> None:
-        self.channel.say(message, descriptors)
+    def send(self, message: ToWorker, descriptors: Sequence[int] = ()) -> None:
+        self.channel.send(message, descriptors)
 
     def kill(self) -> None:
         if self._end is None and self.transport is not None:
@@ -137,20 +137,20 @@ class _SpawnedWorker(ProcessProtocol):
 
     def processEnded(self, reason: Failure) -> None:
         self._end = describe_end(reason)
-        self._look()
+        self._report_end()
 
-    def _heard(self, message: ToParent, _: Sequence[int]) -> None:
-        self._owner.heard(message)
+    def _received(self, message: ToParent, _: Sequence[int]) -> None:
+        self._owner.received(message)
 
     def _channel_ended(self) -> None:
-        self._silent = True
+        self._is_channel_lost = True
         if self._end is None and self.transport is not None:
-            self._owner.fell_silent()
-        self._look()
+            self._owner.channel_lost()
+        self._report_end()
 
-    def _look(self) -> None:
+    def _report_end(self) -> None:
         # Its last messages may come after the news of its end.
-        if self._end is not None and self._silent:
+        if self._end is not None and self._is_channel_lost:
             self._owner.ended(*self._end)
 
 

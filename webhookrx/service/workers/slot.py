@@ -57,7 +57,7 @@ class Restarts:
         self.due = inf
 
     def ended(self, now: float) -> None:
-        """The worker has ended unasked, or could not be started: the oftener in a row, the longer the pause."""
+        """The worker has ended unasked, or could not be started: the more often in a row, the longer the pause."""
         if now - self._started >= SETTLED:
             self._backoff.succeeded()
         self._started = inf  # a worker that can't even be started never settles
@@ -79,13 +79,13 @@ class Wanted(Enum):
 
 class SlotOwner(Protocol):
     """
-    Hears of what a slot does not handle by itself.
+    Handles what a slot does not handle by itself.
     """
 
-    def heard(self, slot: WorkerSlot, message: ToParent) -> None:
+    def received(self, slot: WorkerSlot, message: ToParent) -> None:
         """Its worker has sent a message."""
 
-    def fell_silent(self, slot: WorkerSlot) -> None:
+    def channel_lost(self, slot: WorkerSlot) -> None:
         """Its worker lives, but the channel to it has ended."""
 
     def ended(self, slot: WorkerSlot, how: str, status: int) -> None:
@@ -114,7 +114,7 @@ class WorkerSlot:
         self.size = 0
         self._owner = owner
         self._clock = clock
-        self._heard_at = 0.0
+        self._received_at = 0.0
         self._order = 0  # the number of the change that the worker is at
         self._changed: Deferred[SettingsChanged] | None = None  # its answer; None while no change is under way
         self._change_until = inf
@@ -142,14 +142,14 @@ class WorkerSlot:
         self.worker = worker
         self.size = settings.workers
         self.accepts = True
-        self._heard_at = now
+        self._received_at = now
         self.restarts.started(now)
-        worker.say(Begin(portable(settings), self.number, self.size, tuple(sockets)), [*sockets.values(), lock_fd])
+        worker.send(Begin(portable(settings), self.number, self.size, tuple(sockets)), [*sockets.values(), lock_fd])
 
     # -- what its worker does ------------------------------------------------------------------------------------
 
-    def heard(self, message: ToParent) -> None:
-        self._heard_at = self._clock()
+    def received(self, message: ToParent) -> None:
+        self._received_at = self._clock()
         match message:
             case Report():
                 self.report = message
@@ -161,11 +161,11 @@ class WorkerSlot:
                 self.up = self.accepts = False
             case SettingsChanged(order=order) if order == self._order:
                 self._answer(message)
-        self._owner.heard(self, message)
+        self._owner.received(self, message)
 
-    def fell_silent(self) -> None:
+    def channel_lost(self) -> None:
         self.up = self.accepts = False
-        self._owner.fell_silent(self)
+        self._owner.channel_lost(self)
 
     def ended(self, how: str, status: int) -> None:
         self._owner.ended(self, how, status)
@@ -173,7 +173,7 @@ class WorkerSlot:
 
     def is_stuck(self, patience: float) -> bool:
         """Return whether its worker has sent nothing for longer than this many seconds."""
-        return self.worker is not None and self._clock() - self._heard_at > patience
+        return self.worker is not None and self._clock() - self._received_at > patience
 
     def health(self, patience: float) -> WorkerState:
         return WorkerState(self.number, self.up, self.is_stuck(patience))
@@ -194,7 +194,7 @@ class WorkerSlot:
         self._order = order
         self._changed = changed = Deferred[SettingsChanged]()
         self._change_until = self._clock() + seconds
-        self.worker.say(ChangeSettings(order, portable(settings), tuple(sockets)), list(sockets.values()))
+        self.worker.send(ChangeSettings(order, portable(settings), tuple(sockets)), list(sockets.values()))
         return changed
 
     @property
@@ -215,20 +215,20 @@ class WorkerSlot:
         """Tell its worker whether the service as a whole is ready for messages, unless it knows."""
         if self.up and self.worker is not None and self._ready is not ready:
             self._ready = ready
-            self.worker.say(Readiness(ready))
+            self.worker.send(Readiness(ready))
 
     def finish(self, seconds: float) -> None:
         """Have its worker, if any, finish what is under way within these seconds, and end."""
         if self.worker is not None:
             self.told_to_end = True
             self._kill_at = self._clock() + seconds
-            self.worker.say(Finish())
+            self.worker.send(Finish())
 
     def stop_now(self, seconds: float) -> None:
         """Have its worker end without waiting; it may live this many seconds more."""
         if self.worker is not None:
             self.kill_in(seconds)
-            self.worker.say(StopNow())
+            self.worker.send(StopNow())
 
     def kill_in(self, seconds: float) -> None:
         """Have its worker killed after these seconds, unless that is due earlier."""

@@ -27,7 +27,7 @@ from webhookrx.settings import Settings
 KILL_AFTER = 2.5
 
 #: Seconds that a worker may still live after it was told to stop now.
-LAST_MOMENT = 0.6
+KILL_AFTER_STOP_NOW = 0.6
 
 _log = Logger()
 
@@ -186,7 +186,7 @@ class WorkerSupervisor:
 
     # -- what they do --------------------------------------------------------------------------------------------
 
-    def heard(self, slot: WorkerSlot, message: ToParent) -> None:
+    def received(self, slot: WorkerSlot, message: ToParent) -> None:
         match message:
             case LogLine():
                 self._log.write(slot.number, message)
@@ -196,12 +196,12 @@ class WorkerSupervisor:
                     self._begun = True
                     self._up()
             case PortsClosed():
-                self._look_at_ports()
+                self._check_ports_closed()
 
-    def fell_silent(self, slot: WorkerSlot) -> None:
-        """See L{webhookrx.service.workers.slot.SlotOwner.fell_silent}: the worker takes it for its parent's end."""
+    def channel_lost(self, slot: WorkerSlot) -> None:
+        """See L{webhookrx.service.workers.slot.SlotOwner.channel_lost}: the worker takes it for its parent's end."""
         slot.kill_in(self.settings.drain_timeout + KILL_AFTER)
-        self._look_at_ports()
+        self._check_ports_closed()
 
     def ended(self, slot: WorkerSlot, how: str, status: int) -> None:
         failure, told = slot.failure, slot.told_to_end
@@ -210,7 +210,7 @@ class WorkerSupervisor:
         slot.vacate()
         if self._stopping:
             self._ended_well = self._ended_well and status == 0
-            self._look_at_ends()
+            self._check_all_ended()
         elif slot.wanted is Wanted.END:
             del self._slots[slot.number]
         elif failure and not self._begun:
@@ -290,7 +290,7 @@ class WorkerSupervisor:
         """Have all workers reopen the files of messages by name."""
         for slot in self._slots.values():
             if slot.worker is not None:
-                slot.worker.say(Reopen())
+                slot.worker.send(Reopen())
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
@@ -305,21 +305,21 @@ class WorkerSupervisor:
         self._stopping = True
         for slot in self._slots.values():
             slot.finish(seconds + KILL_AFTER)
-        self._look_at_ends()
+        self._check_all_ended()
         return self._ports_closed, self._all_ended
 
     def stop_now(self) -> None:
         """Have all workers end without waiting. Call L{stop} before."""
         for slot in self._slots.values():
-            slot.stop_now(LAST_MOMENT)
+            slot.stop_now(KILL_AFTER_STOP_NOW)
 
-    def _look_at_ports(self) -> None:
+    def _check_ports_closed(self) -> None:
         closed = not any(slot.accepts for slot in self._slots.values())
         if closed and self._stopping and not self._ports_closed.called:
             self._ports_closed.callback(None)
 
-    def _look_at_ends(self) -> None:
-        self._look_at_ports()
+    def _check_all_ended(self) -> None:
+        self._check_ports_closed()
         if not self._all_ended.called and all(slot.worker is None for slot in self._slots.values()):
             self._all_ended.callback(self._ended_well)
 
