@@ -176,7 +176,13 @@ class Receiver:
         assert not last, f"the file ends inside a line: {last!r}"
         return [json.loads(line) for line in lines]
 
-    # -- memory --------------------------------------------------------------------------------------------------
+    # -- what it takes ----------------------------------------------------------------------------------------------
+
+    def processor_time(self) -> float:
+        """Return the seconds that it has worked, of all its threads."""
+        with open(f"/proc/{self.pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def resident(self) -> int:
         """Return its resident memory in KiB."""

@@ -107,6 +107,10 @@ class Router(Receiver):
         """Wait for one that nobody has asked for."""
         wait_until(lambda: self.reloads() > before, f"{what}; its log: {self.log()}")
 
+    def wait_for(self, text: str, count: int) -> None:
+        """Wait until a text is in the log so many times."""
+        wait_until(lambda: self.log().count(text) >= count, f"{text} is there {count} times; its log: {self.log()}")
+
     def health(self) -> tuple[str, str]:
         """Return what it is like: C{ready}, C{degraded} or C{not_ready}; and why."""
         answer = json.loads(ask_admin(self, "/readyz").body)

@@ -8,7 +8,6 @@ against the limits as they come: some two minutes.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import resource
 import select
@@ -30,7 +29,7 @@ from tests.system.workers import children, metrics
 SLOWHTTPTEST = shutil.which("slowhttptest")
 
 #: Deadlines are looked at every half second; the rest is for a machine that has other things to do.
-SLACK = 4.0
+SLACK = 10.0
 
 SHORT = f"""
 sources: [{{port: "{ANY_PORT}", paths: [/in]}}]
@@ -351,20 +350,15 @@ class OpenFilesTests(ReceiverCase):
         limits = resource.prlimit(receiver.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(receiver.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
         waiting = [self.connect(receiver.port).send(post(b"hello")) for _ in range(50)]
-        used = self._processor_time(receiver)
+        used = receiver.processor_time()
         time.sleep(2)
-        self.assertLess(self._processor_time(receiver) - used, 0.5)
+        self.assertLess(receiver.processor_time() - used, 0.5)
         self.assertLess(len(receiver.log()) - before, 20_000)
         self.assertIn("No connection can be accepted for a moment: EMFILE", receiver.log())
         resource.prlimit(receiver.pid, resource.RLIMIT_NOFILE, limits)
         answers = [answer.status for each in waiting[5:] if (answer := each.answer()) is not None]
         self.assertEqual([200] * 45, answers)
         self.assertGreater(metrics(receiver)["webhookrx_accepts_failed_total"], 1)
-
-    def _processor_time(self, receiver: Receiver) -> float:
-        with open(f"/proc/{receiver.pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class BombTests(ReceiverCase):

@@ -296,11 +296,15 @@ class ReloadTests(RouterCase):
         router.write(rule("hooks", port, "/in", preprocessing={"classify": True}))
         router.start()
         connection = self.connect(port)
-        for name, text in (("acme", sender("acme", "Gadget")), ("other", b"id: other\n"), ("other", sender("other"))):
-            before = router.reloads()
-            with open(router.path(f"senders/{name}.yaml"), "wb") as file:
-                file.write(text)
-            router.wait_for_reload(before, f"{name} is seen")
+        for name, text, outcome in (
+            ("acme", sender("acme", "Gadget"), "Reloaded: "),
+            ("other", b"id: other\n", "Reload failed"),
+            ("other", sender("other"), "Reloaded: "),
+        ):
+            outcomes = router.log().count(outcome)
+            write(router.path("new"), text)
+            os.rename(router.path("new"), router.path(f"senders/{name}.yaml"))
+            router.wait_for(outcome, outcomes + 1)
         self.assertRegex(
             router.log(), r"Reload failed, the old settings stay: .*senders/other\.yaml:1:1: .*\[missing-key\]"
         )
