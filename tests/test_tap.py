@@ -54,7 +54,7 @@ class OptionsTests(SynchronousTestCase):
         )
         (source,) = options.settings.sources
         self.assertEqual([LOOPBACK, "unix:x"], [listener.text for listener in source.listeners])
-        self.assertEqual(("webhook-json", True), (source.source, source.include_request_headers))
+        self.assertEqual(("webhook-json", True), (source.variant, source.include_request_headers))
         self.assertEqual(["stdout"], [observer.text for observer in options.settings.observers])
 
     def test_underscores(self) -> None:

@@ -134,7 +134,7 @@ class Source:
     """One configured receiver."""
 
     name: str = "default"
-    source: str = "webhook"
+    variant: str = "webhook"
     """C{"webhook"}, C{"webhook-json"} or C{"connector"}."""
     paths: tuple[str, ...] = ("/.*",)
     prefix: str = ""

@@ -68,7 +68,7 @@ class ResolveTests(SynchronousTestCase):
         )
         source = Source(
             name="default",
-            source="webhook-json",
+            variant="webhook-json",
             paths=("/a", "/b", "/c"),
             prefix="webhook.",
             auth_tokens=(b"first", b"from-file", b"other"),
@@ -175,7 +175,9 @@ class ResolveTests(SynchronousTestCase):
               - {port: unix:b}
             """
         )
-        self.assertEqual(["webhook-json", "webhook"], [source.source for source in start(config=path).settings.sources])
+        self.assertEqual(
+            ["webhook-json", "webhook"], [source.variant for source in start(config=path).settings.sources]
+        )
 
     def test_shared_endpoint(self) -> None:
         """Sources that name one endpoint share its listener, however each spells it, and each keeps its own rest."""

@@ -31,7 +31,7 @@ class _Connection:
     def settles(self, *, busy: bool = False) -> None:
         """Have answered the first request."""
         self.in_first_head, self.busy = False, busy
-        self._connections.idles(self)  # type: ignore[arg-type]
+        self._connections.became_idle(self)  # type: ignore[arg-type]
 
 
 class PlaceTests(SynchronousTestCase):

@@ -876,7 +876,7 @@ class DeadlineTests(SynchronousTestCase):
         """A connection that can't be ended in order is cut, and the deadlines of the others hold."""
         wire = Wire()
         broken, other = wire.connect(), wire.connect()
-        broken.protocol._idled = lambda: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+        broken.protocol._idle_expired = lambda: 1 / 0  # type: ignore[method-assign, assignment, return-value]
         wire.advance(10.5)
         self.assertEqual(("aborted", "closed"), (broken.transport.end, other.transport.end))
         self.assertEqual(["A connection could not be ended."], wire.traffic.failures)

@@ -18,7 +18,7 @@ from zope.interface import alsoProvides, implementer
 from webhookrx.errors import Reason
 from webhookrx.http.connections import Connections
 from webhookrx.http.protocol import HTTPProtocol
-from webhookrx.http.resources import Record, RootResource, WebhookResource, never_ready
+from webhookrx.http.resources import RecordRequest, RootResource, WebhookResource, never_ready
 from webhookrx.http.site import Site
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.judge import Receipt, SourceRules
@@ -279,7 +279,7 @@ class Wire:
         root: Any = None,
         consumer: Any = None,
         slices: TimeSlices | None = None,
-        record: Record | None = None,
+        record: RecordRequest | None = None,
         health: Collection[bytes] = (),
         ready: Callable[[], bool] = never_ready,
         **site_options: Any,

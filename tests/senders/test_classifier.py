@@ -193,7 +193,7 @@ class RankTests(SynchronousTestCase):
     def test_matching(self) -> None:
         """All entries that match can be asked for, the winner first."""
         entries = [one("c", {"body_keys": ["a"]}), one("a", {"body_keys": ["x"]}), one("b", {"headers": {"x": "*"}})]
-        found = Classifier(entries).matching(evidence_of({"a": 1}, {"X": ""}))
+        found = Classifier(entries).matching_senders(evidence_of({"a": 1}, {"X": ""}))
         self.assertEqual([entry.id for entry in found], ["b", "c"])
 
     def test_holding(self) -> None:
@@ -201,7 +201,7 @@ class RankTests(SynchronousTestCase):
         entry = one("a", [{"body_keys": ["a"]}, {"body_keys": ["a", "b"]}, {"headers": {"x": "*"}}])
         for headers, way in (({"X": ""}, 2), ({}, 1)):
             classifier = Classifier([entry])
-            (found,) = classifier.holding(evidence_of({"a": 1, "b": 2}, headers))
+            (found,) = classifier.matching_alternatives(evidence_of({"a": 1, "b": 2}, headers))
             self.assertEqual(found.conditions, found.sender.alternatives[way])
 
 
@@ -343,7 +343,7 @@ class EverythingTests(SynchronousTestCase):
         query = data.draw(st.dictionaries(st.just("validationToken"), st.text(max_size=3)))
         evidence = evidence_of(body, headers, query=query)
         match = self.classifier.classify(evidence)
-        holding = self.classifier.holding(evidence)
+        holding = self.classifier.matching_alternatives(evidence)
         self.assertEqual(match and match.sender, holding[0].sender if holding else None)
         if match is not None:
             sure = HIGH if holding[0].conditions.by_header else MEDIUM
@@ -357,7 +357,7 @@ class EverythingTests(SynchronousTestCase):
         for headers in (HeaderLines(block), pairs):
             evidence = known_of(Head(b"POST", b"/", b"", headers, Peer("", None, False)), {}, b"")
             match = self.classifier.classify(evidence)
-            self.assertEqual(match and match.sender, next(iter(self.classifier.matching(evidence)), None))
+            self.assertEqual(match and match.sender, next(iter(self.classifier.matching_senders(evidence)), None))
 
     def test_order(self) -> None:
         """The order of the entries makes no difference."""

@@ -109,7 +109,7 @@ class SampleTests(SynchronousTestCase):
     def test_confusion(self) -> None:
         """Each sample is of its own entry; another that matches it too is outranked by evidence or priority."""
         for own, sample in samples():
-            holding = CLASSIFIER.holding(evidence_of(sample))
+            holding = CLASSIFIER.matching_alternatives(evidence_of(sample))
             self.assertEqual([way.sender.id for way in holding][:1], [own], sample)
             self.assert_outranked(holding, sample)
 
@@ -124,7 +124,7 @@ class SampleTests(SynchronousTestCase):
         told = {}
         for own, sample in samples():
             evidence = without_headers(sample)
-            holding = [way for way in CLASSIFIER.holding(evidence) if way.sender.id in NOT_LAST | {own}]
+            holding = [way for way in CLASSIFIER.matching_alternatives(evidence) if way.sender.id in NOT_LAST | {own}]
             self.assertLessEqual({way.sender.id for way in holding[:1]}, {own}, sample)
             self.assert_outranked(holding, sample)
             match = CLASSIFIER.classify(evidence)

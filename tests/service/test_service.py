@@ -47,7 +47,7 @@ class BuildTests(SynchronousTestCase):
         """Each endpoint has one listener, however many sources share it, and one line in the log."""
         shared, other = Listener("8181", "tcp:8181"), Listener("8182", "tcp:8182")
         service = self.build(Source("a", listeners=(shared, other)), Source("b", listeners=(shared,)))
-        self.assertEqual(2, len(service.receiver.listeners))
+        self.assertEqual(2, len(service.receiver.ports))
         first, second = service.receiver.describe()
         self.assertIn("Listening on 8181 (plain HTTP) for webhook 'a' at /.* (no token); webhook 'b'", first)
         self.assertIn("Listening on 8182", second)
@@ -138,7 +138,7 @@ class BuildTests(SynchronousTestCase):
         )
         service: Any = build_service(settings, MemoryReactorClock())
         service.receiver._message_ids = lambda: Receipt(RECEIVED, "id")
-        self.assertEqual(1, len(service.receiver.listeners))
+        self.assertEqual(1, len(service.receiver.ports))
         for change, said in (
             (settings, "the settings are the same; files were read and opened anew; the router is blocked"),
             (replace(settings, drain_timeout=7.0), "1 sources (1 unchanged); 1 endpoints, 1 observers; the router is"),

@@ -68,7 +68,7 @@ class ServiceCase(TestCase):
 
     async def post(self, service: Any, body: bytes) -> int:
         """Send a message; return the status."""
-        url = f"http://127.0.0.1:{service.receiver.listeners[0].address.port}/in"
+        url = f"http://127.0.0.1:{service.receiver.ports[0].address.port}/in"
         response = await self.client.post(url, data=body)
         await response.content()
         return int(response.code)
@@ -173,7 +173,7 @@ class ServiceTests(ServiceCase):
             self.assertIs(before, service.settings)
             self.assertEqual(200, await self.post(service, b"1"))
             self.assertIn("0 waiting; the last reload failed: It can't be opened.", service.status())
-            self.assertEqual(1, len(service.receiver.listeners))
+            self.assertEqual(1, len(service.receiver.ports))
             service._reread = lambda _: before
             await self.hang_up()
             self.assertNotIn("failed", service.status())
@@ -242,7 +242,7 @@ class ServiceTests(ServiceCase):
 
         async def run() -> None:
             service = self.start(drain_timeout=0.2)
-            port = service.receiver.listeners[0].address.port
+            port = service.receiver.ports[0].address.port
             sender = await connectProtocol(clientFromString(reactor, f"tcp:127.0.0.1:{port}"), Protocol())
             sender.transport.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
             await deferLater(reactor, 0.1)
@@ -297,7 +297,7 @@ class AdminTests(ServiceCase):
 
     def listeners(self, service: Any) -> list[ListenerService]:
         """Return the ports of all endpoints; that for operators comes last."""
-        return [*service.receiver.listeners, *(each.service for each in service._admin.listeners)]
+        return [*service.receiver.ports, *(each.service for each in service._admin.listeners)]
 
     async def look(self, service: Any, page: str) -> tuple[int, str]:
         """Ask for a page; return status and text."""
@@ -326,7 +326,7 @@ class AdminTests(ServiceCase):
                 self.assertIn(f"\n{line}", text)
             service._reread = lambda _: without
             await self.hang_up()
-            self.assertEqual(1, len(service.receiver.listeners))
+            self.assertEqual(1, len(service.receiver.ports))
             await service.stopService()
 
         return Deferred.fromCoroutine(run())
@@ -336,11 +336,11 @@ class AdminTests(ServiceCase):
 
         async def run() -> None:
             service = self.start(admin=ADMIN)
-            address = service.receiver.listeners[0].address
+            address = service.receiver.ports[0].address
             sender = await connectProtocol(clientFromString(reactor, f"tcp:127.0.0.1:{address.port}"), Protocol())
             request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n"
             sender.transport.write(request)
-            while service.receiver._endpoints.requests == 0:
+            while service.receiver._listeners.requests == 0:
                 await deferLater(reactor, 0.01)
             stopped = service.stopService()
             await deferLater(reactor, 0.01)

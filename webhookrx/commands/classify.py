@@ -95,7 +95,7 @@ def _classify(classifier: Classifier, evidence: Evidence, as_json: bool, out: Te
         taken = extract(match.sender, evidence)
     except OtlpError as error:
         raise WebhookrxError(f"{match.sender.id}: {match.why}: {error}") from None
-    others = [entry.id for entry in classifier.matching(evidence) if entry.id != match.sender.id]
+    others = [entry.id for entry in classifier.matching_senders(evidence) if entry.id != match.sender.id]
     # Whoever gets a request of last resort may have hoped for another entry.
     misses = near_misses(classifier, evidence) if match.confidence == LOW else []
     if as_json:

@@ -105,7 +105,7 @@ def show_limit(name: str, number: Number) -> str:
 
 
 def read_limits(options: OptionReader) -> Limits:
-    """Return the limits of a options, each name from the highest layer that has it. Mistakes are noted."""
+    """Return the limits of a service, each name from the highest layer that has it. Mistakes are noted."""
     values: dict[str, Any] = dict(DEFAULTS)
     origins = dict.fromkeys(values, NOWHERE)
     for layer in reversed(options.layers):

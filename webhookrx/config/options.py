@@ -101,7 +101,7 @@ OPTIONS: tuple[Option, ...] = (
         Kind.TEXT,
         "the variant: webhook keeps the body unchanged, webhook-json parses it",
         value="VARIANT",
-        default=_SOURCE.source,
+        default=_SOURCE.variant,
         choices=("webhook", "webhook-json"),
     ),
     Option(

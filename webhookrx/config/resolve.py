@@ -72,7 +72,7 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
     problems.raise_errors()
     service = OptionReader((command_line,), problems)
     path = service.path("config")
-    file = _read(service, environment.environ)
+    file = _read_config_file(service, environment.environ)
     service = OptionReader((command_line, file.options), problems)
     ack = service.text("ack", Settings((), ()).ack)
     observers = read_observers(service, environment.observers, environment.environ, ack)
@@ -89,7 +89,7 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
     router: RouterSettings | None = None
     state_dir: str | None = None
     if not is_router:
-        _is_no_router(service)
+        _warn_of_router_options(service)
     else:
         state_dir = _state_dir(service, environment.environ)
         # It takes a megabyte of memory, which a receiver without rules does not need.
@@ -139,7 +139,7 @@ def _has_sources(command_line: RawOptions, file: ConfigFile) -> bool:
     return file.sources is not None or any(BY_NAME[name].scope is OptionScope.SOURCE for name in options)
 
 
-def _is_no_router(service: OptionReader) -> None:
+def _warn_of_router_options(service: OptionReader) -> None:
     """Warn of options that only a router uses."""
     for name in ("rules", "router-name", "router-label", "senders", "state-dir"):
         if service.raw(name):
@@ -176,7 +176,7 @@ def _check_encoding(command_line: RawOptions, problems: Problems) -> None:
                 problems.error("It is not UTF-8 text.", value.origin)
 
 
-def _read(service: OptionReader, environ: Mapping[str, str]) -> ConfigFile:
+def _read_config_file(service: OptionReader, environ: Mapping[str, str]) -> ConfigFile:
     """
     @raise webhookrx.config.option_reader.ConfigProblems: the file can't be read at all.
     """

@@ -125,7 +125,7 @@ def _source_name(source: RawSource, options: OptionReader, number: int) -> str:
     if source.name is not None:
         return _checked_name(source.name, options.problems)
     variant = options.raw("source")
-    return f"{variant[0].text if variant else DEFAULTS.source}-{number}"
+    return f"{variant[0].text if variant else DEFAULTS.variant}-{number}"
 
 
 def _checked_name(name: RawValue, problems: Problems) -> str:
@@ -143,7 +143,7 @@ def _draft(options: OptionReader) -> _SourceDraft:
     patterns = _path_patterns(options)
     source = Source(
         name=options.section,
-        source=options.text("source", DEFAULTS.source),
+        variant=options.text("source", DEFAULTS.variant),
         paths=tuple(pattern.text for pattern in patterns),
         prefix=_prefix(options),
         auth_tokens=_auth_tokens(options),
@@ -276,7 +276,7 @@ def _check_parsing_options(drafts: list[_SourceDraft], problems: Problems) -> No
     source, and without effect for C{webhook} sources.
     """
     for name in _PARSING_OPTIONS:
-        used = {id(draft.options.raw(name)) for draft in drafts if draft.source.source == "webhook-json"}
+        used = {id(draft.options.raw(name)) for draft in drafts if draft.source.variant == "webhook-json"}
         for draft in drafts:
             values = draft.options.raw(name)
             if values and id(values) not in used:

@@ -99,7 +99,7 @@ class Connections:
         if sender is not None:
             self._by_sender[sender] += 1
 
-    def idles(self, connection: HTTPProtocol) -> None:
+    def became_idle(self, connection: HTTPProtocol) -> None:
         """Queue a connection that has its answer and waits for its next request."""
         idle = self._idle
         idle[connection] = None

@@ -93,7 +93,7 @@ class ISite(Interface):
     def admits_peer(connection: Any) -> bool:
         """Count a connection by its peer, known only now; False, and not counted at all, if that one has too many."""
 
-    def idles(connection: Any) -> None:
+    def became_idle(connection: Any) -> None:
         """Note that a connection has its answer and waits for its next request."""
 
     def give_way(connection: Any) -> None:

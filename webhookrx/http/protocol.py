@@ -432,7 +432,7 @@ class HTTPProtocol(Protocol):
         self._cycle = self._cycle.to(IDLE)
         self.head = self.admission = None  # type: ignore[assignment]
         self._answered_at = now = self._clock() if now is None else now
-        site.idles(self)
+        site.became_idle(self)
         if self._flow is not BLOCKED:  # the answer is to be taken first
             limits = site.policy.limits
             self.deadline = now + (limits.answer_time if limits.answer_time < limits.idle_time else limits.idle_time)
@@ -592,7 +592,7 @@ class HTTPProtocol(Protocol):
         elif self._lifetime is LINGERING or self._cycle is DISCARD:
             self._close()
         elif self._cycle is IDLE:
-            self._idled()
+            self._idle_expired()
         elif self._cycle <= BODY:
             self._refuse(self.head, TIMEOUT, TIMEOUT.detail)
         elif self._receiver is None:
@@ -602,7 +602,7 @@ class HTTPProtocol(Protocol):
             self._report(NOT_STORED, detail)
             self.answer(refusal(NOT_STORED, detail), close=True)
 
-    def _idled(self) -> None:
+    def _idle_expired(self) -> None:
         """Go on with the second deadline between two requests: first the answer is to be taken, then a request sent."""
         end = self._answered_at + self.site.policy.limits.idle_time
         if untaken_bytes(self.transport):

@@ -39,7 +39,7 @@ from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 
 #: Takes a request that was read: its head, and its body unpacked.
-Record: TypeAlias = Callable[[Head, bytes], None]
+RecordRequest: TypeAlias = Callable[[Head, bytes], None]
 Judge: TypeAlias = Callable[[Head, Admission, bytes, Receipt], Accepted | Dropped | Refused]
 
 DIRECT: Final = 128 * 1024
@@ -78,7 +78,7 @@ class WebhookResource:
         receipts: Callable[[], Receipt],
         slices: TimeSlices,
         judge: Judge = judge,
-        record: Record | None = None,
+        record: RecordRequest | None = None,
     ) -> None:
         self.rules = rules
         self._consumer = consumer

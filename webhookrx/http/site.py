@@ -77,7 +77,7 @@ class Site(TwistedSite):
         self.policy = Policy(_dispatch_of(resource), limits)
         self.paused = False
         self.clock = clock
-        self.idles = connections.idles
+        self.became_idle = connections.became_idle
         self._consumer = consumer
         self._traffic = traffic
         self._peers_known_at_once = knows_peers_at_once

@@ -133,7 +133,7 @@ class Classifier:
                 return alternatives[rank]
         return None
 
-    def holding(self, evidence: Evidence) -> list[Alternative]:
+    def matching_alternatives(self, evidence: Evidence) -> list[Alternative]:
         """
         Return the alternatives that match, the winner first, the best one of each sender; those of last resort only
         when no other matches. It tries every alternative.
@@ -148,9 +148,9 @@ class Classifier:
                 break
         return list(best.values())
 
-    def matching(self, evidence: Evidence) -> list[CompiledSender]:
+    def matching_senders(self, evidence: Evidence) -> list[CompiledSender]:
         """Return all entries that match, the winner first. It looks at every one."""
-        return [alternative.sender for alternative in self.holding(evidence)]
+        return [alternative.sender for alternative in self.matching_alternatives(evidence)]
 
 
 def _why(alternative: Alternative, names: list[bytes]) -> str:

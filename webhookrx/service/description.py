@@ -128,4 +128,4 @@ def _source(source: Source) -> str:
     if source.connector is not None:
         return f"connector {source.name!r} at {shown}"
     token = "token required" if source.auth_tokens else "no token"
-    return f"{source.source} {source.name!r} at {shown} ({token})"
+    return f"{source.variant} {source.name!r} at {shown} ({token})"

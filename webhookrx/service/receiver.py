@@ -85,23 +85,23 @@ class LocalReceiver:
         self._recorder = Recorder(reactor, self.counters)
         self._recorder.use(_record_directory(settings))
         self._slices = TimeSlices(lambda call: reactor.callFromThread(call))
-        self._endpoints = Listeners(reactor, self.chain, self._traffic, settings.limits, open_socket)
+        self._listeners = Listeners(reactor, self.chain, self._traffic, settings.limits, open_socket)
         listeners = [listener for listener, _ in by_listener(settings.sources)]
-        self._endpoints.commit(self._endpoints.plan(listeners, {}, settings.limits, tls_files(settings)))
+        self._listeners.commit(self._listeners.plan(listeners, {}, settings.limits, tls_files(settings)))
         self._ticks = 0
         self._loaded = 0.0
         self._drain: Drain | None = None
         self._last_tick: IDelayedCall | None = None
 
     @property
-    def listeners(self) -> list[ListenerService]:
+    def ports(self) -> list[ListenerService]:
         """The services of the ports, in the order of the settings."""
-        return [each.service for each in self._endpoints]
+        return [each.service for each in self._listeners]
 
     # -- starting ------------------------------------------------------------------------------------------------
 
     def open_ports(self) -> None:
-        for service in self.listeners:
+        for service in self.ports:
             service.privilegedStartService()
 
     def start(self) -> None:
@@ -113,10 +113,10 @@ class LocalReceiver:
         # Not before the process has forked for the background: its random numbers must be its own.
         self._message_ids = MessageIds()
         self._loaded = time.time()
-        for service in self.listeners:
+        for service in self.ports:
             service.startService()
-        self._endpoints.use(self._build_roots(self.settings), self.settings.limits)
-        self.chain.registerProducer(self._endpoints, True)
+        self._listeners.use(self._build_roots(self.settings), self.settings.limits)
+        self.chain.registerProducer(self._listeners, True)
         # The objects of the start stay; the garbage collector need not look at them.
         gc.collect()
         gc.freeze()
@@ -126,7 +126,7 @@ class LocalReceiver:
         up()
 
     def describe(self) -> list[str]:
-        return describe(self.settings, {each.listener.inner: each.service.address for each in self._endpoints})
+        return describe(self.settings, {each.listener.inner: each.service.address for each in self._listeners})
 
     # -- running -------------------------------------------------------------------------------------------------
 
@@ -145,33 +145,33 @@ class LocalReceiver:
     @property
     def snapshot(self) -> ReceiverSnapshot:
         """What it is like now. It knows nothing of reloads, and says that they succeed."""
-        budget, limits, endpoints = self.chain.budget, self.settings.limits, self._endpoints
+        budget, limits, listeners = self.chain.budget, self.settings.limits, self._listeners
         return ReceiverSnapshot(
             phase=self.phase,
-            endpoints={each.listener.text: each.service.address is not None for each in endpoints},
+            endpoints={each.listener.text: each.service.address is not None for each in listeners},
             lanes=self.chain.lanes(),
             sources=[source.name for source in self.settings.sources],
             queue_bytes=Level(budget.bytes, limits.queue),
             queue_messages=Level(budget.messages, limits.queue_messages),
-            connections=Level(endpoints.connections.total, endpoints.connections.most),
-            requests=endpoints.requests,
-            paused=endpoints.paused,
-            certificates=endpoints.certificates,
+            connections=Level(listeners.connections.total, listeners.connections.most),
+            requests=listeners.requests,
+            paused=listeners.paused,
+            certificates=listeners.certificates,
             reload_succeeded=True,
             loaded=self._loaded,
             connectors=connector_labels(self.settings),
             blocked=self.settings.blocked,
             closed=self.settings.closed,
             not_taken=self.settings.not_taken,
-            unread_age=endpoints.overload.age,
-            overloaded=endpoints.overload.stands,
+            unread_age=listeners.overload.age,
+            overloaded=listeners.overload.stands,
         )
 
     def set_ready(self, ready: bool) -> None:
         self._service_is_ready = ready
 
     def tick(self) -> None:
-        self._endpoints.sweep()
+        self._listeners.sweep()
         self.chain.tick()
         self._ticks += 1
         if self._ticks % _TICKS_TO_REPORT == 0:
@@ -188,7 +188,7 @@ class LocalReceiver:
     async def change(self, settings: Settings) -> str:
         observers = self._build_observers(settings, self._observers if settings.ack == self.settings.ack else {})
         listeners = [listener for listener, _ in by_listener(settings.sources)]
-        change = self._endpoints.plan(listeners, self._build_roots(settings), settings.limits, tls_files(settings))
+        change = self._listeners.plan(listeners, self._build_roots(settings), settings.limits, tls_files(settings))
         try:
             change.open()
             if observers != self._observers:
@@ -200,7 +200,7 @@ class LocalReceiver:
             raise
         before, self.settings, self._observers = self.settings, settings, observers
         self._recorder.use(_record_directory(settings))
-        renewed = renewals(self._endpoints.certificates, change.certificates)
+        renewed = renewals(self._listeners.certificates, change.certificates)
         same = before == settings
         limits = settings.limits
         self.chain.set_limits(
@@ -209,7 +209,7 @@ class LocalReceiver:
             answer_time=limits.answer_time,
             pause_time=limits.pause_time,
         )
-        self._endpoints.commit(change)
+        self._listeners.commit(change)
         self._loaded = time.time()
         blocked = "; the router is blocked" if settings.blocked else ""
         if same:
@@ -251,7 +251,7 @@ class LocalReceiver:
         @param ports_closed: called when no port accepts connections any more.
         """
         self.phase = Phase.DRAINING
-        self._drain = Drain(self._endpoints, self.chain, seconds, self._turn, time.monotonic, ports_closed)
+        self._drain = Drain(self._listeners, self.chain, seconds, self._turn, time.monotonic, ports_closed)
         if self._stops_now:
             self.stop_now()
         whole = await self._drain.run()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from webhookrx.http.resources import Judge, Record, RootResource, WebhookResource, never_ready
+from webhookrx.http.resources import Judge, RecordRequest, RootResource, WebhookResource, never_ready
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.judge import Receipt, SourceRules, judge
 from webhookrx.interfaces import IMessageConsumer, ITraffic
@@ -24,7 +24,7 @@ def rules_of(source: Source, settings: Settings) -> SourceRules:
     """Return the rules by which a source decides."""
     return SourceRules(
         source.name,
-        parse_json=source.source == "webhook-json",
+        parse_json=source.variant == "webhook-json",
         prefix=source.prefix,
         auth_tokens=source.auth_tokens,
         include_request_headers=source.include_request_headers,
@@ -137,7 +137,7 @@ def build_roots(
     traffic: ITraffic,
     receipts: Callable[[], Receipt],
     slices: TimeSlices,
-    record: Record | None = None,
+    record: RecordRequest | None = None,
     ready: Callable[[], bool] = never_ready,
 ) -> dict[str, RootResource]:
     """

@@ -27,7 +27,7 @@ _LARGEST_TIME: Final = (1 << 63) - 1
 _ID: Final = ("meta", "id")
 
 
-class _Kind(NamedTuple):
+class _FieldType(NamedTuple):
     """What a field of the message model may hold; C{words} end the sentence that it must be…"""
 
     allows: Callable[[Any], bool]
@@ -38,13 +38,13 @@ def _whole(largest: int) -> Callable[[Any], bool]:
     return lambda value: type(value) is int and 0 <= value <= largest
 
 
-_TIME: Final = _Kind(_whole(_LARGEST_TIME), "a whole number: nanoseconds since 1970, or 0 when it is not known")
-_KINDS: Final[dict[Path, _Kind]] = {
+_TIME: Final = _FieldType(_whole(_LARGEST_TIME), "a whole number: nanoseconds since 1970, or 0 when it is not known")
+_FIELD_TYPES: Final[dict[Path, _FieldType]] = {
     ("log", "time_unix_nano"): _TIME,
     ("log", "observed_time_unix_nano"): _TIME,
-    ("log", "severity_number"): _Kind(_whole(24), "a whole number from 1 to 24, or 0 when it is not known"),
-    ("log", "severity_text"): _Kind(lambda value: isinstance(value, str), "a text"),
-    ("log", "attributes"): _Kind(lambda value: isinstance(value, dict), "an object"),
+    ("log", "severity_number"): _FieldType(_whole(24), "a whole number from 1 to 24, or 0 when it is not known"),
+    ("log", "severity_text"): _FieldType(lambda value: isinstance(value, str), "a text"),
+    ("log", "attributes"): _FieldType(lambda value: isinstance(value, dict), "an object"),
 }
 
 
@@ -77,7 +77,7 @@ def changed_path(text: str, at: StepPath, problems: StepProblems, *, members: bo
         problems.add("bad-field", "meta.id tells a message from all others, and can't be changed.", at)
         return None
     inner = len(path) > 2 or members
-    if inner and path[:2] in _KINDS and path[:2] != ("log", "attributes"):
+    if inner and path[:2] in _FIELD_TYPES and path[:2] != ("log", "attributes"):
         problems.add("bad-field", f"{path[0]}.{path[1]} has no members.", at)
         return None
     return path
@@ -130,9 +130,9 @@ def _change(wanted: SetField, at: StepPath, problems: StepProblems) -> tuple[Pat
         return None
     if path is None:
         return None
-    kind = _KINDS.get(path)
-    if kind is not None and not kind.allows(value):
-        problems.add("bad-value", f"{wanted.field} must be {kind.words}.", (*at, "value"))
+    wanted_type = _FIELD_TYPES.get(path)
+    if wanted_type is not None and not wanted_type.allows(value):
+        problems.add("bad-value", f"{wanted.field} must be {wanted_type.words}.", (*at, "value"))
         return None
     return path, value
 
