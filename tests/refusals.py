@@ -18,6 +18,9 @@ ROOMS = ("http", "intake", "service")
 _BY_NAME = {name: value for name, value in vars(errors).items() if isinstance(value, Reason)}
 
 
+Helpers = dict[str, ast.FunctionDef]
+
+
 class Cause(NamedTuple):
     """One place in the code that refuses: the reason, its sentence ("" for the reason's own), module and function."""
 
@@ -52,21 +55,33 @@ def cause_table() -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _causes_in(node: ast.AST, module: str, function: str) -> Iterator[Cause]:
+def _causes_in(node: ast.AST, module: str, function: str, helpers: Helpers | None = None) -> Iterator[Cause]:
+    if helpers is None:
+        helpers = {each.name: each for each in ast.walk(node) if isinstance(each, ast.FunctionDef)}
     for child in ast.iter_child_nodes(node):
         inside = child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else function
         if isinstance(child, ast.Call) and inside:
             for argument in child.args:
                 if isinstance(argument, ast.Name) and argument.id in _BY_NAME:
-                    texts = [text for other in child.args if (text := _sentence(other))]
-                    yield Cause(_BY_NAME[argument.id], "".join(texts[:1]), module, inside)
-        yield from _causes_in(child, module, inside)
+                    texts = [texts for other in child.args if (texts := _sentences(other, helpers))]
+                    for text in texts[0] if texts else [""]:
+                        yield Cause(_BY_NAME[argument.id], text, module, inside)
+        yield from _causes_in(child, module, inside, helpers)
 
 
-def _sentence(node: ast.expr) -> str:
-    """Return a text of the code, with an ellipsis for what it fills in; "" for anything else."""
+def _sentences(node: ast.expr, helpers: Helpers) -> list[str]:
+    """
+    Return the texts that an expression may be, with an ellipsis for what the code fills in; none for anything else.
+
+    @param helpers: the functions of the module, whose results are followed.
+    """
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
+        return [node.value]
     if isinstance(node, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
-    return ""
+        return ["".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)]
+    if isinstance(node, ast.IfExp):
+        return [*_sentences(node.body, helpers), *_sentences(node.orelse, helpers)]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in helpers:
+        results = [each.value for each in ast.walk(helpers[node.func.id]) if isinstance(each, ast.Return)]
+        return [text for value in results if value is not None for text in _sentences(value, helpers)]
+    return []

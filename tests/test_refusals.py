@@ -17,6 +17,16 @@ def parse(data):
     return TIMEOUT.detail
 '''
 
+HELPED = """
+def parse(data):
+    raise RequestRefused(BAD_REQUEST, _problem(data))
+
+def _problem(data):
+    if data:
+        return "It is too long."
+    return "It is TLS." if data else BAD_REQUEST.detail
+"""
+
 
 class CauseTests(SynchronousTestCase):
     """Where the code refuses."""
@@ -26,6 +36,13 @@ class CauseTests(SynchronousTestCase):
         self.assertEqual(
             [(BAD_REQUEST, "Line … is wrong.", "http/head.py", "parse")],
             list(_causes_in(ast.parse(SOURCE), "http/head.py", "")),
+        )
+
+    def test_helper(self) -> None:
+        """A cause has every sentence that a function of the same module may return for it."""
+        self.assertEqual(
+            ["It is TLS.", "It is too long."],
+            sorted(cause.detail for cause in _causes_in(ast.parse(HELPED), "http/head.py", "")),
         )
 
     def test_every_reason(self) -> None:
