@@ -11,6 +11,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 
 from tests import documents
 
@@ -25,17 +27,30 @@ _LOADS = re.compile(
 )
 
 
-def stage() -> None:
-    """Copy every document, and every file that one of them links to, to where it stands from the root."""
+def stage() -> list[str]:
+    """
+    Copy every document, and every file that one of them links to, to where it stands from the root.
+
+    @return: links to files that are missing. zensical reports such links to pages only.
+    """
     shutil.rmtree(PAGES, ignore_errors=True)
+    broken = []
     for page in documents.pages():
-        targets = {(page.parent / path).resolve() for path, _ in documents.links(page.read_text("utf-8")) if path}
-        # zensical itself reports a link to a file that is missing.
+        name = page.relative_to(documents.ROOT)
+        paths = {path for path, _ in documents.links(page.read_text("utf-8")) if path}
+        broken += [f"{name} links to {path}, which is missing" for path in sorted(missing(page, paths))]
+        targets = {(page.parent / path).resolve() for path in paths}
         for file in (page, *sorted(target for target in targets if target.is_file())):
             target = PAGES / file.relative_to(documents.ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
     shutil.copyfile(documents.ROOT / STYLE, PAGES / STYLE)
+    return broken
+
+
+def missing(page: Path, paths: Iterable[str]) -> list[str]:
+    """Return the paths that lead from a page to nothing."""
+    return [path for path in paths if not (page.parent / path).exists()]
 
 
 def loaded_from_elsewhere(text: str) -> list[str]:
@@ -63,11 +78,11 @@ def faults() -> list[str]:
 
 def main() -> int:
     """Build the site; return 0, or 1 when it has a fault."""
-    stage()
+    broken = stage()
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
     if subprocess.run(command, cwd=documents.ROOT, check=False).returncode:
         return 1
-    found = faults()
+    found = broken + faults()
     print("".join(f"{fault}\n" for fault in found), end="")
     return 1 if found else 0
 

@@ -51,8 +51,15 @@ class StageTests(SynchronousTestCase):
     def test_pages_and_targets(self) -> None:
         """Every page is staged where it stands, and so is a file that a page links to."""
         self.patch(site, "PAGES", Path(self.mktemp()))
-        site.stage()
+        self.assertEqual([], site.stage())
 
         for page in documents.pages():
             self.assertTrue((site.PAGES / page.relative_to(documents.ROOT)).exists(), page.name)
         self.assertTrue((site.PAGES / "etc" / "webhookrx.yaml").exists())
+
+    def test_missing(self) -> None:
+        """A link to a file of any kind that is missing is reported."""
+        page = documents.ROOT / "docs" / "how-to" / "tune.md"
+        self.assertEqual(
+            ["../../etc/nope.yaml"], site.missing(page, ["../../etc/nope.yaml", "../../etc/webhookrx.yaml"])
+        )
