@@ -9,7 +9,11 @@ from pathlib import Path
 #: File or directory to the tests of its room.
 SCOPE = {
     "webhookrx/http": ["tests.http"],
+    "webhookrx/intake/head.py": ["tests.intake.test_judge", "tests.http.test_head"],
+    "webhookrx/intake/header_masking.py": ["tests.intake.test_header_masking", "tests.intake.test_judge"],
     "webhookrx/intake/judge.py": ["tests.intake.test_judge", "tests.router.test_connector_intake"],
+    "webhookrx/backoff.py": ["tests.test_backoff", "tests.spool"],
+    "webhookrx/filesystem.py": ["tests.test_filesystem", "tests.spool"],
     "webhookrx/pipeline": ["tests.pipeline"],
     "webhookrx/spool": ["tests.spool", "tests.commands.test_spool"],
     "webhookrx/router/expressions/run.py": ["tests.router.expressions"],
