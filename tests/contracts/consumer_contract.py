@@ -149,6 +149,7 @@ class ConsumerContract(_Base):
         self.write(consumer, "one")
 
         self.assertFalse(consumer.has_room(2 * size + 1, small=False))
+        self.assertEqual((False, False), (consumer.has_room(2 * size + 1), consumer.reserve(2 * size + 1)))
         self.assertTrue(consumer.has_room(2 * size + 1, small=True))
         self.assertTrue(consumer.reserve(2 * size + 1, small=True))
         self.assertFalse(consumer.reserve(size, small=True))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import socket
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from tests.http.wire import Sender, Wire, post
 from tests.pieces import pieces, pieces_of
 from webhookrx.errors import NotStored
 from webhookrx.http.answers import FAILED, RETRY_AFTER
-from webhookrx.http.body import DISCARDED_BODY
+from webhookrx.http.body import DISCARDED_BODY, DiscardedBody
 from webhookrx.http.interfaces import Policy
 from webhookrx.http.states import HANDSHAKE
 from webhookrx.interfaces import IOverload
@@ -103,6 +104,20 @@ class OverloadTests(SynchronousTestCase):
         self.assertIsNone(waiting.transport.end)
         self.wire.advance(6)
         self.assertEqual("closed", waiting.transport.end)
+
+    def test_unread_in_the_kernel(self) -> None:
+        """While more is to be read than can be, no request is late that has come as far as the kernel."""
+        self.overload.unread = ()
+        ours, theirs = socket.socketpair()
+        self.addCleanup(ours.close)
+        self.addCleanup(theirs.close)
+        for behind, unread, end in ((True, b"x", None), (False, b"x", "closed"), (True, b"", "closed")):
+            self.overload.behind = behind
+            sender = self.connect(ours.fileno())
+            theirs.send(unread)
+            self.wire.advance(25)
+            self.assertEqual(end, sender.transport.end)
+            ours.recv(len(unread))
 
 
 class AnswerTests(SynchronousTestCase):
@@ -251,6 +266,16 @@ class AnswerTests(SynchronousTestCase):
         wire.site.policy = Policy(lambda head: 1 / 0, wire.limits)  # type: ignore[arg-type, return-value]
         response = wire.ask(post(b"x"))
         self.assertEqual((500, "close"), (response.status, response.headers["connection"]))
+        self.assertEqual(["A request could not be read."], wire.traffic.failures)
+
+    def test_failure_in_a_refused_body(self) -> None:
+        """An exception while a refused body is read ends the connection: that request has its answer."""
+        wire = Wire({"/in": {}})
+        sender = wire.connect()
+        sender.send(post(b"xy", b"/out")[:-1])
+        with mock.patch.object(DiscardedBody, "feed", side_effect=ValueError):
+            sender.send(b"y")
+        self.assertEqual(([404], "aborted"), (sender.statuses(), sender.transport.end))
         self.assertEqual(["A request could not be read."], wire.traffic.failures)
 
 

@@ -264,6 +264,16 @@ class StockResourceTests(SynchronousTestCase):
         (outcome,) = self.late.outcomes
         self.assertIsInstance(outcome, Failure)
 
+    def test_sender_leaves_later(self) -> None:
+        """A request that was answered does not hear of the end of its connection."""
+        sender = self.wire.connect()
+        sender.send(get(b"/late"))
+        (request,) = self.late.requests
+        request.finish()
+        with mock.patch.object(request, "connectionLost") as lost:
+            sender.leave()
+        self.assertEqual(0, lost.call_count)
+
     def test_sender_ends(self) -> None:
         """A resource that has not answered hears of a sender that sends no more."""
         sender = self.wire.connect()

@@ -345,3 +345,9 @@ class LargeBodyTests(SynchronousTestCase):
         few = b"[" + b"[]," * (MOST_SEPARATORS // 2 - 10) + b"%s]" % (b" " * 20_000)
         self.send(few, b"/strict")
         self.assertEqual(1, len(self.slices.waiting))
+
+    def test_many_values_of_few_bytes(self) -> None:
+        """A body of 8 KiB is judged at once, however many values it has."""
+        for size, waits in ((8 * 1024, 0), (8 * 1024 + 1, 1)):
+            self.send((b"[" + b"[]," * (MOST_SEPARATORS * 2) + b"1").ljust(size - 1) + b"]", b"/strict")
+            self.assertEqual(waits, len(self.slices.waiting))

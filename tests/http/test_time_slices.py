@@ -58,6 +58,12 @@ class TimeSlicesTests(SynchronousTestCase):
             self.assertEqual(expected, self.seen)
         self.assertEqual([], self.turns)
 
+    def test_length_of_a_slice(self) -> None:
+        """A slice ends after 5 ms, so that nobody else waits for long."""
+        self.begin(self.work("a", 3, 0.0025), self.seen.append)
+        self.turn()
+        self.assertEqual(["a0", "a1"], self.seen)
+
     def test_short_steps(self) -> None:
         """As many steps as fit are done in one slice, and the next work begins in it."""
         self.begin(self.work("a", 2, SLICE / 8), self.seen.append)
@@ -164,6 +170,13 @@ class TimeSlicesTests(SynchronousTestCase):
         while self.turns:
             self.turn()
         self.assertEqual(["a3", "a4", "a5", "a"], self.seen[6:])
+
+    def test_short_work_first(self) -> None:
+        """When both wait, short work begins."""
+        self.begin(self.work("a", 1), self.seen.append, SHORT + 1)
+        self.begin(self.work("b", 1), self.seen.append, SHORT)
+        self.turn()
+        self.assertEqual(["b0"], self.seen)
 
     def test_not_wanted(self) -> None:
         """Work that nobody wants any more when its turn comes is not begun."""

@@ -138,6 +138,8 @@ class BudgetTests(SynchronousTestCase):
                 self.assertTrue(budget.admit(size))
 
             self.assertEqual((high, low), (budget.is_high, budget.is_low()), sizes)
+            budget.recount(0, 0)
+            self.assertEqual(high, budget.is_high, sizes)
 
     def test_marks_ignore_bodies(self) -> None:
         """Reserved bytes move neither mark."""
@@ -181,6 +183,15 @@ class BudgetTests(SynchronousTestCase):
         budget.cap = inf
 
         self.assertEqual((False, True), (budget.is_full(), budget.has_room(40)))
+
+    def test_cap_and_large_message(self) -> None:
+        """The one large message does not count against the cap."""
+        budget = Budget(100, 10)
+        budget.cap = 20
+        self.assertTrue(budget.admit(60))
+        self.assertEqual((False, True), (budget.is_full(), budget.has_room(1)))
+        self.assertTrue(budget.admit(20))
+        self.assertEqual((True, False), (budget.is_full(), budget.has_room(1)))
 
     def test_resize(self) -> None:
         """Other limits hold from then on, with their marks; what is there stays counted, though it be more."""

@@ -63,6 +63,17 @@ class StallTests(SynchronousTestCase):
         self.assertEqual([("stuck", "it does not answer", 3)], rig.reports)
         self.assertTrue(rig.chain.is_stuck)
 
+    def test_bytes(self) -> None:
+        """The bytes of what fails wait no more."""
+        rig = self.make_rig()
+        rig.write("one")
+        rig.turns()
+        lane = rig.chain._lanes.current[0]
+        self.assertGreater(lane.waiting, 0)
+        rig.wait(30)
+
+        self.assertEqual(0, lane.waiting)
+
     def test_gathered(self) -> None:
         """What the running turn has gathered fails too, though a tick comes before its end."""
         rig = self.make_rig()
@@ -120,9 +131,11 @@ class StallTests(SynchronousTestCase):
         rig.turns()
         rig.wait(30)
         self.stuck.store_error = OSError("broken")
-        rig.threads[0].release()
-        rig.turns()
+        with capturedLogs() as events:
+            rig.threads[0].release()
+            rig.turns()
 
+        self.assertIn("what it was given last is not stored", formatEvent(events[0]))
         self.assertFalse(rig.chain.is_stuck)
         self.assertEqual(0.0, rig.chain.lanes()[0].failed_ago)
 
@@ -155,7 +168,7 @@ class StallTests(SynchronousTestCase):
 
         self.assertEqual(["error", "warn"], [level for level, _ in lines])
         self.assertIn("Observer stuck has not answered for 30.0 s", lines[0][1])
-        self.assertIn("Observer stuck answers again, after 100.0 s", lines[1][1])
+        self.assertIn("Observer stuck answers again, after 100.0 s: what it was given last is stored", lines[1][1])
 
     def test_gathered_at_the_end(self) -> None:
         """What is gathered in the turn in which the store comes back is stored."""

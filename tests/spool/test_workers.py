@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from functools import partial
+from unittest import mock
 
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
@@ -18,6 +19,7 @@ from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import IBufferingObserver
 from webhookrx.settings import ALONE, Group, Observer
+from webhookrx.spool.database import SpoolFile
 from webhookrx.spool.directory import SpoolDirectory
 from webhookrx.spool.drainer import Drainer
 from webhookrx.spool.observer import LAST_BATCH, SpoolObserver
@@ -385,6 +387,13 @@ class RemovalTests(SynchronousTestCase):
         self.assertFalse(remove_if_empty(self.path))
 
         self.assertEqual(1, self.open().status().dead)
+
+    def test_files_are_closed(self) -> None:
+        """The files that it looks into are closed again."""
+        self.queue.close()
+        with mock.patch.object(SpoolFile, "close", autospec=True, side_effect=SpoolFile.close) as close:
+            remove_if_empty(self.path)
+        self.assertEqual(1, close.call_count)
 
     def test_something_else(self) -> None:
         """A directory with anything else stays: a failed or damaged file, or a foreign one."""

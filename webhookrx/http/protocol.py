@@ -251,7 +251,7 @@ class HTTPProtocol(Protocol):
                     break
         except Exception:
             self.failed("A request could not be read.", Failure())
-            if self._cycle <= DISCARD:
+            if self._cycle <= BODY:
                 self._refuse(None, INTERNAL_ERROR, INTERNAL_ERROR.detail)
             else:
                 self.abort()

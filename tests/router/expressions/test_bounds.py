@@ -30,7 +30,9 @@ class SourceTests(SynchronousTestCase):
     def test_length(self) -> None:
         """A program may be as long as the limit, and not longer."""
         compile_expression("#" * MAX_SOURCE)
-        self.assertIn("longer than 65536", problem("#" * (MAX_SOURCE + 1))[0])
+        text, line, column = problem("#" * (MAX_SOURCE + 1))
+        self.assertIn("longer than 65536", text)
+        self.assertEqual((1, 1), (line, column))
 
     def test_nesting(self) -> None:
         """What nests too deep is an error at the level that is too much, of whatever it is made."""
