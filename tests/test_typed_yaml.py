@@ -293,7 +293,7 @@ class MistakeTests(SynchronousTestCase):
             ("one_or_more: x", 'It is "x"; it takes keys and values or a list.'),
             ("text_or_more: {}", "It is a mapping; it takes a text or a list."),
             ("front: [1]", "It is a list; it takes keys and values."),
-            ("name: y", 'The key "name" is there twice, first in line 1.'),
+            ("name: y", 'The key "name" is given twice, first in line 1.'),
             (
                 "any: *s3cret",
                 "Nothing before it has this name; a text that begins with * is written in quotes.",

@@ -138,7 +138,7 @@ LOST = [
     ("source s { webhook(port(70000)); };", 1, "no port from 1 to 65535"),
     ("source s { webhook(port(abc)); };", 1, "no port from 1 to 65535"),
     ("source s { webhook(port(1 2)); };", 1, "port() takes one value and has 2"),
-    ("source s { webhook(port(1) port(2)); };", 1, "port() is there twice"),
+    ("source s { webhook(port(1) port(2)); };", 1, "port() is given twice"),
     ("source s { webhook(prefix(x.)); };", 1, "belongs to webhook-json()"),
     ('source s { webhook(auth_token("a b")); };', 1, "auth_token() holds a blank"),
     ("source s { webhook(auth_token('${X}')); };", 1, "auth_token() holds ${…}"),

@@ -46,7 +46,7 @@ class CheckReportTests(SynchronousTestCase):
         self.assertIn(["port", LOOPBACK, f"({path}:3)"], words)
         self.assertIn(["auth-token", "***", f"({path}:4)"], words)
         self.assertIn(f"  listens on {LOOPBACK}:backlog=4096, plain HTTP", lines)
-        self.assertTrue(lines[-2].startswith(f"warning: {path}:3: sources[0].port: Tokens come"), lines[-2])
+        self.assertTrue(lines[-2].startswith(f"warning: {path}:3: sources[0].port: Tokens travel"), lines[-2])
         self.assertEqual("The configuration is good.", lines[-1])
         self.assertNotIn("c4nary", "\n".join(lines))
 
@@ -68,21 +68,21 @@ class CheckReportTests(SynchronousTestCase):
         )
         self.assertIn(
             f"listens on tcp:443:backlog=4096, TLS with key {key}, certificate {cert}; "
-            "no client certificate is asked for",
+            "no client certificate is requested",
             report,
         )
         self.assertIn(
             f"listens on tcp:444:backlog=4096, behind a PROXY header, TLS with key {key}, certificate {cert}, "
-            f"chain {ca}; clients need a certificate that {ca} or the system's store vouches for",
+            f"chain {ca}; clients need a certificate signed by a CA in {ca} or the system's store",
             report,
         )
 
     def test_delay(self) -> None:
         """It says up to which size bodies hold up nobody for long."""
         for body, line in (
-            ("1MiB", "No body of up to 1MiB holds up other senders for more than 50 ms."),
-            ("10MiB", "No body of up to 10MiB holds up other senders for more than 50 ms."),
-            ("25MiB", "No body of up to 10MiB holds up other senders for more than 50 ms; larger ones may."),
+            ("1MiB", "No body of up to 1MiB delays other senders by more than 50 ms."),
+            ("10MiB", "No body of up to 10MiB delays other senders by more than 50 ms."),
+            ("25MiB", "No body of up to 10MiB delays other senders by more than 50 ms; larger ones may."),
         ):
             self.assertIn(line, check_report(start(port=LOOPBACK, limit=[f"body={body}"])).splitlines())
 

@@ -195,7 +195,7 @@ class CheckTLSFilesTests(SynchronousTestCase):
         self.assert_error("of a kind that TLS can't use", "key_file", key_file=self.path("x", pem))
         for bits, problem, role in (
             (1024, "1024 bits; TLS needs 2048", "key_file"),
-            (2048, "does not fit the certificate", "cert_file"),
+            (2048, "does not match the certificate", "cert_file"),
         ):
             key = rsa.generate_private_key(65537, bits)
             pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -204,7 +204,7 @@ class CheckTLSFilesTests(SynchronousTestCase):
     def test_key_does_not_fit(self) -> None:
         """A key of another certificate is an error that names both files."""
         key_file = self.path("other", key_pem(OTHER.key))
-        self.assert_error(f'{key_file}" does not fit the certificate', "cert_file", key_file=key_file)
+        self.assert_error(f'{key_file}" does not match the certificate', "cert_file", key_file=key_file)
 
     def test_wrong_order(self) -> None:
         """A chain that does not begin with the host, or whose links do not follow each other, is an error."""
@@ -276,12 +276,12 @@ class CheckTLSFilesTests(SynchronousTestCase):
         # The OID of EC public keys (RFC 5480, 1.2.840.10045.2.1) becomes one that nobody has given out.
         changed = content.replace(bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06072a8648ce3d027f"))
         self.assertNotEqual(content, changed)
-        self.assert_error("does not fit", "cert_file", cert_file=self.path("odd", _pem(changed)))
+        self.assert_error("does not match", "cert_file", cert_file=self.path("odd", _pem(changed)))
 
     def test_key_sizes_of_curves(self) -> None:
         """Other curves than the usual one are as good."""
         identity = Identity(ec.generate_private_key(ec.SECP384R1()), HOST.certificate)
-        self.assert_error("does not fit", "cert_file", key_file=self.write(identity)[0])
+        self.assert_error("does not match", "cert_file", key_file=self.write(identity)[0])
 
 
 def _pem(der: bytes) -> bytes:

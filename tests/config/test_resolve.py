@@ -245,7 +245,7 @@ class ResolveTests(SynchronousTestCase):
             (warning,) = start(port=port, auth_token_file=token_file).settings.warnings
             in_file = self.config(f"auth_token: abc\nport: '{port}'\n")
             self.assertEqual(1, len(start(config=in_file).settings.warnings), "a file is in no process list")
-            self.assertIn("as plain text", warning)
+            self.assertIn("over plain HTTP", warning)
         resolved = start(port="8181", auth_token_file=token_file, allow_plaintext_token="yes")
         self.assertEqual((), resolved.settings.warnings)
 
@@ -255,7 +255,7 @@ class ResolveTests(SynchronousTestCase):
         cases: list[tuple[dict[str, str | list[str]], str]] = [
             ({"auth_token": "x", "port": LOOPBACK}, "command line: --auth-token: Every user of this machine"),
             ({"auth_token_file": token_file, "port": LOOPBACK}, f'"{os.path.abspath(token_file)}" can be read'),
-            ({"port": ["8181", "tcp:8181"]}, '--port: "tcp:8181" is there twice.'),
+            ({"port": ["8181", "tcp:8181"]}, '--port: "tcp:8181" is given twice.'),
             ({"paths": ["/a", "/a"]}, '--paths: "/a" is hidden'),
             ({"tls_ca_dir": "/etc"}, "--tls-ca-dir: It is not used: no endpoint of the source speaks TLS."),
             ({"tls_use_system_cert_store": "yes"}, "no endpoint of the source speaks TLS"),
@@ -413,7 +413,7 @@ class TLSTests(SynchronousTestCase):
             ({"tls_key_file": old_key, "tls_cert_file": old_cert}, "--tls-key-file: "),
             (
                 {"port": [ssl, "80"], "tls_peer_verify": "yes", "tls_ca_file": self.ca},
-                'No client certificate is asked for on "80"',
+                'No client certificate is requested on "80"',
             ),
         ]
         for options, fragment in cases:

@@ -295,7 +295,7 @@ class MistakeTests(RouterCase):
             ({"router_name": "a b"}, '--router-name: "a b" is not a name'),
             ({"router_name": "x" * 250}, ""),
             ({"router_label": "site"}, '--router-label: "site" is no label; it is written as KEY=VALUE.'),
-            ({"router_label": ["a=b", "a=c"]}, '--router-label: The label "a" is there twice.'),
+            ({"router_label": ["a=b", "a=c"]}, '--router-label: The label "a" is given twice.'),
             ({"router_label": "=b"}, "--router-label: "),
             ({"router_label": "a=b c"}, '--router-label: "b c" is not the value of a label'),
         ):  # fmt: skip

@@ -44,7 +44,7 @@ class SplitSpecTests(SynchronousTestCase):
         self.assertIn("backslash", error.problem)
 
     def test_repeated_keyword(self) -> None:
-        """A keyword that is there twice is an error that names it."""
+        """A keyword that is given twice is an error that names it."""
         error = self.assertRaises(ConfigError, split_spec, "tcp:1:backlog=1:backlog=2")
         self.assertIn("backlog= twice", error.problem)
 

@@ -139,7 +139,7 @@ class ReadConfigFileTests(SynchronousTestCase):
             "sources: [1]": "sources[0]: A source is written as keys and values",
             "name: a\nsources: [{port: 1}]": "F:1: name: A name belongs to one source",
             "sources: [{name: [a]}]": "sources[0].name: It takes one value",
-            "paths: /a\npaths: /b": 'F:2: paths: The key "paths" is there twice, first in line 1.',
+            "paths: /a\npaths: /b": 'F:2: paths: The key "paths" is given twice, first in line 1.',
             "auth-token-file: a\nauth_token_file: b": "twice, first in line 1",
             "observer: stdout\nobservers: [stdout]": "F:2: observers: It is the same as observer, which is there",
             "limits: {body: 1, body: 2}": "twice, first in line 1",

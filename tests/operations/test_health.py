@@ -38,7 +38,7 @@ class HealthTests(SynchronousTestCase):
             (
                 {"lanes": [LaneStatus("spool:/y", backlog=AWAY)]},
                 "degraded",
-                "Observer spool:/y keeps messages for one that is away.",
+                "Observer spool:/y keeps messages for an observer that is away.",
             ),
         ):
             health = health_of(make_snapshot(**different))
@@ -66,8 +66,8 @@ class HealthTests(SynchronousTestCase):
             (
                 "The receiver is draining.",
                 "Observer spool:/b hangs.",
-                "Observer spool:/a keeps messages for one that is away.",
-                "Observer spool:/b keeps messages for one that is away.",
+                "Observer spool:/a keeps messages for an observer that is away.",
+                "Observer spool:/b keeps messages for an observer that is away.",
             ),
             health_of(make_snapshot(phase=Phase.DRAINING, lanes=lanes)).reasons,
         )
@@ -100,7 +100,7 @@ class HealthTests(SynchronousTestCase):
 
     def test_not_taken(self) -> None:
         """Rules that are not taken make it degraded."""
-        expected = ("degraded", ("The rules file is not taken: why",))
+        expected = ("degraded", ("The rules file is not in use: why",))
         self.assertEqual(expected, health_of(make_snapshot(not_taken="why")))
 
     def test_quiet(self) -> None:

@@ -46,7 +46,7 @@ class DescribeTests(SynchronousTestCase):
     def test_tls(self) -> None:
         """With TLS they name the certificate and the policy."""
         for tls, policy in (
-            (TLS("/key", "/cert"), "not asked for"),
+            (TLS("/key", "/cert"), "not requested"),
             (TLS("/key", "/cert", peer_verify=True, system_store=True), "required and verified"),
         ):
             (line,) = describe(make_settings(Source(listeners=(Listener("443", "tcp:443", tls=tls),))), {})
@@ -131,7 +131,7 @@ class SummaryTests(SynchronousTestCase):
         ):
             self.assertEqual(expected, rules_not_taken(given, failure))
         self.assertIn(
-            "2 waiting; the rules file is not taken: why", summary(counters, replace(snapshot, not_taken="why"))
+            "2 waiting; the rules file is not in use: why", summary(counters, replace(snapshot, not_taken="why"))
         )
         for blocked, text in (
             (("f:1: error: a.",), "f:1: error: a."),

@@ -83,7 +83,7 @@ class RestartTests(RouterCase):
         self.kept(router)
         router.write_text("connector_rules: [")
         again = self.restarted(router, *options)
-        self.wait_for(again, "degraded", "The rules file is not taken: ")
+        self.wait_for(again, "degraded", "The rules file is not in use: ")
         self.assertEqual(200, self.ask(one, post(b"{}", "/in")).status)
         self.assertEqual(1, metrics(again)["webhookrx_rules_not_taken"])
         again.write(rule("two", two, "/in"))

@@ -244,7 +244,7 @@ class ReloadTests(RouterCase):
         self.assertIn('rules.yaml" does not exist', router.log())
         state, why = router.health()
         self.assertEqual("degraded", state)
-        self.assertRegex(why, r'^The rules file is not taken: .*rules\.yaml" does not exist\.$')
+        self.assertRegex(why, r'^The rules file is not in use: .*rules\.yaml" does not exist\.$')
         self.assertEqual(1, metrics(router)["webhookrx_rules_not_taken"])
         self.assertFalse(self.is_open(two))
         before = router.reloads()

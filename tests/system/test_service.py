@@ -383,7 +383,7 @@ class CertificateTests(TestCase):
 
         async def run() -> None:
             service.startService()
-            self.assertIn("client certificate not asked for", service.receiver.describe()[0])
+            self.assertIn("client certificate not requested", service.receiver.describe()[0])
             service.hang_up()
             self.assertNotIn("failed", service.status())
             write(path, b"junk")

@@ -308,7 +308,7 @@ class ServerConnectionCreatorTests(SynchronousTestCase):
         for content, problem in (
             (None, "does not exist"),
             (b"half a fi", "holds no private key in PEM format"),
-            (key_pem(self_signed("stranger").key), "does not fit the certificate"),
+            (key_pem(self_signed("stranger").key), "does not match the certificate"),
             (key_pem(self_signed("stranger").key, b"pass phrase"), "is encrypted"),
         ):
             os.remove(self.settings.key_file)

@@ -130,7 +130,7 @@ def _source(driver: Driver, name: str) -> _ImportedSource:
     for option in driver.options:
         try:
             if option.name in seen:
-                raise _Lost("is there twice")
+                raise _Lost("is given twice")
             seen.add(option.name)
             _carry(option, draft)
         except _Lost as lost:

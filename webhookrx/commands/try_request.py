@@ -131,7 +131,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         _run,
         "Show what a connector makes of a recorded request: the message after each step, and what the step has\n"
         "changed. Nothing is opened or written. The exit status is 0 when the message would be stored, 1 when it\n"
-        "would be refused or dropped, 2 when that can't be judged.",
+        "would not be or a file can't be read, 2 when several connectors accept the path or an argument is wrong.",
         "webhookrx try request.http --rules connector-rules.yaml --router edge-1",
     )
     parser.add_argument(

@@ -37,7 +37,7 @@ def check_report(resolved: Resolved) -> str:
 
 def _delay(body: int) -> str:
     """Return how long one body may delay other senders."""
-    line = f"No body of up to {format_size(min(body, PROMPT_BODY))} holds up other senders for more than 50 ms"
+    line = f"No body of up to {format_size(min(body, PROMPT_BODY))} delays other senders by more than 50 ms"
     return f"{line}." if body <= PROMPT_BODY else f"{line}; larger ones may."
 
 
@@ -70,9 +70,9 @@ def _tls(tls: TLS) -> str:
     if tls.extra_chain_file is not None:
         files.append(f"chain {tls.extra_chain_file}")
     if not tls.peer_verify:
-        return f"TLS with {', '.join(files)}; no client certificate is asked for"
+        return f"TLS with {', '.join(files)}; no client certificate is requested"
     trust = [path for path in (tls.ca_file, tls.ca_dir, "the system's store" if tls.system_store else None) if path]
-    return f"TLS with {', '.join(files)}; clients need a certificate that {' or '.join(trust)} vouches for"
+    return f"TLS with {', '.join(files)}; clients need a certificate signed by a CA in {' or '.join(trust)}"
 
 
 class User(NamedTuple):

@@ -54,7 +54,11 @@ LIMITS: dict[str, tuple[Unit, str, str]] = {
         "open connections from one IPv4 address, or IPv6 network of 64 bits",
         "too_many_connections",
     ),
-    "queue": (SIZE, "bytes from the first of a body to the last acknowledgement", "no_room"),
+    "queue": (
+        SIZE,
+        "bytes in memory for senders, from the first byte of a body to the last acknowledgement",
+        "no_room",
+    ),
     "queue_messages": (COUNT, "messages that wait for an acknowledgement", "no_room"),
     "header_time": (TIME, "from the first byte of a request to the end of its headers; TLS handshakes too", "timeout"),
     "body_time": (TIME, "from the end of the headers to the end of the body", "timeout"),
@@ -117,7 +121,7 @@ def read_limits(options: OptionReader) -> Limits:
             name, values[name] = limit
             origins[name] = value.origin
             if name in found:
-                options.problems.error(f"The limit {name} is there twice.", value.origin)
+                options.problems.error(f"The limit {name} is given twice.", value.origin)
             found.add(name)
     for name, number in values.items():
         options.effective.append(Effective("", f"limit {name}", show_limit(name, number), str(origins[name])))

@@ -89,7 +89,7 @@ def read_observers(
         targets = {(each.name, each.args) for other in observers for each in _with_inner(other)}
         if any((each.name, each.args) in targets for each in _with_inner(observer)):
             shown = quoted_spec(value.text)
-            options.problems.error(f"{shown} is there twice; each message would be written twice.", value.origin)
+            options.problems.error(f"{shown} is given twice; each message would be written twice.", value.origin)
         observers.append(observer)
     options.show("observer", " ".join(observer.text for observer in observers))
     return tuple(observers)

@@ -212,7 +212,7 @@ class OptionReader:
         """Return the text of an option that takes one value; None for its default."""
         raw = self.raw(name)
         if len(raw) > 1 and BY_NAME[name].kind is not Kind.FLAG:
-            self.error(name, "It is there twice, but takes one value.")
+            self.error(name, "It is given twice, but takes one value.")
         return raw[0].text if raw else None
 
     def parsed(self, name: str, parse: Callable[[str], T]) -> T | None:

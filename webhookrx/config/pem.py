@@ -315,7 +315,7 @@ def _check_fit(key: PrivateKey, key_file: str, chain: list[_Certificate]) -> Non
         raise _Stop(
             "cert_file",
             "key-mismatch",
-            f"The key {quoted(key_file)} does not fit the certificate {quoted(chain[0].path)}.",
+            f"The key {quoted(key_file)} does not match the certificate {quoted(chain[0].path)}.",
         )
     if fitting is not chain[0]:
         raise _Stop(

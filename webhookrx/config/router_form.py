@@ -239,7 +239,7 @@ def _labels(options: OptionReader) -> dict[str, str]:
         if not equals:
             options.problems.error(f"{quoted(value.text)} is no label; it is written as KEY=VALUE.", value.origin)
         elif key in labels:
-            options.problems.error(f"The label {quoted(key)} is there twice.", value.origin)
+            options.problems.error(f"The label {quoted(key)} is given twice.", value.origin)
         else:
             labels[key] = text
             options.problems.attempt(value.origin, check_label, key, text)

@@ -72,11 +72,11 @@ def check_tokens(options: OptionReader, source: Source, listeners: list[SourceLi
         name = quoted(each.listener.text)
         origin = each.origin if options.raw("port") else tokens
         if each.endpoint.local:
-            options.problems.warn(f"Tokens come as plain text to {name}, which only this machine reaches.", origin)
+            options.problems.warn(f"Tokens travel over plain HTTP to {name}; only this machine can reach it.", origin)
         else:
             options.problems.error(
-                f"Tokens would come as plain text over plain HTTP to {name}: use TLS, listen on 127.0.0.1, or say "
-                "--allow-plaintext-token when something in front speaks TLS.",
+                f"Tokens would travel over plain HTTP to {name}: use TLS, listen on 127.0.0.1, or set "
+                "--allow-plaintext-token if a proxy in front speaks TLS.",
                 origin,
             )
 
@@ -169,7 +169,7 @@ def _check_use(options: OptionReader, tls_values: _TLSValues, listeners: list[So
     if len(plain) < len(listeners):
         if asked:
             names = ", ".join(quoted(each.listener.text) for each in plain)
-            sentence = f"No client certificate is asked for on {names}: it is plain HTTP."
+            sentence = f"No client certificate is requested on {names}: it is plain HTTP."
             options.problems.warn(sentence, plain[0].origin)
     elif asked:
         options.error("tls-peer-verify", "Client certificates need TLS: give tls-key-file and tls-cert-file.")
@@ -191,7 +191,7 @@ def share_endpoints(listeners: Sequence[SourceListener], problems: Problems) -> 
             kept.append(each)
         elif _same_socket(each.listener, other.listener) and each.listener.tls == other.listener.tls:
             if each.source == other.source:
-                problems.warn(f"{quoted(each.listener.text)} is there twice.", each.origin)
+                problems.warn(f"{quoted(each.listener.text)} is given twice.", each.origin)
             else:
                 kept.append(replace(each, listener=other.listener))
         else:

@@ -131,7 +131,8 @@ def _source_name(source: RawSource, options: OptionReader, number: int) -> str:
 def _checked_name(name: RawValue, problems: Problems) -> str:
     if not _NAME.fullmatch(name.text):
         problems.error(
-            f"{quoted(name.text)} is no name: letters, digits, '.', '_' and '-', 64 at most, a letter or digit first.",
+            f"{quoted(name.text)} is not a valid name: up to 64 letters, digits, '.', '_' and '-', beginning with a "
+            "letter or digit.",
             name.origin,
         )
     return name.text

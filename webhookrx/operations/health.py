@@ -88,7 +88,7 @@ def _problem(lane: LaneStatus) -> str:
 
 def _slight(snapshot: ReceiverSnapshot, workers: Sequence[WorkerState]) -> Iterator[str]:
     if snapshot.not_taken:
-        yield f"The rules file is not taken: {snapshot.not_taken}"
+        yield f"The rules file is not in use: {snapshot.not_taken}"
     for reason in snapshot.blocked:
         yield f"The router is blocked: {reason}"
     yield from snapshot.closed
@@ -102,4 +102,4 @@ def _slight(snapshot: ReceiverSnapshot, workers: Sequence[WorkerState]) -> Itera
     for lane in snapshot.lanes:
         # The reason is in the log alone: it may quote another machine, and anybody may read this page.
         if lane.backlog is not None and lane.backlog.away is not None:
-            yield f"Observer {lane.spec} keeps messages for one that is away."
+            yield f"Observer {lane.spec} keeps messages for an observer that is away."

@@ -87,7 +87,7 @@ def summary(counters: Counters, snapshot: ReceiverSnapshot, workers: Sequence[Wo
     if len(workers) > 1:
         counts = f"{sum(worker.up for worker in workers)} of {len(workers)} workers, {counts}"
     if snapshot.not_taken:
-        counts = f"{counts}; the rules file is not taken: {snapshot.not_taken}"
+        counts = f"{counts}; the rules file is not in use: {snapshot.not_taken}"
     if not snapshot.blocked:
         return counts
     first, *others = snapshot.blocked
@@ -119,7 +119,7 @@ def _transport(listener: Listener) -> str:
     proxy = ", behind a PROXY header" if listener.proxy_protocol else ""
     if listener.tls is None:
         return f"plain HTTP{proxy}"
-    policy = "required and verified" if listener.tls.peer_verify else "not asked for"
+    policy = "required and verified" if listener.tls.peer_verify else "not requested"
     return f"TLS with {listener.tls.cert_file}, client certificate {policy}{proxy}"
 
 

@@ -254,7 +254,7 @@ class ReceiverService(Service):
         if self._ticks % _TICKS_TO_REPORT == 0:
             self._admin.traffic.report_held_back()
         if self._watch.tick():
-            _log.info("The rules have changed, or what they name")
+            _log.info("The rules file, or a file that it names, has changed")
             self.hang_up()
         self._reloads.tick()
         self._kept.tick()
@@ -319,8 +319,8 @@ class ReceiverService(Service):
     async def _stop(self) -> None:
         super().stopService()
         seconds = self.settings.drain_timeout
-        _log.info("Stopping: requests under way have {most} to finish", most=format_duration(seconds))
-        self._notifier.stopping("Finishing requests under way")
+        _log.info("Stopping: requests in progress have {most} to finish", most=format_duration(seconds))
+        self._notifier.stopping("Finishing requests in progress")
         self._notifier.extend(seconds + GRACE)
         self._reloads.stop()
         ended_well = await self.receiver.drain(seconds)

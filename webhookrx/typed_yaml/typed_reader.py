@@ -125,7 +125,7 @@ def members(node: MappingNode, path: Path, spelled: Callable[[str], str], mistak
             yield key, key_node, value
         else:
             shown = mistakes.shown_key(key)
-            sentence = f"The key {quoted_short(shown)} is there twice, first in line {first[0].position.line}."
+            sentence = f"The key {quoted_short(shown)} is given twice, first in line {first[0].position.line}."
             mistakes.add("duplicate-key", key_node.position, (*path, shown[:80]), sentence)
     for other in _merged(merges, path, mistakes):
         for key, key_node, value in _written(other, path, spelled, mistakes, None):

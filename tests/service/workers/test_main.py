@@ -302,7 +302,7 @@ class WorkerTests(SynchronousTestCase):
         receiver = self.begin()
         self.lose()
         self.assertEqual([f"drain for {ORPHANED_FOR}"], receiver.does)
-        self.assertEqual("The parent is gone: finishing requests under way", formatEvent(self.stderr[-1]))
+        self.assertEqual("The parent is gone: finishing requests in progress", formatEvent(self.stderr[-1]))
         receiver.drained.callback(True)
         self.assertEqual([0], self.left)
 

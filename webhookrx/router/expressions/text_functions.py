@@ -265,7 +265,7 @@ TEXT_FUNCTIONS: Final = (
         4,
     ),
     Function("str_strip", "text", "The text without white space at both ends.", _on_text(str.strip)),
-    Function("str_lstrip", "text", "The text without white space at its begin.", _on_text(str.lstrip)),
+    Function("str_lstrip", "text", "The text without white space at its beginning.", _on_text(str.lstrip)),
     Function("str_rstrip", "text", "The text without white space at its end.", _on_text(str.rstrip)),
     Function("md5", "text", "The MD5 digest, hexadecimal.", _digest("md5")),
     Function("sha1", "text", "The SHA-1 digest, hexadecimal.", _digest("sha1")),

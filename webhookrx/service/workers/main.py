@@ -172,7 +172,7 @@ class Worker:
             # The parent does not write its log any more.
             globalLogPublisher.addObserver(oplog.stderr())
             what = f"The channel to the parent has failed, {problem}" if problem else "The parent is gone"
-            _log.error("{what}: finishing requests under way", what=what)
+            _log.error("{what}: finishing requests in progress", what=what)
         else:
             self._leave(self._status)
 
