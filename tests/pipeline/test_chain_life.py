@@ -162,6 +162,17 @@ class LifeTests(SynchronousTestCase):
         self.successResultOf(stopped)
         self.assertFalse(observer.is_open)
 
+    def test_closed_once_after_reopen(self) -> None:
+        """An observer that was reopened is closed once, and after that."""
+        observer = MemoryObserver()
+        rig = Rig(observer)
+        closed: list[int] = []
+        self.patch(observer, "close", lambda: closed.append(observer.reopened))
+        rig.chain.reopen()
+        self.successResultOf(rig.stop())
+
+        self.assertEqual([1], closed)
+
     def test_weaker_than_ack(self) -> None:
         """There is a warning for each observer whose word means less than the level says."""
         observers = [MemoryObserver(word, promise=word) for word in ("durable", "written", "queued", "nonsense")]

@@ -153,6 +153,18 @@ class StallTests(SynchronousTestCase):
 
         self.assertFalse(rig.chain.budget.is_full())
 
+    def test_waiting(self) -> None:
+        """What it has given up on does not wait for it any more."""
+        rig = self.make_rig()
+        (stuck, _) = rig.chain._lanes.current
+        rig.threads[0].hold()
+        rig.write("one", "two")
+        rig.turns()
+        self.assertGreater(stuck.waiting, 0)
+        rig.wait(30)
+
+        self.assertEqual(0, stuck.waiting)
+
     def test_log(self) -> None:
         """The beginning and the end of a stall are one line each, however long it lasts."""
         rig = self.make_rig()
