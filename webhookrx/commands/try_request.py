@@ -103,7 +103,7 @@ _RECEIVED: Final = '{"status":"received"}'
 """What L{webhookrx.http.answers} says."""
 
 
-class _Request(NamedTuple):
+class _RecordedRequest(NamedTuple):
     """A recorded request, and when it is taken to have come."""
 
     head: Head
@@ -182,7 +182,7 @@ def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     return _try(routes[0], request, router, tables_of(contents), asked, out, err)
 
 
-def _request(asked: argparse.Namespace) -> _Request:
+def _request(asked: argparse.Namespace) -> _RecordedRequest:
     try:
         head, _, body = read_http_file(read_input(asked.file))
     except HttpFileError as error:
@@ -190,7 +190,7 @@ def _request(asked: argparse.Namespace) -> _Request:
     if asked.path is not None:
         path, _, query = asked.path.partition("?")
         head = msgspec.structs.replace(head, path=path.encode("utf-8", "surrogateescape"), query=query.encode())
-    return _Request(head, body, time.time_ns() if asked.at is None else asked.at)
+    return _RecordedRequest(head, body, time.time_ns() if asked.at is None else asked.at)
 
 
 def _moment(text: str) -> int:
@@ -235,7 +235,7 @@ def _route(connector: Connector, head: Head) -> _Route | None:
 
 def _try(
     route: _Route,
-    request: _Request,
+    request: _RecordedRequest,
     router: NamedRouter,
     files: Files,
     asked: argparse.Namespace,
@@ -275,7 +275,7 @@ def _try(
     return DONE if isinstance(verdict, Accepted) else FAILED
 
 
-def _tell_refused(refused: Refused, route: _Route | None, request: _Request, as_json: bool, out: TextIO) -> int:
+def _tell_refused(refused: Refused, route: _Route | None, request: _RecordedRequest, as_json: bool, out: TextIO) -> int:
     reason = refused.reason
     if as_json:
         answer = {"status": reason.status, "reason": reason.word, "detail": refused.detail}
@@ -289,7 +289,7 @@ def _tell_refused(refused: Refused, route: _Route | None, request: _Request, as_
 # -- for programs ----------------------------------------------------------------------------------------------------
 
 
-def _request_facts(route: _Route | None, request: _Request) -> dict[str, Any]:
+def _request_facts(route: _Route | None, request: _RecordedRequest) -> dict[str, Any]:
     head = request.head
     facts: dict[str, Any] = {
         "request": {"method": head.method.decode(), "path": head.path.decode("latin-1"), "bytes": len(request.body)}
@@ -307,7 +307,7 @@ def _request_facts(route: _Route | None, request: _Request) -> dict[str, Any]:
 
 def _facts(
     route: _Route,
-    request: _Request,
+    request: _RecordedRequest,
     verdict: Accepted | Dropped,
     before: dict[str, Any],
     processing: TracedProcessing,
@@ -353,7 +353,7 @@ def _outcome(step: TracedStep) -> str:
 # -- for people ------------------------------------------------------------------------------------------------------
 
 
-def _print_request(route: _Route | None, request: _Request, out: TextIO) -> None:
+def _print_request(route: _Route | None, request: _RecordedRequest, out: TextIO) -> None:
     head = request.head
     target = head.path.decode("latin-1") + (f"?{head.query.decode('latin-1')}" if head.query else "")
     print(safe(f"request    {head.method.decode()} {target}, {len(request.body):,} bytes"), file=out)
@@ -364,7 +364,7 @@ def _print_request(route: _Route | None, request: _Request, out: TextIO) -> None
 
 def _describe(
     route: _Route,
-    request: _Request,
+    request: _RecordedRequest,
     verdict: Accepted | Dropped,
     before: dict[str, Any],
     processing: TracedProcessing,

@@ -100,7 +100,7 @@ def unpack(body: bytes, content_encoding: Sequence[bytes], limit: int, ratio: in
 
 def _undo(coding: str, body: bytes, limit: int, by_ratio: int) -> bytes:
     """@raise RequestRefused: as L{unpack} does."""
-    unpacked = _Unpacked(limit, by_ratio)
+    unpacked = _UnpackedBody(limit, by_ratio)
     try:
         complete = _UNPACKERS[coding](body, unpacked)
     except (zlib.error, brotli.error, zstandard.ZstdError):
@@ -110,7 +110,7 @@ def _undo(coding: str, body: bytes, limit: int, by_ratio: int) -> bytes:
     return unpacked.all()
 
 
-class _Unpacked:
+class _UnpackedBody:
     """
     What has come out so far. C{BytesIO} grows in place and hands its bytes out without a copy, so that no more than
     one copy of the body is ever held.
@@ -152,7 +152,7 @@ class _Unpacked:
         return self._buffer.getvalue()
 
 
-def _unpack_zlib(body: bytes, wbits: int, unpacked: _Unpacked, *, several: bool) -> bool:
+def _unpack_zlib(body: bytes, wbits: int, unpacked: _UnpackedBody, *, several: bool) -> bool:
     """
     Inflate one stream, or several one after the other.
 
@@ -176,17 +176,17 @@ def _unpack_zlib(body: bytes, wbits: int, unpacked: _Unpacked, *, several: bool)
     return inflater.eof
 
 
-def _unpack_gzip(body: bytes, unpacked: _Unpacked) -> bool:
+def _unpack_gzip(body: bytes, unpacked: _UnpackedBody) -> bool:
     return _unpack_zlib(body, _GZIP, unpacked, several=True)
 
 
-def _unpack_deflate(body: bytes, unpacked: _Unpacked) -> bool:
+def _unpack_deflate(body: bytes, unpacked: _UnpackedBody) -> bool:
     # A zlib header read as a bare stream would be a stored block with its padding bits set, which no compressor writes:
     # so the two can be told apart.
     return _unpack_zlib(body, _ZLIB if _begins_zlib(body) else _RAW_DEFLATE, unpacked, several=False)
 
 
-def _unpack_brotli(body: bytes, unpacked: _Unpacked) -> bool:
+def _unpack_brotli(body: bytes, unpacked: _UnpackedBody) -> bool:
     decoder = brotli.Decompressor()
     for start in range(0, len(body), _FED):
         piece = decoder.process(body[start : start + _FED], output_buffer_limit=_TAKEN)
@@ -213,7 +213,7 @@ class _UntilSeal:
 
     __slots__ = ("_unpacked", "after")
 
-    def __init__(self, unpacked: _Unpacked) -> None:
+    def __init__(self, unpacked: _UnpackedBody) -> None:
         self.after: bytes | None = None
         self._unpacked = unpacked
 
@@ -233,7 +233,7 @@ _SEAL: Final = secrets.token_bytes(16)
 _SEAL_FRAME: Final = zstandard.ZstdCompressor(write_checksum=True).compress(_SEAL)
 
 
-def _unpack_zstd(body: bytes, unpacked: _Unpacked) -> bool:
+def _unpack_zstd(body: bytes, unpacked: _UnpackedBody) -> bool:
     """
     The streaming decoder goes from frame to frame by itself but does not tell whether the last one was whole. So a
     frame of our own goes in last: it comes out as it was exactly when the body ended where a frame ends. Its content
@@ -280,7 +280,7 @@ _BEGINS: Final[dict[str, Callable[[bytes], bool]]] = {
     "deflate": _begins_zlib,
     "zstd": _begins_zstd,
 }
-_UNPACKERS: Final[dict[str, Callable[[bytes, _Unpacked], bool]]] = {
+_UNPACKERS: Final[dict[str, Callable[[bytes, _UnpackedBody], bool]]] = {
     "gzip": _unpack_gzip,
     "deflate": _unpack_deflate,
     "zstd": _unpack_zstd,

@@ -20,13 +20,13 @@ from webhookrx.message.message import Message
 from webhookrx.yield_point import encode_utf_8
 
 
-class _Macro(NamedTuple):
+class _MacroUse(NamedTuple):
     name: str
     default: str
 
 
 #: Literal text, a macro, or a function of the message.
-_Piece: TypeAlias = "str | _Macro | Callable[[Message], str]"
+_Piece: TypeAlias = "str | _MacroUse | Callable[[Message], str]"
 
 
 def _format_json(message: Message) -> str:
@@ -48,7 +48,7 @@ def _as_is(text: str) -> str:
     return text
 
 
-def _parse_macro(name: str, rest: str) -> _Macro:
+def _parse_macro(name: str, rest: str) -> _MacroUse:
     """@param rest: what stands between the name and the brace: nothing, or C{:-} and a default."""
     if not name:
         raise ValueError("a macro name is missing between ${ and }")
@@ -56,7 +56,7 @@ def _parse_macro(name: str, rest: str) -> _Macro:
         raise ValueError("only :- and a default may follow the name, such as ${NAME:-default}")
     if "$" in rest:
         raise ValueError("a default is plain text, without macros")
-    return _Macro(name, rest[2:])
+    return _MacroUse(name, rest[2:])
 
 
 def _parse_call(call: str) -> Callable[[Message], str]:
@@ -86,7 +86,7 @@ def _parse_piece(text: str, after: int) -> tuple[_Piece, int]:
     if match["dollar"]:
         return "$", match.end()
     if match["bare"]:
-        return _Macro(match["bare"], ""), match.end()
+        return _MacroUse(match["bare"], ""), match.end()
     if match["call"] is not None:
         return _parse_call(match["call"]), match.end()
     return _parse_macro(match["name"], match["rest"]), match.end()
@@ -143,7 +143,7 @@ class Template:
         for piece in self._pieces:
             if isinstance(piece, str):
                 parts.append(piece)
-            elif isinstance(piece, _Macro):
+            elif isinstance(piece, _MacroUse):
                 parts.append(clean(value_text(macro_value(piece.name, message))) or piece.default)
             else:
                 parts.append(piece(message))

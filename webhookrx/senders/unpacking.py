@@ -68,7 +68,7 @@ def unpack(entry: CompiledSender, evidence: Evidence) -> Unpacked:
         raise
     whole: Any = evidence.text if events is None else events.events if isinstance(events, Events) else events
     if entry.decodes and type(whole) is not str:
-        budget = _Budget()
+        budget = _DecodingBudget()
         for steps, what in entry.decodes:
             whole = _decoded_at(whole, steps, what, budget, len(steps))
     event = _first_event(whole, entry.events)
@@ -139,7 +139,7 @@ def _first_event(whole: Any, steps: tuple[str, ...]) -> Value:
     return whole if type(whole) is dict else None
 
 
-class _Budget:
+class _DecodingBudget:
     """What decoding may still cost, so that many small texts make no more values than one body may hold."""
 
     __slots__ = ("texts", "values")
@@ -154,7 +154,7 @@ class _Budget:
         return self.values >= 0
 
 
-def _decoded_at(value: Any, steps: tuple[str, ...], what: str, budget: _Budget, depth: int) -> Any:
+def _decoded_at(value: Any, steps: tuple[str, ...], what: str, budget: _DecodingBudget, depth: int) -> Any:
     """Return a value with all that a pointer leads to decoded; what is on the way is copied, the rest shared."""
     if not steps:
         return _decoded(value, what, budget, MAX_DEPTH - depth)
@@ -175,7 +175,7 @@ def _decoded_at(value: Any, steps: tuple[str, ...], what: str, budget: _Budget, 
     return copy
 
 
-def _decoded(value: Any, what: str, budget: _Budget, levels: int) -> Any:
+def _decoded(value: Any, what: str, budget: _DecodingBudget, levels: int) -> Any:
     """
     Return what a text stands for; the text itself when it is something else than the entry says, or too much.
 

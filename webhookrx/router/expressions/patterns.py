@@ -19,7 +19,7 @@ MAX_SIZE: Final = 2_000
 _GROUP: Final = re.compile(r"\\([0-9]{1,3})")
 
 
-class _Regex:
+class _CompiledRegex:
     """
     A compiled regular expression, for texts as bytes.
 
@@ -117,7 +117,7 @@ def matcher(pattern: str) -> Callable[[Run, Any], bool]:
 
     @raise OperationError: the pattern does not compile.
     """
-    matches = _Regex(pattern, captures=False).matches
+    matches = _CompiledRegex(pattern, captures=False).matches
 
     def matched(run: Run, value: Any) -> bool:
         if type(value) is str:
@@ -132,7 +132,7 @@ def matcher(pattern: str) -> Callable[[Run, Any], bool]:
 def _regexp_search(
     constants: tuple[Any, ...], *, keep_zero: bool = False, list_mode: bool = False
 ) -> Callable[[Run, Any], Any]:
-    expression = _Regex(_one(constants))
+    expression = _CompiledRegex(_one(constants))
     groups = expression.groups
     if keep_zero or not groups:
         groups = [(0, "0"), *groups]
@@ -158,7 +158,7 @@ def _one(constants: tuple[Any, ...]) -> str:
 
 def _regexp_subst(constants: tuple[Any, ...], **options: bool) -> Callable[[Run, Any, Any], str]:
     everywhere, with_groups = options.get("global", False), options.get("groups", True)
-    expression = _Regex(_one(constants), ignore_case=options.get("ignorecase", False), captures=with_groups)
+    expression = _CompiledRegex(_one(constants), ignore_case=options.get("ignorecase", False), captures=with_groups)
 
     def substitute(run: Run, value: Any, replacement: Any) -> str:
         raw, matches = expression.all(run, text_argument(run, value))
@@ -231,8 +231,8 @@ def _glob_match(constants: tuple[Any, ...]) -> Callable[[Run, Any], bool]:
 _WILDCARDS: Final = ("*", "?", "[")
 
 
-def _globs(patterns: Sequence[str]) -> _Regex:
-    return _Regex("(?s)^(?:" + "|".join(map(_as_regex, patterns)) + r")\Z", captures=False)
+def _globs(patterns: Sequence[str]) -> _CompiledRegex:
+    return _CompiledRegex("(?s)^(?:" + "|".join(map(_as_regex, patterns)) + r")\Z", captures=False)
 
 
 _CLASS_SIGNS: Final = re.compile(r"[][^&]")
