@@ -4,10 +4,13 @@ Tests for L{webhookrx.intake.header_masking}; how headers are recorded is in tho
 
 from __future__ import annotations
 
+import re
+
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.documents import ROOT
 from webhookrx.intake.head import HeaderLines
-from webhookrx.intake.header_masking import cloud_event_headers, is_credential
+from webhookrx.intake.header_masking import _CREDENTIALS, cloud_event_headers, is_credential
 
 
 class CloudEventTests(SynchronousTestCase):
@@ -51,3 +54,11 @@ class CredentialTests(SynchronousTestCase):
         for name in ("X-Hub-Signature-256", "x-slack-request-timestamp", "webhook-id"):
             self.assertFalse(is_credential(name), name)
         self.assertTrue(is_credential("x-gitlab-token"))
+
+    def test_documented(self) -> None:
+        """The page on messages lists what is masked: each word of the pattern, with and without its dash."""
+        text = (ROOT / "docs/reference/messages.md").read_text(encoding="utf-8")
+        listed = text.partition("header name contains one of ")[2].partition("the word `auth`")[0]
+        words = _CREDENTIALS.pattern.partition("|(?:")[0].split("|")
+        spellings = {spelling for word in words for spelling in (word.replace("?", ""), word.replace("-?", ""))}
+        self.assertEqual(spellings, set(re.findall("`([^`]+)`", listed)))
