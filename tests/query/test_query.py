@@ -52,7 +52,7 @@ class ManyTextsTests(SynchronousTestCase):
     @given(TREES, RECORDS)
     def test_same(self, tree: Any, record: Any) -> None:
         """Texts made for all terms at once match as a naive reading of the query says, on small records too."""
-        self.patch(query, "_PAID", -1)
+        self.patch(query, "_INCLUDED", -1)
         self.patch(query, "_SHORT", -1)
         self.patch(query, "_FEW", -1)
         asked = parse(text_of_tree(tree, lambda choices: choices[0]))

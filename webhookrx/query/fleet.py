@@ -1,5 +1,5 @@
 """
-The records that match a query, for many of both: an index by field, in which each text is asked once.
+The records that match a query, for many of both: an index by field, in which each text is tested once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Records: TypeAlias = int
 
 class Fleet:
     """
-    Many records, asked many queries. A text that is too long for a regular expression counts as one that it does not
+    Many records, for many queries. A text that is too long for a regular expression counts as one that it does not
     match.
 
     @param records: nested dicts; they must not change as long as this is in use.

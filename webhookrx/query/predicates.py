@@ -70,7 +70,7 @@ class Predicate(NamedTuple):
     cost: int = 4
 
 
-def predicate(asked: Operator, value: str, sign: str = "") -> Predicate:
+def predicate(operator: Operator, value: str, sign: str = "") -> Predicate:
     """
     Return the predicate of an operator with a value.
 
@@ -78,7 +78,7 @@ def predicate(asked: Operator, value: str, sign: str = "") -> Predicate:
     @raise ValueError: the operator takes a regular expression or a number, and the value is none; the text is one
         sentence.
     """
-    kind, strict, _ = asked
+    kind, strict, _ = operator
     if kind == "matches":
         # The expression itself ignores case: casefolded, "\\S" would be "\\s".
         regex = LinearRegex(value, ignore_case=not strict)

@@ -1,8 +1,8 @@
 """
 Queries: parsed once, then decided for each record within a budget of work.
 
-The tree becomes one function, with nothing left to decide but the values. A short text is asked as it is. Long texts,
-and many, are made once for all terms of a query, and folded and joined at most once.
+The tree becomes one function, with nothing left to decide but the values. Each term tests a short text by itself. Texts
+of a field that are long or many are collected once for all terms of a query, and folded and joined at most once.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from webhookrx.query.query_tree import And, Everything, Exists, Node, Not, Or, T
 from webhookrx.work import MEMBER, MOST_FOR_MESSAGE, TooMuchWork, Work, spend_json
 
 MOST_WORK: Final = MOST_FOR_MESSAGE
-"""Units of work for a query that is asked alone."""
+"""Units of work for a query that is decided alone."""
 
 _TERM: Final = 300
 """Units of a term, with a short text."""
 
-_PAID: Final = 32
-"""Characters that are paid for with the term."""
+_INCLUDED: Final = 32
+"""Characters whose work is counted with the term."""
 
 _SHORT: Final = 2048
 _FEW: Final = 32
-"""Characters of a text, and elements of an array, that each term looks at anew."""
+"""Characters of a text, and elements of an array, that each term tests by itself."""
 
-_ASKING: Final = 250
+_TEST: Final = 250
 _LEAF: Final = 350
-"""Units for asking one text of many, and for making it."""
+"""Units for testing one text of many, and for collecting it."""
 
 _FOLDING_ASCII: Final = 1
 _FOLDING: Final = 6
-_LOOKING: Final = 2
-"""Units of a character that is casefolded, alone among ASCII or not, and of one that is looked at."""
+_SEARCHING: Final = 2
+"""Units of a character that is casefolded, in a text of ASCII or another, and of one that is searched."""
 
 _TEXTS: Final = (str, msgspec.Raw)
 _ARRAYS: Final = (list, tuple)
@@ -57,7 +57,7 @@ class QueryTooCostly(TooMuchWork):
 
 class FieldUse(NamedTuple):
     """
-    A field that a query asks for.
+    A field that a query tests.
 
     @ivar field: such as C{label.site}.
     @ivar column: from 1.
@@ -112,9 +112,9 @@ def compile_tree(node: Node) -> Decide:
         if cost > work.left:
             _spend(work, cost)
         work.left -= cost
-        many: _Many = {}
+        cache: _TextCache = {}
         for part in parts:  # noqa: SIM110  # all() with a generator takes twice as long
-            if not part(record, work, many):
+            if not part(record, work, cache):
                 return False
         return True
 
@@ -145,7 +145,7 @@ def compared_texts(value: Any) -> Iterable[str]:
 
 class _Texts:
     """
-    The texts of a field, when they are long or many.
+    The texts of a field that are long or many.
 
     @ivar size: characters of all of them, with the line ends between.
     """
@@ -175,10 +175,10 @@ class _Texts:
         return self.joined.casefold()
 
 
-#: Those of one record, by the path of the field; None for all fields.
-_Many: TypeAlias = dict[Path | None, _Texts]
+#: The collected texts of one record, by the path of the field; None for all fields.
+_TextCache: TypeAlias = dict[Path | None, _Texts]
 
-_Part: TypeAlias = Callable[[Mapping[str, Any], Work, _Many], bool]
+_Part: TypeAlias = Callable[[Mapping[str, Any], Work, _TextCache], bool]
 
 
 def _compile(node: Node) -> _Part:
@@ -188,7 +188,7 @@ def _compile(node: Node) -> _Part:
             return _negated(positive) if node.negated else positive
         case Exists():
             get = getter(node.path)
-            return lambda record, work, many: get(record) is not MISSING
+            return lambda record, work, cache: get(record) is not MISSING
         case Not():
             return _negated(_compile(node.operand))
         case And():
@@ -196,11 +196,11 @@ def _compile(node: Node) -> _Part:
         case Or():
             return _first_decides([_compile(operand) for operand in node.operands], until=True)
         case Everything():
-            return lambda record, work, many: True
+            return lambda record, work, cache: True
 
 
 def _negated(part: _Part) -> _Part:
-    return lambda record, work, many: not part(record, work, many)
+    return lambda record, work, cache: not part(record, work, cache)
 
 
 def _first_decides(parts: list[_Part], *, until: bool) -> _Part:
@@ -208,12 +208,12 @@ def _first_decides(parts: list[_Part], *, until: bool) -> _Part:
     if len(parts) == 2:
         first, second = parts
         if until:
-            return lambda record, work, many: first(record, work, many) or second(record, work, many)
-        return lambda record, work, many: first(record, work, many) and second(record, work, many)
+            return lambda record, work, cache: first(record, work, cache) or second(record, work, cache)
+        return lambda record, work, cache: first(record, work, cache) and second(record, work, cache)
 
-    def decide(record: Mapping[str, Any], work: Work, many: _Many) -> bool:
+    def decide(record: Mapping[str, Any], work: Work, cache: _TextCache) -> bool:
         for part in parts:
-            if part(record, work, many) is until:
+            if part(record, work, cache) is until:
                 return until
         return not until
 
@@ -223,13 +223,13 @@ def _first_decides(parts: list[_Part], *, until: bool) -> _Part:
 def _term(term: Term) -> _Part:
     path, holds, cost = term.path, term.predicate.holds, term.predicate.cost
     if path is None:
-        return lambda record, work, many: _holds_for_any(term, _texts_at(None, record, work, many), work)
+        return lambda record, work, cache: _holds_for_any(term, _texts_at(None, record, work, cache), work)
     get = getter(path)
 
-    def matches(record: Mapping[str, Any], work: Work, many: _Many) -> bool:
+    def matches(record: Mapping[str, Any], work: Work, cache: _TextCache) -> bool:
         value = get(record)
         if type(value) is str:
-            if len(value) <= _PAID:
+            if len(value) <= _INCLUDED:
                 return holds(value)
             if len(value) <= _SHORT:
                 _spend(work, _bytes(value) * cost)
@@ -245,7 +245,7 @@ def _term(term: Term) -> _Part:
             text = compared_text(value)
             _spend(work, _bytes(text) * cost)
             return holds(text)
-        return _holds_for_any(term, _texts_at(path, value, work, many), work)
+        return _holds_for_any(term, _texts_at(path, value, work, cache), work)
 
     return matches
 
@@ -257,19 +257,19 @@ def _is_large(value: Any) -> bool:
     return not isinstance(value, _SCALARS) and isinstance(value, _CONTAINERS)
 
 
-def _texts_at(path: Path | None, value: Any, work: Work, many: _Many) -> _Texts:
+def _texts_at(path: Path | None, value: Any, work: Work, cache: _TextCache) -> _Texts:
     """
-    Return the texts of a field, made for the first term that asks for them.
+    Return the texts of a field, collected for the first term that needs them.
 
     @param value: that of the field; the record for all fields.
     """
-    made = many.get(path)
+    made = cache.get(path)
     if made is None:
         if path is None:
             values: Iterable[Any] = _counted_leaves(value, work)
         else:
             values = value if isinstance(value, _ARRAYS) else (value,)
-        made = many[path] = _Texts([_counted_text(each, work) for each in values])
+        made = cache[path] = _Texts([_counted_text(each, work) for each in values])
     return made
 
 
@@ -295,20 +295,20 @@ def _counted_text(value: Any, work: Work) -> str:
 
 
 def _holds_for_any(term: Term, texts: _Texts, work: Work) -> bool:
-    asked = term.predicate
-    if asked.kind == "equals":
-        return asked.value in (texts.exact if asked.strict else texts.folded)
-    if asked.kind == "contains":
-        _spend(work, texts.size * _LOOKING)
-        joined = texts.joined if asked.strict else texts.joined_folded
-        return asked.value in joined and bool(texts.texts)
-    if asked.needs:
-        _spend(work, texts.size * _LOOKING)
-        if asked.needs not in texts.joined_folded:
+    predicate = term.predicate
+    if predicate.kind == "equals":
+        return predicate.value in (texts.exact if predicate.strict else texts.folded)
+    if predicate.kind == "contains":
+        _spend(work, texts.size * _SEARCHING)
+        joined = texts.joined if predicate.strict else texts.joined_folded
+        return predicate.value in joined and bool(texts.texts)
+    if predicate.needs:
+        _spend(work, texts.size * _SEARCHING)
+        if predicate.needs not in texts.joined_folded:
             return False
     for text in texts.texts:
-        _spend(work, _ASKING + _bytes(text) * asked.cost)
-        if asked.holds(text):
+        _spend(work, _TEST + _bytes(text) * predicate.cost)
+        if predicate.holds(text):
             return True
     return False
 

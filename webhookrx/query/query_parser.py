@@ -173,12 +173,12 @@ class _QueryParser:
             raise self._error(f'A comma or ")" is missing before {_shown(self._token)}; {_WANTS_QUOTES}')
         end = self._take().end
         try:
-            asked = predicate_among(tuple(values))
+            test = predicate_among(tuple(values))
         except ValueError as error:
             raise QueryError(str(error), word.column) from None
         name = ANY if path is None else field.text
         source = self._query[field.start : end]
-        return Term(name, path, IN, ", ".join(values), asked, source, field.column, tuple(values))
+        return Term(name, path, IN, ", ".join(values), test, source, field.column, tuple(values))
 
     def _exists(self, field: QueryToken, path: Path | None) -> Node:
         if path is None:
@@ -197,13 +197,13 @@ class _QueryParser:
             if self._expressions > MAX_EXPRESSIONS:
                 raise self._error(f"The query has more than {MAX_EXPRESSIONS} regular expressions.")
         try:
-            asked = predicate(meaning, value.text, operator.text)
+            test = predicate(meaning, value.text, operator.text)
         except ValueError as error:
             raise self._error(str(error)) from None
         self._take()
         source = self._query[field.start : value.end]
         name = ANY if path is None else field.text
-        return Term(name, path, operator.text, value.text, asked, source, field.column)
+        return Term(name, path, operator.text, value.text, test, source, field.column)
 
     def _go_in(self) -> None:
         self._levels += 1
