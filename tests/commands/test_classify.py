@@ -311,14 +311,16 @@ class CheckTests(ClassifyCase):
         status, (finding, _) = self.check(opened_http='X-Acme-Event: gate\n\n{"at": 1, "door": 2}')
         self.assertEqual(1, status)
         self.assertEqual(
-            'senders/acme.yaml:18:11: error: samples[0]: The request in "senders/opened.http" hits no entry. '
+            'senders/acme.yaml:18:11: error: samples[0]: The request in "senders/opened.http" hits no definition. '
             "[sample-missed]",
             finding,
         )
         other = ENTRY.replace("acme-doors", "other").replace("product:", "priority: 1\n    product:")
         status, findings = self.check(opened_http=REQUEST, other_yaml=other)
         self.assertEqual((1, "2 files: 1 error, 0 warnings"), (status, findings[-1]))
-        self.assertIn('hits the entry "other": header x-acme-event; body keys at, door. [sample-missed]', findings[0])
+        self.assertIn(
+            'hits the definition "other": header x-acme-event; body keys at, door. [sample-missed]', findings[0]
+        )
 
     def test_unreadable_sample(self) -> None:
         """So is one that can't be read, or is no request."""

@@ -50,7 +50,7 @@ def scope_of(body: Any = b"", headers: Mapping[str, str] | None = None, **more: 
 
 
 def entry_of(**members: Any) -> SenderDefinition:
-    """Return an entry with some members of its data file; what must be there is filled in."""
+    """Return a definition with some members of its data file; what must be there is filled in."""
     filled = {"id": "acme", "vendor": "acme", "product": "anvil", "when": {"body_keys": ["a"]}} | members
     return msgspec.convert(filled, SenderDefinition)
 

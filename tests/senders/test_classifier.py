@@ -32,12 +32,12 @@ def holds(when: Any, evidence: Evidence) -> bool:
 
 
 def one(name: str, when: Any, **members: Any) -> SenderDefinition:
-    """Return an entry."""
+    """Return a definition."""
     return entry_of(id=name, when=when, **members)
 
 
 class ConditionTests(SynchronousTestCase):
-    """When an entry matches."""
+    """When a definition matches."""
 
     def test_too_costly(self) -> None:
         """
@@ -122,7 +122,7 @@ class RankTests(SynchronousTestCase):
     """Which of several entries that match is the one."""
 
     def winner(self, *entries: SenderDefinition) -> str:
-        """Return the id of the entry of a request, in whatever order there are entries."""
+        """Return the id of the definition of a request, in whatever order the definitions are."""
         evidence = evidence_of({"a": 1, "b": 2}, {"X-A": "1", "X-B": "2"}, query=QUERY)
         found = set()
         for seed in range(4):
@@ -160,7 +160,7 @@ class RankTests(SynchronousTestCase):
         self.assertEqual(self.winner(one("b", {"body_keys": ["a"]}), one("a", {"body_keys": ["b"]})), "a")
 
     def test_best_way(self) -> None:
-        """Of an entry with several ways, the best that holds is compared with others."""
+        """Of a definition with several ways, the best that holds is compared with others."""
         both = one("z", [{"headers": {"x-a": "*"}}, {"body_keys": ["a"]}])
         body = one("a", {"body_keys": ["a", "b"]}, priority=100)
         self.assertEqual(self.winner(both, body), "z")
@@ -181,7 +181,7 @@ class RankTests(SynchronousTestCase):
             self.assertEqual(match and match.sender.id, expected)
 
     def test_none(self) -> None:
-        """No entry may match."""
+        """No definition may match."""
         self.assertEqual(self.winner(one("b", {"body_keys": ["c"]})), "")
         self.assertIsNone(Classifier([]).classify(evidence_of({"a": 1})))
 
@@ -197,7 +197,7 @@ class RankTests(SynchronousTestCase):
         self.assertEqual([entry.id for entry in found], ["b", "c"])
 
     def test_holding(self) -> None:
-        """Of each entry the best way that holds is told."""
+        """Of each definition the best way that holds is told."""
         entry = one("a", [{"body_keys": ["a"]}, {"body_keys": ["a", "b"]}, {"headers": {"x": "*"}}])
         for headers, way in (({"X": ""}, 2), ({}, 1)):
             classifier = Classifier([entry])
@@ -273,7 +273,7 @@ class IndexTests(SynchronousTestCase):
         return [*index.by_headers(evidence.header_names()), *index.by_body(evidence.object, evidence.query)]
 
     def test_rarest(self) -> None:
-        """An entry is found by what fewest others have, and not by what everybody has."""
+        """A definition is found by what fewest others have, and not by what everybody has."""
         body, headers = {"id": 1, "a": 2, "b": 3}, {"User-Agent": "x", "X-A": "1"}
         for whens, expected in (
             (({"body_keys": ["id", "zz"]}, {"body_keys": ["id"]}), [1]),
@@ -368,7 +368,7 @@ class EverythingTests(SynchronousTestCase):
         )
 
     def test_type(self) -> None:
-        """An entry without anything in C{when} is refused."""
+        """A definition without anything in C{when} is refused."""
         self.assertRaises(BadDefinition, Classifier, [SenderDefinition(id="a", vendor="a", product="a", when=When())])
 
 

@@ -57,7 +57,7 @@ class ReadTests(SynchronousTestCase):
     """A data file."""
 
     def test_good(self) -> None:
-        """A data file becomes an entry; keys of a map are text, whatever YAML makes of them."""
+        """A data file becomes a definition; keys of a map are text, whatever YAML makes of them."""
         entry, diagnostics = read_definition(GOOD, "acme.yaml")
         self.assertEqual(diagnostics, [])
         self.assertEqual(
@@ -117,7 +117,7 @@ class ReadTests(SynchronousTestCase):
             self.assertIn(code, [each.code for each in diagnostics])
 
     def test_last_resort(self) -> None:
-        """An entry of last resort may do without conditions, and has no vendor and product; others need all three."""
+        """A definition of last resort may do without conditions, vendor and product; others need all three."""
         for text, codes in (
             ('vendor: ""\nproduct: ""\nwhen: []\nlast_resort: yes\n', []),
             ('vendor: ""\nproduct: ""\nwhen: {body_keys: [a]}\nlast_resort: yes\n', []),
@@ -152,7 +152,7 @@ class ReadTests(SynchronousTestCase):
             )
 
     def test_nothing_to_tell_by(self) -> None:
-        """An entry must say how its requests are told."""
+        """A definition must say how its requests are told."""
         for when in ("{}", "[]", "{path: /}", "{content_type: a/b}"):
             _, diagnostics = read_definition(f"id: a\nvendor: a\nproduct: a\nwhen: {when}\n".encode(), "bad.yaml")
             self.assertEqual([each.code for each in diagnostics], ["entry-evidence"])
@@ -222,7 +222,7 @@ class JoinTests(SynchronousTestCase):
         return f"id: {name}\nvendor: {vendor}\nproduct: x\nwhen: {{body_keys: [a]}}\n".encode()
 
     def entry(self, name: str, vendor: str) -> SenderDefinition:
-        """Return an entry."""
+        """Return a definition."""
         entry, _ = read_definition(self.named(name, vendor), "x")
         assert entry is not None
         return entry

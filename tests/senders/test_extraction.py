@@ -15,7 +15,7 @@ from webhookrx.senders.extraction import Extracted, extract
 
 
 def extracted(body: Any, headers: dict[str, str] | None = None, **members: Any) -> Extracted:
-    """Return what an entry with those members takes from a request."""
+    """Return what a definition with those members takes from a request."""
     return extract(compiled(**members), evidence_of(body, headers))
 
 

@@ -57,11 +57,11 @@ NEVER_SENT = {
     "new-relic-logs": {"x-insert-key"},
     "shopify": {"shopify-shop-domain", "shopify-topic", "shopify-triggered-at"},
 }
-"""Headers that an entry names, though no sample of it has them."""
+"""Headers that a definition names, though no sample of it has them."""
 
 
 def samples() -> list[tuple[str, str]]:
-    """Return the id of an entry and the name of a sample, for all of them."""
+    """Return the id of a definition and the name of a sample, for all of them."""
     return [(entry.id, sample) for entry in builtin_definitions() for sample in entry.samples]
 
 
@@ -137,7 +137,7 @@ class SampleTests(SynchronousTestCase):
         self.assertEqual({sample.removeprefix("samples/") for sample in told if not told[sample]}, BY_HEADER_ALONE)
 
     def test_each_has_some(self) -> None:
-        """Each entry has a sample, and each sample an entry, one alone."""
+        """Each definition has a sample, and each sample one definition alone."""
         for entry in builtin_definitions():
             self.assertTrue(entry.samples, entry.id)
         named = [sample for _, sample in samples()]
@@ -161,7 +161,7 @@ class SampleTests(SynchronousTestCase):
             self.assertIn(expected, found[own])
 
     def test_headers(self) -> None:
-        """Each header that an entry names is in one of its samples, so that none is misspelt."""
+        """Each header that a definition names is in one of its samples, so that none is misspelt."""
         missing = {}
         for entry in builtin_definitions():
             told_by = {name.lower() for way in entry.alternatives for name in (*way.headers, *way.any_header)}

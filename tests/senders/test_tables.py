@@ -25,7 +25,7 @@ class TableTests(SynchronousTestCase):
             self.assertEqual(row.replace("\\|", "").count("|"), head.count("|"), row)
 
     def test_told_by(self) -> None:
-        """A row says what an entry goes by."""
+        """A row says what a definition goes by."""
         entries = (
             entry_of(
                 description="An anvil.",
@@ -53,7 +53,7 @@ class TableTests(SynchronousTestCase):
         self.assertEqual(first, f"| `acme` | An anvil. | `acme` | `anvil` | {told_by} |  |")
         told_by = "`a`; *or* query parameter `s`; query parameter `t` with `^x`"
         self.assertEqual(second, f"| `b` | [More.](https://example.com/) | `acme` | `anvil` | {told_by} | anvil 2.0 |")
-        self.assertEqual(third, "| `c` |  |  |  | JSON that no other entry knows |  |")
+        self.assertEqual(third, "| `c` |  |  |  | JSON that no other definition matches |  |")
 
     def test_severities(self) -> None:
         """There is a row for each severity, with the other words for it."""

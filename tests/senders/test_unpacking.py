@@ -23,7 +23,7 @@ SEVERAL = b'{"a": 1} {"a": 2} plain'
 
 
 def unpacked(evidence: Evidence, **members: Any) -> Unpacked:
-    """Return the body of a request as an entry with those members takes it apart."""
+    """Return the body of a request as a definition with those members takes it apart."""
     return unpack(compiled(**members), evidence)
 
 
@@ -67,7 +67,7 @@ class FormatTests(SynchronousTestCase):
         self.assertEqual(unpacked(evidence_of({"a": 1})).rest, "")
 
     def test_remembered(self) -> None:
-        """A body is taken apart once for an entry."""
+        """A body is taken apart once for a definition."""
         evidence = evidence_of(LINES)
         entry = compiled(format="ndjson")
         self.assertIs(unpack(entry, evidence), unpack(entry, evidence))

@@ -39,7 +39,7 @@ _LONGEST: Final = 200
 """Characters of a message that are shown, unless in JSON."""
 
 _LISTED: Final = ("id", "vendor", "product", "description", "source")
-"""What C{--list} tells of an entry."""
+"""What C{--list} tells of a definition."""
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +80,7 @@ def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
         evidence = evidence_of(read_input(asked.file))
     except HttpFileError as error:
         raise WebhookrxError(f"{shown_name(asked.file)}: {error}") from None
-    return _classify(Classifier(senders.entries), evidence, asked.json, out)
+    return _classify(Classifier(senders.definitions), evidence, asked.json, out)
 
 
 # -- a request -------------------------------------------------------------------------------------------------------
@@ -95,8 +95,8 @@ def _classify(classifier: Classifier, evidence: Evidence, as_json: bool, out: Te
         taken = extract(match.sender, evidence)
     except OtlpError as error:
         raise WebhookrxError(f"{match.sender.id}: {match.why}: {error}") from None
-    others = [entry.id for entry in classifier.matching_senders(evidence) if entry.id != match.sender.id]
-    # Whoever gets a request of last resort may have hoped for another entry.
+    others = [sender.id for sender in classifier.matching_senders(evidence) if sender.id != match.sender.id]
+    # Whoever gets a request of last resort may have hoped for another definition.
     misses = near_misses(classifier, evidence) if match.confidence == LOW else []
     if as_json:
         nearly = {"nearly": [miss._asdict() for miss in misses]} if match.confidence == LOW else {}
@@ -122,7 +122,7 @@ def _near_rows(misses: Sequence[NearMiss]) -> list[list[str]]:
 
 
 def _facts(match: Match, taken: Extracted, others: Sequence[str]) -> dict[str, Any]:
-    entry, moment, severity = match.sender, taken.time_unix_nano, taken.severity
+    sender, moment, severity = match.sender, taken.time_unix_nano, taken.severity
     found: dict[str, Any] = {
         "time": None if moment is None else {"iso": _iso(moment), "unix_nano": moment},
         "message": None if taken.message is None else {"text": taken.message},
@@ -131,9 +131,9 @@ def _facts(match: Match, taken: Extracted, others: Sequence[str]) -> dict[str, A
     }
     return {
         "classified": True,
-        "entry": entry.id,
-        "vendor": entry.vendor,
-        "product": entry.product,
+        "entry": sender.id,
+        "vendor": sender.vendor,
+        "product": sender.product,
         "service": match.service,
         "confidence": match.confidence,
         "why": match.why,
@@ -173,12 +173,12 @@ def _iso(moment: int) -> str:
 
 def _list(senders: Senders, as_json: bool, out: TextIO) -> None:
     if as_json:
-        for entry in senders.entries:
-            print_json(out, {name: getattr(entry, name) for name in _LISTED})
+        for definition in senders.definitions:
+            print_json(out, {name: getattr(definition, name) for name in _LISTED})
         return
     rows = [
-        [entry.id, "" if entry.last_resort else f"{entry.vendor}/{entry.product}", entry.description]
-        for entry in senders.entries
+        [each.id, "" if each.last_resort else f"{each.vendor}/{each.product}", each.description]
+        for each in senders.definitions
     ]
     print_table(out, [["entry", "vendor/product", "description"], *rows], indent="")
 
@@ -201,7 +201,7 @@ _FAILING: Final = 2
 
 class NearMiss(NamedTuple):
     """
-    An entry that does not match.
+    A definition that does not match.
 
     @ivar failed: of the nearest alternative, the conditions that do not hold, in words; they may quote the
         request.
@@ -213,8 +213,8 @@ class NearMiss(NamedTuple):
 
 def near_misses(classifier: Classifier, evidence: Evidence, most: int = 3) -> list[NearMiss]:
     """
-    Return the entries of which something holds that tells a sender, and not much more than that fails; those that lack
-    least first.
+    Return the definitions with a condition that holds and tells a sender, and not many more that fail; those with the
+    fewest failures first.
     """
     found = []
     for rank, way in enumerate(classifier.alternatives):

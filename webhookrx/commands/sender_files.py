@@ -31,12 +31,12 @@ class Senders(NamedTuple):
     """
     The senders that are known.
 
-    @ivar entries: those of the package and those of the operator.
+    @ivar definitions: those of the package and those of the operator.
     @ivar own: name and bytes of each data file of the operator.
     @ivar diagnostics: what is wrong with these.
     """
 
-    entries: list[SenderDefinition]
+    definitions: list[SenderDefinition]
     own: list[tuple[str, bytes]]
     diagnostics: list[Diagnostic]
 
@@ -48,8 +48,8 @@ def known_senders(directory: str | None) -> Senders:
     @raise ConfigError: the directory, or a data file in it, can't be read, or it has none.
     """
     own = [] if directory is None else [(encodable(path), read_file(path)[0]) for path in _data_files(directory)]
-    entries, diagnostics = all_definitions(builtin_definitions(), own)
-    return Senders(entries, own, diagnostics)
+    definitions, diagnostics = all_definitions(builtin_definitions(), own)
+    return Senders(definitions, own, diagnostics)
 
 
 def evidence_of(recorded: bytes) -> Evidence:
@@ -63,24 +63,24 @@ def evidence_of(recorded: bytes) -> Evidence:
 
 
 def check_samples(senders: Senders) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the samples of the operator's data files: each must hit its own entry."""
-    classifier = Classifier(senders.entries)
+    """Yield what is wrong with the samples of the operator's data files: each must hit its own definition."""
+    classifier = Classifier(senders.definitions)
     for file, data in senders.own:
         reading = read_typed(data, file, SenderDefinition)
-        entry, _ = read_definition(data, file)
-        if entry is None:
+        definition, _ = read_definition(data, file)
+        if definition is None:
             continue
         found: list[Diagnostic] = []
-        if not entry.samples:
+        if not definition.samples:
             sentence = "It has no samples, so nothing shows that its requests are recognised."
             found.append(diagnose(NO_SAMPLES, ("samples",), sentence))
-        for number, sample in enumerate(entry.samples):
-            problem = _problem(classifier, entry, os.path.join(os.path.dirname(file), sample))
+        for number, sample in enumerate(definition.samples):
+            problem = _problem(classifier, definition, os.path.join(os.path.dirname(file), sample))
             if problem is not None:
                 found.append(diagnose(problem[0], ("samples", number), problem[1]))
-        taken = _taken(classifier, entry)
+        taken = _taken(classifier, definition)
         if taken:
-            sentence = f"It also takes requests of {', '.join(taken)}, which would hit those entries without it."
+            sentence = f"It also takes requests of {', '.join(taken)}, which would hit those definitions without it."
             found.append(diagnose(TAKES_OTHERS, ("when",), sentence))
         yield from reading.located(found)
 
@@ -92,7 +92,7 @@ def _data_files(directory: str) -> list[str]:
     return [os.path.join(directory, name) for name in names]
 
 
-def _problem(classifier: Classifier, entry: SenderDefinition, path: str) -> tuple[str, str] | None:
+def _problem(classifier: Classifier, definition: SenderDefinition, path: str) -> tuple[str, str] | None:
     """Return code and sentence for what is wrong with a sample."""
     try:
         evidence = evidence_of(read_file(path)[0])
@@ -100,31 +100,31 @@ def _problem(classifier: Classifier, entry: SenderDefinition, path: str) -> tupl
         return SAMPLE_UNREADABLE, error.problem
     except WebhookrxError as error:
         return SAMPLE_UNREADABLE, f"{quoted(path)}: {error}"
-    match = classifier.classify(evidence, entry.last_resort)
+    match = classifier.classify(evidence, definition.last_resort)
     if match is None:
-        return SAMPLE_MISSED, f"The request in {quoted(path)} hits no entry."
-    if match.sender.id != entry.id:
+        return SAMPLE_MISSED, f"The request in {quoted(path)} hits no definition."
+    if match.sender.id != definition.id:
         return (
             SAMPLE_MISSED,
-            f"The request in {quoted(path)} hits the entry {quoted(match.sender.id)}: {match.why}.",
+            f"The request in {quoted(path)} hits the definition {quoted(match.sender.id)}: {match.why}.",
         )
     return None
 
 
 def _taken(classifier: Classifier, own: SenderDefinition) -> Sequence[str]:
-    """Return the ids of entries of the package with a sample that now hits an operator's entry."""
+    """Return the ids of definitions of the package with a sample that now hits an operator's definition."""
     ids = []
-    for entry in builtin_definitions():
-        if entry.id != own.id and any(_hits(classifier, own, sample) for sample in _builtin_samples(entry)):
-            ids.append(entry.id)
+    for definition in builtin_definitions():
+        if definition.id != own.id and any(_hits(classifier, own, sample) for sample in _builtin_samples(definition)):
+            ids.append(definition.id)
     return ids
 
 
-def _builtin_samples(entry: SenderDefinition) -> Iterable[bytes]:
+def _builtin_samples(definition: SenderDefinition) -> Iterable[bytes]:
     directory = files("webhookrx.senders").joinpath("data")
-    return (directory.joinpath(sample).read_bytes() for sample in entry.samples)
+    return (directory.joinpath(sample).read_bytes() for sample in definition.samples)
 
 
-def _hits(classifier: Classifier, entry: SenderDefinition, recorded: bytes) -> bool:
+def _hits(classifier: Classifier, definition: SenderDefinition, recorded: bytes) -> bool:
     match = classifier.classify(evidence_of(recorded))
-    return match is not None and match.sender.id == entry.id
+    return match is not None and match.sender.id == definition.id

@@ -247,7 +247,7 @@ def _try(
     if connector.preprocessing.classifies:
         senders = known_senders(asked.senders)
         print_diagnostics(err, senders.diagnostics)
-        classifier = Classifier(senders.entries)
+        classifier = Classifier(senders.definitions)
     processing = TracedProcessing(connector.preprocessing, classifier, files)
     rules = ConnectorRules(
         connector.name,

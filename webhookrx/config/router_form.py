@@ -274,9 +274,9 @@ def _senders(options: OptionReader, files: Sequence[tuple[str, bytes]]) -> tuple
     # YAML takes a megabyte of memory, which a router without data files and rules does not need.
     from webhookrx.senders.definitions import all_definitions
 
-    entries, diagnostics = all_definitions((), files)
+    definitions, diagnostics = all_definitions((), files)
     options.problems.add(*diagnostics)
-    return tuple(entries)
+    return tuple(definitions)
 
 
 def _rules(options: OptionReader, path: str, allow_slow_patterns: bool) -> tuple[RulesReading | None, bytes]:

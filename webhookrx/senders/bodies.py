@@ -231,8 +231,8 @@ def split_frames(body: bytes, most: int) -> tuple[list[Value], bytes]:
 
 def read_frame(frame: bytes) -> dict[str, Value]:
     """
-    Return the members of a frame, see C{entry}. There is no structured data in it: logplex leaves that out, against
-    RFC 5424. What is no line of syslog is a C{message} as a whole.
+    Return the members of a frame, see L{webhookrx.senders.definition}. It has no structured data, which
+    logplex leaves out against RFC 5424. A frame that is no line of syslog is a C{message} as a whole.
     """
     text, _ = body_text(frame.removesuffix(b"\n"))
     found = _FRAME.fullmatch(text)

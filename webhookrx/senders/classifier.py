@@ -31,10 +31,10 @@ class Match(msgspec.Struct, frozen=True, gc=False):
     """
     Who sent a request.
 
-    @ivar service: as the entry's C{service} says, at most L{MAX_NAME} characters; empty for an entry of last resort.
-    @ivar confidence: L{HIGH} when a header told, L{MEDIUM} when only the body or the query did, L{LOW} for an entry of
-        last resort.
-    @ivar why: what told, without anything that the sender chose.
+    @ivar service: as C{service} of the definition says, at most L{MAX_NAME} characters; empty for one of last resort.
+    @ivar confidence: L{HIGH} by a header, L{MEDIUM} by the body or the query alone, L{LOW} for a definition of last
+        resort.
+    @ivar why: the conditions that matched, without anything that the sender chose.
     """
 
     sender: CompiledSender
@@ -57,7 +57,7 @@ class Alternative(msgspec.Struct, frozen=True, gc=False):
 
 class Classifier:
     """
-    Finds the entry of a request.
+    Finds the definition of a request.
 
     Of several alternatives that match, one with a header condition wins over one that only uses the body; then higher
     C{priority}, then more conditions, then id and position in the file. The order of definitions makes no difference.
@@ -66,15 +66,15 @@ class Classifier:
     An alternative is tried when its rarest name is present, see L{Index}. The cost of a request is one pass over its
     header names, and one lookup of each known member name when no header has decided.
 
-    @param entries: with unique ids.
+    @param definitions: with unique ids.
     @raise BadDefinition: one of them can't be used.
     @raise ValueError: two have one id.
     """
 
-    def __init__(self, entries: Iterable[SenderDefinition]) -> None:
-        compiled = list(map(compile_sender, entries))
-        if len({entry.id for entry in compiled}) < len(compiled):
-            raise ValueError("Two entries have one id.")
+    def __init__(self, definitions: Iterable[SenderDefinition]) -> None:
+        compiled = list(map(compile_sender, definitions))
+        if len({sender.id for sender in compiled}) < len(compiled):
+            raise ValueError("Two definitions have one id.")
         alternatives = [
             Alternative(sender, conditions, None if conditions.any_header else conditions.describe([]))
             for sender in compiled
@@ -83,7 +83,7 @@ class Classifier:
         self.alternatives: tuple[Alternative, ...] = tuple(
             sorted((alternative for alternative in alternatives if not _is_last(alternative)), key=_rank)
         )
-        """All of all entries but those of last resort, those first that win over others."""
+        """Those of all definitions but the ones of last resort, in the order in which they win."""
         self._last_resort = sorted((alternative for alternative in alternatives if _is_last(alternative)), key=_rank)
         self._index = Index([alternative.conditions for alternative in self.alternatives])
         self._search = header_search(
@@ -94,10 +94,10 @@ class Classifier:
         """
         Return the sender of a request; None when no definition matches.
 
-        @param last_resort: entries of last resort are looked at, too.
-        @raise webhookrx.query.QueryTooCostly: it holds too much to find out whether an entry matches that would win
+        @param last_resort: definitions of last resort are tried, too.
+        @raise webhookrx.query.QueryTooCostly: it holds too much to find out whether a definition matches that would win
             over all others that do; so with the next.
-        @raise webhookrx.regex.RegexTooCostly: a text is too long for an expression of such an entry.
+        @raise webhookrx.regex.RegexTooCostly: a text is too long for an expression of such a definition.
         """
         names = evidence.header_names(self._search)
         alternative = self._winner(evidence, names)
@@ -106,11 +106,11 @@ class Classifier:
                 self._last(evidence, names) if last_resort and self._last_resort and evidence.is_json else None
             )
             return None if alternative is None else Match(alternative.sender, "", LOW, _why(alternative, names))
-        entry, told = alternative.sender, alternative.conditions
+        sender, by_header = alternative.sender, alternative.conditions.by_header
         why = _why(alternative, names)
-        if entry.definition.format == "otlp" and (problem := unreadable(entry, evidence)):
+        if sender.definition.format == "otlp" and (problem := unreadable(sender, evidence)):
             why = f"{why}; {problem}"
-        return Match(entry, _service(entry, evidence), HIGH if told.by_header else MEDIUM, why)
+        return Match(sender, _service(sender, evidence), HIGH if by_header else MEDIUM, why)
 
     def _last(self, evidence: Evidence, names: list[bytes]) -> Alternative | None:
         return next(
@@ -149,7 +149,7 @@ class Classifier:
         return list(best.values())
 
     def matching_senders(self, evidence: Evidence) -> list[CompiledSender]:
-        """Return all entries that match, the winner first. It looks at every one."""
+        """Return the senders that match, the winner first. It tries every definition."""
         return [alternative.sender for alternative in self.matching_alternatives(evidence)]
 
 
@@ -174,36 +174,36 @@ def _rank(alternative: Alternative) -> tuple[bool, int, int, str]:
     )
 
 
-def delivery_id(entry: CompiledSender, evidence: Evidence) -> str:
+def delivery_id(sender: CompiledSender, evidence: Evidence) -> str:
     """Return the id that a sender gives to a delivery, at most L{MAX_NAME} characters; empty where there is none."""
-    if not entry.deliveries:
+    if not sender.deliveries:
         return ""
-    members = evidence.object if any(place.root is not None for place in entry.deliveries) else None
+    members = evidence.object if any(place.root is not None for place in sender.deliveries) else None
     scope = LookupContext(evidence, members, members)
-    for place in entry.deliveries:
+    for place in sender.deliveries:
         found = place.first(scope, scalar_text)
         if found is not None:
             return found[:MAX_NAME].rstrip()
     return ""
 
 
-def _service(entry: CompiledSender, evidence: Evidence) -> str:
+def _service(sender: CompiledSender, evidence: Evidence) -> str:
     scope = None
-    for text in entry.services:
+    for text in sender.services:
         if not text.roots:
             rendered = text.render(LookupContext(evidence, None, None))
         else:
-            scope = scope or _scope(entry, evidence)
+            scope = scope or _scope(sender, evidence)
             rendered = text.render(scope)
         if rendered is not None:
             return rendered[0][:MAX_NAME].rstrip()
     return ""
 
 
-def _scope(entry: CompiledSender, evidence: Evidence) -> LookupContext:
+def _scope(sender: CompiledSender, evidence: Evidence) -> LookupContext:
     """Return where a service is looked up. To take a body apart costs more than all else, and few need it."""
-    if entry.service_is_inside:
+    if sender.service_is_inside:
         with suppress(OtlpError):  # Parse will say so
-            return unpack(entry, evidence).scope(evidence)
+            return unpack(sender, evidence).scope(evidence)
     members = evidence.object
     return LookupContext(evidence, members, members)

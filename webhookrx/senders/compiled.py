@@ -40,7 +40,7 @@ _ANYTHING: Final = Conditions(
 
 class CompiledSender(msgspec.Struct, frozen=True, gc=False):
     """
-    An entry made ready.
+    A definition made ready.
 
     @ivar definition: its source; C{id}, C{vendor} and C{product} are its own.
     @ivar alternatives: conditions by which requests are recognised, in the order of the file; at least one.
@@ -72,7 +72,7 @@ class CompiledSender(msgspec.Struct, frozen=True, gc=False):
 
 class BadDefinition(ValueError):
     """
-    An entry can't be used.
+    A definition can't be used.
 
     @ivar problems: all that is wrong with it.
     """
@@ -82,64 +82,64 @@ class BadDefinition(ValueError):
         self.problems = problems
 
 
-def compile_sender(entry: SenderDefinition) -> CompiledSender:
+def compile_sender(definition: SenderDefinition) -> CompiledSender:
     """
-    Make an entry ready.
+    Make a definition ready.
 
     @raise BadDefinition: it can't be used; all that is wrong is in it.
     """
-    return _Compilation(entry).result()
+    return _Compilation(definition).result()
 
 
 class _Compilation:
-    """Goes through an entry and gathers what is wrong."""
+    """Goes through a definition and gathers what is wrong."""
 
-    def __init__(self, entry: SenderDefinition) -> None:
-        self.entry = entry
+    def __init__(self, definition: SenderDefinition) -> None:
+        self.definition = definition
         self.problems: list[Diagnostic] = []
 
     def result(self) -> CompiledSender:
         """@raise BadDefinition: something is wrong."""
-        entry = self.entry
+        definition = self.definition
         self._check_words()
         alternatives = self._ways()
         services = self._services()
-        deliveries = [self._place(at, ("delivery", number)) for number, at in enumerate(entry.delivery)]
+        deliveries = [self._place(at, ("delivery", number)) for number, at in enumerate(definition.delivery)]
         messages = self._messages()
-        hosts = self._texts(entry.host, "host")
+        hosts = self._texts(definition.host, "host")
         times = [
             (
                 self._place(time.at, ("time", number, "at")),
                 READERS.get(time.format),
                 self._query(time.condition, ("time", number, "condition")) if time.condition else None,
             )
-            for number, time in enumerate(entry.time)
+            for number, time in enumerate(definition.time)
         ]
         severities = [
             (self._place(severity.at, ("severity", number, "at")), self._severity_map(severity.map, number))
-            for number, severity in enumerate(entry.severity)
+            for number, severity in enumerate(definition.severity)
         ]
         decodes = [
             (self._pointer(decode.at, ("decode", number, "at")), decode.what)
-            for number, decode in enumerate(entry.decode)
+            for number, decode in enumerate(definition.decode)
         ]
-        events = self._pointer(entry.events, ("events",)) if entry.events else ()
+        events = self._pointer(definition.events, ("events",)) if definition.events else ()
         if self.problems:
             raise BadDefinition(self.problems)
         return CompiledSender(
-            definition=entry,
-            id=entry.id,
-            vendor=entry.vendor,
-            product=entry.product,
+            definition=definition,
+            id=definition.id,
+            vendor=definition.vendor,
+            product=definition.product,
             alternatives=alternatives,
             services=services,
             service_is_inside=bool(events)
-            or entry.format in BINARY
+            or definition.format in BINARY
             or any(_is_inside(text.roots, decodes) for text in services),
             times=tuple(times),  # type: ignore[arg-type]  # nothing is None now
             messages=messages,
             severities=tuple(severities),  # type: ignore[arg-type]  # the same
-            default_severity=SEVERITIES.get(entry.default_severity),
+            default_severity=SEVERITIES.get(definition.default_severity),
             hosts=hosts,
             decodes=tuple(decodes),
             events=events,
@@ -150,21 +150,20 @@ class _Compilation:
         self.problems.append(diagnose(code, path, sentence))
 
     def _check_words(self) -> None:
-        entry = self.entry
-        if not _ID.fullmatch(entry.id):
+        definition = self.definition
+        if not _ID.fullmatch(definition.id):
             self._blame("entry-id", ("id",), "An id is made of letters, digits, dots, dashes and underscores.")
         for name in ("vendor", "product"):
-            if bool(getattr(entry, name)) == entry.last_resort:
-                sentence = (
-                    f"An entry of last resort has no {name}." if entry.last_resort else f"There must be a {name}."
-                )
+            if bool(getattr(definition, name)) == definition.last_resort:
+                is_last = definition.last_resort
+                sentence = f"A definition of last resort has no {name}." if is_last else f"There must be a {name}."
                 self._blame("entry-empty", (name,), sentence)
-        if entry.default_severity:
-            self._check_choice("entry-severity", ("default_severity",), entry.default_severity, SEVERITIES)
-        self._check_choice("entry-format", ("format",), entry.format, BODY_FORMATS)
-        for number, time in enumerate(entry.time):
+        if definition.default_severity:
+            self._check_choice("entry-severity", ("default_severity",), definition.default_severity, SEVERITIES)
+        self._check_choice("entry-format", ("format",), definition.format, BODY_FORMATS)
+        for number, time in enumerate(definition.time):
             self._check_choice("entry-format", ("time", number, "format"), time.format, TIME_FORMATS)
-        for number, decode in enumerate(entry.decode):
+        for number, decode in enumerate(definition.decode):
             self._check_choice("entry-format", ("decode", number, "what"), decode.what, DECODINGS)
 
     def _check_choice(self, code: str, path: Path, word: str, choices: Any) -> bool:
@@ -174,10 +173,10 @@ class _Compilation:
         return False
 
     def _ways(self) -> tuple[Conditions, ...]:
-        when = self.entry.when
+        when = self.definition.when
         if isinstance(when, When):
             return (self._conditions(when, ("when",)),)
-        if not when and self.entry.last_resort:
+        if not when and self.definition.last_resort:
             return (_ANYTHING,)
         if not when:
             self._blame("entry-evidence", ("when",), "There must be a condition by which requests are recognised.")
@@ -233,7 +232,7 @@ class _Compilation:
         return self._read(TextTemplate, text, path)
 
     def _services(self) -> tuple[TextTemplate, ...]:
-        service = self.entry.service
+        service = self.definition.service
         if isinstance(service, tuple):
             return self._texts(service, "service")
         text = self._text(service, ("service",)) if service else None
@@ -241,7 +240,7 @@ class _Compilation:
 
     def _messages(self) -> tuple[tuple[TextTemplate, Query | None], ...]:
         messages: list[tuple[TextTemplate | None, Query | None]] = []
-        for number, message in enumerate(self.entry.message):
+        for number, message in enumerate(self.definition.message):
             path: Path = ("message", number)
             if isinstance(message, str):
                 messages.append((self._text(message, path), None))

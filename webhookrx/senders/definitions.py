@@ -19,7 +19,7 @@ def read_definition(data: bytes, file: str) -> tuple[SenderDefinition | None, li
     Read a data file.
 
     @param file: its name, for what is wrong.
-    @return: the entry, None when it can't be used; and all that is wrong with the file.
+    @return: the definition, None when it can't be used; and all that is wrong with the file.
     """
     reading = read_typed(data, file, SenderDefinition)
     return _checked(reading)
@@ -29,56 +29,56 @@ def all_definitions(
     builtin: Iterable[SenderDefinition], own: Iterable[tuple[str, bytes]]
 ) -> tuple[list[SenderDefinition], list[Diagnostic]]:
     """
-    Join an operator's data files with entries of the package. An entry of the operator's takes the place of one with
-    the same id.
+    Join an operator's data files with the definitions of the package. A definition of the operator replaces one of the
+    same id.
 
     @param own: name and bytes of each file.
-    @return: the entries that can be used, by id; and all that is wrong with the files. Of two with one id, the second
-        file has the error.
+    @return: the usable definitions, by id; and all that is wrong with the files. Of two with one id, the second file
+        has the error.
     """
-    entries = {entry.id: entry for entry in builtin}
+    definitions = {definition.id: definition for definition in builtin}
     homes: dict[str, str] = {}
     diagnostics: list[Diagnostic] = []
     for file, data in sorted(own):
         reading = read_typed(data, file, SenderDefinition)
-        entry, found = _checked(reading)
+        definition, found = _checked(reading)
         diagnostics += found
-        if entry is None:
+        if definition is None:
             continue
-        home = homes.setdefault(entry.id, file)
+        home = homes.setdefault(definition.id, file)
         if home == file:
-            entries[entry.id] = entry
+            definitions[definition.id] = definition
         else:
-            sentence = f"{home} has an entry with the id {entry.id!r} too."
+            sentence = f"{home} has a definition with the id {definition.id!r} too."
             diagnostics += reading.located([diagnose("entry-twice", ("id",), sentence)])
-    return [entries[name] for name in sorted(entries)], diagnostics
+    return [definitions[name] for name in sorted(definitions)], diagnostics
 
 
 def _checked(reading: Reading[SenderDefinition]) -> tuple[SenderDefinition | None, list[Diagnostic]]:
-    entry = reading.value
-    if entry is None:
+    definition = reading.value
+    if definition is None:
         return None, reading.diagnostics
     try:
-        compile_sender(entry)
+        compile_sender(definition)
     except BadDefinition as error:
         return None, [*reading.diagnostics, *reading.located(error.problems)]
-    return entry, reading.diagnostics
+    return definition, reading.diagnostics
 
 
 @lru_cache(maxsize=1)
 def builtin_definitions() -> tuple[SenderDefinition, ...]:
     """
-    Return the entries that come with the package, by id. They are read once.
+    Return the definitions that come with the package, by id. They are read once.
 
     @raise ValueError: one of the files can't be used, which is a mistake in the package.
     """
-    entries = []
+    definitions = []
     for name, data in builtin_files():
-        entry, diagnostics = read_definition(data, name)
-        if entry is None:
+        definition, diagnostics = read_definition(data, name)
+        if definition is None:
             raise ValueError("; ".join(map(str, diagnostics)))
-        entries.append(entry)
-    return tuple(sorted(entries, key=lambda entry: entry.id))
+        definitions.append(definition)
+    return tuple(sorted(definitions, key=lambda definition: definition.id))
 
 
 def builtin_files() -> list[tuple[str, bytes]]:

@@ -1,5 +1,5 @@
 """
-What a known sender's entry takes from its requests: time, message, severity, host, and a structured body.
+What a known sender's definition takes from its requests: time, message, severity, host, and a structured body.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ class Extracted(msgspec.Struct, frozen=True, gc=False):
     @ivar time_unix_nano: None when there is none that could be read.
     @ivar severity: C{severity_number} and C{severity_text}.
     @ivar host: at most L{MAX_NAME} characters, without a port.
-    @ivar taken: C{time}, C{message}, C{severity} and C{host}, each to where it came from, in the words of
-        the entry, such as C{/event/occurred_at}; C{default_severity} and C{text} for what is in the entry itself. What
-        was not found is not in it.
+    @ivar taken: the origin of C{time}, C{message}, C{severity} and C{host}, as far as found: a place as the definition
+        writes it, such as C{/event/occurred_at}; C{default_severity} or C{text} for a value of the definition itself.
     """
 
     body: dict[str, Value]
@@ -47,9 +46,9 @@ class Extracted(msgspec.Struct, frozen=True, gc=False):
     taken: dict[str, str]
 
 
-def extract(entry: CompiledSender, evidence: Evidence) -> Extracted:
+def extract(sender: CompiledSender, evidence: Evidence) -> Extracted:
     """
-    Take from a request what its sender's entry says. What can't be read is left out.
+    Take from a request what its sender's definition says. What can't be read is left out.
 
     C{body} is
 
@@ -57,28 +56,28 @@ def extract(entry: CompiledSender, evidence: Evidence) -> Extracted:
         of that name
       - for several events: C{events}, C{message}, and C{rest}, the text behind the events that is not one of them, if
         any
-      - for anything else: C{message}, the text; with a message by the entry, that one, and C{text}
+      - for anything else: C{message}, the text; with a message by the definition, that one, and C{text}
 
     Where there is no message, there is no C{message} in it. The result shares parts with the evidence.
 
     @raise webhookrx.senders.otlp.OtlpError: the body is protobuf, and can't be read. For others it raises nothing,
         whatever they are.
     """
-    unpacked = unpack(entry, evidence)
+    unpacked = unpack(sender, evidence)
     scope = unpacked.scope(evidence)
     taken: dict[str, str] = {}
-    moment = _time(entry, scope, taken)
-    severity = _severity(entry, scope, taken)
-    message = _message(entry, scope, taken)
+    moment = _time(sender, scope, taken)
+    severity = _severity(sender, scope, taken)
+    message = _message(sender, scope, taken)
     host = None
-    if (found := first_text(entry.hosts, scope, host_of)) is not None:
+    if (found := first_text(sender.hosts, scope, host_of)) is not None:
         host, taken["host"] = found[0][:MAX_NAME].rstrip(), found[1]
-    is_unpacked = type(unpacked.whole) is not str and entry.definition.format in BINARY
+    is_unpacked = type(unpacked.whole) is not str and sender.definition.format in BINARY
     return Extracted(_body(unpacked, message), is_unpacked, moment, severity, message, host, taken)
 
 
-def _message(entry: CompiledSender, scope: LookupContext, taken: dict[str, str]) -> str | None:
-    for text, condition in entry.messages:
+def _message(sender: CompiledSender, scope: LookupContext, taken: dict[str, str]) -> str | None:
+    for text, condition in sender.messages:
         if condition is not None and not _holds(condition, scope.event):
             continue
         found = text.render(scope)
@@ -88,9 +87,9 @@ def _message(entry: CompiledSender, scope: LookupContext, taken: dict[str, str])
     return None
 
 
-def _time(entry: CompiledSender, scope: LookupContext, taken: dict[str, str]) -> int | None:
+def _time(sender: CompiledSender, scope: LookupContext, taken: dict[str, str]) -> int | None:
     members = scope.members
-    for place, reader, condition in entry.times:
+    for place, reader, condition in sender.times:
         if place.root is not None and place.root not in members:
             continue
         if condition is not None and not _holds(condition, scope.event):
@@ -119,9 +118,9 @@ def host_of(value: Any) -> str | None:
     return text if found is None else found["bracketed"] or found["plain"]
 
 
-def _severity(entry: CompiledSender, scope: LookupContext, taken: dict[str, str]) -> Known | None:
+def _severity(sender: CompiledSender, scope: LookupContext, taken: dict[str, str]) -> Known | None:
     members = scope.members
-    for place, meaning in entry.severities:
+    for place, meaning in sender.severities:
         if place.root is not None and place.root not in members:
             continue
         # The first of several is as good as any, but the highest is what there is to know.
@@ -129,9 +128,9 @@ def _severity(entry: CompiledSender, scope: LookupContext, taken: dict[str, str]
         if known is not None:
             taken["severity"] = place.text
             return known
-    if entry.default_severity is not None:
+    if sender.default_severity is not None:
         taken["severity"] = "default_severity"
-    return entry.default_severity
+    return sender.default_severity
 
 
 def _body(unpacked: Unpacked, message: str | None) -> dict[str, Value]:

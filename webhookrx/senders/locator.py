@@ -18,7 +18,7 @@ from webhookrx.senders.evidence import Evidence
 T = TypeVar("T")
 
 MAX_TRIES: Final = 1_000
-"""Values that C{*} in a place looks at, so that long arrays cost no more than that for each place of an entry."""
+"""Values that C{*} in a place looks at, so that long arrays cost no more than that for each place of a definition."""
 
 _MAX_TALLIED: Final = 10
 """Texts that C{tally:} names; a group may have hundreds."""
@@ -58,10 +58,10 @@ class LookupContext:
     """
     Where places are looked up.
 
-    @ivar event: see C{entry}; an object, or None when the body holds none.
+    @ivar event: see L{webhookrx.senders.definition}; an object, or None when the body holds none.
     @ivar whole: the whole body, with all that was decoded in it; the event itself when there is nothing around it.
     @ivar members: holds the first step of every place in the body that may yield something. Most places of most
-        entries are nowhere in a request; this tells so faster than looking them up.
+        definitions are nowhere in a request; this tells so faster than looking them up.
     """
 
     __slots__ = ("event", "evidence", "members", "whole")
@@ -76,7 +76,7 @@ class LookupContext:
 
 
 def scalar_text(value: Value) -> str | None:
-    """Return the text of what yields something, see C{entry}; None for what does not."""
+    """Return the text of a value that yields a text, see L{webhookrx.senders.definition}; None for any other."""
     if type(value) is str:
         return value.strip() or None
     if value is True or value is False:
@@ -109,7 +109,7 @@ class Locator:
     """
     Where to look.
 
-    @ivar text: as it is written in the entry.
+    @ivar text: as it is written in the definition.
     @ivar root: the first step of a place in the body; None for one outside of it.
     @ivar has_star: whether it stands for several.
     """
@@ -168,7 +168,7 @@ class Locator:
             return accept(text) if text else None
         if self._summary is not None:
             return self._summarized(scope, accept)
-        # Most places of most entries are not there, or are members of members.
+        # Most places of most definitions are not there, or are members of members.
         value: Any = scope.event
         for step in self._steps:
             if type(value) is not dict:

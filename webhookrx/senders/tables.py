@@ -31,14 +31,15 @@ def sender_table() -> str:
     """Return the table of the senders that come with the package, by id."""
     rows = (
         (
-            f"`{entry.id}`",
-            _linked(entry),
-            f"`{entry.vendor}`" if entry.vendor else "",
-            f"`{entry.product}`" if entry.product else "",
-            "; *or* ".join(map(_told_by, compile_sender(entry).alternatives)) or "JSON that no other entry knows",
-            entry.recorded_from,
+            f"`{definition.id}`",
+            _linked(definition),
+            f"`{definition.vendor}`" if definition.vendor else "",
+            f"`{definition.product}`" if definition.product else "",
+            "; *or* ".join(map(_told_by, compile_sender(definition).alternatives))
+            or "JSON that no other definition matches",
+            definition.recorded_from,
         )
-        for entry in builtin_definitions()
+        for definition in builtin_definitions()
     )
     return table(("id", "requests", "`meta.vendor`", "`meta.product`", "told by", "seen from"), rows)
 
@@ -62,8 +63,8 @@ def entry_code_table() -> str:
     return table(("code", "meaning"), ((f"`{code.word}`", code.meaning) for code in ENTRY_CODES))
 
 
-def _linked(entry: SenderDefinition) -> str:
-    return f"[{entry.description}]({entry.source})" if entry.source else entry.description
+def _linked(definition: SenderDefinition) -> str:
+    return f"[{definition.description}]({definition.source})" if definition.source else definition.description
 
 
 def _told_by(when: Conditions) -> str:

@@ -24,7 +24,7 @@ class TextTemplate:
     """
     A text with places.
 
-    @ivar text: as it is written in the entry.
+    @ivar text: as it is written in the definition.
     @ivar roots: the first steps of its places in the body.
     """
 

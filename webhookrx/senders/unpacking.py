@@ -1,5 +1,5 @@
 """
-A body taken apart as its sender's entry says: events, and structured texts decoded in their places.
+A body taken apart as its sender's definition says: events, and structured texts decoded in their places.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Unpacked(msgspec.Struct, frozen=True, gc=False):
 
     @ivar whole: an object; the list of its events when it has several; its text when it is neither.
     @ivar rest: text behind the events that was not taken apart.
-    @ivar event: where the places of the entry are looked up first, see L{webhookrx.senders.locator.LookupContext}.
+    @ivar event: where the places of the definition are looked up first, see L{webhookrx.senders.locator.LookupContext}.
     """
 
     whole: Value
@@ -41,14 +41,14 @@ class Unpacked(msgspec.Struct, frozen=True, gc=False):
 
     def scope(self, evidence: Evidence) -> LookupContext:
         """
-        Return where the places of the entry are looked up.
+        Return where the places of the definition are looked up.
 
         @param evidence: what it was unpacked from; a reference here would make a cycle.
         """
         return LookupContext(evidence, self.event, self.whole)
 
 
-def unpack(entry: CompiledSender, evidence: Evidence) -> Unpacked:
+def unpack(sender: CompiledSender, evidence: Evidence) -> Unpacked:
     """
     Take a body apart. The evidence remembers it, so that it is done once.
 
@@ -57,30 +57,30 @@ def unpack(entry: CompiledSender, evidence: Evidence) -> Unpacked:
     @raise webhookrx.senders.otlp.OtlpError: the body is protobuf, and can't be read.
     """
     remembered: Any = evidence.unpacked
-    if remembered is not None and remembered[0] is entry:
+    if remembered is not None and remembered[0] is sender:
         if isinstance(remembered[1], OtlpError):
             raise remembered[1]
         return remembered[1]  # type: ignore[no-any-return]
     try:
-        events = _events(entry.definition.format, evidence)
+        events = _events(sender.definition.format, evidence)
     except OtlpError as error:
-        evidence.unpacked = (entry, error)
+        evidence.unpacked = (sender, error)
         raise
     whole: Any = evidence.text if events is None else events.events if isinstance(events, Events) else events
-    if entry.decodes and type(whole) is not str:
+    if sender.decodes and type(whole) is not str:
         budget = _DecodingBudget()
-        for steps, what in entry.decodes:
+        for steps, what in sender.decodes:
             whole = _decoded_at(whole, steps, what, budget, len(steps))
-    event = _first_event(whole, entry.events)
+    event = _first_event(whole, sender.events)
     rest = events.rest if isinstance(events, Events) else ""
     unpacked = Unpacked(whole, rest, event)
-    evidence.unpacked = (entry, unpacked)
+    evidence.unpacked = (sender, unpacked)
     return unpacked
 
 
-def unreadable(entry: CompiledSender, evidence: Evidence) -> str:
+def unreadable(sender: CompiledSender, evidence: Evidence) -> str:
     """Return why bodies of this kind can't be taken apart here, in words; empty when they can."""
-    if AVAILABLE or entry.definition.format != "otlp" or evidence.media_type not in OTLP:
+    if AVAILABLE or sender.definition.format != "otlp" or evidence.media_type not in OTLP:
         return ""
     return MISSING_EXTRA
 
@@ -177,7 +177,7 @@ def _decoded_at(value: Any, steps: tuple[str, ...], what: str, budget: _Decoding
 
 def _decoded(value: Any, what: str, budget: _DecodingBudget, levels: int) -> Any:
     """
-    Return what a text stands for; the text itself when it is something else than the entry says, or too much.
+    Return what a text stands for; the text itself when it is something else than the definition says, or too much.
 
     @param levels: how deep it may nest.
     """

@@ -82,7 +82,7 @@ def classifier_for(settings: Settings) -> Classifier | None:
 
     own = settings.router.senders if settings.router else ()
     # An operator's definition replaces ours of the same id.
-    return Classifier({entry.id: entry for entry in (*builtin_definitions(), *own)}.values())
+    return Classifier({definition.id: definition for definition in (*builtin_definitions(), *own)}.values())
 
 
 def _json_files(settings: Settings) -> Callable[[str], Any] | None:

@@ -421,7 +421,7 @@ class ClassifyTests(SynchronousTestCase):
 
 
 class LastResortTests(SynchronousTestCase):
-    """Tests for Classify with an entry of last resort."""
+    """Tests for Classify with a definition of last resort."""
 
     entries = (ACME, BODIES, next(entry for entry in builtin_definitions() if entry.last_resort))
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 #: What happened to a message at a step: a kind, and a name for the label of its counter.
 StepEvent: TypeAlias = tuple[str, str]
 
-# The kinds. The name is that of the step, but for a probe its own, and for CLASSIFIED the id of the sender's entry,
-# empty when there is none.
+# The kinds. The name is that of the step; for PROBE that of the probe; for CLASSIFIED the id of the sender's
+# definition, empty for an unknown sender.
 DROPPED: Final = "dropped"
 PROBE: Final = "probe"
 CLASSIFIED: Final = "classified"
@@ -36,7 +36,7 @@ class StepContext(msgspec.Struct, gc=False):
 
     @ivar record: the message; steps change it in place.
     @ivar evidence: the request, as Classify and Parse see it.
-    @ivar host_is_set: C{meta.host.name} is from the path: no sender's entry replaces it.
+    @ivar host_is_set: C{meta.host.name} is from the path: no sender's definition replaces it.
     @ivar classifier: None where no step classifies.
     @ivar work: the budget of the current step.
     @ivar match: the sender, once a Classify has found it.

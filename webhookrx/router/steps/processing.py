@@ -107,7 +107,7 @@ class Processing:
         before it left no work to begin it.
 
         @param record: the message; it is changed in place, with all objects and arrays in it.
-        @param host_is_set: C{meta.host.name} is from the path: no sender's entry replaces it.
+        @param host_is_set: C{meta.host.name} is from the path: no sender's definition replaces it.
         """
         if not self._steps:
             return _UNTOUCHED

@@ -28,14 +28,14 @@ _encode: Final = msgspec.json.Encoder().encode
 def classify(context: StepContext) -> StepEvent | None:
     """
     Set C{meta.vendor}, C{product}, C{service} and C{classify} when the sender is known, and C{meta.sender.delivery_id}
-    where the request has the id of a delivery; C{classify} alone when only an entry of last resort matches. Such an
-    entry never replaces a sender that an earlier step has found.
+    where the request has the id of a delivery; C{classify} alone when only a definition of last resort matches. Such an
+    definition never replaces a sender that an earlier step has found.
     """
     return _classify(context, True)
 
 
 def classify_known(context: StepContext) -> StepEvent | None:
-    """Classify without entries of last resort."""
+    """Classify without definitions of last resort."""
     return _classify(context, False)
 
 
@@ -47,22 +47,22 @@ def _classify(context: StepContext, last_resort: bool) -> StepEvent | None:
     match = classifier.classify(_evidence(context), last_resort and not known_before)
     if match is None:
         return UNKNOWN_SENDER
-    entry, meta = match.sender, context.record["meta"]
+    sender, meta = match.sender, context.record["meta"]
     if match.confidence != LOW:
-        meta["vendor"] = entry.vendor
-        meta["product"] = entry.product
+        meta["vendor"] = sender.vendor
+        meta["product"] = sender.product
         meta["service"] = match.service
-        if delivery := delivery_id(entry, context.evidence):
+        if delivery := delivery_id(sender, context.evidence):
             meta["sender"] = {"delivery_id": delivery}
-    meta["classify"] = {"rule": entry.id, "confidence": match.confidence, "why": match.why}
+    meta["classify"] = {"rule": sender.id, "confidence": match.confidence, "why": match.why}
     context.match = match
-    return CLASSIFIED, entry.id
+    return CLASSIFIED, sender.id
 
 
 def parse(context: StepContext) -> StepEvent | None:
     """
-    Set C{log.time_unix_nano}, C{severity_number}, C{severity_text} and C{body} as the entry of a known sender says, and
-    C{meta.host.name} unless the path has set it.
+    Set C{log.time_unix_nano}, C{severity_number}, C{severity_text} and C{body} as the definition of a known sender
+    says, and C{meta.host.name} unless the path has set it.
     """
     match = context.match
     if match is None:
