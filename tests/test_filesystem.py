@@ -128,6 +128,12 @@ class FileLockTests(SynchronousTestCase):
         self.assertFalse(self.refused())
         self.assertEqual(set(), self.file_system.descriptors)
 
+    def test_again(self) -> None:
+        """A file whose lock was released can be locked again, and others are refused then."""
+        self.lock().release()
+        self.lock()
+        self.assertTrue(self.refused())
+
     def test_who(self) -> None:
         """The error says which process has it, as far as the kernel tells."""
         status = os.fstat(self.fd)

@@ -34,6 +34,7 @@ class HandThread(DrainThread):
         self.running = False
         self.returns = True
         self.released = False
+        self.awaited: list[float] = []
 
     def start(self) -> None:
         """Note it."""
@@ -49,6 +50,7 @@ class HandThread(DrainThread):
 
     def wait(self, seconds: float) -> bool:
         """Tell whether it has stopped."""
+        self.awaited.append(seconds)
         return self.returns
 
     def release(self) -> None:
@@ -66,6 +68,7 @@ class HandThread(DrainThread):
 
     def join(self, seconds: float) -> bool:
         """Tell whether it has ended."""
+        self.awaited.append(seconds)
         return self.returns
 
     def drain(self) -> None:
@@ -303,6 +306,13 @@ class SpoolTests(SpoolCase):
         """Make a thread, and keep it."""
         self.real_threads.append(DrainThread(drainer))
         return self.real_threads[-1]
+
+    def test_how_long(self) -> None:
+        """The last batch is awaited for 5 s at the end, and for 0.2 s more when the spool closes."""
+        spool = self.opened()
+        spool.finish()
+        spool.close()
+        self.assertEqual([5.0, 0.2], self.threads[-1].awaited)
 
     def test_blocked(self) -> None:
         """

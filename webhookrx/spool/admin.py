@@ -159,7 +159,7 @@ class DirectoryAdmin:
         @param before: only those of lower numbers.
         """
         for file in self._files:
-            yield from self._pages(file.list_waiting, self._cursor_of(file, 0, 0).id, before)
+            yield from self._pages(file.list_waiting, self._cursor_of(file).id, before)
 
     def dead(self, before: int = HIGHEST) -> Iterator[ListedMessage]:
         """List the dead letters, in the order of their numbers. The parameter is that of L{waiting}."""
@@ -186,7 +186,7 @@ class DirectoryAdmin:
                 if letters and letters[0].id == number:
                     return letters[0]
                 row = file.read_one(number)
-                if row is not None and number > self._cursor_of(file, 0, 0).id:
+                if row is not None and number > self._cursor_of(file).id:
                     return row
         return None
 
@@ -276,7 +276,7 @@ class DirectoryAdmin:
             return ChangeResult(number, problem="it is in a read-only file; wait until the receiver has drained that")
         return ChangeResult(number, problem=f"there is no {what} of that number")
 
-    def _cursor_of(self, file: SpoolFile, messages: int, size: int) -> ReadCursor:
+    def _cursor_of(self, file: SpoolFile, messages: int = 0, size: int = 0) -> ReadCursor:
         return self._cursors.get(file.number, ReadCursor(0, messages, size))
 
 

@@ -48,6 +48,9 @@ SCHEMA: Final = """
 LISTED_TOGETHER: Final = 100
 """Messages that one read lists at most."""
 
+DROPPED_TOGETHER: Final = 10_000
+"""Messages that one call drops at most."""
+
 _WAITING: Final = "SELECT id, received, length(data) FROM waiting WHERE id > ? AND id < ? ORDER BY id LIMIT ?"
 #: Of a reason, and of the name of an observer, only what people read.
 _DEAD: Final = (
@@ -314,11 +317,11 @@ class Transaction:
         self._count(messages=-len(gone), size=-sum(sizes[number] + ROW_OVERHEAD for number in gone))
         return gone
 
-    def drop_oldest(self, size: int, *, before: int = 0, count: int = 10_000) -> tuple[int, int]:
+    def drop_oldest(self, size: int, *, before: int = 0) -> tuple[int, int]:
         """
-        Drop messages from the head: at least C{size} bytes, and all that were received before a moment.
+        Drop messages from the head: at least C{size} bytes, and all that were received before a moment; at most
+        L{DROPPED_TOGETHER}.
 
-        @param count: how many at most.
         @return: how many were dropped, and their bytes.
         """
         numbers: list[int] = []
@@ -326,7 +329,7 @@ class Transaction:
         found = self._db.execute(
             "SELECT id, coalesce(CAST(received AS INTEGER), 0), coalesce(length(data), 0)"
             " FROM waiting ORDER BY id LIMIT ?",
-            (count,),
+            (DROPPED_TOGETHER,),
         )
         for number, received, length in found:
             if freed >= size and received >= before:
