@@ -1,5 +1,5 @@
 """
-Regular expressions that read a text once, whatever is in it: Python's syntax, run by RE2.
+Regular expressions in time proportional to any text: Python's syntax, run by RE2.
 
 No pattern can make one hang. Look-around, references to groups and atomic groups, which RE2 lacks, do not compile here.
 """

@@ -1,1 +1,1 @@
-"""What people do beside a receiver: a module for each subject of the command C{webhookrx}."""
+"""The command C{webhookrx}: a module for each of its subjects."""

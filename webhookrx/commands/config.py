@@ -1,5 +1,5 @@
 """
-C{webhookrx config}: its help. What it does is done by the receiver's own options, see L{webhookrx.commands.main}.
+The subject C{config}: its help. The receiver's own options do its work, see L{webhookrx.commands.main}.
 """
 
 from __future__ import annotations

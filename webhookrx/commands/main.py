@@ -1,11 +1,11 @@
 """
-The command C{webhookrx}: a receiver in the foreground, and what people do beside one.
+The command C{webhookrx}: a receiver in the foreground, and the verbs of all subjects.
 
   - C{webhookrx run OPTIONS}, and C{webhookrx OPTIONS}: the same as C{twistd -n --pidfile= webhookrx OPTIONS}
   - C{webhookrx config check FILE}: the same as C{twistd webhookrx --config FILE --check}
   - C{webhookrx spool list|show|replay|drop DIR}: what waits in a spool, and what was refused for good
-  - C{webhookrx rules check|preview|explain FILE}: connector rules, and what they come to on which routers
-  - C{webhookrx query check TEXT}: whether a query is one
+  - C{webhookrx rules check|preview|explain FILE}: connector rules, and the connectors that they give to routers
+  - C{webhookrx query check TEXT}: whether a text is a query
   - C{webhookrx classify FILE}: the sender of a recorded request
   - C{webhookrx try FILE}: what a connector makes of a recorded request
   - C{webhookrx import collector FILE}: webhooks of a collector as sources of ours

@@ -1,5 +1,5 @@
 """
-The subject C{query}: whether a text is a query, and what it asks for.
+The subject C{query}: whether a text is a query, and the fields that it tests.
 """
 
 from __future__ import annotations

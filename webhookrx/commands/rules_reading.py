@@ -1,5 +1,5 @@
 """
-A rules file, as C{rules preview} and C{rules explain} look at it: whatever in it can be read, beside its mistakes.
+Reads a rules file for C{rules preview} and C{rules explain}, as far as it can be read; and the router that they name.
 """
 
 from __future__ import annotations

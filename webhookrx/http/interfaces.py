@@ -1,5 +1,5 @@
 """
-The seams inside this room: between a connection, its site, and the resources that take its requests.
+The interfaces inside this room: between a connection, its site, and the resources that take its requests.
 """
 
 from __future__ import annotations

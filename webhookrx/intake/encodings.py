@@ -1,5 +1,5 @@
 """
-Undo C{Content-Encoding}, never past the limit: what comes out is counted while it comes out.
+Undoes C{Content-Encoding}, never past the limit: unpacked bytes are counted while they are unpacked.
 """
 
 from __future__ import annotations

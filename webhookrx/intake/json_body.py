@@ -1,11 +1,11 @@
 """
-A body that should be JSON.
+Decodes bodies that should be JSON, within limits on values, digits, bytes and nesting.
 
 JSON is read by RFC 8259 first, and nothing is lost: numbers keep their exact value and spelling, however long. What
-that refuses gets one look as JSON5, since the collector's own quick start posts C{{'MESSAGE':'message-value'}}.
+that refuses is read once as JSON5, since the collector's own quick start posts C{{'MESSAGE':'message-value'}}.
 
-For bytes of whatever kind, nothing here raises anything but L{PayloadError}, and its sentence quotes none of them.
-Reading takes a few nanoseconds a byte: whatever would take more has a limit of its own.
+For any bytes, nothing here raises anything but L{PayloadError}, and its sentence quotes none of them. Reading takes a
+few nanoseconds a byte: work that would take more has a limit of its own.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
 """
-Messages, and what is written of them.
+Messages, and the forms in which they are written.
 """

@@ -1,5 +1,5 @@
 """
-Whether the receiver should be sent anything: a plain function on plain values.
+Health: whether the receiver is ready for messages, and why not; a plain function on plain values.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Signals: SIGHUP, and an end by SIGTERM or SIGINT that comes whatever hangs.
+Signals: SIGHUP, and an end by SIGTERM or SIGINT that comes even if something hangs.
 
 With Twisted's own handlers the process dies by the signal once it has shut down; here it ends with a status that says
 whether it ended well.

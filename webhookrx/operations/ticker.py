@@ -1,5 +1,5 @@
 """
-Ticks of the monotonic clock, by which all deadlines are looked at.
+Ticks of the monotonic clock, at which all deadlines are checked.
 
 Twisted's timers go by the wall clock: set it back an hour, and they are an hour late.
 """

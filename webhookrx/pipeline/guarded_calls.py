@@ -1,5 +1,5 @@
 """
-Calls of observer methods that turn any exception into a report, and what an observer answered into one entry a message.
+Calls of observer methods that turn any exception into a report, and any answer of C{store} into one outcome a message.
 """
 
 from __future__ import annotations

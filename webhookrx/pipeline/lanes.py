@@ -1,5 +1,5 @@
 """
-The lanes of a chain, one for each observer: opened, looked after, exchanged and closed together.
+The lanes of a chain, one for each observer: opened, ticked, exchanged and closed together.
 """
 
 from __future__ import annotations

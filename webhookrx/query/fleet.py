@@ -1,5 +1,5 @@
 """
-The records that match a query, for many of both: an index by field, in which each text is tested once.
+Decides many queries for many records: an index by field, in which each text is tested once.
 """
 
 from __future__ import annotations

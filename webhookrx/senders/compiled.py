@@ -1,5 +1,5 @@
 """
-Compiled sender definitions: locators, expressions and queries parsed once, with all mistakes found on the alternative.
+Compiled sender definitions: locators, expressions and queries parsed once, and every mistake in them.
 """
 
 from __future__ import annotations

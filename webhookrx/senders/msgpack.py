@@ -1,5 +1,5 @@
 """
-Bodies that are MessagePack, read as what their JSON would be.
+Reads MessagePack bodies into the values that the same JSON would have.
 """
 
 from __future__ import annotations

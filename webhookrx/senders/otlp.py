@@ -1,8 +1,8 @@
 """
-Logs of OpenTelemetry as protobuf (OTLP over HTTP, C{application/x-protobuf}), read as what their JSON would be.
+Reads logs of OpenTelemetry in protobuf (OTLP over HTTP, C{application/x-protobuf}) into the values of their JSON form.
 
-It needs the extra C{otlp}: C{opentelemetry-proto} has the messages, C{protobuf} reads them. Which requests hold logs is
-told without it.
+It needs the extra C{otlp}: C{opentelemetry-proto} has the messages, C{protobuf} reads them. It is not
+needed to recognise which requests hold logs.
 
 One body holds the reactor for less than 20 ms: its size bounds what protobuf does with it, the number of its messages
 what is made of them here. Protobuf itself refuses what nests deeper than a hundred levels, and what points beyond its

@@ -1,5 +1,5 @@
 """
-Texts with locators in them, rendered with what a request has there; see L{webhookrx.senders.definition}.
+Texts with locators in them, rendered with the values that a request has there; see L{webhookrx.senders.definition}.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
 """
-The whole receiver: what runs, alone or as several processes, and how it starts, reloads and ends.
+The whole receiver, in one process or several: how it starts, reloads and ends.
 """

@@ -1,5 +1,5 @@
 """
-The receiver that consists of workers: the ports that they share, and what all of them are together.
+The receiver that consists of workers: the ports that they share, and their merged snapshots and counters.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-One of the numbered slots for workers: its process, when that is started again, and what is known of it.
+One of the numbered slots for workers: its process, its restarts, its last report, and the change under way.
 """
 
 from __future__ import annotations
