@@ -41,7 +41,7 @@ class _Other(NamedTuple):
     A rule that gives the router no connector.
 
     @ivar deciding: the terms of its selector that keep it from matching; empty when it matches, but clashes, or when
-        nobody knows whether it matches.
+        it is unknown whether it matches.
     """
 
     rule: str

@@ -73,7 +73,7 @@ def _tell_mistake(rule: str | None, text: str, error: QueryError, as_json: bool,
     elif rule is None:
         print("\n".join(problem_lines(text, error)), file=err)
     else:
-        # What it is has been told with the other errors of the file.
+        # Its mistake is printed with the other errors of the file.
         print(f"rule {safe(rule)}: its selector is no query", file=out)
 
 

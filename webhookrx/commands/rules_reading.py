@@ -55,7 +55,7 @@ def read_rules_file(path: str, *, allow_slow_patterns: bool = False) -> RulesRea
 
 
 def tell_errors(reading: RulesReading, err: TextIO) -> None:
-    """Print the errors of a file; what else there is in it can be looked at all the same."""
+    """Print the errors of a file; the rest of it is used all the same."""
     print_diagnostics(err, (each for each in reading.diagnostics if each.severity == ERROR))
 
 

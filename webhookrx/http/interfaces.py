@@ -32,7 +32,7 @@ class IExchange(Interface):
         """See L{webhookrx.interfaces.Acknowledge}: answer 200, or say that the message is not safe."""
 
     def is_open() -> bool:
-        """Whether an answer would still be heard."""
+        """Whether an answer could still be sent."""
 
     def answer(answer: FixedAnswer, *, close: bool = False) -> bool:
         """

@@ -106,7 +106,7 @@ class HTTPProtocol(Protocol):
     message.
 
     It is registered with its transport as a producer, so that a sender that does not take its answers is no longer read
-    from. Its deadline is on the monotonic clock; L{webhookrx.http.site.Site.sweep} looks at it.
+    from. Its deadline is on the monotonic clock; L{webhookrx.http.site.Site.sweep} checks it.
 
     @param clock: seconds on the monotonic clock.
     @param peer_known: False behind the PROXY protocol, where the peer is known with the first data.
@@ -466,7 +466,7 @@ class HTTPProtocol(Protocol):
         """
         Refuse the request that is under way.
 
-        @param head: its head; None if it can't be told where the request ends, so that the connection can't stay.
+        @param head: its head; None if the end of the request is unknown, so that the connection can't stay.
         @param source: the source that refuses it, if it was not admitted.
         @return: see L{_take_head}.
         """
@@ -676,7 +676,7 @@ class HTTPProtocol(Protocol):
         elif cycle <= BODY:
             self._refuse(self.head, BAD_REQUEST, "The sender ended the connection within a request.")
         elif self._request is not None:
-            self.abort()  # a stock resource hears of it as under C{twisted.web}'s own channel
+            self.abort()  # a stock resource learns of it as under C{twisted.web}'s own channel
 
     def abort(self) -> None:
         """Close without another word."""

@@ -36,7 +36,7 @@ class ClientAddress(NamedTuple):
     An address in its normal form.
 
     @ivar ip: such as C{"192.0.2.1"} or C{"2001:db8::1"}; never an IPv4 address in IPv6 clothes.
-    @ivar port: None when it was not told.
+    @ivar port: None when it was not given.
     """
 
     ip: str

@@ -26,7 +26,7 @@ SHORTEST_PROBATION: Final = 0.25
 WATCH: Final = 0.01
 """Seconds that it must stay open after each further batch."""
 
-# Seconds between two looks at unacknowledged bytes.
+# Seconds between two checks for unacknowledged bytes.
 _SHORTEST_LOOK: Final = 0.001
 _LONGEST_LOOK: Final = 0.02
 

@@ -100,7 +100,7 @@ class Chain:
         self._replaced: Deferred[None] | None = None
         self._stopping: list[Deferred[None]] = []
 
-    # IMessageConsumer
+    # -- IMessageConsumer ----------------------------------------------------------------------------------------
 
     def registerProducer(self, producer: IPushProducer, streaming: bool) -> None:
         """
@@ -157,7 +157,7 @@ class Chain:
             self._monotonic(), budget.messages_over_low_mark(), budget.bytes_over_low_mark()
         )
 
-    # The rest of its life
+    # -- the rest of its life --------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """
@@ -250,7 +250,7 @@ class Chain:
             result.callback(None)
         return result
 
-    # Status
+    # -- status ----------------------------------------------------------------------------------------------------
 
     def lanes(self) -> list[LaneStatus]:
         """Return the status of each observer."""
@@ -265,7 +265,7 @@ class Chain:
         """Return a warning for each observer that promises less than the C{--ack} level. Call it once they are open."""
         return self._lanes.weaker_than(self._ack)
 
-    # Gathering
+    # -- gathering -------------------------------------------------------------------------------------------------
 
     def _gather(self, encoded: EncodedMessage, acknowledge: Acknowledge) -> None:
         """Put a message that is counted into the batch of this turn."""
@@ -342,7 +342,7 @@ class Chain:
                 # A sender that is not read from waits all the same, only elsewhere.
                 self._gate.resume()
 
-    # Lanes
+    # -- lanes -----------------------------------------------------------------------------------------------------
 
     def _make_lane(self, observer: IMessageObserver, number: int) -> Lane:
         return Lane(

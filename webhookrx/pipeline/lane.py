@@ -143,7 +143,7 @@ class Lane:
         self._failed_at: float | None = None  # the last failure; None when all is well
         self._wait = BriefWait(observer, thread)
 
-    # Its life
+    # -- its life --------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
         """
@@ -205,7 +205,7 @@ class Lane:
         else:
             self.life = LaneLife.RETURNING
 
-    # Messages
+    # -- messages --------------------------------------------------------------------------------------------------
 
     def submit(self, batch: Batch, items: list[Prepared | None]) -> bool:
         """
@@ -378,7 +378,7 @@ class Lane:
             if self._on_stored is not None:
                 self._on_stored(self.observer.spec, store.count, store.size, store.seconds)
 
-    # Opening and closing
+    # -- opening and closing ---------------------------------------------------------------------------------------
 
     def _open_in_thread(self, life: LaneLife) -> None:
         self.life = life

@@ -23,7 +23,7 @@ _NO_JSON: Final = (LOGPLEX, *MSGPACK, *OTLP)
 
 class Evidence:
     """
-    A request, as the classifier and the data files of senders look at it.
+    A request, as the classifier and the data files of senders use it.
 
     @ivar query: as L{webhookrx.intake.urlencoded.parse_query} returns it.
     @ivar body: unpacked.

@@ -1,5 +1,5 @@
 """
-Sentences of the service's own log and status: where it listens, for whom, and what a reload has changed.
+Sentences of the service's own log and status: the endpoints, their sources, and the changes of a reload.
 """
 
 from __future__ import annotations

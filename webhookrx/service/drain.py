@@ -18,7 +18,7 @@ _log = Logger()
 #: Seconds that the observers have for their last messages after L{Drain.stop_now}.
 STOP_NOW_TIME = 0.3
 
-#: Seconds that idle connections stay for one more request, whose answer closes them. Busy senders hear of the end by
+#: Seconds that idle connections stay for one more request, whose answer closes them. Busy senders learn of the end by
 #: then; to close at once would fail the requests that they are sending.
 LAST_REQUESTS = 0.5
 
@@ -31,7 +31,7 @@ _TURNS = 4
 
 class Drain:
     """
-    Ends the work of the listeners and the chain. L{tick} looks at its deadlines, which are on the monotonic clock.
+    Ends the work of the listeners and the chain. L{tick} checks its deadlines, which are on the monotonic clock.
 
     @param seconds: for all of it together.
     @param turn: waits for the next turn of the reactor.

@@ -251,7 +251,7 @@ class Listeners:
 
     def sweep(self) -> None:
         """
-        Look at all deadlines.
+        Check all deadlines.
 
         The connections of a removed endpoint stay for a sweep or two: requests that come by then are answered, each as
         the last on its connection.

@@ -71,7 +71,7 @@ class Receiver(Protocol):
         """Sentences for the log, on what is weaker than the settings ask for."""
 
     def describe(self) -> list[str]:
-        """Return lines for the log: where it listens, and for whom."""
+        """Return lines for the log: its endpoints, and the sources on them."""
 
     def open_ports(self) -> None:
         """
@@ -96,7 +96,7 @@ class Receiver(Protocol):
         """
 
     def tick(self) -> None:
-        """Look at all deadlines; called twice a second."""
+        """Check all deadlines; called twice a second."""
 
     def set_ready(self, ready: bool) -> None:
         """Set whether the service as a whole is ready for messages: the answer to health checks of load balancers."""
@@ -342,7 +342,7 @@ def build_service(
     @param reactor: by default the global one.
     @param reread: reads all settings anew for a reload, given those in use; by default these are used again.
     @raise webhookrx.errors.ConfigError: a file that was there at validation has gone, systemd did not pass a socket, or
-        workers can't be told the name of a file.
+        the name of a file can't be sent to workers.
     """
     if reactor is None:
         from twisted.internet import reactor

@@ -23,7 +23,7 @@ SERVED = 128
 TURN = 0.01
 #: Seconds after which an unread request counts as old: it is refused, or dropped if its sender has ended.
 OLD = 1.0
-#: Connections that are served between two looks at the clock.
+#: Connections that are served between two readings of the clock.
 AT_ONCE = 16
 #: Connections of senders that have ended that are handled in one turn; new ones must not wait for more.
 DROPPED = 16

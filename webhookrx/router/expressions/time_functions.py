@@ -20,7 +20,7 @@ from webhookrx.router.expressions.values import as_number
 _ISO: Final = (Reader("%Y-%m-%dT%H:%M:%S%f%z"), Reader("%Y-%m-%dT%H:%M:%S%f"))
 _ISO_WRITER: Final = Writer("%Y-%m-%dT%H:%M:%S.%f%Z")
 _LONGEST: Final = 256
-"""Characters of a text that are looked at for a moment."""
+"""Characters of a text that are searched for a moment."""
 
 _STAMPS: Final = {"stamp": "time_unix_nano", "recvd": "observed_time_unix_nano"}
 

@@ -64,7 +64,7 @@ class Restarts:
         self.due = now + self._backoff.failed()
 
     def at_once(self, now: float) -> None:
-        """The worker has ended as it was told to; start the next one at once."""
+        """The worker has ended on request; start the next one at once."""
         self.due = now
 
 

@@ -46,7 +46,7 @@ class Sockets(NamedTuple):
 
 class WorkerSupervisor:
     """
-    Keeps as many workers alive as the settings say. L{tick} looks at everything that is timed.
+    Keeps as many workers alive as the settings say. L{tick} checks all deadlines.
 
     @param launch: starts a worker.
     @param sockets: returns the files that workers share now.
