@@ -109,7 +109,8 @@ class ProblemTests(SynchronousTestCase):
                 *("bad-regex", "bad-field", "bad-field"),
             ],
         )
-        self.assertEqual(self.assertRaises(StepError, compile_step, step, 1).diagnostic.code, "bad-label")
+        error = self.assertRaises(StepError, compile_step, step, 1)
+        self.assertEqual((error.diagnostic.code, error.diagnostic.sentence), ("bad-label", str(error)))
 
     def test_nothing_wrong(self) -> None:
         """What is right has no problems."""
