@@ -172,7 +172,7 @@ _TO_THE_END: Final = 0
 SHARE_YES: Final = 1
 """The sharing group of all processes that are configured to share a file."""
 
-_HOW_TO_SHARE: Final = "appends to it; with share=yes several may, if all of them say so"
+_HOW_TO_SHARE: Final = "appends to it; several may if each of them sets share=yes"
 
 
 class InUse(OSError):

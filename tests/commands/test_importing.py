@@ -145,7 +145,7 @@ LOST = [
     ("source s { webhook(include_request_headers(maybe)); };", 1, "neither yes nor no"),
     ("source s { webhook(tls_cert_file(c)); };", 1, "is plain HTTP to the collector"),
     ("source s { webhook(tls_key_file(k)); };", 1, "needs tls_cert_file()"),
-    ("source s { webhook(tls_key_file(k) tls_cert_file(c) tls_peer_verify(yes)); };", 1, "vouches for clients"),
+    ("source s { webhook(tls_key_file(k) tls_cert_file(c) tls_peer_verify(yes)); };", 1, "no CA to verify clients by"),
     ("source s {\n webhook();\n network(port(1)); };", 3, "network is no webhook"),
     ("source s { channel { source { webhook(); }; parser { json-parser(); }; }; };", 1, "What channel does"),
     ("source s { webhook(8181); };", 1, "takes options such as port(8181)"),

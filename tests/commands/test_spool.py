@@ -76,7 +76,7 @@ class ListTests(SpoolCase):
         self.assertEqual((0, ""), (status, err))
         self.assertIn("waiting: 3 messages", waiting)
         self.assertIn("the oldest received 20", waiting)
-        self.assertIn("refused for good: 2 messages", refused)
+        self.assertIn("dead letters: 2 messages", refused)
         self.assertRegex(one, r"^ +1  20.* B  refused 20.* by http:https://host/in: HTTP 422$")
         self.assertTrue(two.endswith(r"by evil\x07: bad\x1b[2J\u202e\nword"), two)
 
@@ -105,7 +105,7 @@ class ListTests(SpoolCase):
         self.spool("drop", "--all", "--waiting")
         _, out, _ = self.spool("list")
 
-        self.assertEqual(["waiting: 0 messages, 0B", "refused for good: 0 messages, 0B"], out.splitlines())
+        self.assertEqual(["waiting: 0 messages, 0B", "dead letters: 0 messages, 0B"], out.splitlines())
 
     def test_nobody_uses_it(self) -> None:
         """It works without a receiver, and leaves the messages as they are."""
@@ -161,9 +161,9 @@ class WorkerTests(SpoolCase):
 
         self.assertEqual("", err)
         self.assertIn("waiting: 5 messages", waiting)
-        self.assertIn("refused for good: 3 messages", refused)
-        self.assertEqual("  worker 0: 3 wait, 2 refused for good", mine)
-        self.assertEqual("  worker 2: 2 wait, 1 refused for good", theirs)
+        self.assertIn("dead letters: 3 messages", refused)
+        self.assertEqual("  worker 0: 3 waiting, 2 dead letters", mine)
+        self.assertEqual("  worker 2: 2 waiting, 1 dead letters", theirs)
         self.assertEqual(["1", "2", "worker-2/1"], [line.split()[0] for line in letters])
         _, out, _ = self.spool("list", "--waiting", "--limit", "4")
         self.assertEqual(["3", "4", "5", "worker-2/2", "…"], [line.split()[0] for line in out.splitlines()[4:]])
@@ -180,7 +180,7 @@ class WorkerTests(SpoolCase):
         """The directory of a worker can be named by itself."""
         _, out, _ = self.run_command("spool", "list", self.inside)
 
-        self.assertEqual(["waiting:", "refused", "1"], [line.split()[0] for line in out.splitlines()])
+        self.assertEqual(["waiting:", "dead", "1"], [line.split()[0] for line in out.splitlines()])
 
     def test_show(self) -> None:
         """A message is found in its worker's directory only."""
@@ -207,7 +207,7 @@ class WorkerTests(SpoolCase):
         )
         self.spool("drop", "--all", "--waiting")
         _, out, _ = self.spool("list")
-        self.assertEqual(["waiting: 0 messages, 0B", "refused for good: 0 messages, 0B"], out.splitlines()[:2])
+        self.assertEqual(["waiting: 0 messages, 0B", "dead letters: 0 messages, 0B"], out.splitlines()[:2])
 
     def test_mistakes(self) -> None:
         """A malformed number is a mistake in the arguments."""

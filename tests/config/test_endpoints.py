@@ -258,7 +258,7 @@ class AdminTests(SynchronousTestCase):
     def test_elsewhere(self) -> None:
         """Another address is taken, with a warning that everybody may read there."""
         settings = start(port=LOOPBACK, admin="tcp:9090:interface=192.0.2.1").settings
-        self.assertIn("nobody is asked for a token", settings.warnings[0])
+        self.assertIn("it requires no token", settings.warnings[0])
         self.assertIn("unix:", self.admin("unix:admin.sock").inner)
 
     def test_any_port(self) -> None:

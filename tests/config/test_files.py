@@ -334,5 +334,5 @@ class StateDirTests(SynchronousTestCase):
         check_state_dir(self.directory)
         check_state_dir(self.path("new"))
         self.touch(self.path("file"))
-        for name, problem in (("file", "is no directory"), ("no/new", "does not exist")):
+        for name, problem in (("file", "is not a directory"), ("no/new", "does not exist")):
             self.assertIn(problem, str(self.assertRaises(ConfigError, check_state_dir, self.path(name))))

@@ -97,7 +97,7 @@ class SpoolTests(SynchronousTestCase):
             "spool:s:t:observer=stdout": "one directory",
             "spool:s:observer=": "names no observer",
             "spool:s:observer=spool:t:observer=stdout": "spool into a spool",
-            f"spool:{__file__}:observer=stdout": "is no directory",
+            f"spool:{__file__}:observer=stdout": "is not a directory",
             "spool:/nonexistent/s:observer=stdout": "does not exist",
         }
         for text, problem in cases.items():

@@ -294,7 +294,7 @@ class MistakeTests(RouterCase):
         for options, problem in (
             ({"router_name": "a b"}, '--router-name: "a b" is not a name'),
             ({"router_name": "x" * 250}, ""),
-            ({"router_label": "site"}, '--router-label: "site" is no label; it is written as KEY=VALUE.'),
+            ({"router_label": "site"}, '--router-label: "site" is not a label; write KEY=VALUE.'),
             ({"router_label": ["a=b", "a=c"]}, '--router-label: The label "a" is given twice.'),
             ({"router_label": "=b"}, "--router-label: "),
             ({"router_label": "a=b c"}, '--router-label: "b c" is not the value of a label'),
@@ -759,7 +759,7 @@ class CheckTests(RouterCase):
         report = self.report(rules=self.rules(self.tls_rule(missing="key"), PLAIN))
         self.assertIn("source lab-hooks-hooks\n", report)
         self.assertIn("(rules.yaml:3)", report)
-        self.assertIn("but the router is blocked: nothing changes before that is mended.", report)
+        self.assertIn("but the router is blocked: nothing changes until that is corrected.", report)
         report = self.report(rules=self.rules(self.tls_rule(missing="key")))
         self.assertIn("warning: The router is blocked: rules.yaml:2:", report)
         self.assertNotIn("source ", report)

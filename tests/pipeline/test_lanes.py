@@ -44,8 +44,8 @@ class LanesTests(SynchronousTestCase):
             rig.wait(30)
 
         self.successResultOf(replaced)
-        said = [formatEvent(event) for event in events if "waited for" in event["log_format"]]
-        self.assertEqual(["Observer slow is not waited for any longer"], said)
+        said = [formatEvent(event) for event in events if "waiting for" in event["log_format"]]
+        self.assertEqual(["No longer waiting for observer slow"], said)
 
     def test_give_up(self) -> None:
         """What observers have not stored by now has failed, and who waits for it hears so at once."""

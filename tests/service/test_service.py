@@ -140,7 +140,7 @@ class BuildTests(SynchronousTestCase):
         service.receiver._message_ids = lambda: Receipt(RECEIVED, "id")
         self.assertEqual(1, len(service.receiver.ports))
         for change, said in (
-            (settings, "the settings are the same; files were read and opened anew; the router is blocked"),
+            (settings, "the settings are unchanged; files were read and opened again; the router is blocked"),
             (replace(settings, drain_timeout=7.0), "1 sources (1 unchanged); 1 endpoints, 1 observers; the router is"),
         ):
             self.assertIn(said, self.successResultOf(Deferred.fromCoroutine(service.receiver.change(change))))

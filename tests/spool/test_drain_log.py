@@ -150,24 +150,24 @@ class DeadLetterTests(DrainLogCase):
 
         (line,) = self.said()
         what, command = line.split("; ")
-        self.assertEqual("Spool /srv/my spool: 3 messages were refused for good by http:x: HTTP 422", what)
+        self.assertEqual("Spool /srv/my spool: 3 messages were rejected permanently by http:x: HTTP 422", what)
         self.assertEqual("see \"webhookrx spool list '/srv/my spool'\"", command)
 
     def test_many(self) -> None:
         """The first is logged at once, later ones once a minute, and the rest at the end."""
         self.log.refused(letters("HTTP 422"))
-        self.assertIn("1 message was refused", self.said()[0])
+        self.assertIn("1 message was rejected", self.said()[0])
         for _ in range(int(COUNT_PAUSE) - 1):
             self.log.refused(letters("HTTP 413", "HTTP 422"))
             self.wait(1)
         self.assertEqual([], self.said())
         self.wait(1)
         (line,) = self.said()
-        self.assertIn("118 messages were refused for good by http:x: HTTP 413, and for other reasons; see", line)
+        self.assertIn("118 messages were rejected permanently by http:x: HTTP 413, and for other reasons; see", line)
         self.log.refused(letters("HTTP 400"))
         self.assertEqual([], self.said())
         self.log.end()
-        self.assertIn("1 message was refused for good by http:x: HTTP 400; see", self.said()[0])
+        self.assertIn("1 message was rejected permanently by http:x: HTTP 400; see", self.said()[0])
         self.log.end()
         self.assertEqual([], self.said())
 

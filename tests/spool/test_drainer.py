@@ -423,7 +423,7 @@ class DrainTests(DrainerCase):
 
         away, dead, back = self.lines
         self.assertIn("does not take messages: no answer; 1 wait in the spool", away)
-        self.assertIn("1 message was refused for good by memory: HTTP 422", dead)
+        self.assertIn("1 message was rejected permanently by memory: HTTP 422", dead)
         self.assertIn("takes messages again; 0 wait in the spool", back)
 
     def test_log_of_dead_letters(self) -> None:
@@ -432,12 +432,12 @@ class DrainTests(DrainerCase):
         self.faults.fail("INSERT OR IGNORE INTO dead", "SQLITE_BUSY", times=2)
         self.step()
         self.step()
-        self.assertEqual([], [line for line in self.lines if "refused" in line])
+        self.assertEqual([], [line for line in self.lines if "rejected" in line])
         self.step()
         self.step()
 
-        (line,) = (line for line in self.lines if "refused" in line)
-        self.assertIn("1 message was refused for good by memory: it can't be encoded; see", line)
+        (line,) = (line for line in self.lines if "rejected" in line)
+        self.assertIn("1 message was rejected permanently by memory: it can't be encoded; see", line)
 
     def test_base_exceptions(self) -> None:
         """Whatever an observer raises, in any method and with any text, the next step goes on."""

@@ -99,11 +99,11 @@ class BuildEndpointTests(SynchronousTestCase):
     def test_impossible_strings(self) -> None:
         """A string that gives no endpoint is a ConfigError that quotes what the user wrote."""
         for inner, problem in (
-            ("tcp:http", "is no endpoint to listen on: invalid literal"),
-            ("nonsense:1", "is no endpoint to listen on: "),
+            ("tcp:http", "is not an endpoint to listen on: invalid literal"),
+            ("nonsense:1", "is not an endpoint to listen on: "),
             ("systemd:domain=INET:index=7", "names a socket that systemd did not pass"),
             ("systemd:domain=INET:name=web", "names a socket that systemd did not pass"),
-            ("systemd:domain=INET", "is no endpoint to listen on: "),
+            ("systemd:domain=INET", "is not an endpoint to listen on: "),
         ):
             with self.assertRaisesRegex(ConfigError, f"'what they wrote' {re.escape(problem)}"):
                 build_endpoint(self.reactor, Listener("what they wrote", inner), None)

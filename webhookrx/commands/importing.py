@@ -278,7 +278,7 @@ def _together(driver: Driver) -> Iterator[CollectorProblem]:
         _value(driver, "tls_ca_file") or _value(driver, "tls_ca_dir") or _says(driver, "tls_use_system_cert_store")
     )
     if verify and ((verify.values and verify.values[0].quoted) or _says(driver, "tls_peer_verify")) and not trusted:
-        text = "tls_peer_verify() has nothing that vouches for clients: the collector refuses them all."
+        text = "tls_peer_verify() has no CA to verify clients by: the collector refuses them all."
         yield CollectorProblem(verify.line, text)
 
 

@@ -108,10 +108,10 @@ def _list(admin: SpoolAdmin, asked: argparse.Namespace, out: TextIO, _: TextIO) 
     else:
         since = "" if oldest is None else f", the oldest received {oldest}"
         print(f"waiting: {totals.messages} messages, {format_size(totals.bytes)}{since}", file=out)
-        print(f"refused for good: {totals.dead} messages, {format_size(totals.dead_bytes)}", file=out)
+        print(f"dead letters: {totals.dead} messages, {format_size(totals.dead_bytes)}", file=out)
         for worker in admin.workers if len(admin.workers) > 1 else ():
             part = admin.totals(worker)
-            print(f"  worker {worker}: {part.messages} wait, {part.dead} refused for good", file=out)
+            print(f"  worker {worker}: {part.messages} waiting, {part.dead} dead letters", file=out)
     found = admin.waiting() if asked.waiting else admin.dead()
     for ref, item in islice(found, asked.limit):
         if asked.json:

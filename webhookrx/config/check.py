@@ -29,7 +29,7 @@ def check_report(resolved: Resolved) -> str:
     lines.append(_delay(resolved.settings.limits.body))
     lines += [f"warning: {warning}" for warning in resolved.settings.warnings]
     if resolved.settings.blocked:
-        lines.append("The configuration is good, but the router is blocked: nothing changes before that is mended.")
+        lines.append("The configuration is good, but the router is blocked: nothing changes until that is corrected.")
     else:
         lines.append("The configuration is good.")
     return "\n".join(lines)

@@ -322,7 +322,7 @@ def admin_listener(options: OptionReader, taken: Iterable[Listener]) -> Listener
         if _overlap(parse_endpoint(listener.inner).address, endpoint.address):
             options.error("admin", f"Senders use {quoted(listener.text)}, which takes the same address as {ours}.")
     if not endpoint.local:
-        options.warn("admin", f"Whoever reaches {ours} can read health and metrics; nobody is asked for a token there.")
+        options.warn("admin", f"Anyone who can reach {ours} can read health and metrics; it requires no token.")
     return Listener(endpoint.text, endpoint.inner, endpoint.proxy_protocol)
 
 

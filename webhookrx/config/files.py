@@ -184,7 +184,7 @@ def check_state_dir(directory: str) -> None:
     if os.path.isdir(directory):
         return
     if os.path.lexists(directory):
-        raise ConfigError(f"{quoted(directory)} is no directory.")
+        raise ConfigError(f"{quoted(directory)} is not a directory.")
     if not os.path.isdir(os.path.dirname(directory)):
         raise ConfigError(f"The directory {quoted(os.path.dirname(directory))} does not exist.")
 

@@ -174,7 +174,7 @@ def _spool(text: str, find_spec: FindSpec) -> Observer:
     parts = split_raw(text)
     begins = [number for number, part in enumerate(parts) if part.startswith("observer=")]
     if not begins:
-        raise ConfigError(f"{quoted_spec(text)} has no observer=, the one that the spool stands in front of.")
+        raise ConfigError(f"{quoted_spec(text)} has no observer=, the observer behind the spool.")
     begin = begins[0]
     value = parts[begin].removeprefix("observer=")
     if "\\:" in value:
@@ -225,7 +225,7 @@ def _spool_place(text: str, path: str) -> str:
     path = absolute(path)
     around = os.path.dirname(path)
     if os.path.exists(path) and not os.path.isdir(path):
-        raise ConfigError(f"{quoted_spec(text)}: {quoted(path)} is no directory.")
+        raise ConfigError(f"{quoted_spec(text)}: {quoted(path)} is not a directory.")
     if not os.path.isdir(around):
         raise ConfigError(f"{quoted_spec(text)}: the directory {quoted(around)} does not exist.")
     return path

@@ -267,7 +267,7 @@ def _duration(text: str) -> float:
     except ValueError as error:
         raise ConfigError(str(error)) from None
     if not seconds:
-        raise ConfigError(f"{quoted(text)} is no time to do anything in; it takes more than 0, such as 30s.")
+        raise ConfigError(f"{quoted(text)} is too short; write more than 0, such as 30s.")
     return seconds
 
 

@@ -104,7 +104,9 @@ def resolve_router(
         if last is not None:
             del problems.errors[known_errors:]
             for error in errors:
-                problems.warn(f"The rules are not taken, the last good connectors are: {error.text}", NOWHERE)
+                problems.warn(
+                    f"The rules file can't be used; the last good connectors are in use: {error.text}", NOWHERE
+                )
             return resolver.closing(last, RouterSettings("", {}, watched, not_taken=errors[0].text), _LAST)
     if reading is None or has_errors(clashes):
         return None
@@ -237,7 +239,7 @@ def _labels(options: OptionReader) -> dict[str, str]:
     for value in options.raw("router-label"):
         key, equals, text = value.text.partition("=")
         if not equals:
-            options.problems.error(f"{quoted(value.text)} is no label; it is written as KEY=VALUE.", value.origin)
+            options.problems.error(f"{quoted(value.text)} is not a label; write KEY=VALUE.", value.origin)
         elif key in labels:
             options.problems.error(f"The label {quoted(key)} is given twice.", value.origin)
         else:

@@ -147,7 +147,7 @@ class Lanes:
         await self._rest_of(awaited)
         for lane in lanes:
             if lane.life is not LaneLife.CLOSED:
-                _log.error("Observer {spec} is not waited for any longer", spec=lane.observer.spec)
+                _log.error("No longer waiting for observer {spec}", spec=lane.observer.spec)
                 lane.give_up()
 
     async def _open(self, lanes: list[Lane]) -> None:

@@ -213,7 +213,7 @@ class LocalReceiver:
         self._loaded = time.time()
         blocked = "; the router is blocked" if settings.blocked else ""
         if same:
-            return f"the settings are the same; files were read and opened anew{renewed}{blocked}"
+            return f"the settings are unchanged; files were read and opened again{renewed}{blocked}"
         counts = f"{len(listeners)} endpoints, {len(observers)} observers"
         return f"{difference(before, settings)}; {counts}{renewed}{blocked}"
 

@@ -145,7 +145,8 @@ class DrainLog:
         count, self._refused = self._refused, 0
         others, self._other_reasons = self._other_reasons, False
         _log.warn(
-            'Spool {path}: {count} refused for good by {spec}: {reason}{others}; see "webhookrx spool list {quoted}"',
+            "Spool {path}: {count} rejected permanently by {spec}: {reason}{others}; "
+            'see "webhookrx spool list {quoted}"',
             path=self._path,
             count="1 message was" if count == 1 else f"{count} messages were",
             spec=self._spec,

@@ -70,7 +70,7 @@ def socket_endpoint(reactor: Any, listener: Listener) -> IStreamServerEndpoint:
                 f"{listener.text!r} names a socket that systemd did not pass; it needs a socket unit, which sets "
                 "LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES."
             ) from None
-        raise ConfigError(f"{listener.text!r} is no endpoint to listen on: {error}.") from error
+        raise ConfigError(f"{listener.text!r} is not an endpoint to listen on: {error}.") from error
     args, _ = split_spec(listener.inner)
     if args[0] == "unix" and len(args) > 1 and not args[1].startswith("@"):
         return UNIXSocketEndpoint(endpoint, args[1])
