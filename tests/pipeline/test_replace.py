@@ -268,6 +268,28 @@ class ReplaceTests(SynchronousTestCase):
         self.assertEqual(["1", "2"], texts(self.kept))
         self.assertEqual(0, rig.chain.budget.messages)
 
+    def test_next_message_with_acknowledgement(self) -> None:
+        """A message that an acknowledgement brings when the exchange begins is stored by the new observers."""
+        for ack in ("queued", "durable"):
+            kept, old = MemoryObserver("kept"), MemoryObserver("old")
+            rig = Rig(kept, old, ack=ack)
+            rig.threads[1].hold()
+            rig.write("1")
+            rig.turns()
+            rig.wait(30)  # so that it is neither waited for nor given anything more
+            second: list[NotStored | None] = []
+
+            def pipelined(failure: NotStored | None, rig: Rig = rig, told: list[NotStored | None] = second) -> None:
+                rig.chain.write(make_message("3"), told.append)
+
+            rig.chain.write(make_message("2"), pipelined)
+            self.successResultOf(rig.replace(kept))
+
+            self.assertEqual(([None], ["1", "2", "3"]), (second, texts(kept)))
+            rig.threads[1].release()
+            rig.turns()
+            self.assertEqual((0, 0), (rig.chain.budget.bytes, rig.chain.budget.messages))
+
     def test_hurry(self) -> None:
         """An observer that waits for something outside is hurried before it has to go, and one that stays is not."""
         leaving, staying = WaitingObserver("leaving"), WaitingObserver("staying")

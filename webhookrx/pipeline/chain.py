@@ -215,10 +215,11 @@ class Chain:
             check_observers(observers)
         except ValueError:
             return fail()
-        self.flush()
         result: Deferred[None] = Deferred()
+        # Before the flush: an acknowledgement in it may bring the next message of its sender, which must be held.
         self._takes = False
         self._replaced = result
+        self.flush()
         self._update_cap()
         Deferred.fromCoroutine(self._lanes.exchange(observers)).addBoth(self._exchanged, ack)
         return result
