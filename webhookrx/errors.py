@@ -6,7 +6,7 @@ WebhookrxError
 ├── RequestRefused    a request can't become a message: a Reason, so a status and a word
 ├── NoRoom            the queue is full: 503, try later
 ├── NotStored         an observer could not make a message safe: 503, try later
-│   └── Rejected      an observer refuses a message for good: no retry mends it
+│   └── Rejected      an observer rejects a message permanently: a retry would fail too
 ├── Unavailable       an observer can't take messages now: the same batch may be tried again
 └── CannotStart       something that the settings name can't be opened: the process ends
 """
@@ -121,7 +121,7 @@ class NotStored(WebhookrxError):
 
 
 class Rejected(NotStored):
-    """An observer refuses a message for good: the same message would be refused again, at any time."""
+    """An observer rejects a message permanently: a retry of the same message would fail too."""
 
 
 class Unavailable(WebhookrxError):

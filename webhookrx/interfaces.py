@@ -84,8 +84,8 @@ class IWaitingObserver(IMessageObserver):
 
     def hurry() -> None:
         """
-        Stop waiting: the receiver stops, or needs the observer no more. A C{store} that waits, and every later one,
-        tries once more at most and ends soon, with an exception if need be. This holds until the next C{open}.
+        Stop waiting: the receiver stops, or no longer needs the observer. A C{store} that waits, and every later one,
+        tries at most once more and returns or raises soon. This applies until the next C{open}.
 
         Called from any thread, beside any other call, and possibly several times. It must not block.
         """
@@ -95,14 +95,14 @@ class Backlog(NamedTuple):
     """
     What an observer, such as a spool, keeps for another one.
 
-    @ivar messages: how many wait.
-    @ivar bytes: that they take.
-    @ivar oldest: when the oldest of them was received, nanoseconds since the epoch; None when none waits.
-    @ivar dead: dead letters: messages that were rejected for good.
-    @ivar dropped: messages that were dropped for want of room or for their age, since the start.
-    @ivar away: why the other observer does not take messages now; None when it does, as far as is known.
-    @ivar full: no more messages are taken.
-    @ivar damaged: damaged files that were put aside, since the start.
+    @ivar messages: the number of waiting messages.
+    @ivar bytes: their size.
+    @ivar oldest: the time of receipt of the oldest of them, in nanoseconds since the epoch; None if no message waits.
+    @ivar dead: the number of dead letters: messages that the other observer rejected permanently.
+    @ivar dropped: the number of messages dropped for lack of room or for their age, since the start.
+    @ivar away: why the other observer takes no messages now; None while it takes them, as far as is known.
+    @ivar full: whether it refuses further messages.
+    @ivar damaged: the number of damaged files that were put aside since the start.
     """
 
     messages: int
@@ -116,7 +116,7 @@ class Backlog(NamedTuple):
 
     @classmethod
     def of_all(cls, backlogs: Sequence[Backlog]) -> Backlog:
-        """Return the sum of several observers; where one is away or full, the sum is, too."""
+        """Return the sum of several backlogs; it is away or full if one of them is."""
         return cls(
             messages=sum(each.messages for each in backlogs),
             bytes=sum(each.bytes for each in backlogs),

@@ -76,7 +76,7 @@ class MemoryObserver:
         self._may_store.set()
 
     def open(self) -> None:
-        """Be open."""
+        """Note that it is open, or raise C{open_error}."""
         if self.open_error is not None:
             raise self.open_error
         self.is_open = True
@@ -86,7 +86,7 @@ class MemoryObserver:
         return message
 
     def store(self, batch: Sequence[Prepared]) -> list[Exception | None] | None:
-        """Keep a batch, or fail as told."""
+        """Keep the batch, or fail as C{store_error} and C{judge} say."""
         self._may_store.wait()
         self.batch_sizes.append(len(batch))
         if self.store_error is not None:
@@ -97,13 +97,13 @@ class MemoryObserver:
         return errors if any(error is not None for error in errors) else None
 
     def reopen(self) -> None:
-        """Count it."""
+        """Count the call, or raise C{reopen_error}."""
         if self.reopen_error is not None:
             raise self.reopen_error
         self.reopened += 1
 
     def close(self) -> None:
-        """Be closed."""
+        """Note that it is closed."""
         self.is_open = False
 
 

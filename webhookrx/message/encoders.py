@@ -39,7 +39,7 @@ def encode_line(message: Message) -> bytes:
     valid JSON, whatever bytes a sender chose: it holds no control characters, line or paragraph separators or bidi
     controls other than as escapes.
 
-    It raises for no message whose values keep to L{webhookrx.message.message.Value}.
+    It never raises for values of the type L{webhookrx.message.message.Value}.
     """
     values = message.values
     # The look for "log" spares nearly all messages of the source form a call.
@@ -130,7 +130,7 @@ def encode_stored(message: Message) -> bytes:
     """
     Return a message as bytes for L{decode_stored}.
 
-    It raises for no message whose values keep to L{webhookrx.message.message.Value}.
+    It never raises for values of the type L{webhookrx.message.message.Value}.
     """
     values = message.values
     stored = _stored(_PLAIN, message.received, values)

@@ -19,7 +19,7 @@ class Message(msgspec.Struct, gc=False):
     One log message.
 
     @ivar values: name to value. Hard macros that the receiver set (C{SOURCEIP}, C{RCPTID}, …) are among them; those
-        that follow from others (C{DATE}, C{PRI}, …) are not: L{webhookrx.message.macros} works them out.
+        that follow from others (C{DATE}, C{PRI}, …) are not: L{webhookrx.message.macros} computes them.
     @ivar received: nanoseconds since the epoch, wall clock.
     """
 
