@@ -214,7 +214,7 @@ class CheckTLSFilesTests(SynchronousTestCase):
             ROOT.certificate,
         )
         reversed_chain = self.path("a", certificates_pem(root, intermediate, host))
-        self.assert_error("fits certificate 3 of", "cert_file", cert_file=reversed_chain)
+        self.assert_error("matches certificate 3 of", "cert_file", cert_file=reversed_chain)
         swapped = self.path("b", certificates_pem(host, root, intermediate))
         self.assert_error("certificate 2 of", "cert_file", cert_file=swapped)
         self.assert_error("did not sign certificate 1", "cert_file", cert_file=swapped)

@@ -15,7 +15,7 @@ from webhookrx.intake import pattern_checks
 from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.intake.pattern_checks import health_path_problem
 
-NO_RE2 = "can't run on RE2, but on Python's re, where a hostile path may hold up everything before it needs a token."
+NO_RE2 = "can't run on RE2; on Python's re, a hostile path could block the receiver, even without a token."
 NO_SLASH = "can never match: every path begins with '/'."
 INVISIBLE = "can never match: a path holds visible ASCII characters only, the others come percent-encoded."
 

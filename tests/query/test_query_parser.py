@@ -140,9 +140,9 @@ class ErrorTests(SynchronousTestCase):
         return error.column, error.problem
 
     TABLE = (
-        ("name = = x", 8, 'A value is expected after "=", not "="; a value that begins so needs quotes.'),
+        ("name = = x", 8, 'A value is expected after "=", not "="; a value that begins with it needs quotes.'),
         ("name =", 7, """A value is expected after "=", not the end of the query; the empty value is written ''."""),
-        ("name = (x)", 8, 'A value is expected after "=", not "("; a value that begins so needs quotes.'),
+        ("name = (x)", 8, 'A value is expected after "=", not "("; a value that begins with it needs quotes.'),
         ("a = and", 5, 'A value is expected after "=", not "and", which is a keyword: as a value it needs quotes.'),
         ("a = exists", 5, 'after "=", not "exists", which is a keyword'),
         (

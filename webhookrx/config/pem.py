@@ -321,7 +321,7 @@ def _check_fit(key: PrivateKey, key_file: str, chain: list[_Certificate]) -> Non
         raise _Stop(
             fitting.role,
             "chain-order",
-            f"The chain is in the wrong order: the key {quoted(key_file)} fits {fitting.name}, "
+            f"The chain is in the wrong order: the key {quoted(key_file)} matches {fitting.name}, "
             "but the host certificate must come first.",
         )
 

@@ -100,7 +100,7 @@ def _group_problems(pattern: str, compiled: PathPattern) -> list[_Problem]:
 def _slow(pattern: str, compiled: PathPattern) -> list[_Problem]:
     if compiled.linear is not None:
         return []
-    text = "can't run on RE2, but on Python's re, where a hostile path may hold up everything before it needs a token."
+    text = "can't run on RE2; on Python's re, a hostile path could block the receiver, even without a token."
     return [("path-not-linear", f"{_quoted(pattern)} {text}")]
 
 

@@ -232,7 +232,7 @@ def _no_value(operator: QueryToken, found: QueryToken) -> str:
         return f"{problem}, which is a keyword: as a value it needs quotes."
     if found.kind == "end":
         return f"{problem}; the empty value is written ''."
-    return f"{problem}; a value that begins so needs quotes."
+    return f"{problem}; a value that begins with it needs quotes."
 
 
 def _aliased(path: Path | None) -> Path | None:

@@ -74,7 +74,7 @@ def changed_path(text: str, at: StepPath, problems: StepProblems, *, members: bo
     if path is None:
         return None
     if path[:2] == _ID:
-        problems.add("bad-field", "meta.id tells a message from all others, and can't be changed.", at)
+        problems.add("bad-field", "meta.id identifies the message, and can't be changed.", at)
         return None
     inner = len(path) > 2 or members
     if inner and path[:2] in _FIELD_TYPES and path[:2] != ("log", "attributes"):
