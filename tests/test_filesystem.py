@@ -232,6 +232,12 @@ class FileLockTests(SynchronousTestCase):
             self.assertTrue(self.refused())
             lock.release()
 
+    def test_no_locks(self) -> None:
+        """On a file system without locks on files, locks on bytes are not tried."""
+        self.file_system.plans["flock"] = [OSError(95, "Operation not supported")]
+        self.lock(sharing=SHARE_YES)
+        self.assertEqual([], self.file_system.named("control"))
+
     def test_write_lock(self) -> None:
         """One process at a time writes to a shared file; a failure inside releases the lock."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import FaultySpool, drain, make_queue, stored
 from tests.spool.test_observer import SpoolCase
 from webhookrx.errors import ConfigError, NotStored
-from webhookrx.filesystem import FileSystem
+from webhookrx.filesystem import FileSystem, InUse
 from webhookrx.spool.admin import AdminError, DirectoryAdmin
 from webhookrx.spool.directory import SpoolDirectory
 from webhookrx.spool.untrusted_files import UntrustedFileSystem
@@ -34,6 +35,21 @@ class OtherOwners(FaultySpool):
         """Try to lock it."""
         owner = super().link_owner(path)
         return owner if owner is None else self.owners.get(os.path.basename(path), owner)
+
+
+class LockTests(SynchronousTestCase):
+    """A directory belongs to one receiver."""
+
+    def test_descriptors(self) -> None:
+        """Finding it locked leaves no descriptor open."""
+        path = os.path.abspath(self.mktemp())
+        first, second = (SpoolDirectory(path) for _ in range(2))
+        first.make()
+        first.lock()
+        self.addCleanup(first.unlock)
+        with mock.patch.object(second.file_system, "close", wraps=os.close) as close:
+            self.assertRaises(InUse, second.lock)
+        self.assertEqual(1, close.call_count)
 
 
 class LinkTests(SynchronousTestCase):

@@ -159,6 +159,19 @@ class DrainTests(DrainerCase):
         self.drainer.step()
         self.assertEqual([1, 1], self.inner.batch_sizes)
 
+    def test_pause_and_failure(self) -> None:
+        """A spool that fails meanwhile does not shorten a pause that the observer asked for."""
+        self.append("one")
+        self.inner.store_error = Unavailable("no answer", retry_after=10.0)
+        self.step()
+        self.clocks.now += 1.0
+        failing = self.patch(self.queue, "refresh", raiser(OSError("broken")))
+        self.assertEqual(DISK_PAUSE, self.drainer.step())
+        failing.restore()
+        self.clocks.now += 8.5
+        self.assertEqual(0.5, self.drainer.step())
+        self.assertEqual([1], self.inner.batch_sizes)
+
     def test_any_exception(self) -> None:
         """Whatever the observer raises, the batch waits."""
         self.append("one")

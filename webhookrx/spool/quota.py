@@ -171,7 +171,7 @@ class Quota(NamedTuple):
         """Drop messages until C{size} bytes are free, or nothing is left; return how many, and their bytes."""
         dropped = freed = 0
         while True:
-            count, more = transaction.drop_oldest(size - freed, before=before)
+            count, more = transaction.drop_oldest(size - freed, before)
             dropped, freed = dropped + count, freed + more
             if freed >= size or not count:
                 return dropped, freed

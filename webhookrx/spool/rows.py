@@ -317,7 +317,7 @@ class Transaction:
         self._count(messages=-len(gone), size=-sum(sizes[number] + ROW_OVERHEAD for number in gone))
         return gone
 
-    def drop_oldest(self, size: int, *, before: int = 0) -> tuple[int, int]:
+    def drop_oldest(self, size: int, before: int) -> tuple[int, int]:
         """
         Drop messages from the head: at least C{size} bytes, and all that were received before a moment; at most
         L{DROPPED_TOGETHER}.
