@@ -1,16 +1,40 @@
-"""Untrusted files: how long they may compute."""
+"""Untrusted files: which are refused, and how long they may compute."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import Clocks
+from webhookrx.spool.directory import SpoolFileSystem
 from webhookrx.spool.untrusted_files import TIME_LIMIT, NoSpoolFile, UntrustedFileSystem
 
 LONG = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT count(*) FROM n"
+
+
+class CodeTests(SynchronousTestCase):
+    """A file with code of its own."""
+
+    def test_closed(self) -> None:
+        """It is refused, and closed again."""
+        path = os.path.abspath(self.mktemp())
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("CREATE VIEW one AS SELECT 1")
+        opened: list[sqlite3.Connection] = []
+        connect = SpoolFileSystem.connect
+
+        def keep(files: SpoolFileSystem, path: str, *, read_only: bool) -> sqlite3.Connection:
+            opened.append(connect(files, path, read_only=read_only))
+            return opened[-1]
+
+        self.patch(SpoolFileSystem, "connect", keep)
+        files = UntrustedFileSystem(Clocks().monotonic)
+        self.assertRaises(NoSpoolFile, files.connect, path, read_only=True)
+        error = self.assertRaises(sqlite3.ProgrammingError, opened[0].execute, "SELECT 1")
+        self.assertIn("closed", str(error))
 
 
 class TimeLimitTests(SynchronousTestCase):
