@@ -112,6 +112,12 @@ class ReceiverTests(SynchronousTestCase):
         (seen,) = ran
         return seen
 
+    def test_nothing_to_check(self) -> None:
+        """Without a file or an option there is nothing to check, and no configuration is called good."""
+        status, out, errors = run_command("config", "check")
+        self.assertEqual((2, ""), (status, out))
+        self.assertIn("webhookrx config check: error: name a FILE, or options to check", errors)
+
     def test_run(self) -> None:
         """With C{run}, or an option, a receiver is started in the foreground, without a pid file."""
         foreground = ["twistd", "-n", "--pidfile=", "webhookrx"]
@@ -123,6 +129,5 @@ class ReceiverTests(SynchronousTestCase):
             (("-p", "8181"), ["-p", "8181"]),
             (("config", "check", "x.yaml", "--ack", "written"), ["--check", "--config", "x.yaml", "--ack", "written"]),
             (("config", "check", "--port", "1"), ["--check", "--port", "1"]),
-            (("config", "check"), ["--check"]),
         ):
             self.assertEqual([*foreground, *options], self.started_with(*arguments))

@@ -75,8 +75,8 @@ def _receiver_options(arguments: list[str]) -> list[str] | None:
     match arguments:
         case ["run", *options]:
             return options
-        case ["config", "check", *options]:
-            is_file = bool(options) and not options[0].startswith("-")
+        case ["config", "check", first, *_] as words:
+            options, is_file = words[2:], not first.startswith("-")
             return ["--check", *(("--config", *options) if is_file else options)]
         case [first, *_] if first.startswith("-") and first not in _OURS:
             return arguments
