@@ -156,7 +156,7 @@ class World:
 
     def __init__(self, overload: Overload | None = None) -> None:
         self.reactor = SteppedReactor()
-        self.poll = NestedEpoll(self.reactor, overload)
+        self.poll = NestedEpoll(self.reactor, overload, lambda: 0.0)  # no turn ends by the clock
         self.sockets: list[socket.socket] = []
 
     def pair(self, *, tcp: bool = False, small: bool = False) -> tuple[socket.socket, socket.socket]:
