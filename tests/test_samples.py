@@ -45,7 +45,7 @@ class ConfigurationTests(SynchronousTestCase):
         settings = load(str(ROOT / "etc" / "webhookrx.yaml")).settings
         self.assertEqual((), settings.warnings)
         self.assertEqual(["plain", "alerts"], [source.name for source in settings.sources])
-        ports = {listener.inner for source in settings.sources for listener in source.listeners}
+        ports = {listener.socket for source in settings.sources for listener in source.listeners}
         self.assertEqual({"tcp:8181:interface=127.0.0.1:backlog=4096"}, ports)
 
     def test_defaults(self) -> None:

@@ -104,12 +104,12 @@ class Listener:
     One endpoint to listen on.
 
     @ivar text: as the user wrote it, for people.
-    @ivar inner: an endpoint string for C{serverFromString} that holds neither TLS nor the PROXY protocol.
+    @ivar socket: an endpoint string for C{serverFromString}, with neither TLS nor the PROXY protocol.
     @ivar proxy_protocol: a PROXY header comes before everything else, TLS included.
     """
 
     text: str
-    inner: str
+    socket: str
     proxy_protocol: bool = False
     tls: TLS | None = None
 

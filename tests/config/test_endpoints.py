@@ -114,7 +114,7 @@ class ParseEndpointTests(SynchronousTestCase):
         """Every good string has one normal form, with neither TLS nor PROXY, and keeps the text of its user."""
         for text, inner in GOOD.items():
             endpoint = parse_endpoint(text)
-            self.assertEqual((inner, text), (endpoint.inner, endpoint.text))
+            self.assertEqual((inner, text), (endpoint.socket, endpoint.text))
 
     def test_twisted_takes_the_normal_form(self) -> None:
         """Twisted makes an endpoint of every normal form but C{systemd:}, which needs the socket at once."""
@@ -125,7 +125,7 @@ class ParseEndpointTests(SynchronousTestCase):
     def test_normal_form_is_stable(self) -> None:
         """Reading a normal form gives itself."""
         for inner in set(GOOD.values()):
-            self.assertEqual(inner, parse_endpoint(inner).inner)
+            self.assertEqual(inner, parse_endpoint(inner).socket)
 
     def test_errors(self) -> None:
         """Every bad string is an error that says what is allowed."""
@@ -195,7 +195,7 @@ class ParseEndpointTests(SynchronousTestCase):
     def test_default(self) -> None:
         """The endpoint of a source that names none is TCP on all addresses."""
         endpoint = default_endpoint(443)
-        self.assertEqual(("tcp:443", "tcp:443:backlog=4096"), (endpoint.text, endpoint.inner))
+        self.assertEqual(("tcp:443", "tcp:443:backlog=4096"), (endpoint.text, endpoint.socket))
 
     @given(st.text(alphabet=st.sampled_from(":=\\[]/.@ tcpunixslhaproxy0123456789=é\n\x00"), max_size=40))
     def test_any_text(self, text: str) -> None:
@@ -252,18 +252,18 @@ class AdminTests(SynchronousTestCase):
     def test_loopback(self) -> None:
         """Where no address is said it is that of this machine alone."""
         for text in ("9090", "tcp:9090"):
-            self.assertEqual(r"tcp:9090:interface=127.0.0.1:backlog=4096", self.admin(text).inner)
+            self.assertEqual(r"tcp:9090:interface=127.0.0.1:backlog=4096", self.admin(text).socket)
             self.assertEqual((), start(port=LOOPBACK, admin=text).settings.warnings)
 
     def test_elsewhere(self) -> None:
         """Another address is taken, with a warning that everybody may read there."""
         settings = start(port=LOOPBACK, admin="tcp:9090:interface=192.0.2.1").settings
         self.assertIn("it requires no token", settings.warnings[0])
-        self.assertIn("unix:", self.admin("unix:admin.sock").inner)
+        self.assertIn("unix:", self.admin("unix:admin.sock").socket)
 
     def test_any_port(self) -> None:
         """Port 0 is any free one, so it is never taken by the senders' endpoint."""
-        self.assertIn("tcp:0:", self.admin(LOOPBACK).inner)
+        self.assertIn("tcp:0:", self.admin(LOOPBACK).socket)
 
     def test_errors(self) -> None:
         """TLS, the PROXY protocol, a taken address, and what is no endpoint are errors."""

@@ -61,7 +61,7 @@ class DescribeTests(SynchronousTestCase):
             (UNIXAddress(None), "8181 "),
         )
         for address, shown in addresses:
-            (line,) = describe(make_settings(Source(listeners=(FIRST,))), {FIRST.inner: address})
+            (line,) = describe(make_settings(Source(listeners=(FIRST,))), {FIRST.socket: address})
             self.assertIn(f"Listening on {shown}", line)
 
     def test_connector(self) -> None:

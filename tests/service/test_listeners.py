@@ -215,7 +215,7 @@ class ListenersTests(SynchronousTestCase):
         """They come in the order of the settings, whenever they were opened."""
         self.change(Source(listeners=(tcp(2), tcp(3))))
         self.change(Source(listeners=(tcp(1), tcp(2))))
-        self.assertEqual(["tcp:1", "tcp:2"], [each.listener.inner for each in self.listeners])
+        self.assertEqual(["tcp:1", "tcp:2"], [each.listener.socket for each in self.listeners])
         self.assertEqual([1, 2], sorted(self.reactor.ports))
 
     def test_port_taken(self) -> None:
@@ -301,7 +301,7 @@ class ListenersTests(SynchronousTestCase):
         end = datetime(2097, 1, 1, tzinfo=UTC)
         authority.issue("renewed", not_after=end).write(directory, "server")
         one, two, three = (Source(str(port), listeners=(tcp(port, tls),)) for port in (1, 2, 3))
-        self.change(one, two, three, tls_files={each.listeners[0].inner: checked for each in (one, three)})
+        self.change(one, two, three, tls_files={each.listeners[0].socket: checked for each in (one, three)})
         first, second, third = (each.creator for each in self.listeners)
         assert first is not None and second is not None
         self.assertIs(first, third)
@@ -310,7 +310,7 @@ class ListenersTests(SynchronousTestCase):
         # The earliest of those in use, whichever listener has it.
         self.assertEqual({tls.cert_file: min(first.ends, second.ends)}, self.listeners.certificates)
         os.remove(tls.key_file)
-        self.change(one, tls_files={one.listeners[0].inner: checked})
+        self.change(one, tls_files={one.listeners[0].socket: checked})
         self.assertEqual({tls.cert_file: first.ends}, self.listeners.certificates)
         self.assertRaises(ConfigError, self.plan, one)
 

@@ -134,15 +134,15 @@ class ConnectorTests(SynchronousTestCase):
             AtOnce(),
             ready=lambda: ready[0],
         )
-        for inner, path, statuses in (
+        for name, path, statuses in (
             ("tcp:8181", b"/one", (200, 503)),
             ("tcp:8182", b"/c", (200, 503)),
             ("unix:/run/x", b"/one", (404, 404)),
             ("tcp:8182", b"/one", (404, 404)),
         ):
             for ready[0], status in zip((True, False), statuses, strict=True):
-                answer = Wire(root=roots[inner]).ask(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % path)
-                self.assertEqual(status, answer.status, (inner, path))
+                answer = Wire(root=roots[name]).ask(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % path)
+                self.assertEqual(status, answer.status, (name, path))
 
     def test_classifier(self) -> None:
         """There is one classifier when anybody classifies, which knows the operator's kinds of senders, too."""
@@ -176,9 +176,9 @@ class ConnectorTests(SynchronousTestCase):
         settings = replace(self.settings(*sources), tls_files=of_sources)
         assert settings.router is not None
         settings = replace(settings, router=replace(settings.router, tls_files=of_router))
-        inner = sources[1].listeners[0].inner
-        self.assertEqual({FIRST.inner: of_sources, inner: of_router}, tls_files(settings))
-        self.assertEqual({FIRST.inner: {}}, tls_files(Settings(sources[:1], ())))
+        name = sources[1].listeners[0].socket
+        self.assertEqual({FIRST.socket: of_sources, name: of_router}, tls_files(settings))
+        self.assertEqual({FIRST.socket: {}}, tls_files(Settings(sources[:1], ())))
 
 
 def _vendor(rules: ConnectorRules, headers: tuple[tuple[bytes, bytes], ...]) -> object:

@@ -121,7 +121,7 @@ class SettingTests(SynchronousTestCase):
         self.assertEqual(["443"], self.socket["ListenStream"])
         self.assertEqual(2, len(shown))
         for text in shown:
-            self.assertEqual(f"systemd:domain=INET6:name={name}", parse_endpoint(text).inner)
+            self.assertEqual(f"systemd:domain=INET6:name={name}", parse_endpoint(text).socket)
 
 
 class SandboxTests(SynchronousTestCase):

@@ -82,7 +82,7 @@ class AcceptFailuresTests(SynchronousTestCase):
         port.transport = self.transport
         port.numberAccepts = 100
         port.startReading()
-        self.failures.hear(port)
+        self.failures.watch(port)
         return port
 
     def transport(self, sock: Any, protocol: Any, client: Any, port: Any, number: int, reactor: Any) -> Any:
@@ -129,7 +129,7 @@ class AcceptFailuresTests(SynchronousTestCase):
     def test_no_logger(self) -> None:
         """A port without the private logger accepts all the same; its failures are not heard of."""
         port: Any = SimpleNamespace(numberAccepts=100)
-        self.failures.hear(port)
+        self.failures.watch(port)
         self.assertEqual(SimpleNamespace(numberAccepts=MOST_ACCEPTED), port)
 
     def test_swappable_endpoint(self) -> None:

@@ -102,7 +102,7 @@ class SharedPortsCase(SynchronousTestCase):
     def listen(self, listening: socket.socket) -> Any:
         """Inherit a socket and listen on it; return the port."""
         listener = Listener("8181", "tcp:8181")
-        self.sockets.add(listener.inner, os.dup(listening.fileno()))
+        self.sockets.add(listener.socket, os.dup(listening.fileno()))
         endpoint = self.sockets.endpoint(listener)
         self.assertTrue(verifyObject(IStreamServerEndpoint, endpoint))
         port: Any = self.successResultOf(endpoint.listen(self.factory))

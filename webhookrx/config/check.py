@@ -62,7 +62,7 @@ def _columns(effective: Sequence[Effective], section: str) -> list[str]:
 
 def _listener(listener: Listener) -> str:
     proxy = ", behind a PROXY header" if listener.proxy_protocol else ""
-    return f"{listener.inner}{proxy}, {'plain HTTP' if listener.tls is None else _tls(listener.tls)}"
+    return f"{listener.socket}{proxy}, {'plain HTTP' if listener.tls is None else _tls(listener.tls)}"
 
 
 def _tls(tls: TLS) -> str:

@@ -62,7 +62,7 @@ class EndpointString:
     An endpoint string, parsed.
 
     @ivar text: as its user wrote it.
-    @ivar inner: the string for C{serverFromString} in one normal form, with neither TLS nor PROXY.
+    @ivar socket: the string for C{serverFromString} in one normal form, with neither TLS nor PROXY.
     @ivar local: only this machine can reach it: a loopback address or a UNIX socket.
     @ivar proxy_protocol: a PROXY header comes before everything else, TLS included.
     @ivar tls: the keys of an C{ssl:} string by the field of L{webhookrx.settings.TLS}: absolute paths, and C{yes} or
@@ -70,7 +70,7 @@ class EndpointString:
     """
 
     text: str
-    inner: str
+    socket: str
     address: Address
     local: bool
     proxy_protocol: bool = False
@@ -123,7 +123,7 @@ def _tcp(text: str, values: Mapping[str, str]) -> EndpointString:
     where = f":interface={escaped(interface)}" if interface else ""
     return EndpointString(
         text=text,
-        inner=f"tcp:{port}{where}:backlog={backlog}",
+        socket=f"tcp:{port}{where}:backlog={backlog}",
         address=Address("tcp", interface or "0.0.0.0", port),  # noqa: S104
         local=_is_loopback(interface),
     )
@@ -155,7 +155,7 @@ def _unix(text: str, values: Mapping[str, str]) -> EndpointString:
     backlog = _number(text, "backlog", values.get("backlog", str(BACKLOG)), least=1)
     return EndpointString(
         text=text,
-        inner=f"unix:{escaped(path)}:mode={mode}:backlog={backlog}:lockfile={lockfile}",
+        socket=f"unix:{escaped(path)}:mode={mode}:backlog={backlog}:lockfile={lockfile}",
         address=Address("unix", path, 0),
         local=True,
     )
@@ -175,7 +175,7 @@ def _systemd(text: str, values: Mapping[str, str]) -> EndpointString:
         raise ConfigError(f"{quoted(text)} has an empty name=.")
     return EndpointString(
         text=text,
-        inner=f"systemd:domain={domain}:{which}",
+        socket=f"systemd:domain={domain}:{which}",
         address=Address("systemd", which, 0),
         # An INET socket comes bound, to an unknown address.
         local=domain == "UNIX",
@@ -319,11 +319,11 @@ def admin_listener(options: OptionReader, taken: Iterable[Listener]) -> Listener
         return None
     ours = quoted(endpoint.text)
     for listener in taken:
-        if _overlap(parse_endpoint(listener.inner).address, endpoint.address):
+        if _overlap(parse_endpoint(listener.socket).address, endpoint.address):
             options.error("admin", f"Senders use {quoted(listener.text)}, which takes the same address as {ours}.")
     if not endpoint.local:
         options.warn("admin", f"Anyone who can reach {ours} can read health and metrics; it requires no token.")
-    return Listener(endpoint.text, endpoint.inner, endpoint.proxy_protocol)
+    return Listener(endpoint.text, endpoint.socket, endpoint.proxy_protocol)
 
 
 def _overlap(one: Address, other: Address) -> bool:

@@ -169,7 +169,7 @@ def fit_connections(settings: Settings, open_files: int | None) -> tuple[Setting
 
 def own_files(settings: Settings) -> int:
     """Return the number of files that a process needs besides connections of senders."""
-    endpoints = len({listener.inner for source in settings.sources for listener in source.listeners})
+    endpoints = len({listener.socket for source in settings.sources for listener in source.listeners})
     observers = sum(map(_observers, settings.observers))
     operators = _OF_OPERATORS + 1 if settings.admin is not None else 0
     return _OF_A_PROCESS + endpoints + observers * _OF_AN_OBSERVER + operators

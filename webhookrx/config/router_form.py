@@ -225,7 +225,7 @@ def join_sources(sources: Sequence[Source], form: RouterForm, problems: Problems
                 problems.error(f"A connector has the name {quoted(source.name)}, too.", Origin(("sources",)))
             for ours in connector.listeners:
                 for theirs in source.listeners:
-                    if parse_endpoint(ours.inner).address.overlaps(parse_endpoint(theirs.inner).address):
+                    if parse_endpoint(ours.socket).address.overlaps(parse_endpoint(theirs.socket).address):
                         problems.error(
                             f"Source {quoted(source.name)} has {quoted(theirs.text)}, and connector "
                             f"{quoted(connector.name)} has port {ours.text}: two endpoints can't take one address.",
@@ -314,7 +314,7 @@ def _as_it_runs(running: Settings, wanted: RouterSettings) -> tuple[RouterSettin
 
 def _source(connector: router.Connector) -> Source:
     port = str(connector.port)
-    listener = Listener(port, parse_endpoint(port).inner, tls=tls_of(connector))
+    listener = Listener(port, parse_endpoint(port).socket, tls=tls_of(connector))
     details = ConnectorSettings(connector.rule, connector.port, connector.labels, connector.preprocessing)
     return Source(
         connector.name,

@@ -117,7 +117,7 @@ def _listener(
     options: OptionReader, endpoint: EndpointString, origin: Origin, tls_values: _TLSValues
 ) -> SourceListener | None:
     if endpoint.tls is None and "key_file" not in tls_values:
-        listener = Listener(endpoint.text, endpoint.inner, endpoint.proxy_protocol)
+        listener = Listener(endpoint.text, endpoint.socket, endpoint.proxy_protocol)
         return SourceListener(options.section, endpoint, listener, origin, {})
     own = {role: RawValue(text, origin) for role, text in (endpoint.tls or {}).items()}
     values = {**tls_values, **own}
@@ -131,7 +131,7 @@ def _listener(
     tls = _tls(values)
     origins = {role: value.origin for role, value in values.items()}
     _check_policy(options.problems, tls, origins, origin)
-    listener = Listener(endpoint.text, endpoint.inner, endpoint.proxy_protocol, tls)
+    listener = Listener(endpoint.text, endpoint.socket, endpoint.proxy_protocol, tls)
     return SourceListener(options.section, endpoint, listener, origin, origins)
 
 
@@ -200,7 +200,7 @@ def share_endpoints(listeners: Sequence[SourceListener], problems: Problems) -> 
 
 
 def _same_socket(one: Listener, other: Listener) -> bool:
-    return (one.inner, one.proxy_protocol) == (other.inner, other.proxy_protocol)
+    return (one.socket, one.proxy_protocol) == (other.socket, other.proxy_protocol)
 
 
 def _conflict(each: SourceListener, other: SourceListener) -> str:

@@ -310,7 +310,7 @@ def _check_shared_patterns(
     """
     groups: dict[str, tuple[str, ...]] = {}
     for each in listeners:
-        groups[each.listener.inner] = (*groups.get(each.listener.inner, ()), each.source)
+        groups[each.listener.socket] = (*groups.get(each.listener.socket, ()), each.source)
     # The patterns of a source without a usable endpoint are checked, too.
     together = {*groups.values(), *((name,) for name in patterns)}
     for names in sorted(together):

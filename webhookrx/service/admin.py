@@ -61,7 +61,7 @@ class Admin:
         """
         if settings.admin is None:
             return self.listeners.plan([], {}, ADMIN_LIMITS)
-        return self.listeners.plan([settings.admin], {settings.admin.inner: self._root()}, ADMIN_LIMITS)
+        return self.listeners.plan([settings.admin], {settings.admin.socket: self._root()}, ADMIN_LIMITS)
 
     def open(self) -> None:
         """

@@ -29,11 +29,11 @@ def describe(settings: Settings, addresses: Mapping[str, IAddress | None]) -> li
     """
     Return a line for each endpoint: where it listens, with which patterns, policy and observers.
 
-    @param addresses: those of the open ports, by C{Listener.inner}.
+    @param addresses: those of the open ports, by C{Listener.socket}.
     """
     observers = ", ".join(observer.text for observer in settings.observers)
     return [
-        f"Listening on {where(addresses.get(listener.inner)) or listener.text} ({_transport(listener)}) for "
+        f"Listening on {where(addresses.get(listener.socket)) or listener.text} ({_transport(listener)}) for "
         f"{'; '.join(map(_source, sources))}; observers: {observers}; ack: {settings.ack}"
         for listener, sources in by_listener(settings.sources)
     ]

@@ -68,7 +68,7 @@ class ListenersChange:
     @ivar listeners: all endpoints after the change, in the order of the settings.
     @ivar added: the endpoints to open.
     @ivar removed: the endpoints to close.
-    @ivar roots: the root of each endpoint, by C{Listener.inner}.
+    @ivar roots: the root of each endpoint, by C{Listener.socket}.
     @ivar limits: the limits of all endpoints.
     @ivar certificates: each certificate file, and when its certificate expires, seconds since the epoch.
     """
@@ -166,24 +166,24 @@ class Listeners:
         """
         Plan the change to these endpoints.
 
-        @param roots: the root of each endpoint, by C{Listener.inner}; without one it answers 404.
-        @param tls_files: the contents of TLS files when they were checked, by C{Listener.inner}; others are read.
+        @param roots: the root of each endpoint, by C{Listener.socket}; without one it answers 404.
+        @param tls_files: the contents of TLS files when they were checked, by C{Listener.socket}; others are read.
         @raise webhookrx.errors.ConfigError: a file can't be used, or there is no such endpoint.
         """
-        wanted = {listener.inner: listener for listener in listeners}
+        wanted = {listener.socket: listener for listener in listeners}
         creators = _creators(wanted.values(), tls_files or {})
         planned = [
-            self._plan_one(listener, creators.get(inner), roots.get(inner) or Resource(), limits)
-            for inner, listener in wanted.items()
+            self._plan_one(listener, creators.get(key), roots.get(key) or Resource(), limits)
+            for key, listener in wanted.items()
         ]
-        added = [each for each in planned if each.listener.inner not in self._open]
-        removed = [each for each in self if each.listener.inner not in wanted]
+        added = [each for each in planned if each.listener.socket not in self._open]
+        removed = [each for each in self if each.listener.socket not in wanted]
         return ListenersChange(planned, added, removed, roots, limits, _expiries(planned))
 
     def _plan_one(
         self, listener: Listener, creator: ServerConnectionCreator | None, root: IResource, limits: Limits
     ) -> OpenListener:
-        known = self._open.get(listener.inner)
+        known = self._open.get(listener.socket)
         if known is None:
             socket = SwappableEndpoint(self._open_socket(listener), self._poll, self._accept_failures)
         else:
@@ -198,11 +198,11 @@ class Listeners:
 
     def commit(self, change: ListenersChange) -> None:
         """Apply a change. It can't fail."""
-        before, self._open = self._open, {each.listener.inner: each for each in change.listeners}
-        for inner, each in self._open.items():
-            if inner in before:
-                if each.site is not before[inner].site:
-                    self._let_go(before[inner].site)
+        before, self._open = self._open, {each.listener.socket: each for each in change.listeners}
+        for key, each in self._open.items():
+            if key in before:
+                if each.site is not before[key].site:
+                    self._let_go(before[key].site)
                 each.service.use(each.endpoint, each.site)
         for each in change.removed:
             close_port(each.service)
@@ -216,9 +216,9 @@ class Listeners:
     def use(self, roots: Mapping[str, IResource], limits: Limits) -> None:
         """Use these roots and limits from now on, on open connections too."""
         self.connections.use(limits)
-        for inner, each in self._open.items():
-            if inner in roots:
-                each.site.use(roots[inner], limits)
+        for key, each in self._open.items():
+            if key in roots:
+                each.site.use(roots[key], limits)
                 if self._paused:
                     each.site.pauseProducing()
 
@@ -304,16 +304,16 @@ class Listeners:
 def _creators(
     listeners: Iterable[Listener], tls_files: Mapping[str, FileContents]
 ) -> dict[str, ServerConnectionCreator]:
-    """Return the TLS of listeners with TLS, by C{Listener.inner}; those with the same files share one."""
+    """Return the TLS of listeners with TLS, by C{Listener.socket}; those with the same files share one."""
     creators: dict[str, ServerConnectionCreator] = {}
     read: dict[tuple[TLS, int], ServerConnectionCreator] = {}
     for listener in listeners:
         if listener.tls is not None:
-            files = tls_files.get(listener.inner)
+            files = tls_files.get(listener.socket)
             key = (listener.tls, id(files))
             if key not in read:
                 read[key] = ServerConnectionCreator(listener.tls, files)
-            creators[listener.inner] = read[key]
+            creators[listener.socket] = read[key]
     return creators
 
 

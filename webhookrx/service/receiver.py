@@ -126,7 +126,7 @@ class LocalReceiver:
         up()
 
     def describe(self) -> list[str]:
-        return describe(self.settings, {each.listener.inner: each.service.address for each in self._listeners})
+        return describe(self.settings, {each.listener.socket: each.service.address for each in self._listeners})
 
     # -- running -------------------------------------------------------------------------------------------------
 

@@ -112,10 +112,10 @@ def connector_labels(settings: Settings) -> tuple[tuple[str, ...], ...]:
 
 
 def tls_files(settings: Settings) -> dict[str, FileContents]:
-    """Return the contents of the TLS files of each endpoint when they were checked, by C{Listener.inner}."""
+    """Return the contents of the TLS files of each endpoint when they were checked, by C{Listener.socket}."""
     of_connectors = {} if settings.router is None else settings.router.tls_files
     return {
-        listener.inner: settings.tls_files if source.connector is None else of_connectors
+        listener.socket: settings.tls_files if source.connector is None else of_connectors
         for source in settings.sources
         for listener in source.listeners
     }
@@ -126,7 +126,7 @@ def by_listener(sources: Iterable[Source]) -> list[tuple[Listener, list[Source]]
     shared: dict[str, tuple[Listener, list[Source]]] = {}
     for source in sources:
         for listener in source.listeners:
-            _, users = shared.setdefault(listener.inner, (listener, []))
+            _, users = shared.setdefault(listener.socket, (listener, []))
             users.append(source)
     return list(shared.values())
 
@@ -141,7 +141,7 @@ def build_roots(
     ready: Callable[[], bool] = never_ready,
 ) -> dict[str, RootResource]:
     """
-    Return the root of each endpoint, by C{Listener.inner}.
+    Return the root of each endpoint, by C{Listener.socket}.
 
     @param receipts: gives each message its L{Receipt}.
     @param slices: handles large bodies.
@@ -163,7 +163,7 @@ def build_roots(
             traffic.expects(source.name, of_connector.processing.possible_events)
         resources[source.name] = WebhookResource(rules, consumer, traffic, receipts, slices, decide, record)
     return {
-        listener.inner: RootResource(
+        listener.socket: RootResource(
             [(pattern, resources[source.name]) for source in sources for pattern in source.paths],
             traffic,
             frozenset(source.health.encode("ascii") for source in sources if source.health),

@@ -28,7 +28,7 @@ class AcceptFailures:
     Handles connections that can't be accepted for want of file descriptors or memory.
 
     Twisted's ports log several lines for each, and try again on each turn of the reactor: megabytes of log and a whole
-    processor within seconds. Here each is one call, and the port rests until L{try_again}. To hear of them, this
+    processor within seconds. Here each is one call, and the port rests until L{try_again}. To see them, this
     replaces the private C{_logger} of a port; where Twisted has none, its ports do as they always did.
 
     @param refused: called with the address of each connection that was closed at once for want of a file descriptor.
@@ -40,11 +40,11 @@ class AcceptFailures:
         self._failed = failed
         self._resting: list[tcp.Port] = []
 
-    def hear(self, port: tcp.Port) -> None:
+    def watch(self, port: tcp.Port) -> None:
         """Handle the failures of an open port."""
         logger = getattr(port, "_logger", None)
         if logger is not None:
-            port._logger = Logger(logger.namespace, observer=_AcceptObserver(partial(self._heard, port)))
+            port._logger = Logger(logger.namespace, observer=_AcceptObserver(partial(self._accept_failed, port)))
         port.numberAccepts = MOST_ACCEPTED
 
     def accepted(self, port: tcp.Port) -> None:
@@ -57,7 +57,7 @@ class AcceptFailures:
             if port.connected and not port.disconnecting:
                 port.startReading()
 
-    def _heard(self, port: tcp.Port, event: LogEvent) -> None:
+    def _accept_failed(self, port: tcp.Port, event: LogEvent) -> None:
         if "acceptError" in event:
             self._failed(event["acceptError"])
             self._resting.append(port)
@@ -72,11 +72,11 @@ class AcceptFailures:
 class _AcceptObserver:
     """Takes the log events of a port."""
 
-    def __init__(self, heard: Callable[[LogEvent], None]) -> None:
-        self._heard = heard
+    def __init__(self, report: Callable[[LogEvent], None]) -> None:
+        self._report = report
 
     def __call__(self, event: LogEvent) -> None:
-        self._heard(event)
+        self._report(event)
 
 
 #: The backlog under overload. A client that finds no room in it tries again by itself (RFC 6298).

@@ -41,7 +41,7 @@ def build_endpoint(
     @param bad_header: called with the address of each peer that sends no valid PROXY header where one is due.
     @param inner: the innermost endpoint, when it exists already; see L{socket_endpoint}.
 
-    @raise ConfigError: no endpoint can be made from C{listener.inner}, such as a socket that systemd did not pass.
+    @raise ConfigError: no endpoint can be made from C{listener.socket}, such as a socket that systemd did not pass.
     """
     if (listener.tls is None) != (creator is None):
         raise ValueError("a TLS listener needs a connection creator, and only a TLS listener")
@@ -59,19 +59,19 @@ def socket_endpoint(reactor: Any, listener: Listener) -> IStreamServerEndpoint:
     """
     Build the socket of a listener alone; nothing is opened yet.
 
-    @raise ConfigError: no endpoint can be made from C{listener.inner}.
+    @raise ConfigError: no endpoint can be made from C{listener.socket}.
     """
     try:
-        endpoint: IStreamServerEndpoint = serverFromString(reactor, listener.inner)
+        endpoint: IStreamServerEndpoint = serverFromString(reactor, listener.socket)
     except Exception as error:
         # Endpoint parsers raise a dozen kinds of exceptions, plugins aside.
-        if listener.inner.partition(":")[0].lower() == "systemd" and isinstance(error, LookupError):
+        if listener.socket.partition(":")[0].lower() == "systemd" and isinstance(error, LookupError):
             raise ConfigError(
                 f"{listener.text!r} names a socket that systemd did not pass; it needs a socket unit, which sets "
                 "LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES."
             ) from None
         raise ConfigError(f"{listener.text!r} is not an endpoint to listen on: {error}.") from error
-    args, _ = split_spec(listener.inner)
+    args, _ = split_spec(listener.socket)
     if args[0] == "unix" and len(args) > 1 and not args[1].startswith("@"):
         return UNIXSocketEndpoint(endpoint, args[1])
     return endpoint

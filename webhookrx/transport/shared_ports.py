@@ -123,15 +123,15 @@ class SharedPorts:
         self._reactor = reactor
         self._waiting: dict[str, socket.socket] = {}
 
-    def add(self, inner: str, descriptor: int) -> None:
+    def add(self, name: str, descriptor: int) -> None:
         """
         Take a socket.
 
-        @param inner: C{Listener.inner} of its listener.
+        @param name: C{Listener.socket} of its listener.
         @param descriptor: it is ours from now on.
         @raise OSError: it is no socket.
         """
-        self._waiting[inner] = socket.socket(fileno=descriptor)
+        self._waiting[name] = socket.socket(fileno=descriptor)
 
     def endpoint(self, listener: Listener) -> IStreamServerEndpoint:
         """
@@ -139,9 +139,9 @@ class SharedPorts:
 
         @raise ConfigError: there is no socket for it.
         """
-        if listener.inner not in self._waiting:
+        if listener.socket not in self._waiting:
             raise ConfigError(f"No socket was handed over for {listener.text!r}.")
-        return SharedPortEndpoint(self._reactor, lambda: self._waiting.pop(listener.inner))
+        return SharedPortEndpoint(self._reactor, lambda: self._waiting.pop(listener.socket))
 
     def close(self) -> None:
         """Close the sockets that nothing listens on."""
@@ -187,7 +187,7 @@ class BoundPortsChange:
     """
     A planned change of the ports. Nothing is opened or closed yet.
 
-    @ivar ports: all ports after the change, by C{Listener.inner}.
+    @ivar ports: all ports after the change, by C{Listener.socket}.
     @ivar added: the ports to open.
     @ivar removed: the ports to close.
     """
@@ -198,8 +198,8 @@ class BoundPortsChange:
 
     @property
     def descriptors(self) -> dict[str, int]:
-        """The sockets of all ports after the change, by C{Listener.inner}, once they are open."""
-        return {inner: port.descriptor for inner, port in self.ports.items()}
+        """The sockets of all ports after the change, by C{Listener.socket}, once they are open."""
+        return {key: port.descriptor for key, port in self.ports.items()}
 
     def open(self) -> None:
         """
@@ -236,13 +236,13 @@ class BoundPorts:
 
     @property
     def addresses(self) -> dict[str, IAddress | None]:
-        """The address of each port, by C{Listener.inner}; None while it is closed."""
-        return {inner: port.address for inner, port in self._ports.items()}
+        """The address of each port, by C{Listener.socket}; None while it is closed."""
+        return {key: port.address for key, port in self._ports.items()}
 
     @property
     def descriptors(self) -> dict[str, int]:
-        """The sockets of all ports, by C{Listener.inner}, once they are open."""
-        return {inner: port.descriptor for inner, port in self._ports.items()}
+        """The sockets of all ports, by C{Listener.socket}, once they are open."""
+        return {key: port.descriptor for key, port in self._ports.items()}
 
     def plan(self, listeners: Iterable[Listener]) -> BoundPortsChange:
         """
@@ -250,14 +250,14 @@ class BoundPorts:
 
         @raise webhookrx.errors.ConfigError: there is no such endpoint.
         """
-        wanted = {listener.inner: listener for listener in listeners}
+        wanted = {listener.socket: listener for listener in listeners}
         added = {
-            inner: BoundPort(self._open_socket(listener), listener.text)
-            for inner, listener in wanted.items()
-            if inner not in self._ports
+            key: BoundPort(self._open_socket(listener), listener.text)
+            for key, listener in wanted.items()
+            if key not in self._ports
         }
-        ports = {inner: added.get(inner) or self._ports[inner] for inner in wanted}
-        removed = [port for inner, port in self._ports.items() if inner not in wanted]
+        ports = {key: added.get(key) or self._ports[key] for key in wanted}
+        removed = [port for key, port in self._ports.items() if key not in wanted]
         return BoundPortsChange(ports, list(added.values()), removed)
 
     def commit(self, change: BoundPortsChange) -> None:

@@ -174,7 +174,7 @@ class SwappableEndpoint:
                 port.socket = AcceptGate(port.socket, poll.overload)
             port.transport = self._switch.transport  # type: ignore[assignment]  # documented as what makes one
             if self._failures is not None:
-                self._failures.hear(port)
+                self._failures.watch(port)
         return port
 
 

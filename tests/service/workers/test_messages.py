@@ -98,10 +98,10 @@ class MessagesTests(SynchronousTestCase):
 
     def test_to_worker(self) -> None:
         """Everything for a worker comes out as it went in; tokens with any bytes, and observers in observers, too."""
-        inners = ("tcp:443",)
+        sockets = ("tcp:443",)
         for message, descriptors in (
-            (Begin(SETTINGS, 1, 3, inners), 2),
-            (ChangeSettings(7, SETTINGS, inners), 1),
+            (Begin(SETTINGS, 1, 3, sockets), 2),
+            (ChangeSettings(7, SETTINGS, sockets), 1),
             (Reopen(), 0),
             (Finish(), 0),
             (StopNow(), 0),

@@ -106,7 +106,7 @@ class Worker:
 
     def _begin(self, begin: Begin, descriptors: Sequence[int]) -> None:
         *sockets, lock_fd = descriptors
-        self._take(begin.inners, sockets)
+        self._take(begin.sockets, sockets)
         group = Group(begin.number, begin.size, lock_fd)
         try:
             receiver = LocalReceiver(begin.settings, self._reactor, group, self._sockets.endpoint)
@@ -124,7 +124,7 @@ class Worker:
         self._report()
 
     async def _change(self, change: ChangeSettings, descriptors: Sequence[int]) -> None:
-        self._take(change.inners, descriptors)
+        self._take(change.sockets, descriptors)
         try:
             assert self._receiver is not None  # a worker that could not begin has ended
             before = self._receiver.settings
@@ -145,9 +145,9 @@ class Worker:
             for problem in self._receiver.warnings:
                 _log.warn("{problem}", problem=problem)
 
-    def _take(self, inners: Sequence[str], descriptors: Sequence[int]) -> None:
-        for inner, descriptor in zip(inners, descriptors, strict=True):
-            self._sockets.add(inner, descriptor)
+    def _take(self, names: Sequence[str], descriptors: Sequence[int]) -> None:
+        for name, descriptor in zip(names, descriptors, strict=True):
+            self._sockets.add(name, descriptor)
 
     # -- running -------------------------------------------------------------------------------------------------
 

@@ -39,17 +39,17 @@ class Begin(WorkerMessage, frozen=True):
 
     @ivar number: the number of this worker, from 0.
     @ivar size: how many workers there are.
-    @ivar inners: C{Listener.inner} of each socket, in their order.
+    @ivar sockets: C{Listener.socket} of each socket, in their order.
     """
 
     settings: Settings
     number: int
     size: int
-    inners: tuple[str, ...]
+    sockets: tuple[str, ...]
 
     @property
     def descriptors(self) -> int:
-        return len(self.inners) + 1
+        return len(self.sockets) + 1
 
 
 class ChangeSettings(WorkerMessage, frozen=True):
@@ -57,16 +57,16 @@ class ChangeSettings(WorkerMessage, frozen=True):
     Use other settings, and answer with L{SettingsChanged}. All sockets come with it, also those that the worker has.
 
     @ivar order: its number among all changes, which the answer has too.
-    @ivar inners: as in L{Begin}.
+    @ivar sockets: as in L{Begin}.
     """
 
     order: int
     settings: Settings
-    inners: tuple[str, ...]
+    sockets: tuple[str, ...]
 
     @property
     def descriptors(self) -> int:
-        return len(self.inners)
+        return len(self.sockets)
 
 
 class Readiness(WorkerMessage, frozen=True):

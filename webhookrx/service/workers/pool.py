@@ -113,7 +113,7 @@ class WorkerPool:
         return replace(
             merge(self._workers.snapshots),
             phase=self.phase,
-            endpoints={each.text: addresses.get(each.inner) is not None for each in _listeners(settings)},
+            endpoints={each.text: addresses.get(each.socket) is not None for each in _listeners(settings)},
             sources=[source.name for source in settings.sources],
             connectors=connector_labels(settings),
             blocked=settings.blocked,

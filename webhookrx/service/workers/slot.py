@@ -135,7 +135,7 @@ class WorkerSlot:
         """
         Have a worker that was started begin.
 
-        @param sockets: the listening sockets, by C{Listener.inner}.
+        @param sockets: the listening sockets, by C{Listener.socket}.
         @param lock_fd: the file by whose locks workers write one at a time.
         """
         now = self._clock()

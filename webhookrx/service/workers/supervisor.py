@@ -36,7 +36,7 @@ class Sockets(NamedTuple):
     """
     The files that workers share.
 
-    @ivar descriptors: the listening sockets, by C{Listener.inner}.
+    @ivar descriptors: the listening sockets, by C{Listener.socket}.
     @ivar lock_fd: the file by whose locks workers write one at a time.
     """
 
@@ -239,7 +239,7 @@ class WorkerSupervisor:
         """
         Have all workers use other settings, one after another; scaling follows soon after.
 
-        @param descriptors: the sockets that come with the settings, by C{Listener.inner}.
+        @param descriptors: the sockets that come with the settings, by C{Listener.socket}.
         @return: what has changed.
         @raise ConfigError: a worker could not; all use the old settings, or are restarted with them.
         """
