@@ -333,7 +333,7 @@ class ReplaceTests(SynchronousTestCase):
         rig.write("one")
         rig.turns()
         rig.chain._lanes.current[0].limit.cap = 1
-        rig.chain._update_cap()
+        rig.chain.tick()
         self.assertTrue(rig.chain.budget.is_full())
         self.successResultOf(rig.replace(self.kept, self.new))
         self.assertTrue(rig.chain.budget.is_full())

@@ -514,6 +514,26 @@ class FaultTests(QueueCase):
         said = [sql for _, sql in self.faults.statements if sql.startswith(("PRAGMA synchronous", "INSERT"))]
         self.assertEqual(["PRAGMA synchronous=NORMAL", "INSERT OR REPLACE INTO passed VALUES (?, ?, ?, ?)"], said)
 
+    def test_synced(self) -> None:
+        """A batch is synced before its numbers are returned, whatever was written without a sync before it."""
+        queue = self.open()
+        for text in ("one", "two"):
+            self.faults.statements.clear()
+            queue.append(stored(text))
+            said = [sql for _, sql in self.faults.statements if sql.startswith(("PRAGMA synchronous", "COMMIT"))]
+            self.assertEqual(["PRAGMA synchronous=FULL", "COMMIT"], said[-2:])
+            queue.ack([queue.next_batch()[0].id])
+
+    def test_status_of_all_files(self) -> None:
+        """Number and bytes are those of all files."""
+        queue = self.open()
+        one, two = stored("one"), stored("two")
+        queue.append(one)
+        self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        queue.append(two)
+        self.assertEqual((2, len(one[0]) + len(two[0]) + 2 * ROW_OVERHEAD), queue.status()[:2])
+
     def test_oldest_of_all_files(self) -> None:
         """The oldest message may be in any file: clocks are set back at times."""
         for moments, oldest in (((100, 200), 100), ((200, 100), 100)):
