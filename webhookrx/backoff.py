@@ -42,7 +42,7 @@ class Backoff:
         """
         Count a failure, and return the pause before the next try, in seconds.
 
-        @param retry_after: the shortest pause that the other end asked for, obeyed up to L{LONGEST_RETRY_AFTER}.
+        @param retry_after: the shortest pause that the other end requested, obeyed up to L{LONGEST_RETRY_AFTER}.
         """
         # The exponent is bounded: 2.0 ** 1024 is an OverflowError, and a server may be away for days.
         bound = min(self._longest, self._first * 2.0 ** min(self._failures, 30))

@@ -28,7 +28,7 @@ class Preview(NamedTuple):
 
     @ivar rule: the rule that it is of; None for one that was given.
     @ivar matching: the names of the hosts that match.
-    @ivar missing: those that do not, with the terms that decided, as many as were asked for.
+    @ivar missing: those that do not, with the terms that decided, as many as were requested.
     @ivar hosts: how many there are.
     """
 

@@ -37,7 +37,7 @@ class SourceRules:
     """
     How one source decides: its options, made ready once.
 
-    @param auth_tokens: all that are accepted; none means that no token is asked for.
+    @param auth_tokens: all that are accepted; empty: no token is required.
     @param proxy_header: lower-case name of the one trusted header.
     @param keep_unparsed: whether a body that is not JSON still becomes a message.
     @param keep_text: whether the text of a body that became pairs stays in the message.

@@ -48,7 +48,7 @@ class TokenCheck:
     Tokens are kept only as digests under a key that lives as long as this object. Two digests are of one length
     whatever a sender tries, so neither the length of a token nor how much of it was right shows in the time taken.
 
-    @param tokens: all that are accepted; none means that no token is asked for.
+    @param tokens: all that are accepted; empty: no token is required.
     """
 
     __slots__ = ("_digests", "_hash")

@@ -45,7 +45,7 @@ class BoundedConnection(ProtocolWrapper):
     Stands between a socket and the connection of C{twisted.web}, which by itself
 
       - reads a head of any length, with any number of 1xx answers, and logs each of these;
-      - takes an answer that comes before the request has left, or that nobody has asked for;
+      - takes an answer that comes before the request has left, or to no request;
       - drops bytes behind an answer, and uses the connection again;
       - takes any end of a connection for the end of a body without a length;
       - ends a connection by C{loseConnection}, which waits until everything is written, and with TLS for the server.
@@ -114,7 +114,7 @@ class BoundedConnection(ProtocolWrapper):
     def dataReceived(self, data: bytes) -> None:
         """Pass on a part of an answer."""
         if not self._in_exchange or self._is_quiescent():
-            # An answer that nobody asked for must not become that of the next request.
+            # An answer to no request must not become that of the next one.
             self.abort()
             return
         parser = getattr(self.wrappedProtocol, "_parser", None)

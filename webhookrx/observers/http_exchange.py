@@ -117,7 +117,7 @@ class Verdict(Enum):
     REFUSED = "refused"
     """At least one of them is refused for good."""
     LATER = "later"
-    """The server, or a person, may mend the cause: the same request is retried."""
+    """The server, or a person, may remove the cause: the same request is retried."""
 
 
 @dataclass(frozen=True, slots=True)

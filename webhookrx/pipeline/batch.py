@@ -154,7 +154,7 @@ class StoreCall:
     @ivar batches: those of it that are not settled yet.
     @ivar count: how many messages it is.
     @ivar size: bytes counted for it.
-    @ivar asked: when the thread was asked for it, in seconds on the monotonic clock.
+    @ivar asked: when it was queued for the thread, in seconds on the monotonic clock.
     @ivar is_overdue: it was late at the last look.
     @ivar is_given_up: its messages have failed without it; the lane stalls until it is back.
     @ivar seconds: that it took in the thread.

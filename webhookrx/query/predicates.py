@@ -75,7 +75,7 @@ def predicate(operator: Operator, value: str, sign: str = "") -> Predicate:
     Return the predicate of an operator with a value.
 
     @param sign: the operator as it is written; used for one that compares.
-    @raise ValueError: the operator takes a regular expression or a number, and the value is none; the text is one
+    @raise ValueError: the operator takes a regular expression or a number, and the value is not one; the text is one
         sentence.
     """
     kind, strict, _ = operator

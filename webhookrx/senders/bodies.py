@@ -143,9 +143,9 @@ def split_documents(body: bytes, text: str) -> Events | None:
 
 def form_fields(body: bytes, media_type: str) -> dict[str, Value] | None:
     """
-    Return the fields of a form: text, or arrays of text where a name is repeated; None when it is none. It is one if
-    its media type says so, unless it begins as JSON does, which many send as forms; or if there is no media type, and
-    it looks like one.
+    Return the fields of a form: text, or arrays of text where a name is repeated; None when it is not a form. It is
+    one if its media type says so, unless it begins as JSON does, which many send as forms; or if there is no media
+    type, and it looks like one.
     """
     if len(body) > MAX_FORM:
         return None

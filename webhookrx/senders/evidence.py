@@ -28,8 +28,8 @@ class Evidence:
     @ivar query: as L{webhookrx.intake.urlencoded.parse_query} returns it.
     @ivar body: unpacked.
     @ivar text: the body as text.
-    @ivar decoded: what the body is as strict JSON; L{webhookrx.message.fields.MISSING} when it is none. Single values
-        make no difference, so that it may be C{MISSING} for one as well.
+    @ivar decoded: the value of the body as strict JSON; L{webhookrx.message.fields.MISSING} when it is not JSON. It may
+        be C{MISSING} for a single value, too, which makes no difference.
     """
 
     __slots__ = ("_block", "_form", "_lower", "_object", "body", "decoded", "head", "query", "text", "unpacked")

@@ -104,7 +104,7 @@ def _fields(body: bytes, position: int, end: int) -> Iterator[tuple[int, int, in
     """
     Yield number, wire type, start and end of the fields of a message.
 
-    @raise ValueError: it is none.
+    @raise ValueError: it is not a message.
     """
     for _ in range(_MOST_FIELDS):
         if position >= end:

@@ -16,7 +16,7 @@ from tests.router.bad_rules import BAD, RULE, STEPS, TLS, rules
 from webhookrx.diagnostics import CODES, ERROR, ROUTER_CODES, RULE_CODES, Position, diagnose, has_errors
 from webhookrx.router.rules.router import Router, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading, read_rules
-from webhookrx.router.rules.selectors import matched_hosts
+from webhookrx.router.rules.selectors import Selectors
 
 # What is right, and looks like what is not.
 GOOD = [
@@ -196,7 +196,8 @@ class ReadRulesTests(SynchronousTestCase):
         reading = read_rules(read("etc/connector-rules.yaml").encode(), "sample")
 
         self.assertEqual([], reading.diagnostics)
-        self.assertEqual([[0], [2]], matched_hosts(reading.rules, reading.hosts))
+        texts = [rule.selector for rule in reading.rules]
+        self.assertEqual([[0], [2]], Selectors(texts).matched(texts, reading.hosts))
 
     def test_documents(self) -> None:
         """The examples of the page are right."""

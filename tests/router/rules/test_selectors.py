@@ -13,8 +13,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.query import explain, parse
 from webhookrx.router.rules.router import Router, router_of
-from webhookrx.router.rules.rule import Host, Rule
-from webhookrx.router.rules.selectors import METADATA, SelectorFields, explain_selector, matched_hosts
+from webhookrx.router.rules.rule import Host
+from webhookrx.router.rules.selectors import METADATA, SelectorFields, Selectors, explain_selector
 
 HOSTS = (
     Host(
@@ -79,9 +79,9 @@ class SelectorTests(SynchronousTestCase):
 
     def test_matched(self) -> None:
         """Each selector matches its hosts, together as well as alone."""
-        rules = [Rule("a", "HTTP", 8181, selector=selector) for selector, _ in MATCHED]
+        texts = [selector for selector, _ in MATCHED]
 
-        self.assertEqual([expected for _, expected in MATCHED], matched_hosts(rules, HOSTS))
+        self.assertEqual([expected for _, expected in MATCHED], Selectors(texts).matched(texts, HOSTS))
         for selector, expected in MATCHED[:-1]:
             query = parse(selector)
             alone = [index for index, host in enumerate(HOSTS) if query.matches(router_of(host).record)]
@@ -142,12 +142,9 @@ class SelectorTests(SynchronousTestCase):
     def test_speed(self) -> None:
         """200 selectors are matched with 1,000 hosts in a moment: 2 s is far more than it takes."""
         hosts = [Host(f"r{number}", {"site": f"s{number % 7}", "rack": f"r{number % 40}"}) for number in range(1000)]
-        rules = [
-            Rule(f"r{number}", "HTTP", 8000, selector=f"label.site = s{number % 7} AND name =~ '{number}$'")
-            for number in range(200)
-        ]
+        texts = [f"label.site = s{number % 7} AND name =~ '{number}$'" for number in range(200)]
         started = time.process_time()
-        matched = matched_hosts(rules, hosts)
+        matched = Selectors(texts).matched(texts, hosts)
 
         self.assertLess(time.process_time() - started, 2)
         self.assertEqual(200, len(matched))

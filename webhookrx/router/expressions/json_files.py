@@ -13,7 +13,7 @@ from webhookrx.router.expressions.run import OperationError, Run
 from webhookrx.router.expressions.values import Rows, Table
 
 Files: TypeAlias = Callable[[str], Any]
-"""Returns the value of a JSON file by its absolute path; raises L{OperationError} when there is none."""
+"""Returns the value of a JSON file by its absolute path; raises L{OperationError} for an unknown path."""
 
 
 def tables_of(contents: Mapping[str, bytes]) -> Files:

@@ -12,7 +12,7 @@ from webhookrx.diagnostics import Diagnostic, Path, diagnose, nearest, quoted_sh
 from webhookrx.message.fields import MISSING, get_field, split_path
 from webhookrx.query import ANY, Explanation, Fleet, Query, QueryError, explain, line_and_column, parse
 from webhookrx.router.rules.router import router_of
-from webhookrx.router.rules.rule import Host, Rule
+from webhookrx.router.rules.rule import Host
 
 METADATA: Final = ("hostname", "fqdn", "ip", "os", "arch", "version")
 """The fields that a router has of its machine."""
@@ -123,12 +123,6 @@ class SelectorFields:
     def _names(self) -> list[str]:
         labels = {f"label.{key}" for record in self._records for key in record.get("label", {})}
         return [*PLAIN_FIELDS, *sorted(labels)[:_MOST_FIELDS]]
-
-
-def matched_hosts(rules: Sequence[Rule], hosts: Sequence[Host]) -> list[list[int]]:
-    """Return for each rule the indices of the hosts that its selector matches; none when it is not a query."""
-    texts = [rule.selector for rule in rules]
-    return Selectors(texts).matched(texts, hosts)
 
 
 def explain_selector(selector: Query, record: Mapping[str, Any], unknown: Collection[str]) -> Explanation:
