@@ -1,5 +1,5 @@
 """
-Router selectors: queries on routers, the hosts of an inventory that they match, and matches that are not known yet.
+Router selectors: queries on routers, their mistakes, the hosts of an inventory that they match, and why they match.
 """
 
 from __future__ import annotations
