@@ -73,7 +73,7 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
     @param admission: its rules are L{ConnectorRules}.
     @param body: as L{webhookrx.intake.judge.unpacked} returned it.
     """
-    rules: ConnectorRules = admission.rules  # type: ignore[assignment]  # who made them says so
+    rules: ConnectorRules = admission.rules  # type: ignore[assignment]  # those of its own source
     decoded = _decoded(body)
     attributes = _attributes(head, admission)
     is_object = type(decoded) is dict
