@@ -115,6 +115,7 @@ RULE_CODES: Final = (
 ROUTER_CODES: Final = (
     Code("file-unreadable", ERROR, "The rules file is missing, or can't be read."),
     Code("selector-may-match", WARNING, "Whether the selector matches a router depends on unknown metadata."),
+    Code("selector-too-costly", ERROR, "Matching the selector with the metadata of the router takes too much work."),
     Code("tls-file-missing", ERROR, "A key or certificate file is missing."),
     Code("tls-file-unreadable", ERROR, "A key or certificate file can't be read by the service."),
     Code("tls-file-not-pem", ERROR, "A key or certificate file does not contain the expected PEM."),

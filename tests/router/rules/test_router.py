@@ -120,6 +120,18 @@ class ConnectorsTests(SynchronousTestCase):
         self.assertEqual([f"f:3:35: error: connector_rules[1].port: {sentence} [port-clash]"], problems)
         self.assertEqual(["r-a-a"], [connector.name for connector in connectors])
 
+    def test_costly_selector(self) -> None:
+        """A selector that takes too much work on this router gives no connector, and its rule is named."""
+        costly = " OR ".join(f"@ANY =* x{number}x" for number in range(200))
+        router = Router("r", {f"label-{number}": "v" * 60 for number in range(200)})
+        connectors, problems = self.of(rules(f"name: a, P, port: 8181, selector: '{costly}'"), router)
+
+        self.assertEqual([], connectors)
+        (problem,) = problems
+        sentence = 'Matching it with the metadata of "r" takes too much work. [selector-too-costly]'
+        self.assertRegex(problem, r"^f:\d+:\d+: error: connector_rules\[0\]\.selector: ")
+        self.assertTrue(problem.endswith(sentence), problem)
+
     def test_one_name_twice(self) -> None:
         """So are two rules that make one name."""
         text = rules(

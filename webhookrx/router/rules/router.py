@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted_short
-from webhookrx.query import QueryError, parse
+from webhookrx.query import QueryError, QueryTooCostly, parse
+from webhookrx.regex import RegexTooCostly
 from webhookrx.router.rules.rule import LONGEST_NAME, Host, Rule, connector_name
 from webhookrx.router.steps.step import Preprocessing
 
@@ -123,7 +124,8 @@ def connector_of(router_name: str, rule: Rule) -> Connector:
 def connectors_of(router: Router, reading: RulesReading) -> tuple[list[Connector], list[Diagnostic]]:
     """
     Return the connectors of a router by name, and what is wrong with them on this router: two with one port or one
-    name, or a name that is too long. Of two that clash the first in the file is returned.
+    name, a name that is too long, or a selector that takes too much work. Of two that clash the first in the file is
+    returned.
     """
     connectors: list[Connector] = []
     mistakes: list[Diagnostic] = []
@@ -131,10 +133,15 @@ def connectors_of(router: Router, reading: RulesReading) -> tuple[list[Connector
     names: dict[str, str] = {}
     record = router.record
     for index, rule in zip(reading.indices, reading.rules, strict=True):
-        if not _matches(rule.selector, record):
+        path = ("connector_rules", index)
+        try:
+            if not _matches(rule.selector, record):
+                continue
+        except (QueryTooCostly, RegexTooCostly):
+            sentence = f"Matching it with the metadata of {quoted_short(router.name)} takes too much work."
+            mistakes.append(diagnose("selector-too-costly", (*path, "selector"), sentence))
             continue
         connector = connector_of(router.name, rule)
-        path = ("connector_rules", index)
         found = []
         if connector.port in ports:
             sentence = port_clash(rule, ports[connector.port], quoted_short(router.name))
