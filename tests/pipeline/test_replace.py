@@ -268,27 +268,38 @@ class ReplaceTests(SynchronousTestCase):
         self.assertEqual(["1", "2"], texts(self.kept))
         self.assertEqual(0, rig.chain.budget.messages)
 
-    def test_next_message_with_acknowledgement(self) -> None:
-        """A message that an acknowledgement brings when the exchange begins is stored by the new observers."""
-        for ack in ("queued", "durable"):
-            kept, old = MemoryObserver("kept"), MemoryObserver("old")
-            rig = Rig(kept, old, ack=ack)
-            rig.threads[1].hold()
-            rig.write("1")
-            rig.turns()
-            rig.wait(30)  # so that it is neither waited for nor given anything more
-            second: list[NotStored | None] = []
+    def test_next_message_once_queued(self) -> None:
+        """A message that an acknowledgement brings when the exchange begins is stored, though that ends at once."""
+        rig = Rig(self.kept, ack="queued")
+        told = self.write_pipelined(rig)
+        self.successResultOf(rig.replace(self.kept))
 
-            def pipelined(failure: NotStored | None, rig: Rig = rig, told: list[NotStored | None] = second) -> None:
-                rig.chain.write(make_message("3"), told.append)
+        self.assertEqual(([None, None], ["2", "3"]), (told, texts(self.kept)))
+        self.assertEqual((0, 0), (rig.chain.budget.bytes, rig.chain.budget.messages))
 
-            rig.chain.write(make_message("2"), pipelined)
-            self.successResultOf(rig.replace(kept))
+    def test_next_message_once_refused(self) -> None:
+        """The same, stored by the new observer, when the old one hangs and refuses the message before."""
+        rig = Rig(self.old)
+        rig.threads[0].hold()
+        rig.write("1")
+        rig.turns()
+        rig.wait(30)
+        told = self.write_pipelined(rig)
+        self.successResultOf(rig.replace(self.new))
 
-            self.assertEqual(([None], ["1", "2", "3"]), (second, texts(kept)))
-            rig.threads[1].release()
-            rig.turns()
-            self.assertEqual((0, 0), (rig.chain.budget.bytes, rig.chain.budget.messages))
+        self.assertEqual(["old: it does not answer", "None"], [str(failure) for failure in told])
+        self.assertEqual((["3"], 0), (texts(self.new), rig.chain.budget.messages))
+
+    def write_pipelined(self, rig: Rig) -> list[NotStored | None]:
+        """Write message 2, whose acknowledgement writes message 3; return the list of both acknowledgements."""
+        told: list[NotStored | None] = []
+
+        def acknowledged(failure: NotStored | None) -> None:
+            told.append(failure)
+            rig.chain.write(make_message("3"), told.append)
+
+        rig.chain.write(make_message("2"), acknowledged)
+        return told
 
     def test_hurry(self) -> None:
         """An observer that waits for something outside is hurried before it has to go, and one that stays is not."""
