@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -73,6 +74,20 @@ class ShareTests(TurnCase):
             self.take_turns()
         self.assertEqual(20, sum(shares))
         self.assertTrue(all(1 < share < 6 for share in shares[:-1]), shares)
+
+    def test_slow_first(self) -> None:
+        """The time that the first request takes is not taken off that of those after it."""
+        refused = self.wire.traffic.refused
+        now = 0.0
+
+        def refuse_slowly(*args: Any) -> None:
+            nonlocal now
+            refused(*args)
+            now = 2 * SECONDS_A_TURN
+
+        self.wire.traffic.refused = refuse_slowly  # type: ignore[method-assign]
+        self.wire.site.clock = lambda: now
+        self.assertEqual([404] * 5, self.sent(5).statuses())
 
     def test_slow(self) -> None:
         """However long each of them takes, two are taken a turn: only the second is waited for."""

@@ -180,6 +180,13 @@ class DeadLetterTests(DrainLogCase):
 
         self.assertIn(r": a\x1b[2J\nb; see", self.said()[0])
 
+    def test_long(self) -> None:
+        """Of a reason that is longer than 300 characters, the beginning is logged, with an ellipsis."""
+        for reason, logged in (("x" * 300, "x" * 300), ("x" * 301, "x" * 300 + "…")):
+            self.log.refused(letters(reason))
+            self.assertIn(f": {logged}; see", self.said()[0])
+            self.wait(COUNT_PAUSE)
+
 
 class DropTests(DrainLogCase):
     """What was dropped for want of room."""
@@ -194,6 +201,8 @@ class DropTests(DrainLogCase):
         self.wait(2 * COUNT_PAUSE)
         self.assertEqual([], self.said())
         self.status = self.status._replace(dropped=25)
+        self.wait(COUNT_PAUSE)
+        self.assertEqual([], self.said())
         self.log.end()
         self.assertEqual(["Spool /srv/my spool: 25 oldest messages dropped since the start"], self.said())
         self.log.end()
