@@ -590,6 +590,16 @@ class FaultTests(QueueCase):
         self.assertEqual(["one"], drain(queue))
         self.assertEqual(["00000002.sqlite"], self.names())
 
+    def test_new_file_is_closed(self) -> None:
+        """A new file whose first transaction fails is closed again."""
+        queue = self.open()
+        self.faults.fail("COMMIT", "SQLITE_IOERR_FSYNC")
+        self.assertRaises(NotStored, queue.append, stored("lost"))
+        self.faults.fail("PRAGMA synchronous=NORMAL", "SQLITE_IOERR_WRITE")
+        with mock.patch.object(SpoolFile, "close", autospec=True, side_effect=SpoolFile.close) as close:
+            self.assertRaises(NotStored, queue.append, stored("lost"))
+        self.assertEqual([2], [call.args[0].number for call in close.call_args_list])
+
     def test_new_file_fails(self) -> None:
         """Creating a file is tried every half second at most, and leaves nothing behind on failure."""
         queue = self.open()
@@ -879,6 +889,8 @@ class DamageTests(QueueCase):
             self.assertEqual("new", taken[-1])
             self.assertEqual([text for text in everything if text in taken], taken[:-1], size)
             self.assertEqual(1, queue.status().damaged)
+        # What is not cut off is delivered.
+        self.assertGreater(len(taken), 100)
 
     def test_flipped_bytes(self) -> None:
         """Wherever bytes are wrong, it goes on, and delivers nothing wrong."""
