@@ -399,6 +399,22 @@ class ConnectionTests(SynchronousTestCase):
             wire.advance(2.5)
             self.successResultOf(done)
 
+    def test_deadline_after_blocking(self) -> None:
+        """Once a sender has taken its answers, the time for its next request begins, or for the rest of its head."""
+        for data, seconds in ((b"", 60.0), (b"POST / HTTP/1.1\r\n", 10.0)):
+            wire = Wire(limits=Limits(header_time=10, idle_time=60, answer_time=30))
+            sender = wire.connect()
+            sender.send(post(b"x"))
+            wire.settle()
+            if data:
+                sender.send(data)
+            wire.advance(1)
+            sender.protocol.pauseProducing()
+            self.assertEqual(30.0, round(sender.protocol.deadline - wire.clock.seconds(), 3))
+            wire.advance(2)
+            sender.protocol.resumeProducing()
+            self.assertEqual((data, seconds), (data, round(sender.protocol.deadline - wire.clock.seconds(), 3)))
+
     def test_nothing_to_answer(self) -> None:
         """An answer without a request that waits for it is not sent."""
         wire = Wire()
