@@ -1,5 +1,5 @@
 """
-Sizes and durations as people write them: C{"10MiB"} and C{"30s"} to numbers, and back.
+Sizes, durations and flags as people write them: C{"10MiB"} and C{"30s"} to numbers, and back; C{"yes"} and C{"off"}.
 """
 
 from __future__ import annotations
@@ -8,6 +8,9 @@ import re
 from decimal import Decimal
 from math import isfinite
 from typing import Final
+
+FLAG_WORDS: Final = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
+"""The words for a flag, in lower case, with their values."""
 
 _SIZE_UNITS: Final = {
     "b": 1,
@@ -32,6 +35,11 @@ _DURATION_UNITS: Final = {
 # ASCII digits only: C{\d} would let other scripts in. Eighteen of them fit in 64 bits.
 _SIZE: Final = re.compile(r"([0-9]{1,18}) ?([a-z]*)", re.IGNORECASE | re.ASCII)
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([a-z]*)", re.IGNORECASE | re.ASCII)
+
+
+def read_flag(text: str) -> bool | None:
+    """Return the value of a word of L{FLAG_WORDS}, in any case; None for another text."""
+    return FLAG_WORDS.get(text.lower())
 
 
 def parse_size(text: str) -> int:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from twisted.internet.endpoints import quoteStringArgument
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.config.options import FLAG_WORDS
 from webhookrx.config.specs import SpecOptions, escaped, split_raw, split_spec, unescaped
 from webhookrx.errors import ConfigError
+from webhookrx.quantities import FLAG_WORDS
 
 
 class SplitSpecTests(SynchronousTestCase):

@@ -12,7 +12,7 @@ from enum import Enum
 
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
-from webhookrx.quantities import format_duration
+from webhookrx.quantities import format_duration, read_flag
 from webhookrx.settings import MESSAGE_FILE, PLAIN_PORT, TLS_PORT, Settings, Source
 from webhookrx.text import table
 
@@ -356,8 +356,6 @@ BY_NAME: dict[str, Option] = {option.name: option for option in OPTIONS}
 
 BY_YAML_KEY: dict[str, Option] = {key: option for option in OPTIONS for key in option.yaml_keys}
 
-FLAG_WORDS: dict[str, bool] = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
-
 
 def parse_flag(text: str) -> bool:
     """
@@ -365,7 +363,7 @@ def parse_flag(text: str) -> bool:
 
     @raise ConfigError: it is another word.
     """
-    value = FLAG_WORDS.get(text.lower())
+    value = read_flag(text)
     if value is None:
         raise ConfigError(f"{quoted(text)} is neither yes nor no (on, off, true and false mean the same).")
     return value

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import inspect
 
 from webhookrx.diagnostics import Diagnostic, Path, Position, diagnose, quoted_short, suggestion
+from webhookrx.quantities import read_flag
 from webhookrx.typed_yaml.nodes import (
     MOST_VALUES,
     Broken,
@@ -29,7 +30,6 @@ from webhookrx.typed_yaml.value_types import (
     core_value,
     default_of,
     fields_of,
-    flag,
     shape_of,
     stand_in,
     whole_number,
@@ -216,7 +216,7 @@ class TypedReader:
         text = self._scalar(node, shape, path, "yes or no")
         if text is None:
             return False
-        value = flag(text)
+        value = read_flag(text)
         return self._wrong(node, shape, path, "yes or no") if value is None else value
 
     def _any(self, node: Node, shape: Any, path: Path) -> Any:

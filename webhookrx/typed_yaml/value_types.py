@@ -81,7 +81,6 @@ def stand_in(shape: Any) -> Any:
 _LONGEST_NUMBER: Final = 300
 """Characters; Python itself refuses to read whole numbers of more than 4,300 digits."""
 
-_FLAGS: Final = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
 _TRUTH: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
 _WHOLE: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
@@ -93,11 +92,6 @@ _NO_NUMBER: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 def whole_number(text: str) -> int | None:
     """Return a whole number in decimal; None for another text, or one with a needless 0."""
     return int(text) if _WHOLE.fullmatch(text) else None
-
-
-def flag(text: str) -> bool | None:
-    """Return the meaning of yes, no, on, off, true and false, in any case; None for another text."""
-    return _FLAGS.get(text.lower())
 
 
 def core_value(text: str) -> Value:
