@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import ModuleType
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from webhookrx import speedups
 from webhookrx.message.escapes import encode_json
 from webhookrx.speedups import PURE, compiled
 
@@ -36,6 +38,41 @@ class PureTests(SynchronousTestCase):
         """With C{0} or nothing the reason never names the variable."""
         for value in ("0", ""):
             self.assertNotIn(PURE, _missing(**{PURE: value}))
+
+
+class LoadTests(SynchronousTestCase):
+    """Without a compiled path there is a reason for people."""
+
+    def missing(self, result: ModuleType | ImportError) -> str:
+        """Return why there is none if an import ends so."""
+
+        def import_module(name: str) -> ModuleType:
+            self.assertEqual("webhookrx._speedups", name)
+            if isinstance(result, ImportError):
+                raise result
+            return result
+
+        self.patch(speedups, "import_module", import_module)
+        self.patch(os, "environ", {})
+        loaded, why = speedups._load()
+        self.assertIs(None, loaded)
+        return why
+
+    def test_not_built(self) -> None:
+        """A module that is not there was not built."""
+        self.assertIn("it was not built", self.missing(ModuleNotFoundError("No module")))
+
+    def test_not_loadable(self) -> None:
+        """A module of another machine can't be loaded, and the reason is Python's."""
+        self.assertEqual("it can't be loaded: no GLIBC_9.9", self.missing(ImportError("no GLIBC_9.9")))
+
+    def test_stale(self) -> None:
+        """A module without one of the functions was built of other sources, and is not used in part."""
+        self.assertIn("built of other sources, without text_line", self.missing(ModuleType("_speedups")))
+
+    def test_in_use(self) -> None:
+        """What is shown is one of two: the compiled path, or pure Python and why."""
+        self.assertEqual("compiled" if compiled is not None else f"pure Python: {speedups.missing}", speedups.in_use)
 
 
 class TextLineTests(SynchronousTestCase):

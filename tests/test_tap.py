@@ -24,7 +24,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.service import service
 from webhookrx.settings import Observer, Settings
 from webhookrx.tap import STDERR_LOG, Options, makeService
-from webhookrx.version import installed_version
+from webhookrx.version import version_line
 
 SECRET = "c4nary"
 
@@ -120,7 +120,7 @@ class OptionsTests(SynchronousTestCase):
         """The version is webhookrx's own."""
         self.patch(sys, "stdout", StringIO())
         self.assertRaises(SystemExit, parsed, "--version")
-        self.assertEqual(f"webhookrx {installed_version()}\n", sys.stdout.getvalue())
+        self.assertEqual(f"{version_line()}\n", sys.stdout.getvalue())
 
     def test_shell_completion(self) -> None:
         """Every option can be completed by zsh, choices with their words."""

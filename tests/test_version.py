@@ -8,7 +8,8 @@ from importlib import metadata
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.version import installed_version
+from webhookrx import version
+from webhookrx.version import installed_version, version_line
 
 
 class InstalledVersionTests(SynchronousTestCase):
@@ -26,3 +27,15 @@ class InstalledVersionTests(SynchronousTestCase):
 
         self.patch(metadata, "version", not_installed)
         self.assertIn("not installed", installed_version())
+
+
+class VersionLineTests(SynchronousTestCase):
+    """
+    Tests for L{version_line}.
+    """
+
+    def test_line(self) -> None:
+        """It has the version and which path is in use."""
+        self.patch(metadata, "version", lambda name: "1.2")
+        self.patch(version, "in_use", "pure Python: it rains")
+        self.assertEqual("webhookrx 1.2 (pure Python: it rains)", version_line())

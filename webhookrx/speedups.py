@@ -27,15 +27,27 @@ class Compiled(Protocol):
         """
 
 
+_FUNCTIONS: Final = tuple(name for name in vars(Compiled) if not name.startswith("_"))
+
+
 def _load() -> tuple[Compiled | None, str]:
     if os.environ.get(PURE, "0") not in ("", "0"):
         return None, f"{PURE} is set"
     try:
         module = import_module("webhookrx._speedups")
+    except ModuleNotFoundError:
+        return None, "it was not built, which takes a C compiler and the headers of Python"
     except ImportError as error:
-        return None, f"it was not built: {error}"
+        return None, f"it can't be loaded: {error}"
+    # An editable install keeps what was built of older sources.
+    absent = [name for name in _FUNCTIONS if not hasattr(module, name)]
+    if absent:
+        return None, f"it was built of other sources, without {', '.join(absent)}: install webhookrx again"
     return cast(Compiled, module), ""
 
 
 #: The compiled path, if there is one; and why there is none.
 compiled, missing = _load()
+
+in_use: Final = f"pure Python: {missing}" if compiled is None else "compiled"
+"""Which path this process takes, and why it is not the compiled one; for people."""

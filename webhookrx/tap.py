@@ -30,7 +30,7 @@ from webhookrx.observers.registry import find_spec
 from webhookrx.operations.oplog import forget_plugin_cache_complaints
 from webhookrx.service import known_observers
 from webhookrx.settings import Observer, Settings
-from webhookrx.version import installed_version
+from webhookrx.version import version_line
 
 _SHORT = {f"-{option.short}" for option in OPTIONS if option.short}
 
@@ -123,8 +123,8 @@ class Options(_TableOptions):
     settings: Settings
 
     def opt_version(self) -> None:
-        """Print the version and exit."""
-        print(f"webhookrx {installed_version()}")
+        """Print the version, and whether the compiled path is in use, and exit."""
+        print(version_line())
         raise SystemExit(0)
 
     def parseOptions(self, options: Sequence[str] | None = None) -> None:

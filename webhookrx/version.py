@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from importlib import metadata
 
+from webhookrx.speedups import in_use
+
 
 def installed_version() -> str:
     """Return the version of the installed distribution."""
@@ -13,3 +15,8 @@ def installed_version() -> str:
         return metadata.version("webhookrx")
     except metadata.PackageNotFoundError:
         return "(a checkout that is not installed)"
+
+
+def version_line() -> str:
+    """Return the version, and whether the compiled path is in use, for people."""
+    return f"webhookrx {installed_version()} ({in_use})"

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.commands.running import run_command
 from webhookrx.commands import main as command
-from webhookrx.version import installed_version
+from webhookrx.version import version_line
 
 
 class VersionTests(SynchronousTestCase):
@@ -18,7 +18,7 @@ class VersionTests(SynchronousTestCase):
 
     def test_version(self) -> None:
         """It says which version this is."""
-        self.assertEqual((0, f"webhookrx {installed_version()}\n", ""), run_command("--version"))
+        self.assertEqual((0, f"{version_line()}\n", ""), run_command("--version"))
 
 
 class HelpTests(SynchronousTestCase):

@@ -18,6 +18,7 @@ from webhookrx.config.check import User, check_report, error_report, run_as, unw
 from webhookrx.config.observers import written_paths
 from webhookrx.config.option_reader import ConfigProblems
 from webhookrx.observers.registry import find_spec
+from webhookrx.version import version_line
 
 AUTHORITY = Authority("root")
 SERVER = AUTHORITY.issue("server")
@@ -46,6 +47,7 @@ class CheckReportTests(SynchronousTestCase):
         self.assertIn(["port", LOOPBACK, f"({path}:3)"], words)
         self.assertIn(["auth-token", "***", f"({path}:4)"], words)
         self.assertIn(f"  listens on {LOOPBACK}:backlog=4096, plain HTTP", lines)
+        self.assertIn(version_line(), lines)
         self.assertTrue(lines[-2].startswith(f"warning: {path}:3: sources[0].port: Tokens travel"), lines[-2])
         self.assertEqual("The configuration is good.", lines[-1])
         self.assertNotIn("c4nary", "\n".join(lines))

@@ -34,7 +34,7 @@ PLAIN = b"text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = b"application/openmetrics-text; version=1.0.0; charset=utf-8"
 #: Suffixes that say what unit a number has, and those that the text adds.
 NO_BASE_UNITS = re.compile(r"_(milliseconds|ms|minutes|hours|kilobytes|kb|mb|mib|percent|count|sum|bucket)(_|$)")
-BUILD = Build(python="3.11.7", twisted="26.10.0", version="26.11.0")
+BUILD = Build(python="3.11.7", twisted="26.10.0", version="26.11.0", path="compiled")
 
 
 class MetricsTestCase(SynchronousTestCase):

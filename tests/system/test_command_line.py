@@ -15,7 +15,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from tests.config.starting import LOOPBACK, write_text
 from tests.system.receiver import PATIENCE, Connection, post, wait_until
-from webhookrx.tap import installed_version
+from webhookrx.version import version_line
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -65,7 +65,7 @@ class CommandLineTests(SynchronousTestCase):
         """The version is webhookrx's, on standard output, with status 0."""
         for command in (TWISTD, TWIST):
             done = self.run_command(command, "--version")
-            self.assertEqual((0, f"webhookrx {installed_version()}\n"), (done.returncode, done.stdout))
+            self.assertEqual((0, f"{version_line()}\n"), (done.returncode, done.stdout))
 
     def test_mistakes(self) -> None:
         """A mistake is status 78, its line is all that is printed, and that on standard error."""

@@ -23,7 +23,7 @@ from typing import Final
 
 from webhookrx.commands.terminal import DONE, FAILED, Run, safe
 from webhookrx.errors import WebhookrxError
-from webhookrx.version import installed_version
+from webhookrx.version import version_line
 
 SUBJECTS: Final = {
     "run": "run a receiver in the foreground; the word run is optional",
@@ -106,7 +106,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return what reads these arguments. Only the subject that they name is imported: some stand on a lot."""
     parser = argparse.ArgumentParser(prog="webhookrx", description="Run and manage a webhookrx receiver.")
-    parser.add_argument("--version", action="version", version=f"webhookrx {installed_version()}")
+    parser.add_argument("--version", action="version", version=version_line())
     subjects = parser.add_subparsers(title="subjects", metavar="SUBJECT", required=True)
     named = next((text for text in arguments if not text.startswith("-")), None)
     for name, text in SUBJECTS.items():

@@ -15,6 +15,7 @@ from webhookrx.config.resolve import Resolved
 from webhookrx.diagnostics import quoted
 from webhookrx.quantities import format_size
 from webhookrx.settings import PROMPT_BODY, TLS, Listener
+from webhookrx.version import version_line
 
 _ORDER = {option.name: number for number, option in enumerate(OPTIONS)}
 
@@ -26,6 +27,7 @@ def check_report(resolved: Resolved) -> str:
         lines += [f"source {source.name}", *_columns(resolved.effective, source.name)]
         lines += [f"  listens on {_listener(listener)}" for listener in source.listeners]
         lines.append("")
+    lines.append(version_line())
     lines.append(_delay(resolved.settings.limits.body))
     lines += [f"warning: {warning}" for warning in resolved.settings.warnings]
     if resolved.settings.blocked:

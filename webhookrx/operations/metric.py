@@ -43,11 +43,16 @@ REASONS_OF_SOURCE = frozenset(reason.word for reason in REASONS if reason not in
 
 
 class Build(NamedTuple):
-    """The versions of what runs."""
+    """
+    What runs: versions, and which path requests take.
+
+    @ivar path: C{compiled} or C{pure}.
+    """
 
     python: str
     twisted: str
     version: str
+    path: str
 
 
 class View(NamedTuple):

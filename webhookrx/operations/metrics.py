@@ -393,7 +393,7 @@ METRICS: tuple[Metric, ...] = (
         "webhookrx_build_info",
         "info",
         Build._fields,
-        "Versions of webhookrx, Twisted and Python.",
+        "Versions of webhookrx, Twisted and Python; and the path that requests take: `compiled` or `pure` Python.",
         lambda view: [(view.build, 1)],
     ),
 )

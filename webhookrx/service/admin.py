@@ -21,6 +21,7 @@ from webhookrx.operations.snapshot import ReceiverSnapshot
 from webhookrx.operations.traffic_log import TrafficLog
 from webhookrx.service.listeners import Listeners, ListenersChange
 from webhookrx.settings import Settings
+from webhookrx.speedups import compiled
 from webhookrx.transport.handshake import describe_failure
 from webhookrx.version import installed_version
 
@@ -49,7 +50,9 @@ class Admin:
         self._counters = counters
         self._snapshot = snapshot
         self._workers = workers
-        self._build = Build(python=platform.python_version(), twisted=twisted_version, version=installed_version())
+        self._build = Build(
+            platform.python_version(), twisted_version, installed_version(), "pure" if compiled is None else "compiled"
+        )
         self._started = time.time()
         self._resource: IResource | None = None
 

@@ -29,6 +29,7 @@ from webhookrx.service.receiver import LocalReceiver
 from webhookrx.service.reload import FileWatch, Reloads
 from webhookrx.settings import Settings
 from webhookrx.transport.listener_service import CannotListen
+from webhookrx.version import version_line
 
 #: Ticks, of half a second each, between two reports of lines held back, and of status.
 _TICKS_TO_REPORT = 10
@@ -215,6 +216,7 @@ class ReceiverService(Service):
             self._end()
 
     def _log_state(self) -> None:
+        _log.info("{version}", version=version_line())
         for warning in (*self.settings.warnings, *self.receiver.warnings):
             _log.warn("{problem}", problem=warning)
         for each in self._admin.listeners:

@@ -48,6 +48,7 @@ from webhookrx.service.workers.pool import WorkerPool
 from webhookrx.service.workers.process import WorkerOwner
 from webhookrx.settings import ConnectorSettings, Listener, Observer, RouterSettings, Settings, Source
 from webhookrx.transport.listener_service import CannotListen
+from webhookrx.version import version_line
 
 LOGGED = Listener("80", "tcp:80")
 SETTINGS = Settings((Source(listeners=(LOGGED,)),), (Observer("stdout", "stdout"),), drain_timeout=20.0, workers=2)
@@ -244,6 +245,7 @@ class SupervisorTests(SynchronousTestCase):
         self.launched[1].owner.received(Began())
         self.assertEqual(Phase.RUNNING, self.service.receiver.phase)
         self.assertEqual(["ready: 2 of 2 workers, 0 messages, 0 refused, 0 waiting"], self.service._notifier.told)
+        self.assertIn(version_line(), self.log())
         self.assertIn("2 workers share all endpoints\nListening on 127.0.0.1:80", self.log())
         self.successResultOf(self.end())
 

@@ -39,6 +39,7 @@ from webhookrx.service.workers.messages import (
 from webhookrx.service.workers.process import WorkerOwner
 from webhookrx.service.workers.supervisor import KILL_AFTER, KILL_AFTER_STOP_NOW, Sockets, WorkerSupervisor
 from webhookrx.settings import Limits, Settings
+from webhookrx.speedups import in_use
 
 SETTINGS = Settings((), (), limits=Limits(answer_time=30.0), drain_timeout=20.0, workers=2)
 OTHER = replace(SETTINGS, ack="written")
@@ -172,6 +173,14 @@ class LifeTests(WorkersCase):
         self.launched[0].owner.received(Began())
         self.assertEqual((1, []), (self.ups, self.failures))
         self.assertEqual([WorkerState(0, True), WorkerState(1, True)], self.workers.workers)
+
+    def test_other_path(self) -> None:
+        """One that takes another path than the parent, since the installation has changed, is said."""
+        self.workers.start(self._up, self.failures.append)
+        self.launched[0].owner.received(Began())
+        self.assertNotIn("the others are", self.log())
+        self.launched[1].owner.received(Began("pure Python: it rains"))
+        self.assertIn(f"Worker 1 is pure Python: it rains; the others are {in_use}", self.log())
 
     def test_cannot_begin(self) -> None:
         """As long as not all have begun, one that says why it can't is the end of it, and no other follows it."""

@@ -17,6 +17,7 @@ from webhookrx.operations.counters import Counters
 from webhookrx.operations.snapshot import ReceiverSnapshot
 from webhookrx.router.steps.step import SetField, Step
 from webhookrx.settings import Settings, Source
+from webhookrx.speedups import in_use
 
 
 class WorkerMessage(Struct, tag=True, frozen=True):
@@ -97,7 +98,13 @@ ToWorker: TypeAlias = Begin | ChangeSettings | Readiness | Reopen | Finish | Sto
 
 
 class Began(WorkerMessage, frozen=True):
-    """The worker receives."""
+    """
+    The worker receives.
+
+    @ivar path: which path it takes, see L{webhookrx.speedups.in_use}.
+    """
+
+    path: str = in_use
 
 
 class CannotBegin(WorkerMessage, frozen=True):

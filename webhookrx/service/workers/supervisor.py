@@ -22,6 +22,7 @@ from webhookrx.service.workers.messages import Began, LogLine, PortsClosed, Reop
 from webhookrx.service.workers.process import Launch
 from webhookrx.service.workers.slot import Restarts, Wanted, WorkerSlot
 from webhookrx.settings import Settings
+from webhookrx.speedups import in_use
 
 #: Seconds after the drain timeout at which a worker is killed; its own backstop comes later than that.
 KILL_AFTER = 2.5
@@ -190,7 +191,12 @@ class WorkerSupervisor:
         match message:
             case LogLine():
                 self._log.write(slot.number, message)
-            case Began():
+            case Began(path=path):
+                if path != in_use:
+                    # The installation has changed since the start.
+                    _log.warn(
+                        "Worker {worker} is {path}; the others are {ours}", worker=slot.number, path=path, ours=in_use
+                    )
                 self.set_ready(self._ready)
                 if not self._begun and all(each.up for each in self._slots.values()):
                     self._begun = True
