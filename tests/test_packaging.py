@@ -1,17 +1,24 @@
 """
-Tests for what C{setup.cfg} says of the tree.
+Tests for what C{setup.cfg} and C{setup.py} say of the tree.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import runpy
+import sys
 from configparser import ConfigParser
 from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
 
 from twisted.trial.unittest import SynchronousTestCase
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+SPEEDUPS = os.path.join(PROJECT, "speedups")
 
 #: Distribution to module, where the names differ.
 MODULES = {
@@ -68,6 +75,42 @@ class SetupCfgTests(SynchronousTestCase):
         self.assertEqual([line.partition(">=")[0] for line in lines], ["opentelemetry-proto", "protobuf"])
         self.assertTrue(all(">=" in line for line in lines))
         self.assertIn(lines[0], extras["test"].splitlines())
+
+
+class SetupPyTests(SynchronousTestCase):
+    """
+    C{setup.py} has what C{setup.cfg} can't say: the module that is compiled.
+    """
+
+    def sources(self, *endings: str) -> list[str]:
+        """Return the files of C{speedups/} with one of these endings."""
+        return sorted(f"speedups/{name}" for name in os.listdir(SPEEDUPS) if name.endswith(endings))
+
+    def test_extension(self) -> None:
+        """It is optional, is built of every C file, and is built anew when a header changes."""
+        made: list[dict[str, Any]] = []
+        setuptools: Any = ModuleType("setuptools")
+        setuptools.Extension = lambda name, sources, **more: {"name": name, "sources": sources, **more}
+        setuptools.setup = lambda ext_modules: made.extend(ext_modules)
+        with patch.dict(sys.modules, setuptools=setuptools):
+            runpy.run_path(os.path.join(PROJECT, "setup.py"))
+        (extension,) = made
+        self.assertEqual(("webhookrx._speedups", True), (extension["name"], extension["optional"]))
+        self.assertEqual(self.sources(".c"), sorted(extension["sources"]))
+        self.assertEqual(self.sources(".h"), sorted(extension["depends"]))
+
+    def test_size(self) -> None:
+        """Whoever answers for the C code can read it: 1,200 lines in all, and 400 in a file, at most."""
+        lines = {}
+        for name in self.sources(".c", ".h"):
+            with open(os.path.join(PROJECT, name), encoding="utf-8") as file:
+                lines[name] = len(file.readlines())
+        self.assertEqual({}, {name: count for name, count in lines.items() if count > 400})
+        self.assertLessEqual(sum(lines.values()), 1200, lines)
+
+    def test_nothing_else(self) -> None:
+        """No other kind of file lies there, such as one that a build has left."""
+        self.assertEqual(self.sources(""), self.sources(".c", ".h"))
 
 
 def imported() -> set[str]:

@@ -9,6 +9,7 @@ from unittest.mock import patch
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.commands.running import run_command
+from webhookrx import version
 from webhookrx.commands import main as command
 from webhookrx.version import version_line
 
@@ -17,7 +18,8 @@ class VersionTests(SynchronousTestCase):
     """C{--version}."""
 
     def test_version(self) -> None:
-        """It says which version this is."""
+        """It says which version this is, on one line however long it is."""
+        self.patch(version, "in_use", f"pure Python: {'it rains ' * 20}")
         self.assertEqual((0, f"{version_line()}\n", ""), run_command("--version"))
 
 

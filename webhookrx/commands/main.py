@@ -93,6 +93,14 @@ def _receive(options: list[str]) -> int:
     return DONE
 
 
+class _Version(argparse.Action):
+    """Prints the version on one line; the action of argparse wraps it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(version_line())
+        parser.exit(DONE)
+
+
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the arguments. A verb with C{take_more} gets what argparse finds no place for, unless that holds options."""
     parsed, more = _parser(arguments).parse_known_args(arguments)
@@ -106,7 +114,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return what reads these arguments. Only the subject that they name is imported: some stand on a lot."""
     parser = argparse.ArgumentParser(prog="webhookrx", description="Run and manage a webhookrx receiver.")
-    parser.add_argument("--version", action="version", version=version_line())
+    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     subjects = parser.add_subparsers(title="subjects", metavar="SUBJECT", required=True)
     named = next((text for text in arguments if not text.startswith("-")), None)
     for name, text in SUBJECTS.items():
