@@ -359,6 +359,18 @@ class EverythingTests(SynchronousTestCase):
             match = self.classifier.classify(evidence)
             self.assertEqual(match and match.sender, next(iter(self.classifier.matching_senders(evidence)), None))
 
+    def test_many_names(self) -> None:
+        """Requests with ever other names of headers are told apart, and do not fill the memory."""
+        names = [f"x-{number}" for number in range(40)]
+        classifier = Classifier([one(name, {"headers": {name: "*"}}) for name in names])
+        chance = random.Random(0)
+        for _ in range(2000):
+            some = chance.sample(names, 3)
+            found = classifier.classify(evidence_of(b"", dict.fromkeys(some, "1")))
+            assert found is not None
+            self.assertEqual(found.sender.id, min(some))
+        self.assertLessEqual(classifier.known_leads, 256)
+
     def test_order(self) -> None:
         """The order of the entries makes no difference."""
         reversed_order = Classifier(reversed(builtin_definitions()))

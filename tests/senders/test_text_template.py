@@ -112,3 +112,35 @@ class TextTests(SynchronousTestCase):
             self.assertEqual(found, "".join(wanted))
         elif "{/x}" in parts:
             self.assertIsNone(rendered)
+
+    @given(
+        st.lists(
+            st.sampled_from(
+                [
+                    "{/a}",
+                    "{/b}",
+                    "{/x}",
+                    "{/y}",
+                    "{header:x}",
+                    "{header:z}",
+                    " ",
+                    ", ",
+                    ": ",
+                    " (",
+                    ")",
+                    "[",
+                    '"',
+                    "word",
+                ]
+            ),
+            max_size=12,
+        ),
+        st.sets(st.sampled_from(["x", "y"])),
+    )
+    def test_narrowed(self, parts: list[str], also: set[str]) -> None:
+        """A text without the places that lead nowhere renders the same, whether others are there or not."""
+        text = TextTemplate("".join(parts))
+        for body in ({"a": "A", "b": "B"}, {"a": "A", "b": None}, {"b": ""}, {}):
+            scope = scope_of(body, {"x": "X"})
+            narrowed = text.narrowed({*body, *also})
+            self.assertEqual(None if narrowed is None else narrowed.render(scope), text.render(scope))

@@ -106,8 +106,7 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
     processing = rules.processing
     if processing.idle:
         return Accepted(message, notes)
-    # What was read as JSON is UTF-8.
-    evidence = Evidence(head, admission.query, body, body_text(body)[0] if is_object else text, decoded)
+    evidence = Evidence(head, admission.query, body, None if is_object else text, decoded)
     outcome = processing.run(record, evidence, host_is_set=bool(host))
     if outcome.kept:
         return Accepted(message, notes, events=outcome.events, problem=outcome.problem)

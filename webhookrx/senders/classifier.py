@@ -4,7 +4,7 @@ The classifier: finds the sender of a request, the most specific of all definiti
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -25,6 +25,10 @@ LOW: Final = "low"
 
 MAX_NAME: Final = 255
 """Characters of a service or a host; what is longer is cut off."""
+
+
+_MOST_LEADS: Final = 256
+"""Combinations of names of headers that are remembered, so that invented ones do not fill the memory."""
 
 
 class Match(msgspec.Struct, frozen=True, gc=False):
@@ -53,6 +57,19 @@ class Alternative(msgspec.Struct, frozen=True, gc=False):
     sender: CompiledSender
     conditions: Conditions
     fixed_description: str | None
+
+
+class HeaderLeads(msgspec.Struct, frozen=True, gc=False):
+    """
+    Where some names of headers lead to.
+
+    @ivar first: alternatives that win over all that are not found by a header, in their order: each with its
+        description and whether these names are enough for it. None is behind one for which they are.
+    @ivar late: the ranks of the other alternatives.
+    """
+
+    first: tuple[tuple[Alternative, str, bool], ...]
+    late: list[int]
 
 
 class Classifier:
@@ -89,6 +106,7 @@ class Classifier:
         self._search = header_search(
             name for alternative in alternatives for name in alternative.conditions.header_names
         )
+        self._leads: dict[tuple[bytes, ...], HeaderLeads] = {}
 
     def classify(self, evidence: Evidence, last_resort: bool = True) -> Match | None:
         """
@@ -99,39 +117,59 @@ class Classifier:
             over all others that do; so with the next.
         @raise webhookrx.regex.RegexTooCostly: a text is too long for an expression of such a definition.
         """
-        names = evidence.header_names(self._search)
-        alternative = self._winner(evidence, names)
-        if alternative is None:
-            alternative = (
-                self._last(evidence, names) if last_resort and self._last_resort and evidence.is_json else None
-            )
-            return None if alternative is None else Match(alternative.sender, "", LOW, _why(alternative, names))
-        sender, by_header = alternative.sender, alternative.conditions.by_header
-        why = _why(alternative, names)
-        if sender.definition.format == "otlp" and (problem := unreadable(sender, evidence)):
-            why = f"{why}; {problem}"
-        return Match(sender, _service(sender, evidence), HIGH if by_header else MEDIUM, why)
+        names = tuple(evidence.header_names(self._search))
+        leads = self._leads.get(names) or self._find_leads(names)
+        for alternative, why, is_certain in leads.first:
+            if is_certain or alternative.conditions.match(evidence, names):
+                return _match(alternative, evidence, why)
+        winner = self._by_body(evidence, names, leads.late)
+        if winner is not None:
+            return _match(winner, evidence, _why(winner, names))
+        if last_resort and self._last_resort and evidence.is_json:
+            winner = self._last(evidence, names)
+        return None if winner is None else Match(winner.sender, "", LOW, _why(winner, names))
 
-    def _last(self, evidence: Evidence, names: list[bytes]) -> Alternative | None:
+    def _last(self, evidence: Evidence, names: tuple[bytes, ...]) -> Alternative | None:
         return next(
             (alternative for alternative in self._last_resort if alternative.conditions.match(evidence, names)), None
         )
 
-    def _winner(self, evidence: Evidence, names: list[bytes]) -> Alternative | None:
-        alternatives, first_by_body = self.alternatives, self._index.first_by_body
-        late = []
-        for rank in self._index.by_headers(names):
-            if rank > first_by_body:
-                late.append(rank)
-            elif alternatives[rank].conditions.match(evidence, names):
-                return alternatives[rank]
-        ranks = self._index.by_body(evidence.object, evidence.query)
-        if late:
-            ranks = sorted(late + ranks)
+    def _find_leads(self, names: tuple[bytes, ...]) -> HeaderLeads:
+        """Return where names of headers lead to. Senders send the same ones each time."""
+        ranks = dict.fromkeys(self._index.by_headers(names))
+        first = []
         for rank in ranks:
+            if rank > self._index.first_by_body:
+                break
+            alternative = self.alternatives[rank]
+            is_certain = alternative.conditions.by_names(names)
+            if is_certain is not False:
+                first.append((alternative, _why(alternative, names), is_certain is True))
+            if is_certain:
+                break
+        leads = HeaderLeads(tuple(first), [rank for rank in ranks if rank > self._index.first_by_body])
+        if len(self._leads) >= _MOST_LEADS:
+            self._leads.clear()
+        self._leads[names] = leads
+        return leads
+
+    def _by_body(self, evidence: Evidence, names: tuple[bytes, ...], late: list[int]) -> Alternative | None:
+        """
+        Return the best of the alternatives that a header does not lead to, or only after the first of those.
+
+        @param late: the ranks of the latter.
+        """
+        alternatives = self.alternatives
+        ranks = self._index.by_body(evidence.object, evidence.query)
+        for rank in sorted(late + ranks) if late else ranks:
             if alternatives[rank].conditions.match(evidence, names):
                 return alternatives[rank]
         return None
+
+    @property
+    def known_leads(self) -> int:
+        """How many combinations of names of headers are remembered."""
+        return len(self._leads)
 
     def matching_alternatives(self, evidence: Evidence) -> list[Alternative]:
         """
@@ -153,7 +191,15 @@ class Classifier:
         return [alternative.sender for alternative in self.matching_alternatives(evidence)]
 
 
-def _why(alternative: Alternative, names: list[bytes]) -> str:
+def _match(alternative: Alternative, evidence: Evidence, why: str) -> Match:
+    sender = alternative.sender
+    if sender.definition.format == "otlp" and (problem := unreadable(sender, evidence)):
+        why = f"{why}; {problem}"
+    confidence = HIGH if alternative.conditions.by_header else MEDIUM
+    return Match(sender, _service(sender, evidence), confidence, why)
+
+
+def _why(alternative: Alternative, names: Collection[bytes]) -> str:
     return (
         alternative.conditions.describe(names)
         if alternative.fixed_description is None
@@ -178,7 +224,7 @@ def delivery_id(sender: CompiledSender, evidence: Evidence) -> str:
     """Return the id that a sender gives to a delivery, at most L{MAX_NAME} characters; empty where there is none."""
     if not sender.deliveries:
         return ""
-    members = evidence.object if any(place.root is not None for place in sender.deliveries) else None
+    members = evidence.object if sender.delivery_is_inside else None
     scope = LookupContext(evidence, members, members)
     for place in sender.deliveries:
         found = place.first(scope, scalar_text)
@@ -188,13 +234,13 @@ def delivery_id(sender: CompiledSender, evidence: Evidence) -> str:
 
 
 def _service(sender: CompiledSender, evidence: Evidence) -> str:
-    scope = None
+    head = inside = None
     for text in sender.services:
         if not text.roots:
-            rendered = text.render(LookupContext(evidence, None, None))
+            scope = head = head or LookupContext(evidence, None, None)
         else:
-            scope = scope or _scope(sender, evidence)
-            rendered = text.render(scope)
+            scope = inside = inside or _scope(sender, evidence)
+        rendered = text.render(scope)
         if rendered is not None:
             return rendered[0][:MAX_NAME].rstrip()
     return ""

@@ -24,6 +24,7 @@ from webhookrx.senders.definition import (
     When,
 )
 from webhookrx.senders.locator import HEADER_NAME, Locator, LocatorError, parse_pointer
+from webhookrx.senders.plans import Plan, Plans
 from webhookrx.senders.severities import Known, SeverityMap
 from webhookrx.senders.text_template import TextTemplate
 from webhookrx.senders.times import READERS
@@ -46,9 +47,8 @@ class CompiledSender(msgspec.Struct, frozen=True, gc=False):
     @ivar alternatives: conditions by which requests are recognised, in the order of the file; at least one.
     @ivar service_is_inside: whether the service may be in one of several events, or in what is decoded.
     @ivar deliveries: where the id of a delivery may be.
-    @ivar times: a place, what reads the time there, and what the event must be like, if anything.
-    @ivar messages: a text, and what the event must be like, if anything.
-    @ivar severities: a place, and what reads the severity there.
+    @ivar delivery_is_inside: whether one of these places is in the body.
+    @ivar plans: where times, messages, severities and hosts are.
     @ivar decodes: the steps of a JSON pointer, and how to decode the value there.
     @ivar events: the steps of a JSON pointer; empty when there is none.
     """
@@ -60,14 +60,12 @@ class CompiledSender(msgspec.Struct, frozen=True, gc=False):
     alternatives: tuple[Conditions, ...]
     services: tuple[TextTemplate, ...]
     service_is_inside: bool
-    times: tuple[tuple[Locator, Callable[[Any], int | None], Query | None], ...]
-    messages: tuple[tuple[TextTemplate, Query | None], ...]
-    severities: tuple[tuple[Locator, SeverityMap], ...]
+    plans: Plans
     default_severity: Known | None
-    hosts: tuple[TextTemplate, ...]
     decodes: tuple[tuple[tuple[str, ...], str], ...]
     events: tuple[str, ...]
     deliveries: tuple[Locator, ...] = ()
+    delivery_is_inside: bool = False
 
 
 class BadDefinition(ValueError):
@@ -136,14 +134,12 @@ class _Compilation:
             service_is_inside=bool(events)
             or definition.format in BINARY
             or any(_is_inside(text.roots, decodes) for text in services),
-            times=tuple(times),  # type: ignore[arg-type]  # nothing is None now
-            messages=messages,
-            severities=tuple(severities),  # type: ignore[arg-type]  # the same
+            plans=Plans(Plan(tuple(times), tuple(severities), messages, hosts)),  # type: ignore[arg-type]  # none is None
             default_severity=SEVERITIES.get(definition.default_severity),
-            hosts=hosts,
             decodes=tuple(decodes),
             events=events,
             deliveries=tuple(deliveries),  # type: ignore[arg-type]  # the same
+            delivery_is_inside=any(place is not None and place.root is not None for place in deliveries),
         )
 
     def _blame(self, code: str, path: Path, sentence: str) -> None:

@@ -4,6 +4,8 @@ Conditions by which a request is recognised as one of a sender, and their descri
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from webhookrx.query import Query
@@ -47,7 +49,24 @@ class Conditions(msgspec.Struct, frozen=True, gc=False):
         alone = (self.any_header, self.content_type, self.path)
         return len(self.headers) + len(self.parameters) + len(self.body_keys) + asked + sum(1 for each in alone if each)
 
-    def match(self, evidence: Evidence, names: list[bytes]) -> bool:
+    def by_names(self, names: Collection[bytes]) -> bool | None:
+        """
+        Tell whether all conditions hold, as far as the names of headers tell it: False if L{match} would find that out
+        by them, before it looks at anything else.
+
+        @param names: as for L{match}.
+        """
+        for name, value in self.headers:
+            if name not in names:
+                return False
+            if value is not None:
+                return None
+        if self.any_header and self.any_header.isdisjoint(names):
+            return False
+        more = self.parameters or self.content_type or self.path or self.body_keys or self.query
+        return None if more else True
+
+    def match(self, evidence: Evidence, names: Collection[bytes]) -> bool:
         """
         Tell whether all conditions hold.
 
@@ -77,7 +96,7 @@ class Conditions(msgspec.Struct, frozen=True, gc=False):
             return False
         return self.query is None or self.query.matches(members)
 
-    def describe(self, names: list[bytes]) -> str:
+    def describe(self, names: Collection[bytes]) -> str:
         """Describe the conditions and which headers of C{any_header} the request has; no text is the sender's."""
         there = [name for name, _ in self.headers] + sorted(self.any_header.intersection(names))
         parts = []

@@ -8,7 +8,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from webhookrx.intake.head import Head, HeaderLines
+from webhookrx.intake.json_body import body_text
 from webhookrx.message.message import Value
 from webhookrx.senders.bodies import LOGPLEX, MAX_FIRST, first_element, first_object, form_fields
 from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
@@ -21,32 +24,34 @@ _UNSEEN: Final = object()
 _NO_JSON: Final = (LOGPLEX, *MSGPACK, *OTLP)
 
 
-class Evidence:
+class Evidence(msgspec.Struct):
     """
     A request, as the classifier and the data files of senders use it.
 
     @ivar query: as L{webhookrx.intake.urlencoded.parse_query} returns it.
     @ivar body: unpacked.
-    @ivar text: the body as text.
     @ivar decoded: the value of the body as strict JSON; L{webhookrx.message.fields.MISSING} when it is not JSON. It may
         be C{MISSING} for a single value, too, which makes no difference.
+    @ivar unpacked: the last result of L{webhookrx.senders.unpacking}, with the sender it is for.
     """
 
-    __slots__ = ("_block", "_form", "_lower", "_object", "body", "decoded", "head", "query", "text", "unpacked")
+    head: Head
+    query: Mapping[str, str | list[str]]
+    body: bytes
+    _text: str | None
+    decoded: Value | Any
+    unpacked: tuple[object, object] | None = None
+    _object: Any = _UNSEEN
+    _form: Any = _UNSEEN
+    _block: bytes = b""
+    _lower: bytes = b""
 
-    def __init__(
-        self, head: Head, query: Mapping[str, str | list[str]], body: bytes, text: str, decoded: Value | Any
-    ) -> None:
-        self.head = head
-        self.query = query
-        self.body = body
-        self.text = text
-        self.decoded = decoded
-        self._form: Any = _UNSEEN
-        self._lower: bytes | None = None
-        self._object: Any = decoded if type(decoded) is dict else _UNSEEN
-        self.unpacked: tuple[object, object] | None = None
-        """The last result of L{webhookrx.senders.unpacking}, with the sender it is for."""
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        if self._text is None:
+            self._text, _ = body_text(self.body)
+        return self._text
 
     @property
     def object(self) -> dict[str, Value] | None:
@@ -122,6 +127,8 @@ class Evidence:
         return self._lower
 
     def _find_object(self) -> dict[str, Value] | None:
+        if type(self.decoded) is dict:
+            return self.decoded
         if type(self.decoded) is list:
             return first_element(self.decoded)
         first = first_object(self.body, self.text, self.media_type)

@@ -17,6 +17,7 @@ from webhookrx.senders.compiled import CompiledSender
 from webhookrx.senders.definition import BINARY
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.locator import LookupContext, scalar_text
+from webhookrx.senders.plans import Plan
 from webhookrx.senders.severities import Known
 from webhookrx.senders.text_template import first_text
 from webhookrx.senders.unpacking import Unpacked, unpack
@@ -65,19 +66,22 @@ def extract(sender: CompiledSender, evidence: Evidence) -> Extracted:
     """
     unpacked = unpack(sender, evidence)
     scope = unpacked.scope(evidence)
+    plan = sender.plans.plan(unpacked.event, unpacked.whole)
     taken: dict[str, str] = {}
-    moment = _time(sender, scope, taken)
-    severity = _severity(sender, scope, taken)
-    message = _message(sender, scope, taken)
+    moment = _time(plan, scope, taken) if plan.times else None
+    severity = _severity(plan, scope, taken) if plan.severities else None
+    if severity is None and sender.default_severity is not None:
+        severity, taken["severity"] = sender.default_severity, "default_severity"
+    message = _message(plan, scope, taken)
     host = None
-    if (found := first_text(sender.hosts, scope, host_of)) is not None:
+    if plan.hosts and (found := first_text(plan.hosts, scope, host_of)) is not None:
         host, taken["host"] = found[0][:MAX_NAME].rstrip(), found[1]
     is_unpacked = type(unpacked.whole) is not str and sender.definition.format in BINARY
     return Extracted(_body(unpacked, message), is_unpacked, moment, severity, message, host, taken)
 
 
-def _message(sender: CompiledSender, scope: LookupContext, taken: dict[str, str]) -> str | None:
-    for text, condition in sender.messages:
+def _message(plan: Plan, scope: LookupContext, taken: dict[str, str]) -> str | None:
+    for text, condition in plan.messages:
         if condition is not None and not _holds(condition, scope.event):
             continue
         found = text.render(scope)
@@ -87,11 +91,8 @@ def _message(sender: CompiledSender, scope: LookupContext, taken: dict[str, str]
     return None
 
 
-def _time(sender: CompiledSender, scope: LookupContext, taken: dict[str, str]) -> int | None:
-    members = scope.members
-    for place, reader, condition in sender.times:
-        if place.root is not None and place.root not in members:
-            continue
+def _time(plan: Plan, scope: LookupContext, taken: dict[str, str]) -> int | None:
+    for place, reader, condition in plan.times:
         if condition is not None and not _holds(condition, scope.event):
             continue
         # Of several things that have happened by then, the latest is why it was sent.
@@ -118,19 +119,14 @@ def host_of(value: Any) -> str | None:
     return text if found is None else found["bracketed"] or found["plain"]
 
 
-def _severity(sender: CompiledSender, scope: LookupContext, taken: dict[str, str]) -> Known | None:
-    members = scope.members
-    for place, meaning in sender.severities:
-        if place.root is not None and place.root not in members:
-            continue
+def _severity(plan: Plan, scope: LookupContext, taken: dict[str, str]) -> Known | None:
+    for place, meaning in plan.severities:
         # The first of several is as good as any, but the highest is what there is to know.
         known = max(place.all(scope, meaning), default=None) if place.has_star else place.first(scope, meaning)
         if known is not None:
             taken["severity"] = place.text
             return known
-    if sender.default_severity is not None:
-        taken["severity"] = "default_severity"
-    return sender.default_severity
+    return None
 
 
 def _body(unpacked: Unpacked, message: str | None) -> dict[str, Value]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -44,35 +44,17 @@ class LocatorError(ValueError):
         self.column = column
 
 
-class _Anything:
-    """Holds every name."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
-_ANYTHING: Final = _Anything()
-
-
-class LookupContext:
+class LookupContext(msgspec.Struct, frozen=True, gc=False):
     """
     Where places are looked up.
 
     @ivar event: see L{webhookrx.senders.definition}; an object, or None when the body holds none.
     @ivar whole: the whole body, with all that was decoded in it; the event itself when there is nothing around it.
-    @ivar members: holds the first step of every place in the body that may yield something. Most places of most
-        definitions are nowhere in a request; this tells so faster than looking them up.
     """
 
-    __slots__ = ("event", "evidence", "members", "whole")
-
-    def __init__(self, evidence: Evidence, event: Value, whole: Value) -> None:
-        self.evidence = evidence
-        self.event = event
-        self.whole = whole
-        self.members: Container[object] = _ANYTHING
-        if event is whole:
-            self.members = event if type(event) is dict else ()
+    evidence: Evidence
+    event: Value
+    whole: Value
 
 
 def scalar_text(value: Value) -> str | None:

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Container, Sequence
+from copy import copy
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
 
 from webhookrx.senders.locator import KINDS, Locator, LocatorError, LookupContext, scalar_text
 
@@ -28,7 +30,7 @@ class TextTemplate:
     @ivar roots: the first steps of its places in the body.
     """
 
-    __slots__ = ("_begin", "_pieces", "roots", "text")
+    __slots__ = ("_alone", "_before", "_pieces", "roots", "text")
 
     def __init__(self, text: str) -> None:
         """@raise LocatorError: braces or a place in it are not written as they should be."""
@@ -37,9 +39,33 @@ class TextTemplate:
             places, plain = [Locator(text)], ["", ""]
         else:
             places, plain = _split(text)
-        self._begin = plain[0]
-        self._pieces = tuple(map(_Piece, places, plain, plain[1:]))
+        pieces = list(map(_Piece, places, plain, plain[1:]))
+        if pieces:
+            pieces[-1].ends = True
+        self._before: _Between = ((), plain[0], False)
+        self._pieces: _Pieces = tuple((piece, (piece,), _behind(piece, ())) for piece in pieces)
+        self._alone = places[0] if plain == ["", ""] else None
         self.roots = frozenset(place.root for place in places if place.root is not None)
+
+    def narrowed(self, roots: Container[str]) -> TextTemplate | None:
+        """
+        Return what renders the same in less time where only some of its C{roots} lead to anything; None if it yields
+        nothing there.
+        """
+        pieces = [piece for piece, *_ in self._pieces]
+        there = [place.root is None or place.root in roots for place in (piece.place for piece in pieces)]
+        if all(there):
+            return self
+        starts = [index for index, is_there in enumerate(there) if is_there]
+        if not starts:
+            return None
+        narrowed = copy(self)
+        narrowed._before = _passed_over(pieces[: starts[0]], self._before[1], False)
+        narrowed._pieces = tuple(
+            (pieces[start], tuple(pieces[start:end]), _behind(pieces[start], pieces[start + 1 : end]))
+            for start, end in pairwise([*starts, len(pieces)])
+        )
+        return narrowed
 
     def render(self, scope: LookupContext, accept: Callable[[Any], str | None] = scalar_text) -> tuple[str, str] | None:
         """
@@ -48,36 +74,28 @@ class TextTemplate:
 
         @param accept: returns the text of a value; None for one that yields nothing.
         """
-        pieces = self._pieces
-        if len(pieces) == 1 and not self._begin and not pieces[0].behind:
-            place = pieces[0].place
-            if place.root is not None and place.root not in scope.members:
-                return None
+        place = self._alone
+        if place is not None:
             value = place.first(scope, accept)
             return None if value is None else (value, place.text)
-        if not pieces:
-            return (self._begin, "text") if self._begin else None
+        if not self._pieces:
+            text = self._before[1]
+            return (text, "text") if text else None
         return self._join(scope, accept)
 
     def _join(self, scope: LookupContext, accept: Callable[[Any], str | None]) -> tuple[str, str] | None:
-        parts: list[str] = []
+        words, between, gap = self._before
+        parts: list[str] = [*words]
         taken: list[str] = []
-        members, between, gap = scope.members, self._begin, False
-        last = self._pieces[-1]
-        for piece in self._pieces:
-            place = piece.place
-            value = None
-            if place.root is None or place.root in members:
-                value = place.first(scope, accept)
-            if value is not None:
+        for piece, passed, behind in self._pieces:
+            value = piece.place.first(scope, accept)
+            if value is None:
+                words, between, gap = _passed_over(passed, between, gap)
+            else:
                 parts += (between.lstrip(_SEPARATING) if gap and not parts else between, value)
-                taken.append(place.text)
-                between, gap = piece.behind, False
-            elif piece.behind or piece is last:
-                words, between = piece.gap if between is piece.before else _without(between, piece.behind)
-                if words:
-                    parts.append(words)
-                gap = True
+                taken.append(piece.place.text)
+                words, between, gap = behind
+            parts += words
         if not taken:
             return None
         parts.append(between.rstrip(_OPENING + string.whitespace) if gap else between)
@@ -89,15 +107,46 @@ class _Piece:
     A place in a text, with the plain texts before and behind it.
 
     @ivar gap: what they come to when the place yields nothing.
+    @ivar ends: it is the last one.
     """
 
-    __slots__ = ("before", "behind", "gap", "place")
+    __slots__ = ("before", "behind", "ends", "gap", "place")
 
     def __init__(self, place: Locator, before: str, behind: str) -> None:
         self.place = place
         self.before = before
         self.behind = behind
         self.gap = _without(before, behind)
+        self.ends = False
+
+
+#: What stands between two pieces: words that stay, what comes before the next piece, and whether one was left out.
+_Between: TypeAlias = tuple[Sequence[str], str, bool]
+
+#: Pieces that may yield something: each with all that go when it does not, and what is behind it when it does.
+_Pieces: TypeAlias = tuple[tuple[_Piece, tuple[_Piece, ...], _Between], ...]
+
+
+def _behind(piece: _Piece, others: Sequence[_Piece]) -> _Between:
+    """Return what is behind a piece that yields something, when others behind it yield nothing."""
+    return _passed_over(others, piece.behind, False)
+
+
+def _passed_over(pieces: Sequence[_Piece], between: str, gap: bool) -> _Between:
+    """
+    Leave out pieces that yield nothing.
+
+    @param between: what comes before them.
+    @param gap: whether one right before them was left out.
+    """
+    kept: list[str] = []
+    for piece in pieces:
+        if piece.behind or piece.ends:
+            words, between = piece.gap if between is piece.before else _without(between, piece.behind)
+            if words:
+                kept.append(words)
+            gap = True
+    return kept, between, gap
 
 
 def _split(text: str) -> tuple[list[Locator], list[str]]:
