@@ -4,6 +4,7 @@
 #define FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
 
 static PyMethodDef methods[] = {
+    {"parse_head", FAST(speedups_parse_head), NULL},
     {"text_line", FAST(speedups_text_line), NULL},
     {NULL, NULL, 0, NULL},
 };

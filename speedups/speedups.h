@@ -38,6 +38,7 @@ const uint8_t *find_json_escape(const uint8_t *text, const uint8_t *end);
 uint8_t *write_json_escaped(const uint8_t *text, const uint8_t *end, uint8_t *output);
 
 /* The functions of the module. */
+PyObject *speedups_parse_head(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *speedups_text_line(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
 #endif

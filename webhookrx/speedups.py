@@ -8,8 +8,11 @@ so that they build with a compiler and Python's headers alone, and what runs can
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, TypeVar, cast
+
+T = TypeVar("T")
 
 PURE: Final = "WEBHOOKRX_PURE"
 """The environment variable that turns the compiled path off: with any value but C{0} and an empty one."""
@@ -17,6 +20,41 @@ PURE: Final = "WEBHOOKRX_PURE"
 
 class Compiled(Protocol):
     """The functions of C{webhookrx._speedups}."""
+
+    def parse_head(
+        self,
+        data: bytes,
+        target_limit: int,
+        block_limit: int,
+        count_limit: int,
+        peer: object,
+        kept: int,
+        closed: int,
+        usual_method: bytes,
+        names: tuple[bytes, ...],
+        nothing: Mapping[bytes, list[bytes]],
+        lines_type: Callable[[bytes], object],
+        head_type: Callable[..., T],
+        /,
+    ) -> T | None:
+        """
+        Parse a head of HTTP/1.1 with a target in origin-form, one C{Host}, at most one C{Content-Length}, of at most
+        18 digits, no C{Transfer-Encoding}, no C{Expect}, and nothing in C{Connection} but C{keep-alive} or C{close}.
+
+        @param data: begins with it; what follows is left alone.
+        @param target_limit: bytes of the target.
+        @param block_limit: bytes of the head.
+        @param count_limit: its header lines.
+        @param kept: what becomes of the connection if the sender does not close it.
+        @param closed: what becomes of it if it does.
+        @param usual_method: heads with this method share it.
+        @param names: in lower case, of the header lines whose values are collected, by name.
+        @param nothing: what stands for these values when there are none.
+        @param lines_type: makes the header lines of a head.
+        @param head_type: makes the head of its method, path, query, header lines, C{peer}, values by name, size, length
+            of the body, and C{kept} or C{closed}.
+        @return: None for any other head, if it is beyond a limit, or if it is not complete.
+        """
 
     def text_line(self, body: bytes, before: bytes, after: bytes) -> bytes | None:
         """

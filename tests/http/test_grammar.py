@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 import httptools
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -124,6 +124,7 @@ class DifferentialTests(SynchronousTestCase):
         except RequestRefused:
             return None
 
+    @settings(suppress_health_check=[HealthCheck.differing_executors])  # runs without the compiled path, too
     @given(
         st.sampled_from(HEADS),
         st.lists(st.tuples(st.integers(0, 600), st.integers(0, 3), st.sampled_from(PIECES)), max_size=4),

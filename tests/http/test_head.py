@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -278,6 +278,7 @@ class RefusedHeadTests(SynchronousTestCase):
                 parse(block)
             self.assertNotIn("CANARY", caught.exception.detail)
 
+    @settings(suppress_health_check=[HealthCheck.differing_executors])  # runs without the compiled path, too
     @given(st.binary(max_size=200))
     def test_any_bytes(self, junk: bytes) -> None:
         """Whatever comes, it is a head or it is refused."""

@@ -1,8 +1,9 @@
 """
 Parses the head of a request: from its bytes to checked values.
 
-Two regular expressions read it. The first is the grammar: what doesn't match is refused. The second picks out the few
-lines that frame the request or that the decision asks for most; the others are split when asked for.
+A usual head is read by the compiled path, where there is one. Any other is read by two regular expressions. The first
+is the grammar: what doesn't match is refused. The second picks out the few lines that frame the request or that the
+decision asks for most; the others are split when asked for.
 
 What the grammar lets through and we don't is checked here: there is one C{Host}, and at most one C{Content-Length} or
 one C{Transfer-Encoding: chunked}, that only on HTTP/1.1.
@@ -11,6 +12,7 @@ one C{Transfer-Encoding: chunked}, that only on HTTP/1.1.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from webhookrx.errors import (
     BAD_REQUEST,
@@ -22,6 +24,7 @@ from webhookrx.http.answers import CLOSE, KEEP, KEEP_1_0, OVER_TLS
 from webhookrx.http.grammar import grammar, refusal_of
 from webhookrx.intake.head import PREFETCHED, Head, HeaderLines, Peer
 from webhookrx.settings import Limits
+from webhookrx.speedups import compiled
 
 #: Name, and value with the white space around it, of lines that match the grammar.
 FRAMING_HEADERS = re.compile(
@@ -33,13 +36,15 @@ _AUTHORITY = rb"(?:[A-Za-z0-9._~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5
 _HOST = re.compile(_AUTHORITY)
 _ABSOLUTE = re.compile(rb"(https?)://(" + _AUTHORITY + rb")(/[^?]*)?(?:\?(.*))?", re.IGNORECASE)
 
+_NAMES = tuple(sorted(PREFETCHED))
 _NOTHING: dict[bytes, list[bytes]] = {}
 
 
-class RequestHead(Head, frozen=True, gc=False, kw_only=True):
+class RequestHead(Head, frozen=True, gc=False):
     """
     A L{Head} from the wire, with what says where its request ends and what becomes of the connection.
 
+    @ivar prefetched: always collected.
     @ivar size: bytes of the head.
     @ivar content_length: bytes of the body; None when it is chunked.
     @ivar connection: what the answer is to say of the connection, see L{webhookrx.http.answers.CONNECTION_LINES}.
@@ -48,12 +53,13 @@ class RequestHead(Head, frozen=True, gc=False, kw_only=True):
     @ivar expects_other: whether it expects anything else.
     """
 
+    prefetched: Mapping[bytes, list[bytes]]
     size: int
     content_length: int | None
     connection: int
-    http_1_0: bool
-    expects_continue: bool
-    expects_other: bool
+    http_1_0: bool = False
+    expects_continue: bool = False
+    expects_other: bool = False
 
     @property
     def target(self) -> bytes:
@@ -84,6 +90,24 @@ def parse_head(data: bytes, peer: Peer, limits: Limits) -> RequestHead | None:
     @return: None when the head is not complete.
     @raise RequestRefused: it is not well-formed, ambiguous, or beyond a limit.
     """
+    if compiled is not None:
+        secure = peer.secure
+        head = compiled.parse_head(
+            data,
+            limits.target,
+            limits.header_block,
+            limits.headers,
+            peer,
+            KEEP + OVER_TLS if secure else KEEP,
+            CLOSE + OVER_TLS if secure else CLOSE,
+            b"POST",
+            _NAMES,
+            _NOTHING,
+            HeaderLines,
+            RequestHead,
+        )
+        if head is not None:
+            return head
     match = grammar(limits.headers)(data)
     if match is None:
         end = data.find(b"\r\n\r\n")
@@ -168,10 +192,10 @@ def _framed(block: bytes, method: bytes, path: bytes, query: bytes | None, peer:
         HeaderLines(block),
         peer,
         prefetched,
-        size=len(block),
-        content_length=length,
-        connection=connection + OVER_TLS if peer.secure else connection,
-        http_1_0=http_1_0,
-        expects_continue=expects_continue,
-        expects_other=expects_other,
+        len(block),
+        length,
+        connection + OVER_TLS if peer.secure else connection,
+        http_1_0,
+        expects_continue,
+        expects_other,
     )
