@@ -2,5 +2,5 @@
 
 from setuptools import Extension, setup
 
-SOURCES = ["speedups/module.c", "speedups/head.c", "speedups/line.c", "speedups/text.c"]
+SOURCES = [f"speedups/{name}.c" for name in ("module", "head", "line", "text", "json")]
 setup(ext_modules=[Extension("webhookrx._speedups", SOURCES, depends=["speedups/speedups.h"], optional=True)])

@@ -5,6 +5,7 @@
 
 static PyMethodDef methods[] = {
     {"parse_head", FAST(speedups_parse_head), NULL},
+    {"compact_object", speedups_compact_object, METH_O, NULL},
     {"text_line", FAST(speedups_text_line), NULL},
     {NULL, NULL, 0, NULL},
 };

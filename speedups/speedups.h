@@ -37,8 +37,64 @@ const uint8_t *find_json_escape(const uint8_t *text, const uint8_t *end);
  */
 uint8_t *write_json_escaped(const uint8_t *text, const uint8_t *end, uint8_t *output);
 
+/* json.c: JSON (RFC 8259) as compact text. */
+
+enum { MAX_NESTING = 32, FEW_NAMES = 256 };
+
+/* A set of hashes, none of them 0. Two names with one hash count as the same: that only leaves a body to Python. */
+typedef struct {
+    uint64_t *slots;
+    size_t mask, count;
+    uint64_t few[FEW_NAMES];
+} NameSet;
+
+/* Return the hash of a name, such that it is that name's alone among those of one seed, as good as always. */
+uint64_t hash_name(const uint8_t *name, size_t size, uint64_t seed);
+
+/* Add a hash; return whether it is new, and there is room. */
+bool add_name(NameSet *names, uint64_t hash);
+
+void free_names(NameSet *names);
+
+/*
+ * A scan of a body: what is not read yet, and where the compact text of it goes. What is written is never longer than
+ * what was read. `growth` counts the bytes that what was read takes more as the inside of a string of JSON.
+ */
+typedef struct {
+    const uint8_t *text, *end;
+    uint8_t *output;
+    size_t growth, separators;
+    uint32_t objects;
+    NameSet names;
+} Scan;
+
+/* Begin at the first byte that is not blank; return whether the body may be taken at all. free_names() must follow. */
+bool begin_scan(Scan *scan, const uint8_t *body, size_t size, uint8_t *output);
+
+/* Return the next byte; NUL, which JSON never holds, at the end. */
+static inline uint8_t peek(const Scan *scan) { return scan->text < scan->end ? *scan->text : 0; }
+
+static inline void skip_blanks(Scan *scan)
+{
+    for (; scan->text < scan->end && *scan->text <= ' '; scan->text++) {
+        if (*scan->text == '\n' || *scan->text == '\r' || *scan->text == '\t')
+            scan->growth++;
+        else if (*scan->text != ' ')
+            return;
+    }
+}
+
+/* Each of these reads what it names, with the blanks behind it, and returns false if Python must read the body. */
+bool open_container(Scan *scan, uint8_t closing, bool *is_empty);
+bool next_member(Scan *scan, uint8_t closing, bool *is_last);
+bool read_name(Scan *scan, const uint8_t **name, size_t *size);
+
+/* Read one value, and write it as compact text. The outermost is at depth 1. */
+bool compact_value(Scan *scan, int depth);
+
 /* The functions of the module. */
 PyObject *speedups_parse_head(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *speedups_compact_object(PyObject *module, PyObject *body);
 PyObject *speedups_text_line(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
 #endif

@@ -56,6 +56,14 @@ class Compiled(Protocol):
         @return: None for any other head, if it is beyond a limit, or if it is not complete.
         """
 
+    def compact_object(self, body: bytes) -> bytes | None:
+        """
+        Return a JSON object or array as L{webhookrx.message.escapes.encode_json} writes what
+        L{webhookrx.intake.json_body.parse_strict_json} reads.
+
+        @return: None for what those two have to decide: anything but an object or array, or one that is not usual.
+        """
+
     def text_line(self, body: bytes, before: bytes, after: bytes) -> bytes | None:
         """
         Return C{before}, a text as the inside of a string of JSON, and C{after}.
