@@ -316,7 +316,8 @@ class Lane:
     def _store_pending(self) -> None:
         """Hand the thread as many of the waiting batches as fit into one C{store}."""
         pending = self._pending
-        most = self.limit.store.bytes
+        # One batch alone is stored whatever its size.
+        most = self.limit.store.bytes if len(pending) > 1 else inf
         parts: list[Part] = []
         # The observer gets a list of its own: changing it can't reach another observer.
         items: list[Prepared | None] = []

@@ -91,26 +91,49 @@ class StoreSize:
     Plain averages over the last L{LATELY} stores give a fixed time, such as a sync or a round trip, shown by the
     quickest of them, and a time for each byte, in which the others were slower than that.
 
+    They are taken only when one of them is asked for: most stores come back before anything waits for the next one.
+
     @param most: bytes of a store at most.
-    @ivar bytes: that the next store should have at most.
-    @ivar seconds: the time of a store of the size that pays; 0 while nothing is known.
-    @ivar rate: bytes a second by such stores; infinite while nothing is known.
     """
 
-    __slots__ = ("_count", "_most", "_stores", "bytes", "rate", "seconds")
+    __slots__ = ("_bytes", "_count", "_most", "_rate", "_seconds", "_stores", "_worked_out")
 
     def __init__(self, most: int) -> None:
-        self.bytes: float = min(FIRST, most)
-        self.seconds = 0.0
-        self.rate = inf
+        self._bytes: float = min(FIRST, most)
+        self._seconds = 0.0
+        self._rate = inf
         self._most = most
         self._count = 0
+        self._worked_out = 0  # the count for which the figures hold
         self._stores: deque[tuple[int, float]] = deque(maxlen=LATELY)
+
+    @property
+    def bytes(self) -> float:
+        """Bytes that the next store should have at most."""
+        self._work_out()
+        return self._bytes
+
+    @property
+    def seconds(self) -> float:
+        """The time of a store of the size that pays; 0 while nothing is known."""
+        self._work_out()
+        return self._seconds
+
+    @property
+    def rate(self) -> float:
+        """Bytes a second by such stores; infinite while nothing is known."""
+        self._work_out()
+        return self._rate
 
     def note(self, size: int, seconds: float) -> None:
         """Learn from a store of C{size} bytes."""
         self._stores.append((size, seconds))
         self._count += 1
+
+    def _work_out(self) -> None:
+        if self._worked_out == self._count:
+            return
+        self._worked_out = self._count
         by_time = sorted((seconds, size) for size, seconds in self._stores)
         if len(by_time) > 1 and by_time[-1][1] <= max(size for _, size in by_time[:-1]):
             del by_time[-1]  # a hiccup: one that was larger than all others may take longer
@@ -122,9 +145,9 @@ class StoreSize:
         pays = max(SMALLEST, max(ON_BYTES, fixed) / per_byte) if per_byte > 0 else self._most
         known = max(FIRST, GROWTH * max(size for size, _ in self._stores))
         pays = min(pays, self._most)
-        self.bytes = min(pays, known) / (1 if self._count % LATELY else 2)
-        self.seconds = fixed + pays * per_byte
-        self.rate = pays / self.seconds if self.seconds else inf
+        self._bytes = min(pays, known) / (1 if self._count % LATELY else 2)
+        self._seconds = fixed + pays * per_byte
+        self._rate = pays / self._seconds if self._seconds else inf
 
 
 class QueueLimit:
@@ -173,7 +196,11 @@ class QueueLimit:
 
     def _observe(self, now: float, waiting: int) -> None:
         store, queue = self.store, self._queue
-        queue.target = max(SHORT_WAIT, 2 * store.seconds)
         # An estimate alone proves nothing: the message that was stored last has waited as well, if half as long.
-        age = min(waiting / store.rate, 2 * self._age)
+        longest = 2 * self._age
+        if longest <= SHORT_WAIT and not queue.stands:
+            queue.observe(now, longest, waiting)  # no target is shorter, so the estimate does not matter
+            return
+        queue.target = max(SHORT_WAIT, 2 * store.seconds)
+        age = min(waiting / store.rate, longest)
         self.cap = queue.target * store.rate if queue.observe(now, age, waiting) else inf
