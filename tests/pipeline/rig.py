@@ -15,6 +15,7 @@ from webhookrx.message.message import Message
 from webhookrx.pipeline.chain import Chain
 from webhookrx.pipeline.observer_thread import Done, Work
 from webhookrx.testing import MemoryObserver, StepThread, make_message
+from webhookrx.transport.turn_end import TurnEnd
 
 
 class LinesObserver(MemoryObserver):
@@ -107,6 +108,7 @@ class Rig:
         start: bool = True,
         answer_time: float = 30.0,
         pause_time: float = 2.0,
+        turn_end: TurnEnd | None = None,
     ) -> None:
         self.clock = Clock()
         self.threads: list[NotingThread] = []
@@ -125,6 +127,7 @@ class Rig:
             pause_time=pause_time,
             stored=lambda *told: self.stored.append(told),
             monotonic=self.clock.seconds,
+            at_turn_end=(turn_end or TurnEnd()).add,
         )
         if start:
             self.chain.start()

@@ -11,6 +11,7 @@ from webhookrx.message.message import Message
 from webhookrx.pipeline.admission import size_of
 from webhookrx.pipeline.chain import Chain
 from webhookrx.testing import MemoryObserver, make_message
+from webhookrx.transport.turn_end import TurnEnd
 
 
 class ChainContractTests(ConsumerContract, SynchronousTestCase):
@@ -61,6 +62,69 @@ class QueuedChainContractTests(ChainContractTests):
 
         self.assertEqual([None], told)
         self.assertEqual([("memory", "broken", 1)], self.rig.reports)
+
+
+class TurnEndTests(SynchronousTestCase):
+    """Messages of a turn that is shorter than the reactor's are handed over at its end."""
+
+    def setUp(self) -> None:
+        self.turn_end = TurnEnd()
+        self.observer = MemoryObserver(promise="written")
+        self.rig = Rig(self.observer, ack="written", turn_end=self.turn_end)
+
+    def test_end(self) -> None:
+        """They are stored together and acknowledged at its end, without a turn of the reactor."""
+        self.turn_end.begin()
+        told = self.rig.write("one", "two")
+        self.assertEqual(([], []), (told, self.observer.batch_sizes))
+        self.turn_end.end()
+        self.assertEqual(([None, None], [2]), (told, self.observer.batch_sizes))
+
+    def test_flushed(self) -> None:
+        """What a tick has handed over is not handed over again, and what comes after it is."""
+        self.turn_end.begin()
+        self.rig.write("one")
+        self.rig.chain.tick()
+        told = self.rig.write("two")
+        self.turn_end.end()
+        self.rig.turns()
+        self.assertEqual(([None], [1, 1]), (told, self.observer.batch_sizes))
+        self.turn_end.begin()
+        self.rig.write("three")
+        self.rig.chain.tick()
+        self.turn_end.end()
+        self.rig.turns()
+        self.assertEqual([1, 1, 1], self.observer.batch_sizes)
+
+    def test_answered_at_the_end(self) -> None:
+        """A message that an acknowledgement brings goes with the next turn of the reactor."""
+        told: list[NotStored | None] = []
+        self.turn_end.begin()
+        self.rig.chain.write(make_message("one"), lambda error: self.rig.chain.write(make_message("two"), told.append))
+        self.turn_end.end()
+        self.assertEqual([], told)
+        self.rig.turns()
+        self.assertEqual(([None], [1, 1]), (told, self.observer.batch_sizes))
+
+    def test_queued(self) -> None:
+        """Messages that only have to be in memory are acknowledged at the end as well, not before."""
+        rig = Rig(self.observer, ack="queued", turn_end=self.turn_end)
+        rig.threads[0].hold()
+        self.turn_end.begin()
+        told = rig.write("one")
+        self.assertEqual([], told)
+        self.turn_end.end()
+        self.assertEqual([None], told)
+
+    def test_both_ends(self) -> None:
+        """Messages from outside such a turn wait for the reactor's, and take along what comes in one meanwhile."""
+        told = self.rig.write("one")
+        self.turn_end.begin()
+        told_of_turn = self.rig.write("two")
+        self.turn_end.end()
+        self.assertEqual(([], []), (told, told_of_turn))
+        self.rig.turns()
+        self.assertEqual(([None], [None], [2]), (told, told_of_turn, self.observer.batch_sizes))
 
 
 class AcknowledgeTests(SynchronousTestCase):

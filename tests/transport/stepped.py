@@ -19,6 +19,7 @@ from zope.interface import implementer
 
 from webhookrx.transport.nested_epoll import NestedEpoll
 from webhookrx.transport.overload import Overload
+from webhookrx.transport.turn_end import TurnEnd
 
 #: Milliseconds that what has been sent may take to come.
 PATIENCE = 20_000
@@ -156,7 +157,9 @@ class World:
 
     def __init__(self, overload: Overload | None = None) -> None:
         self.reactor = SteppedReactor()
-        self.poll = NestedEpoll(self.reactor, overload, lambda: 0.0)  # no turn ends by the clock
+        self.turn_end = TurnEnd()
+        # No turn ends by the clock.
+        self.poll = NestedEpoll(self.reactor, overload, lambda: 0.0, self.turn_end)
         self.sockets: list[socket.socket] = []
 
     def pair(self, *, tcp: bool = False, small: bool = False) -> tuple[socket.socket, socket.socket]:

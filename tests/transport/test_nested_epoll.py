@@ -113,6 +113,43 @@ class LifeTests(NestedEpollCase):
         raise ZeroDivisionError
 
 
+class TurnEndTests(NestedEpollCase):
+    """
+    What waits for the end of a turn.
+    """
+
+    def test_after_all(self) -> None:
+        """It is done once everything that was ready has been read, and before the reactor goes on."""
+        seen: list[list[bytes]] = []
+        ends = [self.connect() for _ in range(3)]
+
+        def note() -> None:
+            seen.append([recorder.received for _, recorder, _ in ends])
+
+        for _, recorder, peer in ends:
+            recorder.on_data = lambda data: self.world.turn_end.add(note)
+            peer.send(b"x")
+        self.poll.doRead()
+        self.assertEqual([[b"x"] * 3] * 3, seen)
+
+    def test_failed_turn(self) -> None:
+        """A turn that fails has an end, too."""
+        done: list[bool] = []
+        _, recorder, peer = self.connect()
+        recorder.on_data = lambda data: self.world.turn_end.add(lambda: done.append(True))
+        peer.send(b"x")
+        with mock.patch.object(self.poll, "_serve", side_effect=ZeroDivisionError):
+            self.assertRaises(ZeroDivisionError, self.poll.doRead)
+        self.assertFalse(self.world.turn_end.add(lambda: None))
+        self.poll.doRead()
+        self.assertEqual([True], done)
+
+    def test_nothing_watched(self) -> None:
+        """A turn of nothing takes nothing."""
+        self.poll.doRead()
+        self.assertFalse(self.world.turn_end.add(lambda: None))
+
+
 class WatchingTests(NestedEpollCase):
     """
     What is watched, and what for.

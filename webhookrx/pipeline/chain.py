@@ -37,6 +37,11 @@ MAX_BATCH_BYTES = 4 * MiB
 _LIMITS = Limits()
 
 
+def _no_turns(call: Callable[[], None]) -> bool:
+    """Leave C{call} to the turns of the reactor."""
+    return False
+
+
 @implementer(IMessageConsumer)
 class Chain:
     """
@@ -47,7 +52,7 @@ class Chain:
 
     Something must call L{tick} about twice a second.
 
-    @param clock: calls at the end of a turn.
+    @param clock: calls at the end of a turn of the reactor.
     @param observers: at least one, each once; not open yet.
     @param ack: C{"durable"}, C{"written"} or C{"queued"}.
     @param max_bytes: limit of what is reserved, queued and being stored, together.
@@ -62,6 +67,8 @@ class Chain:
         messages, bytes, and seconds that it took in the observer's thread; it must not raise.
     @param monotonic: seconds on a clock that nobody sets, from any thread.
     @param max_batch_bytes: a single message may be larger.
+    @param at_turn_end: has a function called at the end of a shorter turn, if one is under way, see
+        L{webhookrx.transport.turn_end.TurnEnd.add}; by default there are no such turns.
     """
 
     def __init__(
@@ -79,6 +86,7 @@ class Chain:
         stored: Stored | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         max_batch_bytes: int = MAX_BATCH_BYTES,
+        at_turn_end: Callable[[Callable[[], None]], bool] = _no_turns,
     ) -> None:
         self.budget = Budget(max_bytes, max_messages)
         self._clock = clock
@@ -93,7 +101,9 @@ class Chain:
         self._lanes = Lanes(observers, self._make_lane, answer_time, monotonic)
         self._gathered: list[Batch] = []
         self._find_encoders()
-        self._flush_call: IDelayedCall | None = None
+        self._at_turn_end = at_turn_end
+        self._hand_over_due = False  # something is gathered, and its turn has an end
+        self._flush_call: IDelayedCall | None = None  # by the reactor's turn
         self._running = False  # between start() and stop()
         self._takes = False  # running, and observers are not being exchanged
         self._held: list[tuple[Message, Acknowledge, int]] = []  # what comes meanwhile, with its estimated size
@@ -187,8 +197,9 @@ class Chain:
 
     def flush(self) -> None:
         """Hand what was gathered so far to the observers."""
-        if self._flush_call is not None:
-            self._flush_call.cancel()
+        if self._hand_over_due:
+            if self._flush_call is not None:
+                self._flush_call.cancel()
             self._hand_over()
 
     def reopen(self) -> None:
@@ -275,8 +286,10 @@ class Chain:
             batch = self._encoders.new_batch()
             self._gathered.append(batch)
         batch.add(encoded, acknowledge)
-        if self._flush_call is None:
-            self._flush_call = self._clock.callLater(0, self._end_turn)
+        if not self._hand_over_due:
+            self._hand_over_due = True
+            if not self._at_turn_end(self._end_turn):
+                self._flush_call = self._clock.callLater(0, self._end_turn)
         if self.budget.is_high:
             self._gate.pause_if_high()
 
@@ -294,6 +307,8 @@ class Chain:
 
     def _end_turn(self) -> None:
         """Hand over what this turn has gathered, and acknowledge it at once where observers are quick."""
+        if not self._hand_over_due:
+            return  # it was flushed before
         self._hand_over()
         if self._ack != "queued":
             # All of them are at work by now. When one takes its time, the answers wait anyway.
@@ -303,6 +318,7 @@ class Chain:
 
     def _hand_over(self) -> None:
         """Hand the gathered batches to every lane, and begin another."""
+        self._hand_over_due = False
         self._flush_call = None
         batches = self._gathered
         self._gathered = [self._encoders.new_batch()]

@@ -29,6 +29,7 @@ from webhookrx.transport.nested_epoll import NestedEpoll
 from webhookrx.transport.overload import Overload
 from webhookrx.transport.server_context import ServerConnectionCreator
 from webhookrx.transport.swappable_endpoint import SwappableEndpoint
+from webhookrx.transport.turn_end import TurnEnd
 
 _log = Logger()
 
@@ -108,6 +109,7 @@ class Listeners:
     @param consumer: where messages go.
     @param limits: the limits on all endpoints together.
     @param open_socket: makes the sockets; by default they are bound as their strings say.
+    @param turn_end: told of each turn in which connections are served, where the reactor allows.
     @ivar certificates: each certificate file in use, and when its certificate expires, seconds since the epoch.
     @ivar overload: decides whether more is sent than can be read.
     """
@@ -119,12 +121,13 @@ class Listeners:
         traffic: ITraffic,
         limits: Limits,
         open_socket: OpenSocket | None = None,
+        turn_end: TurnEnd | None = None,
     ) -> None:
         self.connections = Connections(limits)
         self.certificates: Mapping[str, float] = {}
         self._reactor = reactor
         self.overload = Overload(StandingQueue(LONG_UNREAD, LONG_UNREAD, 0.0), traffic.dropped_unread)
-        self._poll = NestedEpoll(reactor, self.overload) if NestedEpoll.serves(reactor) else None
+        self._poll = NestedEpoll(reactor, self.overload, turn_end=turn_end) if NestedEpoll.serves(reactor) else None
         # Not callLater, which goes by the wall clock.
         self._later = reactor.callFromThread if IReactorFromThreads.providedBy(reactor) else None
         self._consumer = consumer

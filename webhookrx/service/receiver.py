@@ -37,6 +37,7 @@ from webhookrx.service.routes import build_roots, by_listener, connector_labels,
 from webhookrx.settings import ALONE, Group, Observer, Settings
 from webhookrx.transport.handshake import describe_failure
 from webhookrx.transport.listener_service import ListenerService
+from webhookrx.transport.turn_end import TurnEnd
 
 #: Ticks, of half a second each, between two reports of lines held back.
 _TICKS_TO_REPORT = 10
@@ -70,6 +71,7 @@ class LocalReceiver:
         self._group = group
         self._traffic = TrafficLog(self.counters, LineLimit(time.monotonic), describe_failure)
         self._observers = self._build_observers(settings, {})
+        turn_end = TurnEnd()
         self.chain = Chain(
             reactor,
             list(self._observers.values()),
@@ -81,11 +83,12 @@ class LocalReceiver:
             make_thread=partial(RealThread, reactor),
             report=self._traffic.observer_failed,
             stored=self._traffic.store_done,
+            at_turn_end=turn_end.add,
         )
         self._recorder = Recorder(reactor, self.counters)
         self._recorder.use(_record_directory(settings))
         self._slices = TimeSlices(lambda call: reactor.callFromThread(call))
-        self._listeners = Listeners(reactor, self.chain, self._traffic, settings.limits, open_socket)
+        self._listeners = Listeners(reactor, self.chain, self._traffic, settings.limits, open_socket, turn_end)
         listeners = [listener for listener, _ in by_listener(settings.sources)]
         self._listeners.commit(self._listeners.plan(listeners, {}, settings.limits, tls_files(settings)))
         self._ticks = 0

@@ -23,6 +23,7 @@ from zope.interface import implementer
 
 from webhookrx.transport.overload import Overload
 from webhookrx.transport.tcp_info import TCPInfo, tcp_info
+from webhookrx.transport.turn_end import TurnEnd
 
 #: Events of one turn; the other work of the reactor waits for no more than these.
 MOST_EVENTS = 256
@@ -50,12 +51,18 @@ class NestedEpoll:
     @param reactor: watches the C{epoll}, and does everything else that is asked of a reactor.
     @param overload: decides what to serve when more is sent than can be read; None to serve all in order.
     @param clock: seconds on the monotonic clock.
+    @param turn_end: told when a turn begins and ends; None if nothing waits for that.
     """
 
     def __init__(
-        self, reactor: Any, overload: Overload | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        reactor: Any,
+        overload: Overload | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        turn_end: TurnEnd | None = None,
     ) -> None:
         self.overload = overload
+        self._turn_end = TurnEnd() if turn_end is None else turn_end
         self._clock = clock
         self._left: list[tuple[int, int]] = []  # events for which the last turn had no time
         self._reactor = reactor
@@ -122,9 +129,16 @@ class NestedEpoll:
 
     def doRead(self) -> None:
         """Some descriptors are ready: let them read and write."""
-        epoll, overload = self._epoll, self.overload
-        if epoll is None:
+        if self._epoll is None:
             return
+        self._turn_end.begin()
+        try:
+            self._turn(self._epoll)
+        finally:
+            self._turn_end.end()
+
+    def _turn(self, epoll: select.epoll) -> None:
+        overload = self.overload
         if overload is not None and overload.stands:
             self._left = []
             self._overloaded_turn(epoll, overload)
