@@ -266,10 +266,11 @@ static PyObject *make_head(PyObject *const *arguments, const uint8_t *end, const
     bool is_usual = size_of(usual) == size_of(line->method) && !memcmp(usual.start, line->method.start, size_of(usual));
     PyObject *text = bytes_of(block);
 
+    /* First, since Python code must not run once something has failed. */
+    fields[HEADERS] = text == NULL ? NULL : PyObject_Vectorcall(arguments[LINES_TYPE], &text, 1, NULL);
     fields[METHOD] = is_usual ? Py_NewRef(arguments[USUAL_METHOD]) : bytes_of(line->method);
     fields[PATH] = bytes_of(line->path);
     fields[QUERY] = line->query.start ? bytes_of(line->query) : Py_NewRef(Py_None);
-    fields[HEADERS] = text == NULL ? NULL : PyObject_Vectorcall(arguments[LINES_TYPE], &text, 1, NULL);
     fields[OTHER_END] = Py_NewRef(arguments[PEER]);
     fields[PREFETCHED] = Py_NewRef(framing->prefetched == NULL ? arguments[NOTHING] : framing->prefetched);
     fields[SIZE] = PyLong_FromSize_t(size_of(block));
@@ -305,9 +306,10 @@ PyObject *speedups_parse_head(PyObject *module, PyObject *const *arguments, Py_s
         PyErr_SetString(PyExc_TypeError, "parse_head: see webhookrx.speedups.Compiled");
         return NULL;
     }
-    Py_ssize_t most_target = PyLong_AsSsize_t(arguments[TARGET_LIMIT]);
-    Py_ssize_t most_bytes = PyLong_AsSsize_t(arguments[BLOCK_LIMIT]);
-    Py_ssize_t most_lines = PyLong_AsSsize_t(arguments[COUNT_LIMIT]);
+    /* A limit beyond what fits is as good as the largest that does. */
+    Py_ssize_t most_target = PyNumber_AsSsize_t(arguments[TARGET_LIMIT], NULL);
+    Py_ssize_t most_bytes = PyNumber_AsSsize_t(arguments[BLOCK_LIMIT], NULL);
+    Py_ssize_t most_lines = PyNumber_AsSsize_t(arguments[COUNT_LIMIT], NULL);
     if ((most_target == -1 || most_bytes == -1 || most_lines == -1) && PyErr_Occurred())
         return NULL;
     const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(arguments[DATA]), *end = start + PyBytes_GET_SIZE(arguments[DATA]);

@@ -10,7 +10,14 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* There is no state that changes, so each interpreter and each thread may have the module as it is. */
 static PyModuleDef_Slot slots[] = {
+#if defined(Py_mod_multiple_interpreters) /* Python 3.12 */
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#if defined(Py_mod_gil) /* Python 3.13 */
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
     {0, NULL},
 };
 
