@@ -369,7 +369,7 @@ PyObject *speedups_compact_object(PyObject *module, PyObject *body)
     PyObject *compact = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
     if (compact == NULL)
         return NULL;
-    PyThreadState *state = size > UNLOCKED_SIZE ? PyEval_SaveThread() : NULL;
+    PyThreadState *state = unlock(size);
     uint8_t *output = (uint8_t *)PyBytes_AS_STRING(compact);
     Scan scan;
     bool is_taken = begin_scan(&scan, (const uint8_t *)PyBytes_AS_STRING(body), size, output);
@@ -378,8 +378,7 @@ PyObject *speedups_compact_object(PyObject *module, PyObject *body)
         skip_blanks(&scan);
     is_taken = is_taken && scan.text == scan.end;
     free_names(&scan.names);
-    if (state != NULL)
-        PyEval_RestoreThread(state);
+    lock(state);
     if (!is_taken) {
         Py_DECREF(compact);
         Py_RETURN_NONE;

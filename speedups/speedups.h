@@ -23,6 +23,10 @@
 /* Bytes from which on work is done without the interpreter's lock; taking it again costs about a microsecond. */
 enum { UNLOCKED_SIZE = 64 * 1024 };
 
+/* Between the two, only objects are read that never change, and only those are written that nobody else knows yet. */
+static inline PyThreadState *unlock(size_t size) { return size > UNLOCKED_SIZE ? PyEval_SaveThread() : NULL; }
+static inline void lock(PyThreadState *state) { state == NULL ? (void)0 : PyEval_RestoreThread(state); }
+
 /* text.c: UTF-8, and texts as strings of JSON. */
 
 /* Return whether bytes are UTF-8 (RFC 3629) without DEL and without any of webhookrx.message.escapes.MISLEADING. */
@@ -95,6 +99,9 @@ bool compact_value(Scan *scan, int depth);
 /* The functions of the module. */
 PyObject *speedups_parse_head(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *speedups_compact_object(PyObject *module, PyObject *body);
+PyObject *speedups_decode_text(PyObject *module, PyObject *body);
+PyObject *speedups_escape_text(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *speedups_weigh(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *speedups_text_line(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
 #endif

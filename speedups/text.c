@@ -1,118 +1,295 @@
-/* UTF-8, and texts as strings of JSON. */
+/* UTF-8, texts as strings of JSON, and what is counted in whole bodies. */
 #include "speedups.h"
 
 static inline bool continues(uint8_t byte) { return (byte & 0xC0) == 0x80; }
+static inline bool needs_json_escape(uint32_t unit) { return unit < 0x20 || unit == '"' || unit == '\\'; }
 
-/* Return the first byte that is not ASCII, or is DEL; or end. */
-static const uint8_t *skip_ascii(const uint8_t *text, const uint8_t *end)
+/* Tell a byte that a search for escapes of JSON, for what is beyond ASCII and for DEL, or for both stops at. */
+static inline bool stops(uint8_t byte, bool at_json, bool beyond_ascii)
+{
+    return (at_json && needs_json_escape(byte)) || (beyond_ascii && byte >= 0x7F);
+}
+
+/* Return the first byte that stops, or end. What it stops at is constant where it is called. */
+static inline const uint8_t *skip(const uint8_t *text, const uint8_t *end, bool at_json, bool beyond_ascii)
 {
 #if defined(__SSE2__)
     while (end - text >= 16) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)text);
-        __m128i is_del = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7F));
-        int found = _mm_movemask_epi8(_mm_or_si128(bytes, is_del));
-        if (found)
-            return text + __builtin_ctz((unsigned)found);
+        __m128i bytes = _mm_loadu_si128((const __m128i *)text), found = _mm_setzero_si128();
+        if (beyond_ascii)
+            found = _mm_or_si128(bytes, _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7F))); /* their highest bits */
+        if (at_json) {
+            __m128i control = _mm_cmpeq_epi8(_mm_max_epu8(bytes, _mm_set1_epi8(0x1F)), _mm_set1_epi8(0x1F));
+            __m128i quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
+            __m128i backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
+            found = _mm_or_si128(_mm_or_si128(found, control), _mm_or_si128(quote, backslash));
+        }
+        int places = _mm_movemask_epi8(found);
+        if (places)
+            return text + __builtin_ctz((unsigned)places);
         text += 16;
     }
 #endif
-    while (text < end && *text < 0x7F)
+    while (text < end && !stops(*text, at_json, beyond_ascii))
         text++;
     return text;
 }
 
-/* C1 controls, and ARABIC LETTER MARK. */
-static inline bool misleads_2(uint8_t first, uint8_t second)
+const uint8_t *find_json_escape(const uint8_t *text, const uint8_t *end) { return skip(text, end, true, false); }
+
+/* webhookrx.message.escapes.MISLEADING: DEL and C1, ARABIC LETTER MARK, LRM and RLM, line ends and bidi controls. */
+static inline bool misleads(uint32_t character)
 {
-    return (first == 0xC2 && second < 0xA0) || (first == 0xD8 && second == 0x9C);
+    if (character < 0x2000)
+        return (character >= 0x7F && character < 0xA0) || character == 0x061C;
+    return character == 0x200E || character == 0x200F || (character >= 0x2028 && character <= 0x202E) ||
+           (character >= 0x2066 && character <= 0x2069);
 }
 
-/* LRM, RLM, line and paragraph separators, bidi embeddings; bidi isolates. */
-static inline bool misleads_3(uint8_t first, uint8_t second, uint8_t third)
-{
-    if (first != 0xE2)
-        return false;
-    if (second == 0x80)
-        return third == 0x8E || third == 0x8F || (third >= 0xA8 && third <= 0xAE);
-    return second == 0x81 && third >= 0xA6 && third <= 0xA9;
-}
+enum { REPLACEMENT = 0xFFFD, INVALID = 0x110000 };
 
-/* Return the length of the harmless character that begins at `text`, which is not ASCII; 0 if there is none. */
-static size_t plain_character(const uint8_t *text, const uint8_t *end)
+/*
+ * Read the character at `text`, which is before `end`, and return how many bytes it has. Where there is none, *character
+ * is INVALID, and the bytes are those for which one U+FFFD stands (The Unicode Standard, section 3.9, table 3-8).
+ */
+__attribute__((always_inline)) static inline size_t read_character(
+    const uint8_t *text, const uint8_t *end, uint32_t *character)
 {
     uint8_t first = text[0];
     size_t left = (size_t)(end - text);
-    if (first < 0xC2 || first > 0xF4)
-        return 0;
-    if (first < 0xE0)
-        return left >= 2 && continues(text[1]) && !misleads_2(first, text[1]) ? 2 : 0;
-    if (first < 0xF0) {
-        if (left < 3 || !continues(text[1]) || !continues(text[2]))
-            return 0;
-        if ((first == 0xE0 && text[1] < 0xA0) || (first == 0xED && text[1] > 0x9F)) /* overlong; a surrogate */
-            return 0;
-        return misleads_3(first, text[1], text[2]) ? 0 : 3;
+    *character = first;
+    if (first < 0x80)
+        return 1;
+    *character = INVALID;
+    if (first < 0xC2 || first > 0xF4 || left < 2 || !continues(text[1]))
+        return 1;
+    uint32_t second = text[1] & 0x3Fu;
+    if (first < 0xE0) {
+        *character = (first & 0x1Fu) << 6 | second;
+        return 2;
     }
-    if (left < 4 || !continues(text[1]) || !continues(text[2]) || !continues(text[3]))
-        return 0;
-    return (first == 0xF0 && text[1] < 0x90) || (first == 0xF4 && text[1] > 0x8F) ? 0 : 4; /* overlong; too large */
+    if (first < 0xF0) {
+        if ((first == 0xE0 && second < 0x20) || (first == 0xED && second > 0x1F)) /* overlong; a surrogate */
+            return 1;
+        if (left < 3 || !continues(text[2]))
+            return 2;
+        *character = (first & 0x0Fu) << 12 | second << 6 | (text[2] & 0x3Fu);
+        return 3;
+    }
+    if ((first == 0xF0 && second < 0x10) || (first == 0xF4 && second > 0x0F)) /* overlong; too large */
+        return 1;
+    if (left < 3 || !continues(text[2]))
+        return 2;
+    if (left < 4 || !continues(text[3]))
+        return 3;
+    *character = (first & 0x07u) << 18 | second << 12 | (text[2] & 0x3Fu) << 6 | (text[3] & 0x3Fu);
+    return 4;
 }
 
 bool is_plain_utf_8(const uint8_t *text, const uint8_t *end)
 {
-    while ((text = skip_ascii(text, end)) < end) {
-        size_t length = plain_character(text, end);
-        if (!length)
-            return false;
-        text += length;
-    }
+    while ((text = skip(text, end, false, true)) < end)
+        while (text < end && *text >= 0x7F) {
+            uint32_t character;
+            text += read_character(text, end, &character);
+            if (character == INVALID || misleads(character))
+                return false;
+        }
     return true;
 }
 
-static inline bool needs_json_escape(uint8_t byte) { return byte < 0x20 || byte == '"' || byte == '\\'; }
+/* -- escapes ------------------------------------------------------------------------------------------------------- */
 
-const uint8_t *find_json_escape(const uint8_t *text, const uint8_t *end)
+static const char SHORT_ESCAPES[0x80] = {
+    ['"'] = '"', ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+
+/* Return how many bytes the escape of a character has; 0 if it needs none. */
+static inline size_t escape_size(uint32_t character, bool for_json, bool for_people)
 {
-#if defined(__SSE2__)
-    while (end - text >= 16) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)text);
-        __m128i control = _mm_cmpeq_epi8(_mm_max_epu8(bytes, _mm_set1_epi8(0x1F)), _mm_set1_epi8(0x1F));
-        __m128i quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
-        __m128i backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
-        int found = _mm_movemask_epi8(_mm_or_si128(control, _mm_or_si128(quote, backslash)));
-        if (found)
-            return text + __builtin_ctz((unsigned)found);
-        text += 16;
+    if (for_json && needs_json_escape(character))
+        return SHORT_ESCAPES[character] ? 2 : 6;
+    return for_people && misleads(character) ? 6 : 0;
+}
+
+/* Write a character as \n or \u000a, whichever has that size. */
+static inline void write_escape(uint32_t character, size_t size, uint8_t *output)
+{
+    static const char hexadecimal[] = "0123456789abcdef";
+    output[0] = '\\';
+    output[1] = size == 2 ? (uint8_t)SHORT_ESCAPES[character] : 'u';
+    for (size_t place = 2; place < size; place++)
+        output[place] = (uint8_t)hexadecimal[character >> 4 * (5 - place) & 15];
+}
+
+/* Write a text with escapes of JSON, of misleading characters, or both; or nothing for NULL. Return its size. */
+static inline size_t escape(const uint8_t *text, const uint8_t *end, uint8_t *output, bool for_json, bool for_people)
+{
+    size_t written = 0;
+    for (;;) {
+        const uint8_t *stop = skip(text, end, for_json, for_people);
+        if (output)
+            memcpy(output + written, text, (size_t)(stop - text));
+        written += (size_t)(stop - text);
+        for (text = stop; text < end && stops(*text, for_json, for_people);) {
+            uint32_t character;
+            size_t length = read_character(text, end, &character), size = escape_size(character, for_json, for_people);
+            if (output && size)
+                write_escape(character, size, output + written);
+            else if (output)
+                for (size_t place = 0; place < length; place++)
+                    output[written + place] = text[place];
+            written += size ? size : length;
+            text += length;
+        }
+        if (text == end)
+            return written;
     }
-#endif
-    while (text < end && !needs_json_escape(*text))
-        text++;
-    return text;
 }
 
 uint8_t *write_json_escaped(const uint8_t *text, const uint8_t *end, uint8_t *output)
 {
-    static const char hexadecimal[] = "0123456789abcdef";
-    static const char short_escapes[32] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
-    for (;;) {
-        const uint8_t *stop = find_json_escape(text, end);
-        size_t length = (size_t)(stop - text);
-        memcpy(output, text, length);
-        output += length;
-        if (stop == end)
-            return output;
-        uint8_t byte = *stop;
-        text = stop + 1;
-        *output++ = '\\';
-        if (byte >= 0x20)
-            *output++ = byte;
-        else if (short_escapes[byte])
-            *output++ = (uint8_t)short_escapes[byte];
-        else {
-            memcpy(output, "u00", 3);
-            output[3] = (uint8_t)hexadecimal[byte >> 4];
-            output[4] = (uint8_t)hexadecimal[byte & 15];
-            output += 5;
-        }
+    return output + escape(text, end, output, true, false);
+}
+
+/* Do the same with each choice a constant where it is inlined. */
+static size_t escape_chosen(const uint8_t *text, size_t size, uint8_t *output, bool for_json, bool for_people)
+{
+    if (!for_json)
+        return escape(text, text + size, output, false, true);
+    return for_people ? escape(text, text + size, output, true, true) : escape(text, text + size, output, true, false);
+}
+
+/* -- functions of whole bodies ------------------------------------------------------------------------------------- */
+
+/* Return the bytes of an argument, with their number in *size; NULL with an exception for anything else. */
+static const uint8_t *bytes_of(PyObject *argument, size_t *size)
+{
+    if (!PyBytes_Check(argument)) {
+        PyErr_Format(PyExc_TypeError, "bytes expected, not %.100s", Py_TYPE(argument)->tp_name);
+        return NULL;
     }
+    *size = (size_t)PyBytes_GET_SIZE(argument);
+    if (*size > (size_t)PY_SSIZE_T_MAX / 8) { /* no sum of three with escapes can be too large for its type */
+        PyErr_NoMemory();
+        return NULL;
+    }
+    return (const uint8_t *)PyBytes_AS_STRING(argument);
+}
+
+PyObject *speedups_escape_text(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)module;
+    const uint8_t *parts[3];
+    size_t sizes[3];
+    if (count != 5) {
+        PyErr_SetString(PyExc_TypeError, "escape_text(text, before, after, for_json, for_people)");
+        return NULL;
+    }
+    for (int part = 0; part < 3; part++)
+        if ((parts[part] = bytes_of(arguments[part], sizes + part)) == NULL)
+            return NULL;
+    bool for_json = arguments[3] == Py_True, for_people = arguments[4] == Py_True;
+    PyThreadState *state = unlock(sizes[0]);
+    size_t size = escape_chosen(parts[0], sizes[0], NULL, for_json, for_people);
+    lock(state);
+    PyObject *escaped = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sizes[1] + size + sizes[2]));
+    if (escaped == NULL)
+        return NULL;
+    uint8_t *output = (uint8_t *)PyBytes_AS_STRING(escaped);
+    state = unlock(sizes[0]);
+    memcpy(output, parts[1], sizes[1]);
+    escape_chosen(parts[0], sizes[0], output + sizes[1], for_json, for_people);
+    memcpy(output + sizes[1] + size, parts[2], sizes[2]);
+    lock(state);
+    return escaped;
+}
+
+/* Write the characters in units of this width; if it is 0, find the largest, and whether all are exact. Count them. */
+static inline Py_ssize_t decode(
+    const uint8_t *text, const uint8_t *end, void *units, int width, uint32_t *largest, bool *exact)
+{
+    Py_ssize_t place = 0;
+    for (;;) {
+        const uint8_t *stop = skip(text, end, false, true);
+        if (!width)
+            place += stop - text;
+        else
+            for (; text < stop; text++)
+                PyUnicode_WRITE(width, units, place++, *text);
+        for (text = stop; text < end && *text >= 0x7F; place++) {
+            uint32_t character;
+            text += read_character(text, end, &character);
+            if (character == INVALID) {
+                *exact = false;
+                character = REPLACEMENT;
+            }
+            if (width)
+                PyUnicode_WRITE(width, units, place, character);
+            else if (character > *largest)
+                *largest = character;
+        }
+        if (text == end)
+            return place;
+    }
+}
+
+PyObject *speedups_decode_text(PyObject *module, PyObject *body)
+{
+    (void)module;
+    size_t size;
+    const uint8_t *text = bytes_of(body, &size);
+    if (text == NULL)
+        return NULL;
+    const uint8_t *end = text + size;
+    uint32_t largest = 0;
+    bool exact = true;
+    PyThreadState *state = unlock(size);
+    Py_ssize_t length = decode(text, end, NULL, 0, &largest, &exact);
+    lock(state);
+    PyObject *decoded = PyUnicode_New(length, largest);
+    if (decoded == NULL)
+        return NULL;
+    void *units = PyUnicode_DATA(decoded);
+    state = unlock(size);
+    if (largest < 0x100)
+        decode(text, end, units, PyUnicode_1BYTE_KIND, &largest, &exact);
+    else if (largest < 0x10000)
+        decode(text, end, units, PyUnicode_2BYTE_KIND, &largest, &exact);
+    else
+        decode(text, end, units, PyUnicode_4BYTE_KIND, &largest, &exact);
+    lock(state);
+    return Py_BuildValue("NO", decoded, exact ? Py_True : Py_False);
+}
+
+/* Return the sum of what bytes weigh, in strings of JSON and, if it is not asked for all of them, only outside. */
+static size_t sum_weights(const uint8_t *body, const uint8_t *end, const uint8_t *weights, bool in_strings)
+{
+    size_t sum = 0;
+    bool inside = false;
+    for (; body < end; body++) {
+        if (!in_strings && *body == '"')
+            inside = !inside;
+        else if (!in_strings && *body == '\\' && end - body > 1 && (body[1] == '"' || body[1] == '\\'))
+            body++;
+        else if (!inside)
+            sum += weights[*body];
+    }
+    return sum;
+}
+
+PyObject *speedups_weigh(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)module;
+    size_t size, number;
+    const uint8_t *body, *weights;
+    if (count != 3 || !(body = bytes_of(arguments[0], &size)) || !(weights = bytes_of(arguments[1], &number)) ||
+        number != 256) {
+        PyErr_SetString(PyExc_TypeError, "weigh(body, weights, in_strings), one weight for each of 256 bytes");
+        return NULL;
+    }
+    bool in_strings = arguments[2] == Py_True;
+    PyThreadState *state = unlock(size);
+    size_t sum = sum_weights(body, body + size, weights, in_strings);
+    lock(state);
+    return PyLong_FromSize_t(sum);
 }

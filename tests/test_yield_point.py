@@ -5,11 +5,24 @@ Tests for L{webhookrx.yield_point}.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import TypeVar
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx import yield_point as module
-from webhookrx.yield_point import PIECE, count_byte, encode_utf_8, map_pieces, pause_by, yield_point
+from webhookrx.yield_point import (
+    LONG_CALL,
+    PIECE,
+    count_byte,
+    encode_utf_8,
+    map_pieces,
+    pause_by,
+    run_unlocked,
+    yield_point,
+)
+
+Result = TypeVar("Result")
 
 
 class YieldPointTests(SynchronousTestCase):
@@ -33,6 +46,30 @@ class YieldPointTests(SynchronousTestCase):
         thread.join()
         yield_point()
         self.assertEqual(["other", "other"], paused)
+
+
+class RunUnlockedTests(SynchronousTestCase):
+    """Calls that need no lock are made by what makes them in this thread."""
+
+    def test_aside(self) -> None:
+        """Long ones are, after others had their turn; short ones, and those of other threads, are made at once."""
+        seen: list[str] = []
+
+        def aside(call: Callable[[], Result]) -> Result:
+            seen.append("aside")
+            return call()
+
+        def work() -> None:
+            pause_by(lambda: seen.append("pause"), aside)
+            for size in (LONG_CALL, LONG_CALL + 1):
+                seen.append(run_unlocked(size, "{}-{more}".format, size, more=1))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        seen.append(run_unlocked(LONG_CALL + 1, "here".strip))
+        short, long = f"{LONG_CALL}-1", f"{LONG_CALL + 1}-1"
+        self.assertEqual(["pause", short, "pause", "aside", long, "here"], seen)
 
 
 class PiecesTests(SynchronousTestCase):

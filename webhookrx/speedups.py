@@ -72,8 +72,32 @@ class Compiled(Protocol):
             (L{webhookrx.message.escapes.MISLEADING}).
         """
 
+    def decode_text(self, body: bytes, /) -> tuple[str, bool]:
+        """Return a body as text, as L{webhookrx.intake.json_body.body_text} does."""
+
+    def escape_text(self, text: bytes, before: bytes, after: bytes, for_json: bool, for_people: bool, /) -> bytes:
+        """
+        Return C{before}, a text in UTF-8 with escapes, and C{after}.
+
+        @param for_json: make it the inside of a string of JSON; else it is JSON already.
+        @param for_people: escape L{webhookrx.message.escapes.MISLEADING} characters, which is always done in JSON.
+        """
+
+    def weigh(self, body: bytes, weights: bytes, in_strings: bool, /) -> int:
+        """
+        Return the sum of what each byte weighs.
+
+        @param weights: of all 256 bytes, see L{weights}.
+        @param in_strings: count bytes within strings of JSON, too.
+        """
+
 
 _FUNCTIONS: Final = tuple(name for name in vars(Compiled) if not name.startswith("_"))
+
+
+def weights(by_byte: Mapping[bytes, int]) -> bytes:
+    """Return a table for L{Compiled.weigh}, in which all other bytes weigh nothing."""
+    return bytes(by_byte.get(bytes((byte,)), 0) for byte in range(256))
 
 
 def _load() -> tuple[Compiled | None, str]:

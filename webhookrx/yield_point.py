@@ -3,7 +3,8 @@ Yield points: where long work on one request lets the others go first.
 
 Whatever takes time in proportion to the size of a body works on pieces of L{PIECE}, and calls L{yield_point} between
 them. In a thread whose work is done in time slices (see L{webhookrx.http.time_slices}) the call returns once the work
-has its next slice. In any other thread it returns at once.
+has its next slice. In any other thread it returns at once. A call of the compiled path that takes longer goes through
+L{run_unlocked}.
 """
 
 from __future__ import annotations
@@ -11,14 +12,28 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, ParamSpec, Protocol, TypeVar
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 PIECE: Final = 64 * 1024
 """Bytes or characters to work on between two yield points: well under a millisecond, even at 10 ns for each."""
 
 
+LONG_CALL: Final = 1024 * 1024
+"""Bytes of a body from which on a call of the compiled path takes longer than some milliseconds."""
+
+
+class Aside(Protocol):
+    """Lets others go first while a call works."""
+
+    def __call__(self, call: Callable[[], _Result]) -> _Result: ...
+
+
 class _PauseOfThread(threading.local):
     pause: Callable[[], None] | None = None
+    aside: Aside | None = None
 
 
 _thread: Final = _PauseOfThread()
@@ -31,9 +46,26 @@ def yield_point() -> None:
         pause()
 
 
-def pause_by(pause: Callable[[], None]) -> None:
-    """From now on, have L{yield_point} call C{pause} in this thread."""
+def pause_by(pause: Callable[[], None], aside: Aside | None = None) -> None:
+    """From now on, have L{yield_point} call C{pause} in this thread, and L{run_unlocked} C{aside}."""
     _thread.pause = pause
+    _thread.aside = aside
+
+
+def run_unlocked(
+    size: int, function: Callable[_Arguments, _Result], *args: _Arguments.args, **options: _Arguments.kwargs
+) -> _Result:
+    """
+    Return what a function returns that gives up the interpreter's lock while it works. In time slices, others go on
+    meanwhile if it takes long.
+
+    @param size: bytes that it works on.
+    """
+    yield_point()
+    aside = _thread.aside
+    if aside is None or size <= LONG_CALL:
+        return function(*args, **options)
+    return aside(lambda: function(*args, **options))
 
 
 def map_pieces(function: Callable[[str], str], text: str) -> str:

@@ -5,6 +5,7 @@ Tests for L{webhookrx.http.time_slices}.
 from __future__ import annotations
 
 import gc
+import queue
 import threading
 import weakref
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.http.time_slices import LONGEST_WAIT, SHORT, SLICE, TimeSlices
-from webhookrx.yield_point import yield_point
+from webhookrx.yield_point import LONG_CALL, run_unlocked, yield_point
 
 
 class TimeSlicesTests(SynchronousTestCase):
@@ -223,3 +224,59 @@ class TimeSlicesTests(SynchronousTestCase):
         self.begin(work, lambda _: enabled.append(gc.isenabled()))
         self.turn()
         self.assertEqual([False, True], enabled)
+
+
+class AsideTests(SynchronousTestCase):
+    """Long calls of the compiled path work beside the reactor."""
+
+    def setUp(self) -> None:
+        self.turns: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.seen: list[str] = []
+        self.slices = TimeSlices(self.turns.put, lambda: 0.0)
+        self.may_end = threading.Event()
+
+    def turn(self) -> None:
+        """Wait for a turn, and let it pass."""
+        self.turns.get(timeout=10)()
+
+    def begin(self, name: str, call: Callable[[], object], size: int = LONG_CALL + 1) -> None:
+        """Begin work on so many bytes that calls a function."""
+
+        def work() -> str:
+            self.seen.append(f"{name} begins")
+            run_unlocked(size, call)
+            return f"{name} ends"
+
+        self.slices.run(work, lambda outcome: self.seen.append(str(outcome)), size, lambda: True)
+
+    def test_others_go_on(self) -> None:
+        """Meanwhile short work is done, work of the same queue waits, and no turn is taken for nothing."""
+        self.begin("a", self.may_end.wait)
+        self.begin("b", lambda: None)
+        self.turn()
+        self.assertTrue(self.turns.empty())
+        self.begin("c", lambda: None, 1)
+        self.turn()
+        self.assertEqual(["a begins", "c begins", "c ends"], self.seen)
+        self.assertTrue(self.turns.empty())
+        self.may_end.set()
+        while "b ends" not in self.seen:
+            self.turn()
+        self.assertEqual(["a ends", "b begins", "b ends"], self.seen[3:])
+
+    def test_failure(self) -> None:
+        """A call that raises fails the work, which goes on in its slice until then."""
+        self.begin("a", lambda: 1 / 0)
+        while len(self.seen) < 2:
+            self.turn()
+        self.assertIn("ZeroDivisionError", self.seen[1])
+        self.begin("b", lambda: None)
+        while len(self.seen) < 4:
+            self.turn()
+        self.assertEqual(["b begins", "b ends"], self.seen[2:])
+
+    def test_short_calls(self) -> None:
+        """A short call is done in the slice."""
+        self.begin("a", lambda: self.seen.append("called"), LONG_CALL)
+        self.turn()
+        self.assertEqual(["a begins", "called", "a ends"], self.seen)

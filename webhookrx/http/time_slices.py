@@ -3,8 +3,9 @@ Long work in the reactor thread, in time slices: between two of them, everything
 
 The work is plain code that calls L{webhookrx.yield_point.yield_point} often, however deep in its calls. To stop there
 and go on later, it has a stack of its own: that of a thread which runs only while the reactor thread waits for it. So
-the two never run at the same time, and nothing needs a lock. A thread that runs beside the reactor would do worse: each
-system call of the reactor gives up the interpreter's lock, and getting it back takes five milliseconds a time.
+the two never run Python at the same time, and nothing needs a lock. A thread that did would do worse: each system call
+of the reactor gives up the interpreter's lock, and getting it back takes five milliseconds a time. Only a long call of
+the compiled path, which needs no lock, works beside the reactor (L{webhookrx.yield_point.run_unlocked}).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from threading import Lock, Thread
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -31,6 +32,8 @@ LONGEST_WAIT: Final = 2.0
 """Seconds that work may wait to begin; while it waits longer, no more is taken."""
 
 _log = Logger()
+
+_Result = TypeVar("_Result")
 
 
 class _Job(NamedTuple):
@@ -51,7 +54,7 @@ class TimeSlices:
     Does work from two queues, one for short and one for long work, first in, first out. They take turns, slice by
     slice.
 
-    @param later: calls a function in the next turn of the reactor.
+    @param later: calls a function in the next turn of the reactor, from whatever thread.
     @param clock: seconds on the monotonic clock.
     """
 
@@ -60,7 +63,7 @@ class TimeSlices:
     ) -> None:
         self._later = later
         self._clock = clock
-        self._short, self._long = _WorkQueue(clock), _WorkQueue(clock)
+        self._short, self._long = (_WorkQueue(clock, lambda: later(self._come_again)) for _ in range(2))
         self._next = self._short
         self._is_due = False  # whether a turn is to come
 
@@ -86,14 +89,14 @@ class TimeSlices:
         return self._short if size <= SHORT else self._long
 
     def _come_again(self) -> None:
-        if not self._is_due and (self._short.has_work or self._long.has_work):
+        if not self._is_due and (self._short.can_go_on or self._long.can_go_on):
             self._is_due = True
             self._later(self._turn)
 
     def _turn(self) -> None:
         """Resume one queue for one slice."""
         self._is_due = False
-        queue = self._next if self._next.has_work else self._other(self._next)
+        queue = self._next if self._next.can_go_on else self._other(self._next)
         self._next = self._other(queue)
         try:
             queue.resume(self._clock() + SLICE)
@@ -108,12 +111,15 @@ class _WorkQueue:
     """
     A queue of work, and the thread that does it.
 
+    @param is_back: called in that thread once L{can_go_on} is true again.
     @ivar waiting: work that has not begun.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], is_back: Callable[[], object]) -> None:
         self.waiting: deque[_Job] = deque()
         self._clock = clock
+        self._is_back = is_back
+        self._is_aside = False  # whether its thread works beside the reactor
         self._job: _Job | None = None
         self._outcome: Any = None
         self._is_working = False
@@ -127,6 +133,11 @@ class _WorkQueue:
     def has_work(self) -> bool:
         """Whether work is under way or waits."""
         return self._job is not None or bool(self.waiting)
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether there is something to do in a time slice."""
+        return self.has_work and not self._is_aside
 
     def resume(self, until: float) -> None:
         """Work until then, or until the queue is empty."""
@@ -186,7 +197,7 @@ class _WorkQueue:
     # -- in the thread -------------------------------------------------------------------------------------------
 
     def _loop(self) -> None:
-        pause_by(self._pause)
+        pause_by(self._pause, self._aside)
         while True:
             self._slice_begins.acquire()
             assert self._job is not None
@@ -201,4 +212,16 @@ class _WorkQueue:
     def _pause(self) -> None:
         if self._clock() >= self._until:
             self._slice_ends.release()
+            self._slice_begins.acquire()
+
+    def _aside(self, call: Callable[[], _Result]) -> _Result:
+        """End the slice, and go on in the next one with what a call has returned that needs no lock."""
+        self._is_aside = True
+        self._slice_ends.release()
+        try:
+            return call()
+        finally:
+            # The next slice may be due before this thread waits for it.
+            self._is_aside = False
+            self._is_back()
             self._slice_begins.acquire()

@@ -24,7 +24,8 @@ from webhookrx.errors import WebhookrxError
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Value
 from webhookrx.regex import occurs_in
-from webhookrx.yield_point import PIECE, count_byte, yield_point
+from webhookrx.speedups import compiled, weights
+from webhookrx.yield_point import PIECE, count_byte, run_unlocked, yield_point
 
 MAX_DEPTH: Final = 128
 """
@@ -83,6 +84,8 @@ def body_text(body: bytes) -> tuple[str, bool]:
 
 
 def _long_text(body: bytes) -> tuple[str, bool]:
+    if compiled is not None:
+        return run_unlocked(len(body), compiled.decode_text, body)
     try:
         return "".join(_decoded_pieces(body, "strict")), True
     except UnicodeDecodeError:
@@ -104,7 +107,11 @@ def has_too_many_values(body: bytes) -> bool:
     Tell whether JSON holds more than L{MAX_ELEMENTS} values, without making any. What is not JSON may get either
     answer, but not False if more than so many values come before the first mistake.
     """
-    if len(body) <= MAX_ELEMENTS or _separators(body) <= MAX_ELEMENTS:
+    if len(body) <= MAX_ELEMENTS:
+        return False
+    if compiled is not None:
+        return run_unlocked(len(body), compiled.weigh, body, _SEPARATOR_WEIGHTS, False) > MAX_ELEMENTS
+    if _separators(body) <= MAX_ELEMENTS:
         return False
     # Many of them may stand within strings.
     found, inside, start = 0, 0, 0
@@ -120,12 +127,18 @@ def has_too_many_values(body: bytes) -> bool:
     return found > MAX_ELEMENTS
 
 
+_BRACKET_WEIGHTS: Final = weights({b"[": 1, b"{": 1})
+_SEPARATOR_WEIGHTS: Final = weights({b",": 1, b"[": 1, b"{": 1})
+
+
 def _separators(text: bytes) -> int:
     return count_byte(text, b",") + count_brackets(text)
 
 
 def count_brackets(body: bytes) -> int:
     """Count opening brackets."""
+    if compiled is not None:
+        return run_unlocked(len(body), compiled.weigh, body, _BRACKET_WEIGHTS, True)
     return count_byte(body, b"[") + count_byte(body, b"{")
 
 

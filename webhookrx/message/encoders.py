@@ -18,7 +18,7 @@ import io
 import secrets
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -30,7 +30,8 @@ from webhookrx.message.macros import isodate
 from webhookrx.message.message import Message, Value
 from webhookrx.message.record import is_router_form
 from webhookrx.regex import occurs_in
-from webhookrx.yield_point import PIECE, yield_point
+from webhookrx.speedups import compiled
+from webhookrx.yield_point import PIECE, run_unlocked, yield_point
 
 
 def encode_line(message: Message) -> bytes:
@@ -48,7 +49,7 @@ def encode_line(message: Message) -> bytes:
         values = {"ISODATE": isodate(message.received), **values}
     text = long_text(values)
     if text is not None:
-        return encode_around(text, values, escape_misleading, after=b"\n")
+        return encode_around(text, values, escape=True, after=b"\n")
     # What encode_json() does, without the call that each message would pay for.
     line = encode_lines([values])
     # The line end is no part of the JSON, in which it would be escaped.
@@ -74,13 +75,13 @@ def long_text(values: Mapping[str, Value]) -> str | None:
 
 
 def encode_around(
-    text: str, values: Mapping[str, Value], clean: Callable[[bytes], bytes], before: bytes = b"", after: bytes = b""
+    text: str, values: Mapping[str, Value], *, escape: bool, before: bytes = b"", after: bytes = b""
 ) -> bytes:
     """
     Return the values as compact JSON, with a yield point after each piece of it.
 
     @param text: what L{long_text} returned of them.
-    @param clean: is applied to each piece of the JSON, such as L{webhookrx.message.escapes.escape_misleading}.
+    @param escape: without misleading characters (L{webhookrx.message.escapes}).
     @param before: goes in front of the JSON, and C{after} behind it.
     """
     around: dict[str, Any]
@@ -90,6 +91,15 @@ def encode_around(
         around = {**values, "log": {**values["log"], "body": msgspec.Raw(_MARK)}}  # type: ignore[dict-item]
     frame = encode(around)
     place = frame.index(_MARK)
+    if compiled is not None:
+        before_text, after_text = frame[:place] + b'"', b'"' + frame[place + len(_MARK) :]
+        if escape:
+            before_text, after_text = without_misleading(before_text), without_misleading(after_text)
+        utf_8 = text.encode()
+        return run_unlocked(
+            len(utf_8), compiled.escape_text, utf_8, before + before_text, after_text + after, True, escape
+        )
+    clean = escape_misleading if escape else bytes
     yield_point()
     # It grows in place, so that no copy of all of it is made at the end.
     encoded = io.BytesIO()
@@ -142,11 +152,7 @@ def encode_stored(message: Message) -> bytes:
 def _stored(mark: int, received: int, values: dict[str, Any]) -> bytes:
     head = _HEAD.pack(mark, received)
     text = long_text(values)
-    return head + _encode(values) if text is None else encode_around(text, values, _unchanged, before=head)
-
-
-def _unchanged(encoded: bytes) -> bytes:
-    return encoded
+    return head + _encode(values) if text is None else encode_around(text, values, escape=False, before=head)
 
 
 def decode_stored(stored: bytes) -> Message:
