@@ -8,30 +8,71 @@ import hashlib
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 
 import atheris
 
-# Only what is imported in here is watched for new branches.
-with atheris.instrument_imports(include=["webhookrx"]):
-    from tests.fuzz import values, wire
+from tests import sanitizers
+from tests.fuzz.words import dictionary
 
-TARGETS = {**wire.TARGETS, **values.TARGETS}
+#: The targets of L{tests.fuzz.compiled}, which can't be imported without the module that it is for.
+COMPILED = ("head", "json", "text")
+
+#: Room for the code of Python and for the shadow of its memory.
+_OPTIONS = ("-timeout=10", "-rss_limit_mb=4096")
 
 
 def main(arguments: list[str]) -> None:
-    if len(arguments) < 2 or arguments[1] not in TARGETS:
-        raise SystemExit(f"usage: python -m tests.fuzz {'|'.join(TARGETS)} [libFuzzer options]")
-    program, name, *options = arguments
-    run, seeds = TARGETS[name]
+    _, name, *options = [*arguments, ""]
+    if name in COMPILED and sanitizers.MODULE not in os.environ:
+        _use_sanitizers()
+    targets = _targets(name)
+    if name not in targets:
+        raise SystemExit(f"usage: python -m tests.fuzz {'|'.join((*targets, *COMPILED))} [libFuzzer options]")
+    run, seeds = targets[name]
+    options = [option for option in options if option]
     if not any(os.path.exists(option) for option in options):
-        options.append(_corpus(name, seeds))
-    atheris.Setup([program, "-timeout=10", "-rss_limit_mb=2048", *options], run)
+        options += [_corpus(name, seeds), f"-dict={_dictionary(name)}"]
+    atheris.Setup([arguments[0], *_OPTIONS, *options], run)
     atheris.Fuzz()
 
 
-def _corpus(name: str, seeds: list[bytes]) -> str:
+def _use_sanitizers() -> None:
+    """Start again, with a module that is built with sanitizers, and with their runtime in atheris."""
+    module = sanitizers.build("clang", "fuzzer-no-link,address,undefined")
+    runtime = os.path.join(atheris.path(), "asan_with_fuzzer.so")
+    environment = sanitizers.environment(module, runtime, os.environ, detect_leaks=0)
+    os.execve(sys.executable, [sys.executable, "-m", "tests.fuzz", *sys.argv[1:]], environment)
+
+
+def _targets(name: str) -> dict[str, tuple[Callable[[bytes], None], list[bytes]]]:
+    # Only what is imported in here is watched for new branches.
+    with atheris.instrument_imports(include=["webhookrx"]):
+        if name in COMPILED:
+            sanitizers.use()
+            from tests.fuzz import compiled
+
+            return compiled.TARGETS
+        from tests.fuzz import values, wire
+
+        return {**wire.TARGETS, **values.TARGETS}
+
+
+def _dictionary(name: str) -> str:
+    path = os.path.join(_directory("words"), name)
+    with open(path, "w", encoding="ascii") as file:
+        file.write(dictionary(name))
+    return path
+
+
+def _directory(name: str) -> str:
     directory = os.path.join(tempfile.gettempdir(), "webhookrx-fuzz", name)
     os.makedirs(directory, exist_ok=True)
+    return directory
+
+
+def _corpus(name: str, seeds: list[bytes]) -> str:
+    directory = _directory(name)
     for seed in seeds:
         with open(os.path.join(directory, hashlib.sha256(seed).hexdigest()[:16]), "wb") as file:
             file.write(seed)

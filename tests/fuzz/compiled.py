@@ -1,0 +1,140 @@
+"""
+Fuzz targets on the functions of the compiled path: each gives what Python gives, or leaves it to Python.
+
+They run on a module that is built with AddressSanitizer, UndefinedBehaviorSanitizer and libFuzzer's counters of
+branches, see L{tests.sanitizers}. A read behind the data is an error there, even of the NUL that Python puts behind it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+from tests.compiled_calls import CALLS
+from webhookrx import senders
+from webhookrx.errors import RequestRefused
+from webhookrx.http import head as head_module
+from webhookrx.http.head import parse_head
+from webhookrx.intake.head import Peer
+from webhookrx.intake.json_body import PayloadError, parse_strict_json
+from webhookrx.message.escapes import encode_json
+from webhookrx.settings import Limits
+from webhookrx.speedups import compiled as _compiled
+
+assert _compiled is not None
+compiled: Any = _compiled
+
+_PEERS = [Peer("192.0.2.7", 40000, False), Peer("2001:db8::1", 443, True)]
+_LIMITS = [Limits(), Limits(target=40, header_block=400, headers=6)]
+
+_SAMPLES = [
+    Path(name).read_bytes().replace(b"\r\n", b"\n").partition(b"\n\n")
+    for name in sorted(glob(f"{Path(str(senders.__file__)).parent}/data/samples/*.http"))
+]
+_HEADS = [head.replace(b"\n", b"\r\n") + b"\r\nContent-Length: 9\r\n\r\n" for head, _, _ in _SAMPLES]
+_BODIES = [body for _, _, body in _SAMPLES if len(body) < 4096]
+
+
+def _of_calls(name: str) -> list[bytes]:
+    """Return the first arguments of the calls of a function that the tests make, unless they are large."""
+    first = [call.arguments[0] for call in CALLS if call.name == name]
+    return [each for each in first if isinstance(each, bytes) and len(each) < 4096]
+
+
+# -- the end of the data -----------------------------------------------------------------------------------------------
+
+
+def _of_runtime(name: str) -> Any:
+    function = getattr(ctypes.CDLL(None), name)
+    function.argtypes = ctypes.c_void_p, ctypes.c_size_t
+    function.restype = None
+    return function
+
+
+_poison = _of_runtime("__asan_poison_memory_region")
+_unpoison = _of_runtime("__asan_unpoison_memory_region")
+
+
+@contextmanager
+def _without_nul(data: bytes) -> Iterator[None]:
+    """Make a read of the NUL that Python puts behind bytes an error, as reads behind it are."""
+    place = id(data) + bytes.__basicsize__ - 1 + len(data)
+    # Bytes of up to one byte are Python's own, for all.
+    poisoned = len(data) > 1
+    if poisoned:
+        _poison(place, 1)
+    try:
+        yield
+    finally:
+        if poisoned:
+            _unpoison(place, 1)
+
+
+# -- targets -----------------------------------------------------------------------------------------------------------
+
+
+def head(data: bytes) -> None:
+    """A head that is taken is what the grammar makes of it, all of it the same."""
+    choice = data[-1] if data else 0
+    data, peer, limits = data[:-1], _PEERS[choice & 1], _LIMITS[choice >> 1 & 1]
+    try:
+        found = _head(_Compiled(), data, peer, limits)
+    except _LeftToPythonError:
+        return
+    expected = _head(None, data, peer, limits)
+    assert found == expected, (found, expected)
+
+
+class _LeftToPythonError(Exception):
+    """The compiled path does not take something."""
+
+
+class _Compiled:
+    """The compiled path, with no Python path behind it."""
+
+    def parse_head(self, data: bytes, *arguments: Any) -> object:
+        with _without_nul(data):
+            found: object = compiled.parse_head(data, *arguments)
+        if found is None:
+            raise _LeftToPythonError
+        return found
+
+
+def _head(path: _Compiled | None, data: bytes, peer: Peer, limits: Limits) -> str:
+    vars(head_module)["compiled"] = path
+    try:
+        return repr(parse_head(data, peer, limits))
+    except RequestRefused as refused:
+        return repr((refused.reason, refused.detail))
+
+
+def json(data: bytes) -> None:
+    """What is taken of a body is what Python reads and writes again."""
+    with _without_nul(data):
+        found = compiled.compact_object(data)
+    if found is not None:
+        try:
+            value = parse_strict_json(data)
+        except PayloadError as error:
+            raise AssertionError(f"Python refuses it: {error}") from None
+        assert isinstance(value, dict | list)
+        assert found == encode_json(value), (found, encode_json(value))
+
+
+def text(data: bytes) -> None:
+    """A line has the text as Python writes it."""
+    with _without_nul(data):
+        line = compiled.text_line(data, b"<", b">")
+    if line is not None:
+        assert line == b"<" + encode_json(data.decode())[1:-1] + b">", line
+
+
+TARGETS: dict[str, tuple[Callable[[bytes], None], list[bytes]]] = {
+    "head": (head, [each + bytes([choice]) for each in (*_HEADS, *_of_calls("parse_head")) for choice in (0, 3)]),
+    "json": (json, [*_BODIES, *_of_calls("compact_object")]),
+    "text": (text, [*_BODIES, *_of_calls("text_line")]),
+}
