@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from webhookrx.http.head import _NAMES, _NOTHING, RequestHead
 from webhookrx.intake.head import HeaderLines, Peer
+from webhookrx.speedups import weights
 
 
 class Call(NamedTuple):
@@ -32,6 +33,9 @@ _LARGE_TEXT = b"x" * 70_000
 _JSON = b'{"a": [1, 2.50, {"b": "c\\n\\u00e9"}], "d": null}'
 _MANY_NAMES = b"{" + b",".join(b'"name %d":%d' % (number, number) for number in range(300)) + b"}"
 
+_WEIGHTS = weights({b",": 1, b"[": 2})
+_TEXTS = (b"a\n\x01b", "é€\u2028😀".encode(), "é".encode(), b"", b"\xff", b"\x7f", _LARGE_TEXT, _LARGE_TEXT + b"\xff")
+
 CALLS = [
     _parse_head(_HEAD),
     _parse_head(_HEAD.replace(b"PUT", b"POST").replace(b"?c=d", b"")),
@@ -55,9 +59,17 @@ CALLS = [
             b"",
         )
     ),
+    *(Call("text_line", (body, b"before", b"after")) for body in _TEXTS),
+    *(Call("decode_text", (body,)) for body in _TEXTS),
     *(
-        Call("text_line", (body, b"before", b"after"))
-        for body in (b"a\n\x01b", "é€".encode(), b"", b"\xff", b"\x7f", _LARGE_TEXT)
+        Call("escape_text", (body, b"before", b"after", for_json, for_people))
+        for body in _TEXTS
+        for for_json, for_people in ((True, True), (True, False), (False, True))
+    ),
+    *(
+        Call("weigh", (body, _WEIGHTS, in_strings))
+        for body in (_JSON, _LARGE_TEXT, b"")
+        for in_strings in (True, False)
     ),
 ]
 
@@ -77,4 +89,12 @@ MISTAKES = [
     Call("text_line", (b"a", None, b"after")),
     Call("text_line", ("a", b"before", b"after")),
     Call("text_line", (b"a",)),
+    Call("decode_text", ("text",)),
+    Call("escape_text", (b"a", b"", "", True, True)),
+    Call("escape_text", ("a", b"", b"", True, True)),
+    Call("escape_text", (b"a", b"", b"")),
+    Call("weigh", ("[]", _WEIGHTS, True)),
+    Call("weigh", (b"[]", b"too few", True)),
+    Call("weigh", (b"[]", None, True)),
+    Call("weigh", (b"[]",)),
 ]

@@ -8,6 +8,7 @@ branches, see L{tests.sanitizers}. A read behind the data is an error there, eve
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from glob import glob
@@ -21,7 +22,8 @@ from webhookrx.http import head as head_module
 from webhookrx.http.head import parse_head
 from webhookrx.intake.head import Peer
 from webhookrx.intake.json_body import PayloadError, parse_strict_json
-from webhookrx.message.escapes import encode_json
+from webhookrx.message.escapes import encode, encode_json
+from webhookrx.message.escapes import escape_misleading as as_json_for_people
 from webhookrx.settings import Limits
 from webhookrx.speedups import compiled as _compiled
 
@@ -126,15 +128,40 @@ def json(data: bytes) -> None:
 
 
 def text(data: bytes) -> None:
-    """A line has the text as Python writes it."""
+    """A text is decoded, escaped and counted as Python does it."""
     with _without_nul(data):
         line = compiled.text_line(data, b"<", b">")
-    if line is not None:
-        assert line == b"<" + encode_json(data.decode())[1:-1] + b">", line
+        decoded, is_exact = compiled.decode_text(data)
+        escaped = [compiled.escape_text(data, b"<", b">", *how) for how in _ESCAPES]
+        sums = [compiled.weigh(data, _WEIGHTS, in_strings) for in_strings in (True, False)]
+    assert (decoded, is_exact) == _decoded(data), decoded
+    if is_exact:
+        as_json = encode_json(decoded)[1:-1]
+        assert line in (None, b"<" + as_json + b">"), line
+        expected = as_json, encode(decoded)[1:-1], as_json_for_people(data)
+        assert escaped == [b"<" + each + b">" for each in expected], (escaped, expected)
+    assert sums == [sum(data), _weight_outside(data)], sums
+
+
+_WEIGHTS = bytes(range(256))
+_IN_STRINGS = re.compile(rb'\\["\\]|"(?:\\["\\]|[^"])*+(?:"|\Z)')
+_ESCAPES = (True, True), (True, False), (False, True)
+
+
+def _decoded(data: bytes) -> tuple[str, bool]:
+    try:
+        return data.decode(), True
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace"), False
+
+
+def _weight_outside(data: bytes) -> int:
+    """Return what the bytes outside of strings of JSON weigh, escaped quotes and backslashes left out."""
+    return sum(_IN_STRINGS.sub(b"", data))
 
 
 TARGETS: dict[str, tuple[Callable[[bytes], None], list[bytes]]] = {
     "head": (head, [each + bytes([choice]) for each in (*_HEADS, *_of_calls("parse_head")) for choice in (0, 3)]),
     "json": (json, [*_BODIES, *_of_calls("compact_object")]),
-    "text": (text, [*_BODIES, *_of_calls("text_line")]),
+    "text": (text, [*_BODIES, *_of_calls("decode_text")]),
 }
