@@ -35,17 +35,14 @@ class TooMuchWork(WebhookrxError):
     """The budget of work is exceeded; the text quotes nothing of the message."""
 
 
-class Work:
+class Work(msgspec.Struct, gc=False):
     """
     The work left for one message.
 
     @ivar left: units.
     """
 
-    __slots__ = ("left",)
-
-    def __init__(self, left: int = MOST_FOR_MESSAGE) -> None:
-        self.left = left
+    left: int = MOST_FOR_MESSAGE
 
     def spend(self, units: int) -> None:
         """

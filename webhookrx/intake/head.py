@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 #: Names of headers that the decision asks for most; a parser that goes through all lines collects their values.
-PREFETCHED = frozenset([b"authorization", b"content-encoding", b"x-forwarded-for"])
+PREFETCHED = frozenset([b"authorization", b"ce-specversion", b"content-encoding", b"x-forwarded-for"])
 
 
 class Peer(msgspec.Struct, frozen=True, gc=False):
@@ -30,7 +30,7 @@ class Peer(msgspec.Struct, frozen=True, gc=False):
         return self.ip if self.port is not None else "unix"
 
 
-class HeaderLines(msgspec.Struct, frozen=True, gc=False):
+class HeaderLines(msgspec.Struct, gc=False):
     """
     The header lines of a well-formed head: lower-case name, value without white space around it; in the order of the
     wire. Each iteration splits them anew.
@@ -39,6 +39,14 @@ class HeaderLines(msgspec.Struct, frozen=True, gc=False):
     """
 
     block: bytes
+    _lower: bytes = b""
+
+    @property
+    def lower(self) -> bytes:
+        """The head in lower case, made once."""
+        if not self._lower:
+            self._lower = self.block.lower()
+        return self._lower
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
         for line in self.block.split(b"\r\n")[1:-2]:

@@ -8,15 +8,13 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from webhookrx.intake.head import HeaderLines
+from webhookrx.intake.head import Head, HeaderLines
 
 #: Names of headers with credentials; their values are never recorded. When in doubt, a name is on the list.
 _CREDENTIALS: Final = re.compile(
     r"token|secret|passw|api-?key|access-?key|subscription-key|cookie|session|jwt|credential|(?:^|-)auth(?:$|-|oriz|entic)"
 )
 MASK: Final = "***"
-
-_IN_BINARY_MODE: Final = b"\r\nce-specversion:"
 
 _MAX_NAMES: Final = 1024
 _MAX_NAME: Final = 64
@@ -40,16 +38,16 @@ def recorded_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
     return recorded
 
 
-def cloud_event_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str | list[str]]:
+def cloud_event_headers(head: Head) -> dict[str, str | list[str]]:
     """
     Return the headers C{ce-*} of a CloudEvent in binary content mode, the only place of its attributes (CloudEvents
     1.0, HTTP protocol binding, section 3.1): lower-case name to text, or to a list if it is repeated; credentials
     masked, nothing percent-decoded. Empty for any other request.
     """
-    if isinstance(headers, HeaderLines) and _IN_BINARY_MODE not in headers.block.lower():
+    if not head.values(b"ce-specversion"):
         return {}
     found: dict[str, str | list[str]] = {}
-    for raw_name, value in headers:
+    for raw_name, value in head.headers:
         if not raw_name.startswith(b"ce-"):
             continue
         name = raw_name.decode("latin-1")
@@ -59,7 +57,7 @@ def cloud_event_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str
             found[name] = text
         else:
             found[name] = [*known, text] if isinstance(known, list) else [known, text]
-    return found if "ce-specversion" in found else {}
+    return found
 
 
 def is_credential(name: str) -> bool:

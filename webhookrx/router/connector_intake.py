@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from webhookrx.intake.head import Head
 from webhookrx.intake.header_masking import cloud_event_headers, recorded_headers
-from webhookrx.intake.json_body import body_text, json_or_missing
+from webhookrx.intake.json_body import MAX_DEPTH, body_text, decode_exactly, json_or_missing
 from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, SourceRules, base64_text
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message
@@ -22,6 +24,10 @@ from webhookrx.senders.evidence import Evidence
 
 #: What may stand before an object or an array of JSON: white space, a byte order mark.
 _BLANKS: Final = b" \t\r\n\xef\xbb\xbf"
+_BRACKETS: Final = (b"{", b"[")
+
+_SHORT: Final = 4096
+"""Bytes up to which nothing but depth is checked before a body is read."""
 
 
 class ConnectorRules(SourceRules):
@@ -58,7 +64,7 @@ class ConnectorRules(SourceRules):
 
     def fixed(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return C{meta.connector} and C{meta.router}, which no message changes for others."""
-        if self.processing.idle:
+        if not self.processing.changes_fixed:
             return self.connector, self.router
         connector, router = self.connector, self.router
         return {**connector, "labels": {**connector["labels"]}}, {**router, "labels": {**router["labels"]}}
@@ -123,7 +129,8 @@ def _attributes(head: Head, admission: Admission) -> dict[str, Any]:
     for name, captured in admission.groups.items():
         if name != "HOST":
             attributes["webhook.path." + name] = captured
-    attributes.update(cloud_event_headers(head.headers))
+    if found := cloud_event_headers(head):
+        attributes.update(found)
     if admission.rules.include_request_headers:
         attributes["webhook.headers"] = recorded_headers(head.headers)
     return attributes
@@ -139,9 +146,12 @@ def _connection(head: Head, size: int) -> dict[str, Any]:
 
 def _decoded(body: bytes) -> Any:
     """Return the object or array in a body of JSON; L{MISSING} for any other body."""
-    first = body[:1]
-    if first not in (b"{", b"["):
-        first = body.lstrip(_BLANKS)[:1]
-        if first not in (b"{", b"["):
-            return MISSING
+    if not body.startswith(_BRACKETS) and not body.lstrip(_BLANKS).startswith(_BRACKETS):
+        return MISSING
+    # With few brackets it does not nest too deep, and parse_strict_json would do no more: half the time.
+    if len(body) <= _SHORT and body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
+        try:
+            return decode_exactly(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            pass
     return json_or_missing(body)

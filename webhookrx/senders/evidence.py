@@ -43,8 +43,8 @@ class Evidence(msgspec.Struct):
     unpacked: tuple[object, object] | None = None
     _object: Any = _UNSEEN
     _form: Any = _UNSEEN
-    _block: bytes = b""
-    _lower: bytes = b""
+    _lines: HeaderLines | None = None
+    _headers: dict[bytes, str | None] = {}
 
     @property
     def text(self) -> str:
@@ -82,7 +82,7 @@ class Evidence(msgspec.Struct):
 
         @param search: finds those that are wanted, see L{webhookrx.senders.index}; all of them without it.
         """
-        return search(self._lower or self._lower_block())
+        return search((self._lines or self._header_lines()).lower)
 
     def header_value(self, name: bytes) -> bytes | None:
         """
@@ -90,23 +90,26 @@ class Evidence(msgspec.Struct):
 
         @param name: in lower case.
         """
-        lower = self._lower or self._lower_block()
+        lines = self._lines or self._header_lines()
+        lower = lines.lower
         start = lower.find(b"\r\n" + name + b":")
         if start < 0:
             return None
         start += len(name) + 3
         end = lower.find(b"\r\n", start)
-        return self._block[start : end if end >= 0 else None].strip()
+        return lines.block[start : end if end >= 0 else None].strip()
 
     def header(self, name: bytes) -> str | None:
         """Return the same as text: UTF-8 as senders mean it, else each byte for itself (RFC 9110 section 5.5)."""
-        value = self.header_value(name)
-        if value is None:
-            return None
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return value.decode("latin-1")
+        text = self._headers.get(name, _UNSEEN)
+        if text is _UNSEEN:
+            value = self.header_value(name)
+            try:
+                text = None if value is None else value.decode()
+            except UnicodeDecodeError:
+                text = value.decode("latin-1")  # type: ignore[union-attr]  # there is one
+            self._headers[name] = text
+        return text  # type: ignore[return-value]  # it has been seen
 
     @property
     def media_type(self) -> str:
@@ -114,17 +117,14 @@ class Evidence(msgspec.Struct):
         value = self.header_value(b"content-type")
         return "" if value is None else value.partition(b";")[0].strip().lower().decode("latin-1")
 
-    def _lower_block(self) -> bytes:
+    def _header_lines(self) -> HeaderLines:
         lines = self.head.headers
-        if isinstance(lines, HeaderLines):
-            block = lines.block
-        else:
+        if not isinstance(lines, HeaderLines):
             # Whoever made these lines may have put anything into them.
             pairs = (_LINE_ENDS.sub(b" ", name) + b":" + _LINE_ENDS.sub(b" ", value) for name, value in lines)
-            block = b"\r\n" + b"\r\n".join(pairs) + b"\r\n"
-        self._block = block
-        self._lower = block.lower()
-        return self._lower
+            lines = HeaderLines(b"\r\n" + b"\r\n".join(pairs) + b"\r\n")
+        self._lines = lines
+        return lines
 
     def _find_object(self) -> dict[str, Value] | None:
         if type(self.decoded) is dict:

@@ -70,6 +70,8 @@ def unpack(sender: CompiledSender, evidence: Evidence) -> Unpacked:
     if sender.decodes and type(whole) is not str:
         budget = _DecodingBudget()
         for steps, what in sender.decodes:
+            if type(whole) is dict and steps[0] not in whole:
+                continue
             whole = _decoded_at(whole, steps, what, budget, len(steps))
     event = _first_event(whole, sender.events)
     rest = events.rest if isinstance(events, Events) else ""

@@ -17,7 +17,7 @@ from webhookrx.router.expressions import ExpressionError, Files, no_files
 from webhookrx.router.steps.context import DROPPED, STEP_ERROR, UNKNOWN_SENDER, StepContext, StepEvent
 from webhookrx.router.steps.sender_steps import classify, classify_known, parse
 from webhookrx.router.steps.step import DROP, TAG, Preprocessing
-from webhookrx.router.steps.step_compiler import CompiledStep, compile_step
+from webhookrx.router.steps.step_compiler import CompiledStep, changes_below, compile_step
 from webhookrx.senders.otlp import OtlpError
 from webhookrx.work import MOST_FOR_MESSAGE, MOST_FOR_STEP, TooMuchWork, Work
 
@@ -53,6 +53,9 @@ Seconds after which no other step begins: far more than the budget of work takes
 _STEP: Final = 500
 """Units of work to begin a step."""
 
+_FIXED: Final = ("meta.connector", "meta.router")
+"""The same objects in all messages of a connector, unless a step changes them."""
+
 _ERRORS: Final = "step_errors"
 """C{meta.step_errors}: the names of steps with C{on_error: tag} that failed."""
 
@@ -64,12 +67,13 @@ class Processing:
     """
     The steps of one connector, ready to run: Classify, Parse, then the others in their order.
 
+    @ivar changes_fixed: a step may change what C{meta.connector} and C{meta.router} hold.
     @ivar idle: there are no steps, so that L{run} need not be called.
     @ivar possible_events: all events that its steps may leave, in order, but for those of known senders.
     @raise webhookrx.router.steps.context.StepError: a step is wrong.
     """
 
-    __slots__ = ("_classifier", "_clock", "_steps", "idle", "possible_events")
+    __slots__ = ("_classifier", "_clock", "_steps", "changes_fixed", "idle", "possible_events")
 
     def __init__(
         self,
@@ -97,6 +101,7 @@ class Processing:
         self._classifier = classifier
         self._clock = clock
         self.idle = not steps
+        self.changes_fixed = any(changes_below(step, _FIXED) for step in preprocessing.steps)
         events = [event for step in steps for event in (step.event, *_failure_events(step)) if event is not None]
         self.possible_events: tuple[StepEvent, ...] = tuple(dict.fromkeys(events))
 

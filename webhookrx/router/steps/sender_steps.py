@@ -72,7 +72,7 @@ def parse(context: StepContext) -> StepEvent | None:
     log = record["log"]
     if found.host is not None and not context.host_is_set:
         # The only one of these that can fail, so that a failure leaves the message as it was.
-        set_field(record, _HOST_NAME, found.host)
+        _set_host(record, found.host)
     log["body"] = found.body
     if found.is_unpacked:
         # The same once more, which no step that removes something from the body would reach.
@@ -83,6 +83,15 @@ def parse(context: StepContext) -> StepEvent | None:
     if found.severity is not None:
         log["severity_number"], log["severity_text"] = found.severity
     return None
+
+
+def _set_host(record: dict[str, Any], name: str) -> None:
+    meta = record.get("meta")
+    host = meta.get("host") if type(meta) is dict else None
+    if type(host) is dict and "name" in host:
+        host["name"] = name
+    else:  # a step has changed it
+        set_field(record, _HOST_NAME, name)
 
 
 def _evidence(context: StepContext) -> Evidence:

@@ -74,6 +74,19 @@ def step_problems(step: Step, number: int) -> list[Diagnostic]:
     return problems
 
 
+def changes_below(step: Step, fields: tuple[str, ...]) -> bool:
+    """
+    Tell whether a step may change members of some fields.
+
+    @param fields: paths of two names, the first of them C{meta}.
+    """
+    changes = step.set if isinstance(step.set, tuple) else (step.set,)
+    unset = step.unset if isinstance(step.unset, tuple) else (step.unset,)
+    texts = (*(each.field for each in changes if each), *unset, step.regex and step.regex.into)
+    # A program can't come to meta without its name.
+    return "meta" in (step.expression or "") or any(text.startswith(fields) for text in texts if text)
+
+
 def json_files(step: Step) -> list[str]:
     """Return the paths of the JSON files that a step names."""
     if step.expression is None:
