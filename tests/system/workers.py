@@ -51,6 +51,11 @@ def serves(pid: int, connection: Connection) -> bool:
     return any(f"socket:[{inode}]" in _open_files(pid) for inode in inodes)
 
 
+def open_sockets(pid: int) -> int:
+    """Return how many sockets a process has open."""
+    return sum(name.startswith("socket:") for name in _open_files(pid))
+
+
 def _open_files(pid: int) -> set[str]:
     found = set()
     for name in os.listdir(f"/proc/{pid}/fd"):

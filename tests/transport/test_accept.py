@@ -258,6 +258,7 @@ class AcceptGateTests(SynchronousTestCase):
         self.patch(accept, "tcp_info", lambda waiting: self.fail())
         come = self.come(HERE, LEFT, None)
         self.assertEqual((come, []), (self.let_in(), self.socket.backlogs))
+        self.assertFalse(self.gate.holds_back)
         self.assertEqual("name", self.gate.getsockname())
 
     def test_few(self) -> None:
@@ -297,6 +298,16 @@ class AcceptGateTests(SynchronousTestCase):
         self.assertTrue(come[3].closed)
         self.assertEqual([BACKLOG, 4096], self.socket.backlogs)
         self.assertEqual(self.come(LEFT), self.let_in())
+
+    def test_holds_back(self) -> None:
+        """It holds connections back from the first that comes under overload until none waits after it."""
+        self.rule.stands = True
+        self.assertTrue(self.gate.holds_back)
+        self.let_in()
+        self.rule.stands = False
+        self.assertTrue(self.gate.holds_back)
+        self.let_in()
+        self.assertFalse(self.gate.holds_back)
 
     def test_small_backlog(self) -> None:
         """It never lets more wait than else."""

@@ -11,9 +11,11 @@ import tempfile
 from typing import Any
 
 from twisted.internet import tcp, unix
+from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IReadWriteDescriptor, ITCPTransport
 from twisted.internet.protocol import Factory, Protocol
 from twisted.protocols.tls import TLSMemoryBIOProtocol
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
@@ -168,6 +170,15 @@ class EndTests(EagerCase):
         self.assertEqual([], recorder.events)
         self.assertEqual(MUCH + b"afterthought", self.take(peer, transport))
         self.assertEqual((["ConnectionDone"], b""), (recorder.events, peer.recv(1)))
+
+    def test_ended(self) -> None:
+        """Who wants to know of its end is told once."""
+        transport, _, _ = self.connect()
+        ends: list[str] = []
+        transport.ended = lambda: ends.append("ended")
+        for _ in range(2):
+            transport.connectionLost(Failure(ConnectionDone()))
+        self.assertEqual(["ended"], ends)
 
     def test_lose_while_reading(self) -> None:
         """A protocol that ends its connection gets no more data."""

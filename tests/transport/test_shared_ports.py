@@ -5,217 +5,23 @@ Tests for L{webhookrx.transport.shared_ports}: with sockets, but without a react
 from __future__ import annotations
 
 import os
-import socket
-import stat
-import tempfile
 from typing import Any
 
-from twisted.internet import tcp
 from twisted.internet.abstract import FileDescriptor
-from twisted.internet.address import IPv4Address, UNIXAddress
+from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import IListeningPort, ILoggingContext, IProtocolFactory, IStreamServerEndpoint
-from twisted.internet.protocol import Factory, Protocol
-from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
+from tests.transport.test_worker_port import SharedPortsCase
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Listener
+from webhookrx.transport.fair_share import ENDPOINTS, CounterPage, WorkerRow
 from webhookrx.transport.listener_service import CannotListen
-from webhookrx.transport.shared_ports import MOST_ACCEPTED, BoundPorts, SharedPorts
-
-
-class _Reactor:
-    """
-    Notes what it should look at.
-    """
-
-    def __init__(self) -> None:
-        self.readers: list[Any] = []
-
-    def addReader(self, reader: Any) -> None:
-        self.readers.append(reader)
-
-    def removeReader(self, reader: Any) -> None:
-        if reader in self.readers:
-            self.readers.remove(reader)
-
-    def removeWriter(self, writer: Any) -> None:
-        """Nothing is written here."""
-
-
-class _Factory(Factory):
-    """Records connections."""
-
-    noisy = False
-    started = 0
-
-    def __init__(self) -> None:
-        self.peers: list[object] = []
-        self.protocols: list[Protocol] = []
-
-    def startFactory(self) -> None:
-        self.started += 1
-
-    def stopFactory(self) -> None:
-        self.started -= 1
-
-    def buildProtocol(self, addr: object) -> Any:
-        self.peers.append(addr)
-        self.protocols.append(Protocol())
-        return self.protocols[-1]
-
-
-class SharedPortsCase(SynchronousTestCase):
-    """
-    Sockets that somebody else has opened.
-    """
-
-    def setUp(self) -> None:
-        self.reactor = _Reactor()
-        self.factory = _Factory()
-        self.sockets = SharedPorts(self.reactor)
-        self.addCleanup(self.sockets.close)
-
-    def tcp(self) -> socket.socket:
-        """Open a TCP socket as the parent does."""
-        listening = socket.create_server(("127.0.0.1", 0))
-        self.addCleanup(listening.close)
-        return listening
-
-    def unix(self) -> tuple[socket.socket, str]:
-        """Open a UNIX socket as the parent does; return its name, too."""
-        directory = tempfile.mkdtemp(prefix="webhookrx-")
-        path = os.path.join(directory, "in")
-        self.addCleanup(os.rmdir, directory)
-        self.addCleanup(os.unlink, path)
-        listening = socket.socket(socket.AF_UNIX)
-        self.addCleanup(listening.close)
-        listening.bind(path)
-        os.chmod(path, 0o600)
-        listening.listen(64)
-        return listening, path
-
-    def listen(self, listening: socket.socket) -> Any:
-        """Inherit a socket and listen on it; return the port."""
-        listener = Listener("8181", "tcp:8181")
-        self.sockets.add(listener.socket, os.dup(listening.fileno()))
-        endpoint = self.sockets.endpoint(listener)
-        self.assertTrue(verifyObject(IStreamServerEndpoint, endpoint))
-        port: Any = self.successResultOf(endpoint.listen(self.factory))
-        self.assertTrue(verifyObject(IListeningPort, port))
-        self.assertEqual(([port], 1), (self.reactor.readers, self.factory.started))
-        return port
-
-    def connect(self, listening: socket.socket, count: int) -> None:
-        """Connect so often."""
-        for _ in range(count):
-            client = socket.socket(listening.family)
-            self.addCleanup(client.close)
-            client.connect(listening.getsockname())
-
-    def lose(self, port: Any) -> None:
-        """Close a port, as the reactor does some time after it was told to."""
-        port.stopReading()
-        port.connectionLost(Failure(ValueError("closed")))
-
-    def drop(self) -> None:
-        """Close the connections."""
-        for protocol in self.factory.protocols:
-            protocol.transport.connectionLost(Failure(ValueError("gone")))  # type: ignore[union-attr]
-
-
-class PortTests(SharedPortsCase):
-    """
-    Ports on such sockets.
-    """
-
-    def test_few_at_once(self) -> None:
-        """However many wait, one turn accepts a few; with none left nothing fails."""
-        for listening in (self.tcp(), self.unix()[0]):
-            self.reactor.readers.clear()
-            self.factory = _Factory()
-            port = self.listen(listening)
-            self.connect(listening, 2 * MOST_ACCEPTED + 1)
-            taken = []
-            for _ in range(4):
-                port.doRead()
-                taken.append(len(self.factory.peers))
-            most = MOST_ACCEPTED
-            self.assertEqual([most, 2 * most, 2 * most + 1, 2 * most + 1], taken)
-            self.drop()
-            self.lose(port)
-
-    def test_blocking(self) -> None:
-        """A blocking socket is made non-blocking."""
-        listening = self.tcp()
-        listening.setblocking(True)
-        port = self.listen(listening)
-        port.doRead()
-        self.assertEqual([], self.factory.peers)
-        self.lose(port)
-
-    def test_addresses(self) -> None:
-        """They know their address and that of their peers."""
-        listening = self.tcp()
-        port = self.listen(listening)
-        self.assertEqual(IPv4Address("TCP", *listening.getsockname()), port.getHost())
-        self.connect(listening, 1)
-        port.doRead()
-        (peer,) = self.factory.peers
-        self.assertIsInstance(peer, IPv4Address)
-        self.assertIn(str(listening.getsockname()[1]), str(self.factory.protocols[0].transport))
-        self.drop()
-        self.lose(port)
-
-    def test_ipv6(self) -> None:
-        """A socket of IPv6 is one."""
-        try:
-            listening = socket.create_server(("::1", 0), family=socket.AF_INET6)
-        except OSError as error:
-            self.skipTest(f"no such socket here: {error}")
-        self.addCleanup(listening.close)
-        port = self.listen(listening)
-        self.connect(listening, 1)
-        port.doRead()
-        self.assertEqual("::1", getattr(self.factory.peers[0], "host", None))
-        self.assertEqual("::1", port.getHost().host)
-        self.drop()
-        self.lose(port)
-
-    def test_end(self) -> None:
-        """A closed port leaves the socket to other processes."""
-        listening = self.tcp()
-        port = self.listen(listening)
-        self.lose(port)
-        self.assertEqual(0, self.factory.started)
-        self.connect(listening, 1)
-        client, _ = listening.accept()
-        client.close()
-
-    def test_no_reserved_file(self) -> None:
-        """A Twisted that keeps no file for when there are no more descriptors changes nothing else."""
-        self.patch(tcp, "_reservedFD", None)
-        listening = self.tcp()
-        port = self.listen(listening)
-        self.connect(listening, 1)
-        port.doRead()
-        self.assertEqual(1, len(self.factory.peers))
-        self.drop()
-        self.lose(port)
-
-    def test_unix_socket(self) -> None:
-        """That of a UNIX socket leaves its mode as it is, and its name, too, when it is closed."""
-        listening, path = self.unix()
-        port = self.listen(listening)
-        self.assertEqual(UNIXAddress(path), port.getHost())
-        self.lose(port)
-        status = os.stat(path)
-        self.assertEqual((True, 0o600), (stat.S_ISSOCK(status.st_mode), stat.S_IMODE(status.st_mode)))
-        self.connect(listening, 1)
+from webhookrx.transport.shared_ports import BoundPorts
 
 
 class SocketsTests(SharedPortsCase):
@@ -232,7 +38,7 @@ class SocketsTests(SharedPortsCase):
         """Sockets without a port are closed; the others are not."""
         port = self.listen(self.tcp())
         unused = os.dup(self.tcp().fileno())
-        self.sockets.add("tcp:1", unused)
+        self.sockets.add("tcp:1", unused, 5)
         self.sockets.close()
         self.assertRaises(OSError, os.fstat, unused)
         os.fstat(port.fileno())
@@ -242,7 +48,21 @@ class SocketsTests(SharedPortsCase):
         """What is no socket is an error."""
         descriptor = os.open(os.devnull, os.O_RDONLY)
         self.addCleanup(os.close, descriptor)
-        self.assertRaises(OSError, self.sockets.add, "tcp:1", descriptor)
+        self.assertRaises(OSError, self.sockets.add, "tcp:1", descriptor, 5)
+
+    def test_shares(self) -> None:
+        """Ports of sockets that come with a row of counters share by it; not those for which it has no place."""
+        page = CounterPage()
+        self.addCleanup(page.close)
+        row, other = (WorkerRow(page.descriptor, number, 2) for number in (0, 1))
+        self.sockets.share_by(row)
+        for number, shares in ((ENDPOINTS - 1, True), (ENDPOINTS, False)):
+            self.reactor.readers.clear()
+            port = self.listen(self.tcp(), number)
+            self.assertIs(shares, port.share is not None)
+            self.lose(port)
+        self.sockets.tick()
+        self.assertEqual(1, other.ticks[0])
 
 
 @implementer(IListeningPort)

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.transport.stepped import World, wait_for
 from webhookrx.transport import tcp_info as module
-from webhookrx.transport.tcp_info import backlog_of, tcp_info
+from webhookrx.transport.tcp_info import backlog_of, tcp_info, waiting_at
 
 
 class TCPInfoTests(SynchronousTestCase):
@@ -66,6 +66,20 @@ class TCPInfoTests(SynchronousTestCase):
         sock = mock.Mock()
         sock.getsockopt.return_value = bytes(16)
         self.assertIsNone(tcp_info(sock))
+
+    def test_waiting(self) -> None:
+        """A listening socket tells how many connections wait; one of another kind does not."""
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            clients = []
+            for count in range(3):
+                self.assertEqual(count, waiting_at(listening))
+                clients.append(socket.create_connection(listening.getsockname()))
+            for client in clients:
+                client.close()
+            with mock.patch.object(module, "_OPTION", None):
+                self.assertIsNone(waiting_at(listening))
+        ours, _ = self.world.pair()
+        self.assertIsNone(waiting_at(ours))
 
     def test_backlog(self) -> None:
         """A listening socket tells how many may wait; where it does not, it is the usual most."""

@@ -102,6 +102,11 @@ class AcceptGate:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._socket, name)
 
+    @property
+    def holds_back(self) -> bool:
+        """Whether it accepts few connections, and leaves the others to wait."""
+        return self._overload.stands or self._backlog > 0
+
     def accept(self) -> tuple[socket.socket, Any]:
         """
         See L{socket.socket.accept}.

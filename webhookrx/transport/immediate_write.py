@@ -10,17 +10,22 @@ so they serve any endpoint with a port of Twisted's, on any reactor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from twisted.internet import tcp, unix
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
+from twisted.python.failure import Failure
 
 
 class ImmediateWriteServer(tcp.Server):
     """
     A TCP connection. Data that the socket does not take at once goes into Twisted's buffer.
+
+    @ivar ended: called at its end, if set.
     """
+
+    ended: Callable[[], object] | None = None
 
     # The socket is watched for writing, to send buffered data or to end. New data comes after that.
     _writing = False
@@ -64,6 +69,14 @@ class ImmediateWriteServer(tcp.Server):
     def abortConnection(self) -> None:
         super().abortConnection()
         self._writing = True  # nothing more is sent past the rest of the buffer
+
+    def connectionLost(self, reason: Failure) -> None:
+        ended, self.ended = self.ended, None
+        try:
+            super().connectionLost(reason)
+        finally:
+            if ended is not None:
+                ended()
 
     def doRead(self) -> Any:
         try:

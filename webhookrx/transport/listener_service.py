@@ -7,6 +7,7 @@ from __future__ import annotations
 import select
 
 from twisted.application.service import Service
+from twisted.internet.abstract import FileDescriptor
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import (
@@ -111,6 +112,8 @@ class ListenerService(Service):
         """Accept pending connections: to close the port would reset them, with the requests that they have sent."""
         if not IReadDescriptor.providedBy(port):
             return
+        if isinstance(port, FileDescriptor):
+            port.stopReading()  # tells a shared port that it has no part any more in who accepts what
         readable = select.poll()
         readable.register(port.fileno(), select.POLLIN)
         # Each read accepts some. A port without descriptors left stays readable.

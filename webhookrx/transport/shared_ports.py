@@ -1,10 +1,7 @@
 """
 Ports that the parent opens (L{BoundPorts}) and its workers accept from (L{SharedPorts}).
 
-Twisted can adopt a listening socket, but takes it for its own: it would change the mode and backlog of a UNIX socket,
-remove its name when one worker ends, and shut TCP sockets down for all workers. And it accepts all waiting connections
-at once, so that the first worker to wake up gets a whole burst. So this is the one module that knows how Twisted's
-ports begin and end, and its tests fail when a release of Twisted changes that.
+The kinds of port that workers use are in L{webhookrx.transport.worker_port}.
 """
 
 from __future__ import annotations
@@ -13,8 +10,8 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
+from weakref import WeakSet
 
-from twisted.internet import tcp, unix
 from twisted.internet.abstract import FileDescriptor
 from twisted.internet.defer import Deferred, execute
 from twisted.internet.interfaces import (
@@ -24,66 +21,13 @@ from twisted.internet.interfaces import (
     IStreamServerEndpoint,
 )
 from twisted.internet.protocol import Factory
-from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from webhookrx.errors import ConfigError, WebhookrxError
 from webhookrx.settings import Listener
+from webhookrx.transport.fair_share import Share, WorkerRow
 from webhookrx.transport.listener_service import ListenerService
-
-#: Connections that a worker accepts in one turn. With fewer, each new connection costs more: other workers wake up for
-#: it in vain, too.
-MOST_ACCEPTED = 16
-
-
-class _SharedPort(tcp.Port):
-    """
-    A port on a socket that other processes listen on, too.
-    """
-
-    @property
-    def numberAccepts(self) -> int:
-        """How many connections are accepted in one turn."""
-        return MOST_ACCEPTED
-
-    @numberAccepts.setter
-    def numberAccepts(self, wanted: int) -> None:
-        """Keep it constant; Twisted adapts it to the number of waiting connections."""
-
-    def share(self, shared: socket.socket) -> None:
-        """Begin to accept from a socket that listens already."""
-        self.socket = shared
-        self.fileno = shared.fileno  # type: ignore[method-assign]  # as its base does
-        self.connected = True
-        # By closing this file Twisted accepts, and closes, what comes when there are no more descriptors.
-        reserved = getattr(tcp, "_reservedFD", None)
-        if reserved is not None:
-            reserved.reserve()
-        self.factory.doStart()  # type: ignore[union-attr]  # Twisted's own type says less than is true
-        self.startReading()
-
-    def connectionLost(self, reason: Failure) -> None:
-        # Twisted shuts its socket down, which would do so for all processes: it gets another one for that.
-        self.socket.close()
-        self.socket = socket.socket(self.addressFamily)
-        tcp.Port.connectionLost(self, reason)
-
-
-class SharedTCPPort(_SharedPort):
-    """
-    One of TCP.
-    """
-
-    def share(self, shared: socket.socket) -> None:
-        self._realPortNumber = shared.getsockname()[1]
-        super().share(shared)
-
-
-class SharedUNIXPort(_SharedPort, unix.Port):
-    """
-    One with a UNIX socket. Its name stays, since another process has made it: L{_SharedPort.connectionLost} skips that
-    of L{unix.Port}.
-    """
+from webhookrx.transport.worker_port import SharedPort, SharedTCPPort, SharedUNIXPort
 
 
 @implementer(IStreamServerEndpoint)
@@ -91,47 +35,64 @@ class SharedPortEndpoint:
     """
     An endpoint on a socket that listens already.
 
-    @param take: returns the socket, which the port owns from then on.
+    @param take: returns the socket, which the port owns from then on, and the share of this process in its connections.
+    @param opened: called with the port.
     """
 
-    def __init__(self, reactor: Any, take: Callable[[], socket.socket]) -> None:
+    def __init__(
+        self,
+        reactor: Any,
+        take: Callable[[], tuple[socket.socket, Share | None]],
+        opened: Callable[[SharedPort], object],
+    ) -> None:
         self._reactor = reactor
         self._take = take
+        self._opened = opened
 
     def listen(self, protocolFactory: IProtocolFactory) -> Deferred[IListeningPort]:
         return execute(self._listen, protocolFactory)
 
     def _listen(self, factory: IProtocolFactory) -> IListeningPort:
-        shared = self._take()
+        shared, share = self._take()
         shared.setblocking(False)
         name = shared.getsockname()
-        port: _SharedPort
+        port: SharedPort
         if shared.family == socket.AF_UNIX:
             port = SharedUNIXPort(name, factory, reactor=self._reactor)
         else:
             port = SharedTCPPort(0, factory, interface=name[0], reactor=self._reactor)
-        port.share(shared)
+        port.share = share
+        port.adopt(shared)
+        self._opened(port)
         return port
 
 
 class SharedPorts:
     """
-    Listening sockets that a worker has got from its parent, until it listens on them.
+    Listening sockets that a worker has got from its parent, until it listens on them; and its ports on them.
     """
 
     def __init__(self, reactor: Any) -> None:
         self._reactor = reactor
-        self._waiting: dict[str, socket.socket] = {}
+        self._row: WorkerRow | None = None
+        self._waiting: dict[str, tuple[socket.socket, Share | None]] = {}
+        self._ports: WeakSet[SharedPort] = WeakSet()
 
-    def add(self, name: str, descriptor: int) -> None:
+    def share_by(self, row: WorkerRow) -> None:
+        """Share the connections of all sockets that come from now on evenly, by this row of counters."""
+        self._row = row
+
+    def add(self, name: str, descriptor: int, number: int) -> None:
         """
         Take a socket.
 
         @param name: C{Listener.socket} of its listener.
         @param descriptor: it is ours from now on.
+        @param number: see L{WorkerRow.share}.
         @raise OSError: it is no socket.
         """
-        self._waiting[name] = socket.socket(fileno=descriptor)
+        share = None if self._row is None else self._row.share(number)
+        self._waiting[name] = socket.socket(fileno=descriptor), share
 
     def endpoint(self, listener: Listener) -> IStreamServerEndpoint:
         """
@@ -141,12 +102,20 @@ class SharedPorts:
         """
         if listener.socket not in self._waiting:
             raise ConfigError(f"No socket was handed over for {listener.text!r}.")
-        return SharedPortEndpoint(self._reactor, lambda: self._waiting.pop(listener.socket))
+        return SharedPortEndpoint(self._reactor, lambda: self._waiting.pop(listener.socket), self._ports.add)
+
+    def tick(self) -> None:
+        """Show that this worker turns, and look after connections that wait; called about twice a second."""
+        if self._row is not None:
+            self._row.tick()
+        for port in list(self._ports):
+            port.tick()
 
     def close(self) -> None:
         """Close the sockets that nothing listens on."""
         while self._waiting:
-            self._waiting.popitem()[1].close()
+            _, (unused, _) = self._waiting.popitem()
+            unused.close()
 
 
 class _NoConnections(Factory):

@@ -28,6 +28,7 @@ from webhookrx.transport.accept import AcceptFailures, AcceptGate
 from webhookrx.transport.immediate_write import ImmediateWriteServer, ImmediateWriteUNIXServer
 from webhookrx.transport.native_tls import TLSServer, TLSUNIXServer
 from webhookrx.transport.nested_epoll import NestedEpoll
+from webhookrx.transport.worker_port import SharedPort
 
 
 @implementer(IProtocol)
@@ -115,13 +116,18 @@ class _FactorySwitch:
             self._failures.accepted(port)
         by_unix = port.addressFamily == socket.AF_UNIX
         watch: Any = reactor if self.poll is None else self.poll
+        made: ImmediateWriteServer
         if isinstance(protocol, _Secured):
             assert self._creator is not None
             secure = TLSUNIXServer if by_unix else TLSServer
             tls = self._creator.connection_on(sock)
-            return secure(tls, sock, protocol.protocol, client, port, number, watch)
-        plain = ImmediateWriteUNIXServer if by_unix else ImmediateWriteServer
-        return plain(sock, protocol, client, port, number, watch)
+            made = secure(tls, sock, protocol.protocol, client, port, number, watch)
+        else:
+            plain = ImmediateWriteUNIXServer if by_unix else ImmediateWriteServer
+            made = plain(sock, protocol, client, port, number, watch)
+        if isinstance(port, SharedPort):
+            made.ended = port.began()
+        return made
 
 
 @implementer(IStreamServerEndpoint)

@@ -18,6 +18,9 @@ _INFO = struct.Struct("=B51xI")
 #: C{tcpi_sacked}, which is the backlog of a listening socket.
 _BACKLOG = struct.Struct("=28xI")
 
+#: C{tcpi_unacked}, which is how many connections wait at a listening socket to be accepted.
+_WAITING = struct.Struct("=24xI")
+
 #: Other systems with this option lay its answer out differently.
 _OPTION = getattr(socket, "TCP_INFO", None) if sys.platform == "linux" else None
 
@@ -39,6 +42,17 @@ def backlog_of(sock: socket.socket) -> int:
     except (OSError, AttributeError, struct.error):
         return socket.SOMAXCONN
     return int(most)
+
+
+def waiting_at(sock: socket.socket) -> int | None:
+    """Return how many connections wait to be accepted; None if it is no listening TCP socket, or this is no Linux."""
+    if _OPTION is None:
+        return None
+    try:
+        (waiting,) = _WAITING.unpack(sock.getsockopt(socket.IPPROTO_TCP, _OPTION, _WAITING.size))
+    except (OSError, struct.error):
+        return None
+    return int(waiting)
 
 
 def tcp_info(sock: socket.socket) -> TCPInfo | None:

@@ -100,15 +100,15 @@ class ChannelTests(SynchronousTestCase):
 
     def test_descriptors(self) -> None:
         """A message gets those that came for it, and they are not for programs that are started."""
-        descriptors = [self.descriptor() for _ in range(3)]
+        descriptors = [self.descriptor() for _ in range(4)]
         for descriptor in descriptors:
             self.addCleanup(os.close, descriptor)
             os.set_inheritable(descriptor, True)
             self.channel.fileDescriptorReceived(descriptor)
         self.channel.dataReceived(framed(msgspec.msgpack.encode(Finish())))
-        self.channel.dataReceived(framed(msgspec.msgpack.encode(Begin(Settings((), ()), 0, 2, ("a", "b")))))
+        self.channel.dataReceived(framed(msgspec.msgpack.encode(Begin(Settings((), ()), 0, 2, {"a": 7, "b": 8}))))
         self.assertEqual([[], descriptors], [each for _, each in self.received])
-        self.assertEqual([False] * 3, [os.get_inheritable(descriptor) for descriptor in descriptors])
+        self.assertEqual([False] * 4, [os.get_inheritable(descriptor) for descriptor in descriptors])
 
     def test_bad_message(self) -> None:
         """What is no message, too long, or lacks its descriptors ends the channel, and is logged."""
@@ -116,7 +116,7 @@ class ChannelTests(SynchronousTestCase):
             framed(b"\xc1"),
             framed(b""),
             struct.pack("!I", MOST_BYTES + 1),
-            framed(msgspec.msgpack.encode(Begin(Settings((), ()), 0, 2, ()))),
+            framed(msgspec.msgpack.encode(Begin(Settings((), ()), 0, 2, {}))),
         ):
             self.setUp()
             self.channel.dataReceived(said)

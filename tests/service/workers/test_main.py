@@ -42,6 +42,7 @@ from webhookrx.service.workers.messages import (
     read_for_parent,
 )
 from webhookrx.settings import Group, Settings
+from webhookrx.transport.fair_share import CounterPage, WorkerRow
 
 SETTINGS = Settings((), (), workers=2)
 OTHER = Settings((), (), ack="written", workers=2)
@@ -166,7 +167,11 @@ class WorkerTests(SynchronousTestCase):
         """Have it begin."""
         self.lock_fd = os.open(os.devnull, os.O_RDONLY)
         self.addCleanup(os.close, self.lock_fd)
-        self.tell(Begin(SETTINGS, number, 2, ()), self.lock_fd)
+        page = CounterPage()
+        self.addCleanup(page.close)
+        self.page_fd = os.dup(page.descriptor)
+        self.other = WorkerRow(page.descriptor, 1 - number, 2)
+        self.tell(Begin(SETTINGS, number, 2, {}), self.lock_fd, self.page_fd)
         return self.receivers[-1]
 
     def lose(self) -> None:
@@ -178,6 +183,14 @@ class WorkerTests(SynchronousTestCase):
         receiver = self.begin(1)
         self.assertEqual((SETTINGS, Group(1, 2, self.lock_fd)), (receiver.settings, receiver.group))
         self.assertEqual(([Began()], Phase.RUNNING), (self.said(), receiver.phase))
+
+    def test_page(self) -> None:
+        """It maps the page of counters, shows there that it turns, and needs no descriptor for that."""
+        self.begin(1)
+        self.assertRaises(OSError, os.fstat, self.page_fd)
+        for _ in range(2):
+            self.worker._tick()
+        self.assertEqual(2, self.other.ticks[1])
 
     def test_cannot_begin(self) -> None:
         """If it can't begin, it says why and ends, whatever comes from the parent."""
@@ -202,11 +215,11 @@ class WorkerTests(SynchronousTestCase):
         receiver = self.begin(0)
         self.assertIn("weaker than it should be", str(events.pop()))
         receiver.changed.callback("changed")
-        self.tell(ChangeSettings(1, SETTINGS, ()))
+        self.tell(ChangeSettings(1, SETTINGS, {}))
         self.assertEqual([], events)
         receiver.changed = Deferred()
         receiver.changed.callback("changed")
-        self.tell(ChangeSettings(2, OTHER, ()))
+        self.tell(ChangeSettings(2, OTHER, {}))
         self.assertIn("weaker than it should be", str(events.pop()))
 
     def test_state(self) -> None:
@@ -234,7 +247,7 @@ class WorkerTests(SynchronousTestCase):
             receiver = self.begin()
             self.said()
             unused = os.dup(self.a_socket().fileno())
-            self.tell(ChangeSettings(7, OTHER, ("tcp:1",)), unused)
+            self.tell(ChangeSettings(7, OTHER, {"tcp:1": 5}), unused)
             self.assertEqual([], self.said())
             receiver.changed.callback(outcome)
             self.assertEqual([answer], self.said())

@@ -98,9 +98,9 @@ class MessagesTests(SynchronousTestCase):
 
     def test_to_worker(self) -> None:
         """Everything for a worker comes out as it went in; tokens with any bytes, and observers in observers, too."""
-        sockets = ("tcp:443",)
+        sockets = {"tcp:443": 9}
         for message, descriptors in (
-            (Begin(SETTINGS, 1, 3, sockets), 2),
+            (Begin(SETTINGS, 1, 3, sockets), 3),
             (ChangeSettings(7, SETTINGS, sockets), 1),
             (Reopen(), 0),
             (Finish(), 0),
@@ -113,7 +113,7 @@ class MessagesTests(SynchronousTestCase):
         """What was in keys and certificates comes along, those of a router as well; neither is in what is shown."""
         router = RouterSettings("edge-1", tls_files={"/key": (b"router's \xff", 0o640)})
         settings = replace(SETTINGS, router=router, tls_files={"/key": (b"-----secret", 0o600), "/cert": (b"c", 0)})
-        begin = Begin(settings, 1, 3, ())
+        begin = Begin(settings, 1, 3, {})
         received = read_for_worker(encode(begin))
         assert isinstance(received, Begin) and received.settings.router is not None
         self.assertEqual(settings.tls_files, received.settings.tls_files)
@@ -126,12 +126,12 @@ class MessagesTests(SynchronousTestCase):
         """Connectors with steps of all kinds, and the operator's own senders, come out as they went in."""
         for steps in ((), STEPS):
             settings = with_connector(*steps)
-            begin = read_for_worker(encode(Begin(portable(settings), 0, 1, ())))
+            begin = read_for_worker(encode(Begin(portable(settings), 0, 1, {})))
             assert isinstance(begin, Begin)
             self.assertEqual(settings, begin.settings)
             assert settings.router is not None and begin.settings.router is not None
             self.assertEqual(settings.router.watched, begin.settings.router.watched)
-            again = read_for_worker(encode(ChangeSettings(1, portable(settings), ())))
+            again = read_for_worker(encode(ChangeSettings(1, portable(settings), {})))
             assert isinstance(again, ChangeSettings)
             self.assertEqual(begin.settings, again.settings)
 
@@ -158,7 +158,7 @@ class MessagesTests(SynchronousTestCase):
             for fields in (SetField(field="meta.x", value=value), (SetField(field="meta.x", value=value),)):
                 settings = with_connector(Step(set=fields), Step(probe="p"))
                 check(settings)
-                begin = read_for_worker(encode(Begin(portable(settings), 0, 1, ())))
+                begin = read_for_worker(encode(Begin(portable(settings), 0, 1, {})))
                 assert isinstance(begin, Begin)
                 self.assertEqual(settings, begin.settings)
 

@@ -237,7 +237,7 @@ class SupervisorTests(SynchronousTestCase):
         self.assertEqual(["80 opens", "80 stops reading"], self.does)
         self.start()
         self.assertEqual(2, len(self.does))
-        expected = [[Begin(SETTINGS, number, 2, ("tcp:80",))] for number in (0, 1)]
+        expected = [[Begin(SETTINGS, number, 2, {"tcp:80": 80})] for number in (0, 1)]
         self.assertEqual(expected, [worker.told for worker in self.launched])
         self.assertEqual(80, self.launched[0].descriptors[0])
         self.launched[0].owner.received(Began())

@@ -95,16 +95,18 @@ class WorkersCase(SynchronousTestCase):
         self.launched: list[_Worker] = []
         self.refusal: OSError | None = None
         self.ups = 0
+        self.gone: list[int] = []
         self.failures: list[str] = []
         self.events: list[Any] = []
         globalLogPublisher.addObserver(self.events.append)
         self.addCleanup(globalLogPublisher.removeObserver, self.events.append)
         self.workers = WorkerSupervisor(
             self._launch,
-            lambda: Sockets({"tcp:80": 5, "tcp:81": 6}, 9),
+            lambda: Sockets({"tcp:80": 5, "tcp:81": 6}, 9, 10),
             SETTINGS,
             self.clock.seconds,
             lambda: 1.0,
+            self.gone.append,
         )
 
     def _launch(self, owner: WorkerOwner) -> _Worker:
@@ -167,7 +169,7 @@ class LifeTests(WorkersCase):
         self.workers.start(self._up, self.failures.append)
         for number, worker in enumerate(self.launched):
             self.assertEqual(0, self.ups)
-            self.assertEqual([(Begin(SETTINGS, number, 2, ("tcp:80", "tcp:81")), [5, 6, 9])], worker.told)
+            self.assertEqual([(Begin(SETTINGS, number, 2, {"tcp:80": 5, "tcp:81": 6}), [5, 6, 9, 10])], worker.told)
             self.assertEqual(WorkerState(number, False), self.workers.workers[number])
             worker.owner.received(Began())
         self.launched[0].owner.received(Began())
@@ -298,6 +300,14 @@ class LifeTests(WorkersCase):
         self.pass_time(1.0)
         self.assertEqual(3, len(self.launched))
 
+    def test_gone(self) -> None:
+        """It says which worker has ended before the next one begins."""
+        self.begin()
+        self.launched[1].end()
+        self.assertEqual(([1], 2), (self.gone, len(self.launched)))
+        self.pass_time(1.0)
+        self.assertEqual(([1], 3), (self.gone, len(self.launched)))
+
     def test_never_started(self) -> None:
         """Where no process can be started after a long life, pauses grow, and so the log stays short."""
         one, _ = self.begin()
@@ -336,7 +346,7 @@ class ChangeTests(WorkersCase):
         """The workers get the settings one after another, with all sockets."""
         one, other = self.begin()
         changed = self.change()
-        self.assertEqual((ChangeSettings(1, OTHER, ("tcp:80", "tcp:81", "tcp:82")), [5, 6, 7]), one.told[-1])
+        self.assertEqual((ChangeSettings(1, OTHER, {"tcp:80": 5, "tcp:81": 6, "tcp:82": 7}), [5, 6, 7]), one.told[-1])
         self.assertIsInstance(other.last, Begin)
         one.answer()
         self.assertIsInstance(other.last, ChangeSettings)
@@ -351,7 +361,7 @@ class ChangeTests(WorkersCase):
         changed = self.change()
         one.answer()
         other.answer(False, "no such directory")
-        self.assertEqual(ChangeSettings(3, SETTINGS, ("tcp:80", "tcp:81")), one.last)
+        self.assertEqual(ChangeSettings(3, SETTINGS, {"tcp:80": 5, "tcp:81": 6}), one.last)
         one.answer()
         self.assertEqual("no such directory", str(self.failureResultOf(changed, ConfigError).value))
         self.assertEqual(SETTINGS, self.workers.settings)
@@ -367,7 +377,7 @@ class ChangeTests(WorkersCase):
         self.assertIsInstance(one.last, Finish)
         one.end("ended with status 0", 0)
         self.pass_time(0.0)
-        self.assertEqual(Begin(SETTINGS, 0, 2, ("tcp:80", "tcp:81")), self.launched[2].last)
+        self.assertEqual(Begin(SETTINGS, 0, 2, {"tcp:80": 5, "tcp:81": 6}), self.launched[2].last)
         self.assertEqual(0, self.workers.restarts)
 
     def test_ended_meanwhile(self) -> None:
@@ -427,12 +437,12 @@ class ChangeTests(WorkersCase):
             worker.end("ended with status 0", 0)
             self.assertIsInstance(self.launched[-1].last, (Begin, ChangeSettings))
             self.pass_time(0.5)
-            self.assertEqual(Begin(three, number, 3, ("tcp:80", "tcp:81")), self.launched[-1].last)
+            self.assertEqual(Begin(three, number, 3, {"tcp:80": 5, "tcp:81": 6}), self.launched[-1].last)
             self.pass_time(0.5)
             self.launched[-1].owner.received(Began())
         self.assertEqual(4, len(self.launched))
         self.pass_time(0.5)
-        self.assertEqual(Begin(three, 2, 3, ("tcp:80", "tcp:81")), self.launched[-1].last)
+        self.assertEqual(Begin(three, 2, 3, {"tcp:80": 5, "tcp:81": 6}), self.launched[-1].last)
         self.launched[-1].owner.received(Began())
         self.pass_time(0.5)
         self.assertEqual((5, 1, 0), (len(self.launched), self.ups, self.workers.restarts))
@@ -469,7 +479,7 @@ class ChangeTests(WorkersCase):
         self.assertIsInstance(other.last, Finish)
         other.end("ended with status 0", 0)
         self.pass_time(0.0)
-        self.assertEqual(Begin(SETTINGS, 1, 2, ("tcp:80", "tcp:81")), self.launched[2].last)
+        self.assertEqual(Begin(SETTINGS, 1, 2, {"tcp:80": 5, "tcp:81": 6}), self.launched[2].last)
         self.assertEqual(0, self.workers.restarts)
 
     def test_fewer_of_none(self) -> None:

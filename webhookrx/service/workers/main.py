@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -45,6 +45,7 @@ from webhookrx.service.workers.messages import (
 )
 from webhookrx.service.workers.process import CONTROL, adopt
 from webhookrx.settings import Group
+from webhookrx.transport.fair_share import WorkerRow
 from webhookrx.transport.shared_ports import SharedPorts
 
 #: Seconds that a worker without a parent has for what is under way. Until it ends, a new receiver can't have its ports,
@@ -105,10 +106,12 @@ class Worker:
                 self._stop_now()
 
     def _begin(self, begin: Begin, descriptors: Sequence[int]) -> None:
-        *sockets, lock_fd = descriptors
-        self._take(begin.sockets, sockets)
+        *sockets, lock_fd, page_fd = descriptors
         group = Group(begin.number, begin.size, lock_fd)
         try:
+            self._sockets.share_by(WorkerRow(page_fd, begin.number, begin.size))
+            os.close(page_fd)
+            self._take(begin.sockets, sockets)
             receiver = LocalReceiver(begin.settings, self._reactor, group, self._sockets.endpoint)
             receiver.start()
         except (WebhookrxError, OSError) as error:
@@ -145,13 +148,14 @@ class Worker:
             for problem in self._receiver.warnings:
                 _log.warn("{problem}", problem=problem)
 
-    def _take(self, names: Sequence[str], descriptors: Sequence[int]) -> None:
-        for name, descriptor in zip(names, descriptors, strict=True):
-            self._sockets.add(name, descriptor)
+    def _take(self, sockets: Mapping[str, int], descriptors: Sequence[int]) -> None:
+        for (name, number), descriptor in zip(sockets.items(), descriptors, strict=True):
+            self._sockets.add(name, descriptor, number)
 
     # -- running -------------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
+        self._sockets.tick()
         if self._receiver is not None:
             self._receiver.tick()
             self._report()

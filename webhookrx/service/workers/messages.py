@@ -36,21 +36,23 @@ class WorkerMessage(Struct, tag=True, frozen=True):
 
 class Begin(WorkerMessage, frozen=True):
     """
-    Begin to receive. The sockets come with it, and last the file by whose locks workers write one at a time.
+    Begin to receive. The sockets come with it, then the file by whose locks workers write one at a time, and last the
+    page by whose counters they share connections evenly.
 
     @ivar number: the number of this worker, from 0.
     @ivar size: how many workers there are.
-    @ivar sockets: C{Listener.socket} of each socket, in their order.
+    @ivar sockets: C{Listener.socket} of each socket, in their order, with a number that no other socket has: its
+        descriptor in the parent.
     """
 
     settings: Settings
     number: int
     size: int
-    sockets: tuple[str, ...]
+    sockets: dict[str, int]
 
     @property
     def descriptors(self) -> int:
-        return len(self.sockets) + 1
+        return len(self.sockets) + 2
 
 
 class ChangeSettings(WorkerMessage, frozen=True):
@@ -63,7 +65,7 @@ class ChangeSettings(WorkerMessage, frozen=True):
 
     order: int
     settings: Settings
-    sockets: tuple[str, ...]
+    sockets: dict[str, int]
 
     @property
     def descriptors(self) -> int:

@@ -26,6 +26,7 @@ from webhookrx.service.workers.process import Launch, Launcher
 from webhookrx.service.workers.supervisor import KILL_AFTER_STOP_NOW, Sockets, WorkerSupervisor
 from webhookrx.settings import Listener, Settings
 from webhookrx.transport.endpoints import socket_endpoint
+from webhookrx.transport.fair_share import CounterPage
 from webhookrx.transport.shared_ports import BoundPorts
 
 #: Ticks, of half a second each, between two reports of lines held back.
@@ -52,14 +53,16 @@ class WorkerPool:
         self._ports = BoundPorts(partial(socket_endpoint, reactor))
         self._ports.commit(self._ports.plan(_listeners(settings)))
         self._lock_fd = -1
+        self._page: CounterPage | None = None
         self._loaded = 0.0
         self._ticks = 0
         self._workers = WorkerSupervisor(
             Launcher(reactor, os.environ) if launch is None else launch,
-            lambda: Sockets(self._ports.descriptors, self._lock_fd),
+            self._sockets,
             settings,
             time.monotonic,
             random.random,
+            self._worker_gone,
         )
         self._draining = False
         self._stops_now = False
@@ -68,6 +71,14 @@ class WorkerPool:
     @property
     def settings(self) -> Settings:
         return self._workers.settings
+
+    def _sockets(self) -> Sockets:
+        assert self._page is not None
+        return Sockets(self._ports.descriptors, self._lock_fd, self._page.descriptor)
+
+    def _worker_gone(self, number: int) -> None:
+        if self._page is not None:
+            self._page.clear(number)
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -79,6 +90,7 @@ class WorkerPool:
         self.open_ports()
         # Locks on it let one worker at a time write to a shared place (fcntl(2)).
         self._lock_fd = os.memfd_create("webhookrx-locks")
+        self._page = CounterPage()
         self._loaded = time.time()
 
     def run(self, up: Callable[[], None], failed: Callable[[str], None]) -> None:
@@ -177,6 +189,9 @@ class WorkerPool:
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
+        if self._page is not None:
+            self._page.close()
+            self._page = None
         return ended_well
 
     def stop_now(self) -> None:

@@ -131,12 +131,12 @@ class WorkerSlot:
         self._ready = False
         self._kill_at = inf
 
-    def occupy(self, worker: WorkerProcess, settings: Settings, sockets: Mapping[str, int], lock_fd: int) -> None:
+    def occupy(self, worker: WorkerProcess, settings: Settings, sockets: Mapping[str, int], *files: int) -> None:
         """
         Have a worker that was started begin.
 
         @param sockets: the listening sockets, by C{Listener.socket}.
-        @param lock_fd: the file by whose locks workers write one at a time.
+        @param files: the other descriptors of L{Begin}.
         """
         now = self._clock()
         self.worker = worker
@@ -144,7 +144,7 @@ class WorkerSlot:
         self.accepts = True
         self._received_at = now
         self.restarts.started(now)
-        worker.send(Begin(portable(settings), self.number, self.size, tuple(sockets)), [*sockets.values(), lock_fd])
+        worker.send(Begin(portable(settings), self.number, self.size, dict(sockets)), [*sockets.values(), *files])
 
     # -- what its worker does ------------------------------------------------------------------------------------
 
@@ -194,7 +194,7 @@ class WorkerSlot:
         self._order = order
         self._changed = changed = Deferred[SettingsChanged]()
         self._change_until = self._clock() + seconds
-        self.worker.send(ChangeSettings(order, portable(settings), tuple(sockets)), list(sockets.values()))
+        self.worker.send(ChangeSettings(order, portable(settings), dict(sockets)), list(sockets.values()))
         return changed
 
     @property

@@ -39,10 +39,12 @@ class Sockets(NamedTuple):
 
     @ivar descriptors: the listening sockets, by C{Listener.socket}.
     @ivar lock_fd: the file by whose locks workers write one at a time.
+    @ivar page_fd: the page by whose counters they share connections evenly.
     """
 
     descriptors: Mapping[str, int]
     lock_fd: int
+    page_fd: int
 
 
 class WorkerSupervisor:
@@ -53,6 +55,7 @@ class WorkerSupervisor:
     @param sockets: returns the files that workers share now.
     @param clock: seconds on the monotonic clock.
     @param random: a number from 0 to 1, as C{random.random}.
+    @param gone: called with the number of each worker that has ended, before another one takes its place.
     @ivar settings: the settings in use.
     @ivar restarts: how many workers have ended unasked.
     """
@@ -64,6 +67,7 @@ class WorkerSupervisor:
         settings: Settings,
         clock: Callable[[], float],
         random: Random,
+        gone: Callable[[int], object],
     ) -> None:
         self.settings = settings
         self.restarts = 0
@@ -71,6 +75,7 @@ class WorkerSupervisor:
         self._sockets = sockets
         self._clock = clock
         self._random = random
+        self._gone = gone
         self._up: Callable[[], None] = _not_started
         self._failed: Callable[[str], None] = _not_started
         self._slots: dict[int, WorkerSlot] = {}
@@ -176,7 +181,7 @@ class WorkerSupervisor:
             slot.ended(f"could not be started: {error.strerror}", -1)
             return
         sockets = self._sockets()
-        slot.occupy(worker, self.settings, sockets.descriptors, sockets.lock_fd)
+        slot.occupy(worker, self.settings, sockets.descriptors, sockets.lock_fd, sockets.page_fd)
 
     def _retire(self, slot: WorkerSlot) -> None:
         """Have the worker of a slot finish what is under way, and end."""
@@ -214,6 +219,7 @@ class WorkerSupervisor:
         if slot.report is not None:
             self._retired.add(slot.report)
         slot.vacate()
+        self._gone(slot.number)
         if self._stopping:
             self._ended_well = self._ended_well and status == 0
             self._check_all_ended()
