@@ -24,7 +24,9 @@ from webhookrx.intake.judge import (
     Receipt,
     Refused,
     SourceRules,
+    admission_of_path,
     admit,
+    admit_by_path,
     base64_text,
     judge,
     unpacked,
@@ -106,6 +108,38 @@ class AdmitTests(IntakeTestCase):
         """Captured text that is not UTF-8 is refused, only after the token."""
         self.assertEqual("bad_encoding", self.reason(groups={"HOST": b"%ff"}))
         self.assertEqual("bad_token", self.reason(groups={"HOST": b"%ff"}, auth_tokens=(b"t",)))
+
+    def test_shared_admission(self) -> None:
+        """Heads with nothing but their path share an admission, and what another one has does not get into it."""
+        rules = make_rules()
+        by_path = admission_of_path(rules, {"HOST": b"a%20b"})
+        assert isinstance(by_path, Admission)
+        for head in (make_head(), make_head(query=b""), make_head((b"content-type", b"x"))):
+            self.assertIs(by_path, admit_by_path(head, rules, by_path))
+        both = make_head((b"content-encoding", b"gzip"), query=b"q=1")
+        admission = admit_by_path(both, rules, by_path)
+        assert isinstance(admission, Admission)
+        self.assertEqual(({"q": "1"}, [b"gzip"]), (admission.query, admission.encodings))
+        self.assertEqual([{"HOST": "a b"}] * 2, [admission.groups, by_path.groups])
+        self.assertEqual(({}, []), (by_path.query, by_path.encodings))
+        self.assertEqual("bad_encoding", self.reason(head=make_head(query=b"%ff")))
+
+    def test_refused_by_path(self) -> None:
+        """A path that is not UTF-8 is refused after method, token and encodings, and before the query."""
+        rules = make_rules(auth_tokens=(b"t",))
+        by_path = admission_of_path(rules, {"HOST": b"%ff"})
+        token, bad = (b"authorization", b"Bearer t"), (b"content-encoding", b"x")
+        many = b"&a" * 1001
+        for head, reason in (
+            (make_head(token, bad, method=b"PUT"), "method_not_allowed"),
+            (make_head(bad), "bad_token"),
+            (make_head(token, bad, query=many), "unsupported_encoding"),
+            (make_head(token, query=many), "bad_encoding"),
+            (make_head(token), "bad_encoding"),
+        ):
+            verdict = admit_by_path(head, rules, by_path)
+            assert isinstance(verdict, Refused)
+            self.assertEqual((reason, "default"), (verdict.reason.word, verdict.source))
 
     def test_notable(self) -> None:
         """What was picked out of the head before is not looked for again; other headers are."""

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from webhookrx.errors import BAD_ENCODING, BAD_REQUEST, RequestRefused
 from webhookrx.intake import urlencoded as module
 from webhookrx.intake.head import Head, Peer
-from webhookrx.intake.urlencoded import MAX_PARAMETERS, form_members, parse_query, says_form
+from webhookrx.intake.urlencoded import MAX_PARAMETERS, form_members, parse_query, remembered_query, says_form
 from webhookrx.yield_point import PIECE
 
 QUERIES: list[tuple[bytes, dict[str, str | list[str]]]] = [
@@ -95,6 +95,15 @@ class ParseQueryTests(SynchronousTestCase):
         parsed = parse_query(urlencode(pairs, quote_via=quote_plus).encode("ascii"))
 
         self.assertEqual({name: text[0] if len(text) == 1 else text for name, text in expected.items()}, parsed)
+
+    def test_remembered(self) -> None:
+        """A query that comes again is not read again, unless it is long, or wrong, or has a list that may change."""
+        lists, long = b"a=1&b=%20&a=2", b"a=" + b"b" * 127
+        for query in (b"a=1", b"a=%c3%a9+&b", b"&", long[:-1], long, lists):
+            self.assertEqual(parse_query(query), remembered_query(query))
+            self.assertEqual(query not in (lists, long), remembered_query(query) is remembered_query(query), query)
+        for _ in range(2):
+            self.assertRaises(RequestRefused, remembered_query, b"a=%ff")
 
     @given(st.text(alphabet="ab=&+%;c32F9", max_size=40))
     def test_as_the_standard_library(self, text: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from twisted.python.failure import Failure
 from twisted.web.iweb import IRequest
@@ -34,8 +34,20 @@ from webhookrx.intake.client_address import normal_ip
 from webhookrx.intake.encodings import ALWAYS_UNPACKED
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.json_body import count_brackets
-from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, SourceRules, admit, judge, unpacked
+from webhookrx.intake.judge import (
+    Accepted,
+    Admission,
+    Dropped,
+    Receipt,
+    Refused,
+    SourceRules,
+    admission_of_path,
+    admit_by_path,
+    judge,
+    unpacked,
+)
 from webhookrx.intake.path_patterns import PathPatterns
+from webhookrx.intake.remembered import Remembered
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 
 #: Takes a request that was read: its head, and its body unpacked.
@@ -53,6 +65,10 @@ UNPACKED_DIRECTLY: Final = 2 * 1024 * 1024
 
 #: Bytes of a body whose values are not worth counting.
 _FEW: Final = 8 * 1024
+
+_MAX_REMEMBERED: Final = 2048
+_MAX_REMEMBERED_LENGTH: Final = 256
+"""Paths whose target is remembered, and the bytes of each: some two mebibytes at most."""
 
 #: Load balancers ask for health with these; a POST to the same path is a message.
 _HEALTH_METHODS = (b"GET", b"HEAD", b"OPTIONS")
@@ -207,6 +223,19 @@ def never_ready() -> bool:
     return False
 
 
+class _Target(NamedTuple):
+    """
+    Where a path leads.
+
+    @ivar by_path: see L{admission_of_path}.
+    @ivar verdict: what L{RootResource.dispatch} returns when that is the decision.
+    """
+
+    resource: WebhookResource
+    by_path: Admission | Refused
+    verdict: tuple[WebhookResource, Admission] | Refused
+
+
 @implementer(IEarlyResource)
 class RootResource(Resource):
     """
@@ -232,6 +261,10 @@ class RootResource(Resource):
         self._ready = ready
         self._patterns = PathPatterns([pattern for pattern, _ in targets])
         self._resources = [resource for _, resource in targets]
+        # A path that matches nothing is cheap to judge again; a scanner must not wash out the others.
+        self._targets: Remembered[bytes, _Target | None] = Remembered(
+            self._target, most=_MAX_REMEMBERED, longest=_MAX_REMEMBERED_LENGTH
+        )
         self._traffic = traffic
 
     def dispatch(self, head: Head) -> tuple[WebhookResource, Admission] | FixedAnswer | Refused | None:
@@ -240,13 +273,23 @@ class RootResource(Resource):
             return None
         if head.method in _HEALTH_METHODS and head.path in self._health:
             return READY if self._ready() else NOT_READY
-        match = self._patterns.match(head.path)
-        if match is None:
+        target = self._targets[head.path]
+        if target is None:
             return Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail)
+        resource, by_path, verdict = target
+        admission = admit_by_path(head, resource.rules, by_path)
+        if admission is by_path:
+            return verdict
+        return (resource, admission) if type(admission) is Admission else admission
+
+    def _target(self, path: bytes) -> _Target | None:
+        match = self._patterns.match(path)
+        if match is None:
+            return None
         index, raw_groups = match
         resource = self._resources[index]
-        admission = admit(head, resource.rules, raw_groups)
-        return (resource, admission) if isinstance(admission, Admission) else admission
+        by_path = admission_of_path(resource.rules, raw_groups)
+        return _Target(resource, by_path, (resource, by_path) if isinstance(by_path, Admission) else by_path)
 
     def getChild(self, path: bytes, request: IRequest) -> IResource:
         """See L{IResource.getChildWithDefault}: what is not hung below us is matched as a whole."""

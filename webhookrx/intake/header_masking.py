@@ -9,16 +9,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from webhookrx.intake.head import Head, HeaderLines
+from webhookrx.intake.remembered import Remembered
 
 #: Names of headers with credentials; their values are never recorded. When in doubt, a name is on the list.
 _CREDENTIALS: Final = re.compile(
     r"token|secret|passw|api-?key|access-?key|subscription-key|cookie|session|jwt|credential|(?:^|-)auth(?:$|-|oriz|entic)"
 )
 MASK: Final = "***"
-
-_MAX_NAMES: Final = 1024
-_MAX_NAME: Final = 64
-"""Names of headers that the cache holds, and bytes of each, so that invented names do not fill the memory."""
 
 
 def recorded_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
@@ -84,20 +81,10 @@ def _recorded_at_once(block: str) -> dict[str, list[str]] | None:
     return recorded if len(recorded) == len(lines) else None
 
 
-class _HeaderNames(dict[str, tuple[str, bool]]):
-    """
-    A cache by name of headers: the usual spelling, C{X-Github-Event} for C{x-github-event}, and whether the value is a
-    credential. Long names are not cached; a full cache is emptied.
-    """
-
-    def __missing__(self, name: str) -> tuple[str, bool]:
-        spelled = "-".join(part.capitalize() for part in name.split("-"))
-        found = (spelled, bool(_CREDENTIALS.search(name.lower())))
-        if len(name) <= _MAX_NAME:
-            if len(self) >= _MAX_NAMES:
-                self.clear()
-            self[name] = found
-        return found
+def _named(name: str) -> tuple[str, bool]:
+    spelled = "-".join(part.capitalize() for part in name.split("-"))
+    return spelled, bool(_CREDENTIALS.search(name.lower()))
 
 
-_NAMES = _HeaderNames()
+#: The usual spelling, C{X-Github-Event} for C{x-github-event}, and whether the value is a credential.
+_NAMES: Final = Remembered(_named, most=1024, longest=64)

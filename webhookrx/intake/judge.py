@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
-from typing import Any, Final
+from typing import Any, Final, final
 
 import msgspec
 
@@ -21,13 +21,17 @@ from webhookrx.intake.json_body import PayloadError, body_text
 from webhookrx.intake.pairs import NOTHING, LeftOut, flatten, name_budget, set_pairs
 from webhookrx.intake.path_patterns import decode_groups
 from webhookrx.intake.tokens import TokenCheck
-from webhookrx.intake.urlencoded import form_members, parse_query, says_form
+from webhookrx.intake.urlencoded import form_members, remembered_query, says_form
 from webhookrx.message.macros import isodate
 from webhookrx.message.message import Message, Value
 from webhookrx.yield_point import PIECE, yield_point
 
 #: In the place of a text that is not kept, until it is known whether the pairs set it.
 _NO_TEXT: Final = object()
+
+#: Shared by all admissions without them.
+_NO_QUERY: Final[dict[str, str | list[str]]] = {}
+_NO_ENCODINGS: Final[list[bytes]] = []
 
 #: Bytes that are encoded at once; what comes of three bytes depends on no other.
 _BASE64_PIECE = PIECE - PIECE % 3
@@ -85,6 +89,7 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
     id: str
 
 
+@final
 class Admission(msgspec.Struct, frozen=True, gc=False):
     """
     A head that passed.
@@ -100,6 +105,7 @@ class Admission(msgspec.Struct, frozen=True, gc=False):
     encodings: list[bytes]
 
 
+@final
 class Refused(msgspec.Struct, frozen=True):
     """
     A request that does not become a message.
@@ -138,23 +144,45 @@ class Dropped(msgspec.Struct, frozen=True, gc=False):
 
 def admit(head: Head, rules: SourceRules, raw_groups: dict[str, bytes]) -> Admission | Refused:
     """
-    Decide on a head whose path has matched: method, token, encodings, in this order.
+    Decide on a head whose path has matched: method, token, encodings, groups, query, in this order.
 
     @param raw_groups: captured text, still percent-encoded.
+    """
+    return admit_by_path(head, rules, admission_of_path(rules, raw_groups))
+
+
+def admission_of_path(rules: SourceRules, raw_groups: dict[str, bytes]) -> Admission | Refused:
+    """Return what becomes of heads that have nothing but their path to decide on. It may be shared by all of them."""
+    try:
+        groups = decode_groups(raw_groups)
+    except RequestRefused as refused:
+        return Refused(refused.reason, refused.detail, rules.name)
+    return Admission(rules, groups, _NO_QUERY, _NO_ENCODINGS)
+
+
+def admit_by_path(head: Head, rules: SourceRules, by_path: Admission | Refused) -> Admission | Refused:
+    """
+    See L{admit}.
+
+    @param by_path: see L{admission_of_path}; it is returned itself if the head has no query and no encodings.
     """
     if head.method != b"POST":
         return Refused(METHOD_NOT_ALLOWED, METHOD_NOT_ALLOWED.detail, rules.name)
     if rules.asks_token and not rules.tokens.accepts(head.values(b"authorization")):
         return Refused(BAD_TOKEN, BAD_TOKEN.detail, rules.name)
+    # Most heads have none of what is collected; they are spared the call.
+    encodings = head.values(b"content-encoding") if head.prefetched is None or head.prefetched else _NO_ENCODINGS
+    if not encodings and not head.query:
+        return by_path
     try:
-        encodings = head.values(b"content-encoding")
         if encodings:
             check_encoding(encodings)
-        groups = decode_groups(raw_groups) if raw_groups else {}
-        query = parse_query(head.query) if head.query else {}
+        if type(by_path) is Refused:
+            return by_path
+        query = remembered_query(head.query) if head.query else by_path.query
     except RequestRefused as refused:
         return Refused(refused.reason, refused.detail, rules.name)
-    return Admission(rules, groups, query, encodings)
+    return Admission(rules, by_path.groups, query, encodings)
 
 
 def unpacked(admission: Admission, body: bytes) -> bytes | Refused:

@@ -22,10 +22,6 @@ from webhookrx.regex import compile_linear, quiet_options, spans_of
 
 _PERCENT: Final = ord("%")
 
-_MAX_REMEMBERED: Final = 2048
-_MAX_REMEMBERED_LENGTH: Final = 256
-"""Paths whose match is cached, and the bytes of each: some two mebibytes at most."""
-
 
 class PathPattern(NamedTuple):
     """
@@ -110,7 +106,7 @@ class PathPatterns:
     @raise ValueError: one does not compile.
     """
 
-    __slots__ = ("_backtracking", "_linear", "_patterns", "_remembered")
+    __slots__ = ("_backtracking", "_linear", "_patterns")
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = [compile_pattern(pattern) for pattern in patterns]
@@ -119,28 +115,15 @@ class PathPatterns:
         self._backtracking = [
             (index, pattern.backtracking) for index, pattern in members if pattern.backtracking is not None
         ]
-        self._remembered: dict[bytes, tuple[int, dict[str, bytes]]] = {}
 
     def match(self, path: bytes) -> tuple[int, dict[str, bytes]] | None:
         """
         Find the first pattern that matches the whole path.
 
         @param path: raw, not percent-decoded, without the query.
-        @return: the index of the pattern, and the raw text of each named group that took part. The same object comes
-            back for the same path: leave it as it is. None when no pattern matches.
+        @return: the index of the pattern, and the raw text of each named group that took part; None when no pattern
+            matches.
         """
-        found = self._remembered.get(path)
-        if found is not None:
-            return found
-        found = self._find(path)
-        # A path that matches nothing is cheap to judge again; a scanner must not wash out the others.
-        if found is not None and len(path) <= _MAX_REMEMBERED_LENGTH:
-            if len(self._remembered) >= _MAX_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[path] = found
-        return found
-
-    def _find(self, path: bytes) -> tuple[int, dict[str, bytes]] | None:
         first = self._linear.first(path)
         for index, expression in self._backtracking:
             if first is not None and index > first:

@@ -11,6 +11,7 @@ from urllib.parse import unquote_to_bytes
 from webhookrx.errors import BAD_ENCODING, BAD_REQUEST, RequestRefused
 from webhookrx.intake.head import Head
 from webhookrx.intake.json_body import PayloadError, parse_strict_json
+from webhookrx.intake.remembered import Remembered
 from webhookrx.message.message import Value
 from webhookrx.yield_point import PIECE, yield_point
 
@@ -64,6 +65,23 @@ def parse_query(query: bytes) -> dict[str, str | list[str]]:
         else:
             values[name] = [earlier, value]
     return values
+
+
+def remembered_query(query: bytes) -> dict[str, str | list[str]]:
+    """
+    Do what L{parse_query} does, for a query that senders repeat.
+
+    @return: shared by all requests with that query: leave it as it is.
+    """
+    return _QUERIES[query]
+
+
+def _has_no_list(values: dict[str, str | list[str]]) -> bool:
+    return all(type(value) is str for value in values.values())
+
+
+#: Those with a list are left out: it becomes part of a message, where a step may change it.
+_QUERIES: Final = Remembered(parse_query, most=1024, longest=128, keeps=_has_no_list)
 
 
 def _unquoted(raw: bytes) -> bytes:
