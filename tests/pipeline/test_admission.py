@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import msgspec
 from hypothesis import given
@@ -15,6 +16,75 @@ from tests.pipeline.rig import LinesObserver, Rig
 from webhookrx.message.message import Message
 from webhookrx.pipeline.admission import Budget, DrainRate, ProducerGate, size_of
 from webhookrx.testing import make_message
+
+_SIZES = st.one_of(st.integers(0, 60), st.sampled_from([0, 24, 25, 49, 50, 51, 100, 101]))
+_CALLS = st.lists(
+    st.one_of(
+        st.tuples(st.just("admit"), _SIZES),
+        st.tuples(st.sampled_from(["has_room", "reserve"]), _SIZES, st.booleans()),
+        st.tuples(st.sampled_from(["release", "remove", "recount"]), st.integers(0, 5)),
+        st.tuples(st.just("cap"), st.sampled_from([inf, 0, 30, 80])),
+        st.tuples(st.just("resize"), st.sampled_from([100, 10, 1]), st.sampled_from([8, 2])),
+    ),
+    max_size=40,
+)
+
+
+class AmpleTests(SynchronousTestCase):
+    """Far from the limits a budget asks less, and answers the same."""
+
+    @given(_CALLS)
+    def test_same(self, calls: list[tuple[Any, ...]]) -> None:
+        """It answers and counts as one that never has ample room."""
+        budgets = Budget(100, 8), Budget(100, 8)
+        reserved: list[int] = []
+        admitted: list[int] = []
+        for name, *arguments in calls:
+            answers = []
+            for budget in budgets:
+                if budget is budgets[1]:
+                    budget.ample = -1
+                if name in ("has_room", "reserve"):
+                    answers.append(getattr(budget, name)(arguments[0], small=arguments[1]))
+                elif name == "admit":
+                    answers.append(budget.admit(arguments[0]))
+                elif name == "release" and len(reserved) > arguments[0]:
+                    budget.release(reserved[arguments[0]])
+                elif name == "remove" and len(admitted) > arguments[0]:
+                    budget.remove(1, admitted[arguments[0]])
+                elif name == "recount" and admitted:
+                    budget.recount(admitted[-1], arguments[0])
+                elif name == "cap":
+                    budget.cap = arguments[0]
+                elif name == "resize":
+                    budget.resize(*arguments)
+            self.assertEqual(len(set(answers)), min(1, len(answers)), (name, arguments))
+            if name == "reserve" and answers[0]:
+                reserved.append(arguments[0])
+            elif name == "admit" and answers[0]:
+                admitted.append(arguments[0])
+            elif name == "release" and len(reserved) > arguments[0]:
+                del reserved[arguments[0]]
+            elif name == "remove" and len(admitted) > arguments[0]:
+                del admitted[arguments[0]]
+            elif name == "recount" and admitted:
+                admitted[-1] = arguments[0]
+            budgets[1].ample = -1
+            states = [
+                (
+                    each.bytes,
+                    each.message_bytes,
+                    each.messages,
+                    each.is_high,
+                    each.is_full(),
+                    each.is_low(),
+                    each._beside,
+                )
+                for each in budgets
+            ]
+            self.assertEqual(states[0], states[1], (name, arguments))
+            if budgets[0].bytes <= budgets[0].ample and budgets[0].messages < budgets[0]._max_messages:
+                self.assertFalse(budgets[0].is_full())
 
 
 class BudgetTests(SynchronousTestCase):

@@ -49,12 +49,13 @@ class Budget:
     @ivar message_bytes: the bytes of messages.
     @ivar messages: messages that wait.
     @ivar is_high: messages hold more than three quarters of either limit, so the producer should pause.
-    @ivar cap: while messages hold this many bytes nothing more is admitted, bodies included; infinite for no cap. It is
-        compared before a message is added, not after, so that a large one passes too.
+    @ivar ample: while no more than this many bytes are counted, only the number of messages can be too high. Nearly
+        always that answers all questions; -1 when it answers none.
     """
 
     __slots__ = (
         "_beside",
+        "_cap",
         "_high_bytes",
         "_high_messages",
         "_large",
@@ -64,15 +65,15 @@ class Budget:
         "_max_messages",
         "_max_reserved",
         "_max_reserved_small",
+        "ample",
         "bytes",
-        "cap",
         "is_high",
         "message_bytes",
         "messages",
     )
 
     def __init__(self, max_bytes: int, max_messages: int) -> None:
-        self.cap: float = inf
+        self._cap = inf
         self._beside = 0  # bytes of the one large message beside the limit
         self.bytes = 0
         self.message_bytes = 0
@@ -90,15 +91,32 @@ class Budget:
         self._high_messages = max_messages * 3 // 4
         self._low_bytes = max_bytes // 2
         self._low_messages = max_messages // 2
+        self.cap = self._cap
         self._mark()
+
+    @property
+    def cap(self) -> float:
+        """
+        While messages hold this many bytes nothing more is admitted, bodies included; infinite for no cap. It is
+        compared before a message is added, not after, so that a large one passes too.
+        """
+        return self._cap
+
+    @cap.setter
+    def cap(self, cap: float) -> None:
+        self._cap = cap
+        # No other limit is as low as that of large bodies.
+        self.ample = self._max_reserved if cap == inf else -1
 
     def has_room(self, size: int, *, small: bool = False) -> bool:
         """Tell whether C{size} bytes of a body in progress would find room now."""
         total = self.bytes + size
+        if total <= self.ample and self.messages < self._max_messages:
+            return True
         beside = self._beside
         most = self._max_reserved_small if small else self._max_reserved
         fits = total - beside <= self._max_bytes and total - self.message_bytes <= most
-        return fits and self.message_bytes - beside < self.cap and self.messages < self._max_messages
+        return fits and self.message_bytes - beside < self._cap and self.messages < self._max_messages
 
     def reserve(self, size: int, *, small: bool = False) -> bool:
         """Count C{size} bytes of a body in progress; False, and nothing counted, when there is no room."""
@@ -116,16 +134,21 @@ class Budget:
         return (
             self.messages >= self._max_messages
             or (self.bytes - self._beside >= self._max_bytes and self.messages > 0)
-            or self.message_bytes - self._beside >= self.cap
+            or self.message_bytes - self._beside >= self._cap
         )
 
     def admit(self, size: int) -> bool:
         """Count a message of C{size} bytes; False, and nothing counted, when there is no room."""
         total = self.bytes + size
         messages = self.messages
+        if total <= self.ample and messages < self._high_messages:
+            self.bytes = total
+            self.message_bytes += size
+            self.messages = messages + 1
+            return True
         message_bytes = self.message_bytes
         beside = self._beside
-        if message_bytes - beside >= self.cap:
+        if message_bytes - beside >= self._cap:
             return False
         if size > self._large and not beside:
             beside = size
@@ -163,7 +186,7 @@ class Budget:
 
     def bytes_over_low_mark(self) -> float:
         """Return how many bytes of messages have to leave until there is room for sure; 0 or less for none."""
-        return self.message_bytes - self._beside - min(self._low_bytes, self.cap)
+        return self.message_bytes - self._beside - min(self._low_bytes, self._cap)
 
     def _mark(self) -> None:
         self.is_high = self.message_bytes - self._beside > self._high_bytes or self.messages > self._high_messages

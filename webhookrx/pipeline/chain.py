@@ -151,12 +151,13 @@ class Chain:
         if not self._takes:
             self._hold(message, acknowledge)
             return
-        if self.budget.is_full():  # encoding it would be in vain
+        budget = self.budget
+        if budget.bytes > budget.ample and budget.is_full():  # encoding it would be in vain
             raise NoRoom
         encoded = prepared
         if type(encoded) is not EncodedMessage or encoded.encoders is not self._encoders:
             encoded = self._encoders.encode(message)
-        if not self.budget.admit(encoded.size):
+        if not budget.admit(encoded.size):
             raise NoRoom
         self._gather(encoded, acknowledge)
 
