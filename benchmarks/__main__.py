@@ -22,7 +22,7 @@ from benchmarks.provision import debian_packages, peers_python
 from benchmarks.report import report
 from benchmarks.tools import ROOT, Tools
 
-FULL = (5, 3.0, 1_000_000)
+FULL = (5, 1.5, 1_000_000)
 """Rounds, seconds of each load, and requests of the cases C{memory} and C{router}."""
 SHORT = (2, 0.5, REQUESTS)
 SOAK = 5_000_000
@@ -100,7 +100,7 @@ def _say(text: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="under two minutes, and less exact")
+    parser.add_argument("--short", action="store_true", help="a few minutes, and less exact")
     parser.add_argument("--case", action="append", metavar="NAME", help="this case alone; may be repeated")
     parser.add_argument("--list", action="store_true", help="print the cases and exit")
     parser.add_argument("--rounds", type=int, help=f"how often everything runs ({FULL[0]}; {SHORT[0]} with --short)")

@@ -19,7 +19,6 @@ from benchmarks.comparisons import Spread
 from benchmarks.lab import Lab
 from benchmarks.report import text_table
 from benchmarks.runs import Asking, Figures, Run
-from benchmarks.servers import Receiver, RouterReceiver
 from benchmarks.tools import ROOT, Broken, Tools, Unavailable
 
 ROUNDS = 5
@@ -47,9 +46,7 @@ def runs_of(name: str) -> tuple[Run, ...]:
     for case in all_cases():
         if case.name == name:
             found = dict.fromkeys(run for comparison in case.comparisons for run in comparison.runs)
-            ours = [
-                run for run in found if isinstance(run, Asking) and isinstance(run.server, Receiver | RouterReceiver)
-            ]
+            ours = [run for run in found if isinstance(run, Asking) and run.server.is_webhookrx]
             if ours:
                 return tuple(ours)
     raise Unavailable(f"no case {name!r} asks webhookrx for something; see python -m benchmarks --list")
@@ -77,7 +74,7 @@ def rows(run: str, base: Sequence[Figures], new: Sequence[Figures]) -> list[tupl
     Return a row for each figure that tells the two apart: run, figure, both medians, and base over new with its spread.
     """
     found = []
-    for figure in ("cpu", "p50", "p99", "calls"):
+    for figure in ("instructions", "cpu", "p50", "p99", "calls"):
         pairs = [
             (before[figure], after[figure])
             for before, after in zip(base, new, strict=True)

@@ -12,9 +12,9 @@ from typing import TypeAlias
 from benchmarks.runs import Figures, Run
 
 Rounds: TypeAlias = "Mapping[str, Sequence[Figures | None]]"
-"""The figures of each run by its name, one entry a round; None: it was not measured in that round."""
+"""The figures of each run of a case by its name, one entry a round; None: it was not measured in that round."""
 
-LESS_IS_BETTER = {"cpu", "p50", "p99", "p99.9"}
+LESS_IS_BETTER = {"cpu", "p50", "p99", "p99.9", "calls", "instructions"}
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,19 @@ class Ratio:
     One run over another: above 1, ours is better.
 
     @ivar by: the figure that the goal is about; C{"cpu"} or C{"rate"}, or any other that both runs have.
+    @ivar note: what to know when one reads it.
     """
 
     ours: Run
     other: Run
     by: str = "cpu"
     goal: Goal | None = None
+    note: str = ""
+
+    @property
+    def remark(self) -> str:
+        """What the other does not do, when it is a peer, and what else there is to know when one reads the figure."""
+        return "; ".join(filter(None, (self.other.less, self.note)))
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -87,6 +94,7 @@ class Bound:
 
     @ivar title: what it is called in tables.
     @ivar unit: what it is counted in.
+    @ivar note: what to know when one reads it.
     """
 
     run: Run
@@ -94,6 +102,12 @@ class Bound:
     title: str
     unit: str
     goal: Goal | None = None
+    note: str = ""
+
+    @property
+    def remark(self) -> str:
+        """What the server does not do, when it is a peer, and what else there is to know when one reads the figure."""
+        return "; ".join(filter(None, (self.run.less, self.note)))
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from benchmarks.clients import connect, tls_context
-from benchmarks.measure import cpu_seconds, resident_kib
+from benchmarks.measure import cpu_seconds, maps, resident_kib, tree
 from benchmarks.quota import Quota
 from benchmarks.servers import OUTPUT, Server
 from benchmarks.tools import Broken, Tools, Unavailable
@@ -41,14 +41,14 @@ class Running:
         self._log = os.path.join(directory, "log")
         os.mkdir(directory)
         command = server.command(tools, directory, self.port)
-        self._quota = None if server.quota is None else Quota(server.name.replace(" ", "-"))
+        self._quotas: list[Quota] = []
+        self._quota = None if server.quota is None else self._new_quota("all")
+        has_quota = server.quota is not None or server.quota_each is not None
 
         def enter() -> None:
             if self._quota is not None:
                 self._quota.join()
-                os.sched_setaffinity(0, {tools.cores.server, tools.cores.load})
-            else:
-                os.sched_setaffinity(0, {tools.cores.server})
+            os.sched_setaffinity(0, {tools.cores.server, tools.cores.load} if has_quota else {tools.cores.server})
 
         with open(self._log, "ab") as log:
             self._process = subprocess.Popen(
@@ -66,6 +66,11 @@ class Running:
             self._wait()
             if server.quota is not None:
                 self.limit(server.quota)
+            if server.quota_each is not None:
+                for process in tree(self.pid):
+                    quota = self._new_quota(str(process))
+                    quota.join(process)
+                    quota.limit(server.quota_each)
         except BaseException:
             self.stop()
             raise
@@ -74,6 +79,11 @@ class Running:
         """Give another quota to a server that has one."""
         assert self._quota is not None
         self._quota.limit(cores)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether its compiled module is in its memory, as it is where the compiled path is in use and only there."""
+        return maps(self.pid, "/webhookrx/_speedups.")
 
     def cpu_seconds(self) -> float:
         """Return the processor time that it has taken so far."""
@@ -93,8 +103,12 @@ class Running:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
-        if self._quota is not None:
-            self._quota.remove()
+        for quota in self._quotas:
+            quota.remove()
+
+    def _new_quota(self, what: str) -> Quota:
+        self._quotas.append(Quota(f"{self.server.name}-{what}".replace(" ", "-")))
+        return self._quotas[-1]
 
     def log(self) -> str:
         """Return the end of what it has said."""
@@ -133,12 +147,14 @@ class Lab:
 
     @param parent: the directory to work in, on the disk to measure; the system's place for such when None.
     @param seconds: how long a load is to last.
+    @ivar compiled: of each server that was started, whether the compiled path was in use.
     """
 
     def __init__(self, tools: Tools, seconds: float = 1.0, parent: str | None = None) -> None:
         self.tools = tools
         self.seconds = seconds
         self.directory = tempfile.mkdtemp(prefix="webhookrx-benchmarks-", dir=parent)
+        self.compiled: dict[Server, bool] = {}
         self._running: dict[Server, Running] = {}
         self._failed: dict[Server, Broken | Unavailable] = {}
         self._count = 0
@@ -166,7 +182,8 @@ class Lab:
             self._count += 1
             directory = os.path.join(self.directory, f"server-{self._count}")
             try:
-                self._running[server] = Running(server, self.tools, directory)
+                running = self._running[server] = Running(server, self.tools, directory)
+                self.compiled[server] = running.compiled
             except (Broken, Unavailable) as error:
                 self._failed[server] = error
                 raise

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.lab import Lab, Running
@@ -41,10 +42,18 @@ class Answers:
     p999: float
 
 
-def wrk(lab: Lab, running: Running, kind: str, connections: int, seconds: float) -> Answers:
+def wrk(
+    lab: Lab,
+    running: Running,
+    kind: str,
+    connections: int,
+    seconds: float,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Answers:
     """
     Send a kind of traffic for a while.
 
+    @param meanwhile: called once, at the end of that time and before the load ends.
     @raise Unavailable: wrk is not there.
     @raise Broken: an answer was no 200, or a connection failed.
     """
@@ -62,6 +71,7 @@ def wrk(lab: Lab, running: Running, kind: str, connections: int, seconds: float)
     ) as process:
         try:
             time.sleep(seconds)
+            meanwhile()
             # It knows whole seconds only, but ends in good order when it is interrupted.
             process.send_signal(signal.SIGINT)
             said, _ = process.communicate(timeout=_PATIENCE)

@@ -5,8 +5,10 @@ What a process and all below it have taken: processor time and memory, from proc
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_ESTABLISHED = "01"
 _AFTER_NAME = 3
 """Number of the first field behind the name of the process, as proc_pid_stat(5) counts."""
 
@@ -52,6 +54,43 @@ def machine_cpu_seconds() -> float:
     with open("/proc/stat", encoding="ascii") as file:
         user, nice, system, _, _, irq, soft_irq, steal, *_ = map(int, file.readline().split()[1:])
     return (user + nice + system + irq + soft_irq + steal) / _TICKS
+
+
+def maps(pid: int, name: str) -> bool:
+    """Return whether any of a tree of processes has a file in its memory whose path has a name in it."""
+    for process in tree(pid):
+        with open(f"/proc/{process}/maps", encoding="utf-8", errors="replace") as file:
+            if any(name in line for line in file):
+                return True
+    return False
+
+
+def connections_of(pid: int, port: int) -> list[int]:
+    """Return how many established TCP connections to a local port each of a tree of processes has."""
+    sockets = set()
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/net/{table}", encoding="ascii") as file:
+            sockets |= established(file.read(), port)
+    return [len(sockets & _descriptors(process)) for process in tree(pid)]
+
+
+def established(table: str, port: int) -> set[str]:
+    """Return the sockets of established connections to a local port, as links of descriptors name them, proc_net(5)."""
+    found = set()
+    for line in table.splitlines()[1:]:
+        _, local, _, state, _, _, _, _, _, inode, *_ = line.split()
+        if state == _ESTABLISHED and int(local.rpartition(":")[2], 16) == port:
+            found.add(f"socket:[{inode}]")
+    return found
+
+
+def _descriptors(pid: int) -> set[str]:
+    found = set()
+    for descriptor in os.listdir(f"/proc/{pid}/fd"):
+        # One that was closed meanwhile is none.
+        with suppress(FileNotFoundError):
+            found.add(os.readlink(f"/proc/{pid}/fd/{descriptor}"))
+    return found
 
 
 def resident_kib(pid: int) -> int:

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 from benchmarks.clients import tls_context
 from benchmarks.lab import Lab
+from benchmarks.receivers import Receiver
 from benchmarks.senders import Answered, Crowd
-from benchmarks.servers import Receiver
 from benchmarks.tools import Broken, Tools, Unavailable
 from benchmarks.traffic import prepare
 

@@ -35,14 +35,17 @@ def main(path: str) -> None:
     figure.savefig(path, dpi=130)
 
 
-def _costs(rounds: dict[str, list[dict[str, float] | None]]) -> list[tuple[str, float]]:
+def _costs(rounds: dict[str, dict[str, list[dict[str, float] | None]]]) -> list[tuple[str, float]]:
     """Return what a request costs each server over 64 connections, cheapest last."""
-    costs = []
-    for name, measured in rounds.items():
-        values = sorted(figures["cpu"] for figures in measured if figures and "cpu" in figures)
-        server, _, connections = name.partition(" @")
-        if values and connections == "64" and "," not in server:
-            costs.append((server, values[len(values) // 2]))
+    found: dict[str, list[float]] = {}
+    for runs in rounds.values():
+        for name, measured in runs.items():
+            server, _, connections = name.partition(" @")
+            if connections == "64" and "," not in server:
+                found.setdefault(server, []).extend(
+                    figures["cpu"] for figures in measured if figures and "cpu" in figures
+                )
+    costs = [(server, sorted(values)[len(values) // 2]) for server, values in found.items() if values]
     return sorted(costs, key=lambda cost: -cost[1])
 
 

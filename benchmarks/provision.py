@@ -22,14 +22,19 @@ _PATIENCE = 600
 """Seconds that an installation may take."""
 
 
+def cache_directory() -> str:
+    """Return where installed things stay for the next run."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(cache, "webhookrx-benchmarks")
+
+
 def peers_python(say: Callable[[str], None]) -> str | None:
     """
     Return an interpreter with all that is required, made in the user's cache directory when it is not there yet.
 
     What can't be installed is told and left out; None when no environment can be made at all.
     """
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    directory = os.path.join(cache, "webhookrx-benchmarks", f"peers-{sys.version_info[0]}.{sys.version_info[1]}")
+    directory = os.path.join(cache_directory(), f"peers-{sys.version_info[0]}.{sys.version_info[1]}")
     python = os.path.join(directory, "bin", "python")
     stamp = os.path.join(directory, "installed")
     if _read(stamp) == "\n".join(REQUIREMENTS):
@@ -51,7 +56,7 @@ def peers_python(say: Callable[[str], None]) -> str | None:
 
 def debian_packages(say: Callable[[str], None]) -> None:
     """Install the programs that are missing, when this is Debian and we are root; say what stays missing otherwise."""
-    missing = [package for package in ("wrk", "nginx", "strace") if not _is_there(package)]
+    missing = [package for package in ("wrk", "nginx", "strace", "valgrind") if not _is_there(package)]
     if not os.path.exists(ECHO_MODULE):
         missing.append("libnginx-mod-http-echo")
     if not missing:

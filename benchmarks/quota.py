@@ -52,9 +52,9 @@ class Quota:
         except OSError as error:
             raise Unavailable(f"processor time can't be bounded: {error}") from error
 
-    def join(self) -> None:
-        """Bring the calling process in; children that it starts then are in too."""
-        _write(os.path.join(self._path, "cgroup.procs"), str(os.getpid()))
+    def join(self, pid: int | None = None) -> None:
+        """Bring a process in, the calling one if none is given; children that it starts then are in too."""
+        _write(os.path.join(self._path, "cgroup.procs"), str(pid or os.getpid()))
 
     def remove(self) -> None:
         """Take it away, once nobody is in it."""

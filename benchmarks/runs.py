@@ -3,8 +3,8 @@ What can be measured: each run asks a server for something and returns figures.
 
 Figures have these names: C{rate} (answers a second), C{cpu} (microseconds of processor time a request, the whole tree
 of processes), C{busy} (cores' worth that it took), C{others} (cores' worth that programs took which have nothing to do
-with this), C{p50}, C{p99}, C{p99.9} (ms from request to answer), C{memory} (MiB resident after the load), and some of
-L{Memory}, L{Growth}, L{SystemCalls} and L{Steps} alone.
+with this), C{p50}, C{p99}, C{p99.9} (ms from request to answer), C{memory} (MiB resident after the load), C{compiled}
+(1 when the compiled path of a webhookrx was in use, else 0), and some that the class of a run names.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from socket import socket
 from typing import TypeAlias
 
-from benchmarks import clients, load, system_calls
+from benchmarks import clients, load
 from benchmarks.lab import Lab, Running
-from benchmarks.measure import machine_cpu_seconds, own_cpu_seconds
+from benchmarks.measure import connections_of, machine_cpu_seconds, own_cpu_seconds
 from benchmarks.servers import Server
 from benchmarks.tools import ROOT, Unavailable
 from benchmarks.traffic import prepare
@@ -48,6 +48,11 @@ class Run(ABC):
         """Whether one round is enough."""
         return False
 
+    @property
+    def less(self) -> str:
+        """What is not done that webhookrx does, in favour of a peer."""
+        return ""
+
     @abstractmethod
     def measure(self, lab: Lab) -> Figures:
         """
@@ -68,14 +73,24 @@ class Asking(Run):
 
     server: Server
 
+    @property
+    def less(self) -> str:
+        """See L{Server.less}."""
+        return self.server.less
 
-def _verify(running: Running, kind: str, answered: int) -> None:
+
+def verify_output(running: Running, kind: str, answered: int) -> None:
+    """
+    Look for what was answered in the file of a server, and empty it.
+
+    @raise Broken: something is missing or wrong.
+    """
     server = running.server
     verify(running.output, prepare(kind), answered, server.lines, server.settle)
 
 
 @contextmanager
-def _warmed_up(running: Running, count: int) -> Iterator[tuple[list[socket], Sequence[bytes], int]]:
+def warmed_up(running: Running, count: int) -> Iterator[tuple[list[socket], Sequence[bytes], int]]:
     """Hold connections open that have had some requests; gives them, what is sent, and how many answers they had."""
     requests = prepare("plain").requests
     with clients.connections_to(running.port, count) as connections:
@@ -104,7 +119,7 @@ class Loaded(Asking):
         own, all_of_it = own_cpu_seconds() - own, machine_cpu_seconds() - all_of_it
         cpu, seconds = running.cpu_seconds() - cpu, time.monotonic() - began
         memory = running.resident_kib() / 1024
-        _verify(running, self.traffic, answers.answered)
+        verify_output(running, self.traffic, answers.answered)
         return {
             "rate": answers.answered / answers.seconds,
             "cpu": cpu / answers.answered * 1e6,
@@ -115,6 +130,36 @@ class Loaded(Asking):
             "p99.9": answers.p999,
             "memory": memory,
         }
+
+
+@dataclass(frozen=True)
+class Shares(Asking):
+    """
+    How the processes of a server share the connections of a load.
+
+    @ivar tries: loads, each over connections of its own.
+    """
+
+    connections: int = 64
+    tries: int = 5
+
+    @property
+    def name(self) -> str:
+        """The server, and what is counted."""
+        return f"{self.server.name}, shares of {self.connections} connections"
+
+    def measure(self, lab: Lab) -> Figures:
+        """Let wrk ask, and count sockets meanwhile; returns C{busiest}, the most at one process in any of the tries."""
+        running = lab.get(self.server)
+        counts: list[int] = []
+
+        def count() -> None:
+            counts.append(max(connections_of(running.pid, running.port)))
+
+        for _ in range(self.tries):
+            answers = load.wrk(lab, running, "plain", self.connections, 0.4, count)
+            verify_output(running, "plain", answers.answered)
+        return {"busiest": max(counts)}
 
 
 @dataclass(frozen=True)
@@ -136,11 +181,11 @@ class Laps(Asking):
     def measure(self, lab: Lab) -> Figures:
         """Send them; returns C{cpu}."""
         running = lab.get(self.server)
-        with _warmed_up(running, self.connections) as (connections, requests, warm_up):
+        with warmed_up(running, self.connections) as (connections, requests, warm_up):
             cpu = running.cpu_seconds()
             answered = clients.laps(connections, requests, self.requests)
             cpu = running.cpu_seconds() - cpu
-        _verify(running, "plain", warm_up + answered)
+        verify_output(running, "plain", warm_up + answered)
         return {"cpu": cpu / answered * 1e6}
 
 
@@ -160,7 +205,7 @@ class Handshakes(Asking):
         cpu, began = running.cpu_seconds(), time.monotonic()
         answered = clients.new_tls_connections(running.port, requests, lab.seconds)
         cpu, seconds = running.cpu_seconds() - cpu, time.monotonic() - began
-        _verify(running, "closing", answered)
+        verify_output(running, "closing", answered)
         return {"rate": answered / seconds, "cpu": cpu / answered * 1e6, "busy": cpu / seconds}
 
 
@@ -179,144 +224,17 @@ class ConstantRate(Asking):
     def measure(self, lab: Lab) -> Figures:
         """Send them; the percentiles count from when each was due."""
         running = lab.get(self.server)
-        with _warmed_up(running, self.connections) as (connections, requests, warm_up):
+        with warmed_up(running, self.connections) as (connections, requests, warm_up):
             cpu = running.cpu_seconds()
             times = clients.at_rate(connections, requests, self.rate, lab.seconds)
             cpu = running.cpu_seconds() - cpu
-        _verify(running, "plain", warm_up + len(times))
+        verify_output(running, "plain", warm_up + len(times))
         times.sort()
         return {
             "rate": self.rate,
             "cpu": cpu / len(times) * 1e6,
             **{f"p{percent}": times[int(len(times) * percent / 100)] * 1e3 for percent in (50, 99, 99.9)},
         }
-
-
-@dataclass(frozen=True)
-class SystemCalls(Asking):
-    """How often it asks the kernel for something, over connections that stay."""
-
-    connections: int = 64
-
-    @property
-    def name(self) -> str:
-        """The server, and what is counted."""
-        return f"{self.server.name}, system calls @{self.connections}"
-
-    @property
-    def once(self) -> bool:
-        """Whether one round is enough: they hardly differ."""
-        return True
-
-    def measure(self, lab: Lab) -> Figures:
-        """Count them; returns C{calls}, a request."""
-        running = lab.get(self.server)
-        with (
-            _warmed_up(running, self.connections) as (connections, requests, warm_up),
-            system_calls.Count(running.pid) as count,
-        ):
-            answered = clients.laps(connections, requests, 5000)
-        _verify(running, "plain", warm_up + answered)
-        return {"calls": count.total / answered}
-
-
-@dataclass(frozen=True)
-class Memory(Asking):
-    """
-    Resident memory: at rest, for each idle connection, and what is left of many requests.
-
-    @ivar requests: how many are sent to see what it keeps.
-    """
-
-    requests: int
-    connections: int = 2000
-
-    @property
-    def name(self) -> str:
-        """The server, and what is looked at."""
-        return f"{self.server.name}, memory"
-
-    @property
-    def once(self) -> bool:
-        """Whether one round is enough: it takes long, and hardly differs."""
-        return True
-
-    def measure(self, lab: Lab) -> Figures:
-        """
-        Look at a process of its own: returns C{rest} (MiB), C{connection} and C{tls connection} (KiB each), C{growth}
-        (KiB) over C{requests}.
-        """
-        plain = replace(self.server, name=f"{self.server.name} for memory")
-        tls = replace(plain, tls="ecdsa")
-        figures = {"connection": self._idle(lab, plain), "tls connection": self._idle(lab, tls)}
-        lab.end(tls)
-        lab.end(plain)
-        figures["rest"] = self._at_rest(lab, plain) / 1024
-        figures["growth"], figures["requests"] = _growth(lab, plain, self.requests)
-        lab.end(plain)
-        return figures
-
-    def _at_rest(self, lab: Lab, server: Server) -> int:
-        running = lab.get(server)
-        requests = prepare("plain").requests
-        with clients.idle_connections(running.port, requests, WARM_UP, tls=server.tls is not None):
-            pass
-        time.sleep(0.2)
-        return running.resident_kib()
-
-    def _idle(self, lab: Lab, server: Server) -> float:
-        rest = self._at_rest(lab, server)
-        running = lab.get(server)
-        requests = prepare("plain").requests
-        with clients.idle_connections(running.port, requests, self.connections, tls=server.tls is not None):
-            time.sleep(0.2)
-            return (running.resident_kib() - rest) / self.connections
-
-
-@dataclass(frozen=True)
-class Growth(Asking):
-    """
-    Resident memory: what is left of many requests.
-
-    @ivar requests: how many are sent to see what it keeps.
-    """
-
-    requests: int
-
-    @property
-    def name(self) -> str:
-        """The server, and what is looked at."""
-        return f"{self.server.name}, growth"
-
-    @property
-    def once(self) -> bool:
-        """Whether one round is enough: it takes long, and hardly differs."""
-        return True
-
-    def measure(self, lab: Lab) -> Figures:
-        """Look at a process of its own: returns C{growth} (KiB) over C{requests}."""
-        alone = replace(self.server, name=f"{self.server.name} for growth")
-        growth, requests = _growth(lab, alone, self.requests)
-        lab.end(alone)
-        return {"growth": growth, "requests": requests}
-
-
-def _growth(lab: Lab, server: Server, requests: int) -> tuple[float, float]:
-    """Return by how many KiB a server has grown over so many requests, once it has had some, and how many they were."""
-    running = lab.get(server)
-    _send(lab, running, requests // 4)
-    rest = running.resident_kib()
-    sent = _send(lab, running, requests)
-    return running.resident_kib() - rest, sent
-
-
-def _send(lab: Lab, running: Running, count: int) -> int:
-    sent = 0
-    while sent < count:
-        answered = load.wrk(lab, running, "plain", 64, 1.0).answered
-        _verify(running, "plain", answered)
-        sent += answered
-    return sent
 
 
 @dataclass(frozen=True)

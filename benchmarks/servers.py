@@ -1,5 +1,5 @@
 """
-What is measured: webhookrx as a user starts it, and what a user might take in its place.
+What is measured, as far as it is alike for all, and what a user might take in place of webhookrx.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from benchmarks import certificates
-from benchmarks.lines import FLATTENED, NESTED, UNREAD, Lines
+from benchmarks.lines import FLATTENED, UNREAD, Lines
 from benchmarks.tools import ECHO_MODULE, ROOT, Tools, Unavailable, program
 
 OUTPUT = "messages.jsonl"
@@ -26,6 +26,8 @@ class Server(ABC):
     @ivar lines: what its lines are to be.
     @ivar settle: when its file has not grown for so many seconds, the last lines are in it.
     @ivar quota: the cores' worth of processor time that it may take in all; None: it has a core of its own.
+    @ivar quota_each: the same for each of its processes.
+    @ivar less: what a peer does not do that webhookrx does, in its favour; for tables.
     """
 
     name: str
@@ -33,6 +35,8 @@ class Server(ABC):
     lines: Lines = FLATTENED
     settle: float = 0.02
     quota: float | None = None
+    quota_each: float | None = None
+    less: str = ""
 
     @abstractmethod
     def command(self, tools: Tools, directory: str, port: int) -> tuple[str, ...]:
@@ -41,6 +45,16 @@ class Server(ABC):
 
         @raise Unavailable: it can't be had here.
         """
+
+    @property
+    def is_webhookrx(self) -> bool:
+        """Whether it is what is measured, and no peer."""
+        return False
+
+    @property
+    def compiles(self) -> bool:
+        """Whether it is to use a compiled module of webhookrx."""
+        return False
 
     def environment(self, output: str) -> dict[str, str]:
         """
@@ -52,78 +66,6 @@ class Server(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Receiver(Server):
-    """
-    webhookrx.
-
-    @ivar paths: its path patterns.
-    @ivar options: more options.
-    """
-
-    ack: str = "written"
-    paths: tuple[str, ...] = ("/events",)
-    options: tuple[str, ...] = ()
-
-    def command(self, tools: Tools, directory: str, port: int) -> tuple[str, ...]:
-        """Return the command line that README shows, with the options of the case."""
-        for option in self.options:
-            if option.startswith("--") and option.partition("=")[0] not in tools.receiver_help:
-                raise Unavailable(f"this webhookrx has no {option.partition('=')[0]}")
-        config = os.path.join(directory, "config.yaml")
-        with open(config, "w", encoding="utf-8") as file:
-            file.write("source: webhook-json\npaths:\n")
-            file.writelines(f"  - '{path}'\n" for path in self.paths)
-        if self.tls is None:
-            endpoint = f"tcp:{port}:interface=127.0.0.1"
-        else:
-            key, certificate = certificates.files(self.tls)
-            endpoint = f"ssl:{port}:interface=127.0.0.1:privateKey={key}:certKey={certificate}"
-        return (
-            *tools.twistd_command, "--config", config, "--port", endpoint, "--ack", self.ack,
-            *_common_options(directory), *self.options, *tools.options,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class RouterReceiver(Server):
-    """
-    webhookrx with a connector from a rules file.
-
-    @ivar preprocessing: what is done to each message, in YAML.
-    """
-
-    lines: Lines = NESTED
-    preprocessing: str = "{}"
-
-    def command(self, tools: Tools, directory: str, port: int) -> tuple[str, ...]:
-        """Write a file with one rule and return the command line that docs/how-to/router.md shows."""
-        if "--rules" not in tools.receiver_help:
-            raise Unavailable("this webhookrx has no --rules")
-        rules = os.path.join(directory, "rules.yaml")
-        with open(rules, "w", encoding="utf-8") as file:
-            file.write(_RULES.format(port=port, preprocessing=self.preprocessing))
-        return (
-            *tools.twistd_command, "--rules", rules, "--router-name", "bench", "--ack", "written",
-            *_common_options(directory), *tools.options,
-        )  # fmt: skip
-
-
-_RULES = """\
-connector_rules:
-  - name: bench
-    protocol: HTTP
-    port: {port}
-    paths: [/events]
-    preprocessing: {preprocessing}
-"""
-
-
-def _common_options(directory: str) -> tuple[str, ...]:
-    output = os.path.join(directory, OUTPUT)
-    return ("--observer", f"file:{output}", "--limit", "connections_per_peer=10000")
-
-
-@dataclass(frozen=True, kw_only=True)
 class PythonPeer(Server):
     """
     A peer from the package index.
@@ -132,6 +74,7 @@ class PythonPeer(Server):
     @ivar arguments: of the interpreter; C{PORT} stands for the port.
     """
 
+    less: str = "the same job with orjson, but answers before it writes; no limits, no escapes, no exact numbers"
     module: str
     arguments: tuple[str, ...]
 
@@ -186,6 +129,7 @@ class Nginx(Server):
 
     lines: Lines = UNREAD
     settle: float = 0.3
+    less: str = "does not parse the body; answers before it writes, ten times a second"
 
     def command(self, tools: Tools, directory: str, port: int) -> tuple[str, ...]:
         """Write the configuration and return the command."""
@@ -252,5 +196,7 @@ def tornado() -> PythonPeer:
         name="tornado",
         module="tornado, orjson",
         lines=UNREAD,
+        less="does not parse the body, and leaves out what the collector does in C; writes each message alone, as the "
+        "collector takes them",
         arguments=("-m", "benchmarks.peers.tornado_app", "PORT"),
     )

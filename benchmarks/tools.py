@@ -56,17 +56,20 @@ class Tools:
     options: tuple[str, ...] = ()
     cores: Cores = field(default_factory=Cores.choose)
 
-    @property
-    def twistd_command(self) -> tuple[str, ...]:
-        """The beginning of the command line of every webhookrx, up to its own options."""
+    def twistd_command(self, twistd: str | None = None) -> tuple[str, ...]:
+        """
+        Return the beginning of the command line of a webhookrx, up to its own options.
+
+        @param twistd: another than the one to measure.
+        """
         beside = os.path.join(os.path.dirname(sys.executable), "twistd")
         reactor = (f"--reactor={self.reactor}",) if self.reactor else ()
-        return (self.twistd or beside, *reactor, "-n", "--pidfile=", "webhookrx")
+        return (twistd or self.twistd or beside, *reactor, "-n", "--pidfile=", "webhookrx")
 
     @cached_property
     def receiver_help(self) -> str:
         """What C{twistd webhookrx --help} prints."""
-        return subprocess.run((*self.twistd_command, "--help"), capture_output=True, text=True, check=True).stdout
+        return subprocess.run((*self.twistd_command(), "--help"), capture_output=True, text=True, check=True).stdout
 
     def peer(self, module: str) -> str:
         """
@@ -81,14 +84,15 @@ class Tools:
         return self.peers_python
 
 
-def program(name: str) -> str:
+def program(name: str, *, package: str = "") -> str:
     """
-    Return the path of a program; the Debian package that has it is called the same.
+    Return the path of a program.
 
+    @param package: the Debian package that has it, when it is not called the same.
     @raise Unavailable: it is not installed.
     """
     # nginx is in a directory that only root has in its path.
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     if path is None:
-        raise Unavailable(f"{name} is not installed (Debian package {name})")
+        raise Unavailable(f"{name} is not installed (Debian package {package or name})")
     return path

@@ -1,8 +1,9 @@
 """
 What is sent: prepared requests, each with an id, signatures and a body that no other has.
 
-Constant headers would flatter every cache, so none of the fourteen that a code host sends is left out, and those that
-differ from delivery to delivery differ here.
+Constant requests would flatter every cache, so none of the fourteen headers that a code host sends is left out, those
+that differ from delivery to delivery differ here, and there are some thousand requests. The kind C{recorded} varies all
+of it: senders, headers, bodies with and without escapes, queries.
 """
 
 from __future__ import annotations
@@ -16,8 +17,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-COUNT = 1024
-"""Requests of each kind."""
+from benchmarks.recorded import recorded_body, recorded_headers, recorded_path
+
+COUNT = 4096
+"""Requests of most kinds: more than a cache may hold that only a benchmark fills."""
+
+LARGE_COUNT = 1024
+"""Requests with large bodies."""
 
 PLAIN_SIZE = 311
 """Bytes of a body of the kind C{plain}."""
@@ -160,26 +166,50 @@ def _compact(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+def code_host_headers(number: int, chance: random.Random) -> tuple[str, ...]:
+    """Return what a code host sends beside what every client sends, with the ids and signatures of one delivery."""
+    return (
+        "Accept: */*",
+        "Accept-Encoding: gzip, deflate",
+        "User-Agent: GitHub-Hookshot/044aadd",
+        f"X-GitHub-Delivery: {uuid.UUID(int=chance.getrandbits(128))}",
+        "X-GitHub-Event: push",
+        "X-GitHub-Hook-ID: 292430182",
+        "X-GitHub-Hook-Installation-Target-ID: 79929171",
+        "X-GitHub-Hook-Installation-Target-Type: repository",
+        f"X-Hub-Signature: sha1={chance.getrandbits(160):040x}",
+        f"X-Hub-Signature-256: sha256={chance.getrandbits(256):064x}",
+        "Content-Type: application/json",
+    )
+
+
+def forwarded_headers(number: int, chance: random.Random) -> tuple[str, ...]:
+    """Return the same with a token, and what a proxy adds."""
+    return (
+        *code_host_headers(number, chance),
+        f"Authorization: Bearer {TOKEN}",
+        f"X-Forwarded-For: 198.51.100.7, 203.0.113.{number % 250 + 1}",
+    )
+
+
 @dataclass(frozen=True)
 class _Kind:
     body: Callable[[int, random.Random], bytes] = plain_body
     path: Callable[[int], str] = lambda number: "/events"
-    headers: Callable[[int], tuple[str, ...]] = lambda number: ()
+    headers: Callable[[int, random.Random], tuple[str, ...]] = code_host_headers
     connection: str = "keep-alive"
+    count: int = COUNT
 
 
 KINDS = {
     "plain": _Kind(),
     "closing": _Kind(connection="close"),
-    "nested8k": _Kind(body=nested_body),
-    "flat8k": _Kind(body=flat_body),
+    "nested8k": _Kind(body=nested_body, count=LARGE_COUNT),
+    "flat8k": _Kind(body=flat_body, count=LARGE_COUNT),
+    "recorded": _Kind(body=recorded_body, path=recorded_path, headers=recorded_headers),
     "hooks": _Kind(path=lambda number: f"/hooks/0999/web-{number}"),
     "forwarded": _Kind(
-        path=lambda number: f"/teams/team-{number % 20:02}/shop/web-{number}",
-        headers=lambda number: (
-            f"Authorization: Bearer {TOKEN}",
-            f"X-Forwarded-For: 198.51.100.7, 203.0.113.{number % 250 + 1}",
-        ),
+        path=lambda number: f"/teams/team-{number % 20:02}/shop/web-{number}", headers=forwarded_headers
     ),
 }
 """Every kind of traffic by name."""
@@ -191,7 +221,7 @@ def prepare(kind: str) -> Traffic:
     chance = random.Random(kind)
     recipe = KINDS[kind]
     requests, bodies = [], []
-    for number in range(COUNT):
+    for number in range(recipe.count):
         body = recipe.body(number, chance)
         bodies.append(body.decode())
         head = "\r\n".join(
@@ -199,22 +229,11 @@ def prepare(kind: str) -> Traffic:
                 f"POST {recipe.path(number)} HTTP/1.1",
                 "Host: logs.example.com",
                 f"Connection: {recipe.connection}",
-                "Accept: */*",
-                "Accept-Encoding: gzip, deflate",
-                "User-Agent: GitHub-Hookshot/044aadd",
-                f"X-GitHub-Delivery: {uuid.UUID(int=chance.getrandbits(128))}",
-                "X-GitHub-Event: push",
-                "X-GitHub-Hook-ID: 292430182",
-                "X-GitHub-Hook-Installation-Target-ID: 79929171",
-                "X-GitHub-Hook-Installation-Target-Type: repository",
-                f"X-Hub-Signature: sha1={chance.getrandbits(160):040x}",
-                f"X-Hub-Signature-256: sha256={chance.getrandbits(256):064x}",
-                "Content-Type: application/json",
-                *recipe.headers(number),
+                *recipe.headers(number, chance),
                 f"Content-Length: {len(body)}",
                 "",
                 "",
             )
         )
-        requests.append(head.encode() + body)
+        requests.append(head.encode("latin-1") + body)
     return Traffic(kind, tuple(requests), frozenset(bodies))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import suppress
 
 from benchmarks.lines import Lines
 from benchmarks.tools import Broken
@@ -14,6 +15,9 @@ from benchmarks.traffic import Traffic
 
 SAMPLE_STEP = 509
 """Of so many lines one is looked at in full."""
+
+_LONG = 4096
+"""Bytes of a line that is nobody's of L{look_for}."""
 
 _PATIENCE = 5.0
 """Seconds that the last lines may take to come."""
@@ -52,6 +56,26 @@ def verify(path: str, traffic: Traffic, answered: int, lines: Lines, settle: flo
     # Old lines must not be written to the disk while others are measured.
     os.truncate(path, 0)
     return len(written)
+
+
+def look_for(path: str, traffic: Traffic, answered: int, lines: Lines, settle: float = 0.0) -> None:
+    """
+    Check a file of messages that has those of others as well, then empty it.
+
+    @param settle: as for L{verify}.
+    @raise Broken: there are fewer lines with a body of C{traffic} than were answered.
+    """
+    _wait(path, settle)
+    found = 0
+    with open(path, "rb") as file:
+        for line in file:
+            if len(line) < _LONG:
+                # What others sent need not be of any form.
+                with suppress(ValueError):
+                    found += lines.read(line)[0] in traffic.bodies
+    if found < answered:
+        raise Broken(f"{answered} messages were answered, and only {found} are in {path}")
+    os.truncate(path, 0)
 
 
 def _wait(path: str, settle: float) -> None:

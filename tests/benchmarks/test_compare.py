@@ -39,7 +39,7 @@ class ChoiceTests(SynchronousTestCase):
 
     def test_runs(self) -> None:
         """A case is asked of webhookrx alone, each run once."""
-        self.assertEqual(["webhookrx @64", "webhookrx @512"], [run.name for run in runs_of("vs-nginx")])
+        self.assertEqual(["webhookrx @64", "webhookrx @512"], [run.name for run in runs_of("vs-uvicorn")])
 
     def test_no_run(self) -> None:
         """An unknown case, or one without a server, is an error that names it."""

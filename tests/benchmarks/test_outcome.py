@@ -30,39 +30,46 @@ class RoundTests(SynchronousTestCase):
         self.directory = self.mktemp()
         os.mkdir(self.directory)
 
-    def case(self, *runs: Run) -> Case:
+    def case(self, *runs: Run, name: str = "some") -> Case:
         """Return a case that needs some runs."""
-        return Case("some", "", tuple(Bound(run, "cpu", "", "") for run in runs))
+        return Case(name, "", tuple(Bound(run, "cpu", "", "") for run in runs))
 
     def test_interleaved(self) -> None:
-        """A round has everything once, also what two cases need."""
-        first, second = (told(name, {"cpu": 1.0}, {"cpu": 2.0}) for name in ("first", "second"))
-        outcome, said = self.run_all(self.case(first, second), self.case(second))
+        """A round has every case, and a case has each of its runs once, also those that an earlier one has had."""
+        first = told("first", {"cpu": 1.0}, {"cpu": 2.0})
+        second = told("second", *({"cpu": float(number)} for number in range(4)))
+        outcome, said = self.run_all(self.case(first, second, first, name="one"), self.case(second, name="two"))
         self.assertEqual(
-            ["round 1 of 2: first", "round 1 of 2: second", "round 2 of 2: first", "round 2 of 2: second"], said
+            [
+                f"round {number} of 2: {what}"
+                for number in (1, 2)
+                for what in ("one: first", "one: second", "two: second")
+            ],
+            said,
         )
-        self.assertEqual([{"cpu": 1.0}, {"cpu": 2.0}], outcome.rounds["second"])
+        self.assertEqual([{"cpu": 0.0}, {"cpu": 2.0}], outcome.rounds["one"]["second"])
+        self.assertEqual([{"cpu": 1.0}, {"cpu": 3.0}], outcome.rounds["two"]["second"])
 
     def test_once(self) -> None:
         """What need not be repeated is not."""
         outcome, said = self.run_all(self.case(told("first", {"cpu": 1.0}, once=True)))
-        self.assertEqual(["round 1 of 2: first"], said)
-        self.assertEqual([{"cpu": 1.0}, None], outcome.rounds["first"])
+        self.assertEqual(["round 1 of 2: some: first"], said)
+        self.assertEqual([{"cpu": 1.0}, None], outcome.rounds["some"]["first"])
 
     def test_unavailable(self) -> None:
         """What can't be run is left out with its reason, and the others run."""
         missing, there = told("missing", Unavailable("no such thing")), told("there", {"cpu": 1.0}, {"cpu": 2.0})
         outcome, said = self.run_all(self.case(missing, there))
         self.assertEqual({"missing": "no such thing"}, outcome.skipped)
-        self.assertEqual(1, said.count("round 1 of 2: missing") + said.count("round 2 of 2: missing"))
-        self.assertEqual([{"cpu": 1.0}, {"cpu": 2.0}], outcome.rounds["there"])
+        self.assertEqual(1, said.count("round 1 of 2: some: missing") + said.count("round 2 of 2: some: missing"))
+        self.assertEqual([{"cpu": 1.0}, {"cpu": 2.0}], outcome.rounds["some"]["there"])
 
     def test_broken(self) -> None:
-        """What went wrong once counts not at all, and is not tried again."""
+        """What went wrong once counts not at all in its case, and is not tried again there."""
         for error in (Broken("a line is missing"), ConnectionResetError("a line is missing")):
             outcome, _ = self.run_all(self.case(told("broken", {"cpu": 1.0}, error, {"cpu": 1.0})), rounds=3)
-            self.assertEqual({"broken": "a line is missing"}, outcome.broken)
-            self.assertNotIn("broken", outcome.rounds)
+            self.assertEqual({"some: broken": "a line is missing"}, outcome.broken)
+            self.assertNotIn("broken", outcome.rounds["some"])
 
     def test_json(self) -> None:
         """JSON has the figures, and what they come to."""
@@ -70,7 +77,7 @@ class RoundTests(SynchronousTestCase):
         case = Case("some", "", (Ratio(ours, other, goal=Goal(1, 2)),))
         outcome, _ = self.run_all(case, rounds=1)
         read = json.loads(outcome.as_json((case,)))
-        self.assertEqual([{"cpu": 3.0}], read["rounds"]["other"])
+        self.assertEqual([{"cpu": 3.0}], read["rounds"]["some"]["other"])
         self.assertEqual(
             [
                 {

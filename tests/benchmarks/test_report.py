@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from twisted.trial.unittest import SynchronousTestCase
 
+from benchmarks.compared import PLAIN, PLAIN_512, PURE
 from benchmarks.comparisons import Bound, Case, Goal, Ratio
 from benchmarks.outcome import Outcome
 from benchmarks.report import report
@@ -12,7 +15,7 @@ from tests.benchmarks.figures import told
 OURS, OTHER = told("ours @64"), told("other @64")
 
 CASES = (
-    Case("versus", "ours against other", (Ratio(OURS, OTHER, goal=Goal(1.2, 1.6)),), "the other does less"),
+    Case("versus", "ours against other", (Ratio(OURS, OTHER, goal=Goal(1.2, 1.6), note="it does less"),), "read well"),
     Case("alone", "ours", (Bound(OURS, "p99", "slowest", "ms", Goal(2.0, 1.2)),)),
 )
 
@@ -22,11 +25,14 @@ def an_outcome() -> Outcome:
     return Outcome(
         {"machine": "a fast one"},
         {
-            "ours @64": [
-                {"cpu": 10.0, "rate": 90000.0, "p99": 1.5, "others": 0.25},
-                {"cpu": 12.0, "rate": 80000.0, "p99": 1.7, "others": 0.75},
-            ],
-            "other @64": [{"cpu": 13.0, "rate": 70000.0}, {"cpu": 18.0, "rate": 40000.0}],
+            "versus": {
+                "ours @64": [
+                    {"cpu": 10.0, "rate": 90000.0, "p99": 1.5, "others": 0.25, "compiled": 1.0},
+                    {"cpu": 12.0, "rate": 80000.0, "p99": 1.7, "others": 0.75, "compiled": 1.0},
+                ],
+                "other @64": [{"cpu": 13.0, "rate": 70000.0}, {"cpu": 18.0, "rate": 40000.0}],
+            },
+            "alone": {"ours @64": [{"p99": 1.5}, {"p99": 1.7}]},
         },
         {"third @64": "not installed"},
     )
@@ -41,10 +47,11 @@ class TextTests(SynchronousTestCase):
         self.rows = [[cell.strip() for cell in line if cell.strip()] for line in self.lines]
 
     def test_ratio(self) -> None:
-        """A ratio stands with its spread, its goal and a verdict; the mark is on what the goal is about."""
+        """A ratio stands with its spread, what it is by, its goal, a verdict, and what the other does not do."""
         self.assertIn(
             [
-                "versus", "ours @64 / other @64", "1.40 (1.30..1.50) *", "1.64 (1.29..2.00)", "1.2", "1.6", "enough",
+                "versus", "ours @64 / other @64", "1.40 (1.30..1.50)", "CPU", "1.2", "1.6", "enough",
+                "1.64 (1.29..2.00)", "it does less",
             ],
             self.rows,
         )  # fmt: skip
@@ -54,15 +61,30 @@ class TextTests(SynchronousTestCase):
         self.assertIn(["alone", "slowest", "1.60 (1.50..1.70) ms", "2", "1.2", "enough"], self.rows)
 
     def test_figures(self) -> None:
-        """Each run has its medians, once."""
-        self.assertEqual(1, self.rows.count(["ours @64", "85,000", "11.0", "1.60"]))
+        """Each run of a case has its medians, and says whether the compiled path was in use."""
+        self.assertEqual(1, self.rows.count(["versus", "ours @64", "yes", "85,000", "11.0", "1.60"]))
+        self.assertEqual(1, self.rows.count(["versus", "other @64", "55,000", "15.5"]))
+
+    def test_compiled(self) -> None:
+        """Whether the compiled path was in use is said at the top, of those alone that are to use it."""
+        pure = replace(PLAIN, server=PURE)
+        case = Case("pure", "", (Ratio(pure, PLAIN), Ratio(PLAIN_512, PLAIN)))
+        for plain, large, said in (
+            (1.0, 1.0, "The compiled path was in use."),
+            (1.0, 0.0, "The compiled path was in use, but not in: webhookrx @512."),
+            (0.0, 0.0, "The compiled path was NOT in use."),
+        ):
+            outcome = Outcome({})
+            for run, compiled in ((pure, 0.0), (PLAIN, plain), (PLAIN_512, large)):
+                outcome.rounds.setdefault("pure", {})[run.name] = [{"compiled": compiled}, None]
+            self.assertIn(said, report((case,), outcome, markdown=False).splitlines())
 
     def test_around(self) -> None:
         """The machine, the notes, what else ran and what was left out are said."""
         text = report(CASES, an_outcome(), markdown=False)
         for line in (
             "machine: a fast one",
-            "versus: the other does less.",
+            "versus: read well.",
             "Not measured: third @64: not installed",
             "Meanwhile other programs took 0.50 cores (0.25..0.75).",
         ):
@@ -72,12 +94,14 @@ class TextTests(SynchronousTestCase):
     def test_wrong(self) -> None:
         """What went wrong can't be overlooked, and has no figures."""
         outcome = an_outcome()
-        del outcome.rounds["other @64"]
-        outcome.broken["other @64"] = "3 messages are missing"
+        del outcome.rounds["versus"]["other @64"]
+        outcome.broken["versus: other @64"] = "3 messages are missing"
         lines = report(CASES, outcome, markdown=False).splitlines()
-        self.assertIn("WRONG: other @64: 3 messages are missing", lines)
+        self.assertIn("WRONG: versus: other @64: 3 messages are missing", lines)
         row = next(line for line in lines if line.startswith("versus"))
-        self.assertEqual(["versus", "ours", "@64", "/", "other", "@64", "1.2", "1.6"], row.split())
+        self.assertEqual(
+            ["versus", "ours", "@64", "/", "other", "@64", "CPU", "1.2", "1.6", "it", "does", "less"], row.split()
+        )
 
     def test_nothing(self) -> None:
         """Nothing measured is no error."""
@@ -95,4 +119,4 @@ class MarkdownTests(SynchronousTestCase):
         for lines in tables:
             self.assertEqual({lines[0].count("|")}, {line.count("|") for line in lines})
             self.assertEqual({"|", "-", " "}, set(lines[1]))
-        self.assertIn("| `versus` | ours @64 / other @64 | 1.40 (1.30..1.50) * |", text)
+        self.assertIn("| `versus` | ours @64 / other @64 | 1.40 (1.30..1.50) | CPU |", text)

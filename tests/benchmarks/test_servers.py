@@ -7,7 +7,7 @@ from functools import cached_property
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from benchmarks.cases import ROUTER, ROUTER_CLASSIFY, ROUTER_PARSE, ROUTER_STEPS
+from benchmarks.compared import ROUTER, ROUTER_CLASSIFY, ROUTER_PARSE, ROUTER_STEPS
 from benchmarks.tools import Tools, Unavailable
 from webhookrx.router.rules.rules_file import read_rules
 

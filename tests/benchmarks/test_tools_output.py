@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import os
 from configparser import ConfigParser
+from types import SimpleNamespace
+from typing import cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from benchmarks import clients
+from benchmarks.callgrind import Count, read_summary
+from benchmarks.lab import Running
 from benchmarks.load import Answers, read_answers
-from benchmarks.measure import cpu_seconds, machine_cpu_seconds, own_cpu_seconds, resident_kib, tree
+from benchmarks.measure import (
+    connections_of,
+    cpu_seconds,
+    established,
+    machine_cpu_seconds,
+    maps,
+    own_cpu_seconds,
+    resident_kib,
+    tree,
+)
 from benchmarks.provision import REQUIREMENTS
 from benchmarks.system_calls import read_total
 from benchmarks.tools import ROOT, Broken, Unavailable, program
@@ -28,6 +41,15 @@ STRACE = """\
  40.00    0.200000          10     10000           sendto
 ------ ----------- ----------- --------- --------- ----------------
 100.00    0.500000          25     20000       100 total
+"""
+
+TABLE = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 16 1 0 100 0 0 10 0
+   1: 0100007F:1F90 0100007F:AB65 01 00000000:00000000 00:00000000 00000000     0        0 17 1 0 20 4 30 10 -1
+   2: 0100007F:AB65 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 18 1 0 20 4 30 10 -1
+   3: 0100007F:1F90 0100007F:AB66 01 00000000:00000000 00:00000000 00000000     0        0 19 1 0 20 4 30 10 -1
+   4: 0100007F:1F90 0100007F:AB67 06 00000000:00000000 03:000016AF 00000000     0        0 0 3 0
 """
 
 
@@ -57,6 +79,31 @@ class StraceTests(SynchronousTestCase):
         self.assertRaises(ValueError, read_total, "")
 
 
+class CallgrindTests(SynchronousTestCase):
+    """Reports."""
+
+    def test_summary(self) -> None:
+        """The number of instructions is that of the summary, not of the totals, which later ones are in."""
+        self.assertEqual(468255511, read_summary("events: Ir\nsummary: 468255511\n\ntotals: 469332488\n"))
+
+    def test_no_summary(self) -> None:
+        """Anything else counts as not measured."""
+        self.assertRaises(Unavailable, read_summary, "events: Ir\n")
+
+    def test_not_obeyed(self) -> None:
+        """So does a process that callgrind does not run."""
+        running = SimpleNamespace(pid=0, output="/nowhere/messages.jsonl")
+        self.assertRaises(Unavailable, Count(cast(Running, running)).tell, "zero")
+
+
+class SocketTests(SynchronousTestCase):
+    """The kernel's table of TCP sockets."""
+
+    def test_established(self) -> None:
+        """Established connections to the port count, those that listen, or are to another one, do not."""
+        self.assertEqual({"socket:[17]", "socket:[19]"}, established(TABLE, 8080))
+
+
 class AnswerTests(SynchronousTestCase):
     """Answers on the wire."""
 
@@ -82,6 +129,12 @@ class ProcessTests(SynchronousTestCase):
         self.assertGreater(resident_kib(os.getpid()), 1000)
         self.assertGreater(cpu_seconds(os.getpid()), 0)
         self.assertGreater(machine_cpu_seconds(), own_cpu_seconds())
+
+    def test_files(self) -> None:
+        """Its interpreter's files are in its memory, others are not, and it has no connections to port 0."""
+        self.assertTrue(maps(os.getpid(), "/libc"))
+        self.assertFalse(maps(os.getpid(), "/no-such-module."))
+        self.assertEqual(0, sum(connections_of(os.getpid(), 0)))
 
     def test_missing_program(self) -> None:
         """The package that has it is named."""

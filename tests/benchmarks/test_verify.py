@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from benchmarks.lines import NESTED, Flat
 from benchmarks.tools import Broken
 from benchmarks.traffic import Traffic
-from benchmarks.verify import verify
+from benchmarks.verify import look_for, verify
 
 BODIES = tuple(f'{{"n":{number},"o":{{"p":[1,{{"q":2}}],"r":{{}}}}}}' for number in range(3))
 TRAFFIC = Traffic("plain", (), frozenset(BODIES))
@@ -111,3 +111,16 @@ class VerifyTests(SynchronousTestCase):
             file.write(json.dumps(line(0)) + "\n")
         error = self.assertRaises(Broken, verify, self.path, TRAFFIC, 1, NESTED)
         self.assertIn("line 1", str(error))
+
+    def test_others(self) -> None:
+        """Among lines of others, those that were answered are looked for; the others may be of any form."""
+        others = ("{", "x" * 10_000, json.dumps(line(0, MESSAGE="another")))
+        for answered, good in ((2, True), (3, False)):
+            with open(self.path, "w") as file:
+                file.write("\n".join((*others, json.dumps(line(0)), json.dumps(line(1)), "")))
+            if good:
+                look_for(self.path, TRAFFIC, answered, Flat())
+                self.assertEqual(0, os.path.getsize(self.path))
+            else:
+                error = self.assertRaises(Broken, look_for, self.path, TRAFFIC, answered, Flat())
+                self.assertIn("only 2", str(error))
