@@ -8,7 +8,6 @@ static PyMethodDef methods[] = {
     {"compact_object", speedups_compact_object, METH_O, NULL},
     {"decode_text", speedups_decode_text, METH_O, NULL},
     {"escape_text", FAST(speedups_escape_text), NULL},
-    {"weigh", FAST(speedups_weigh), NULL},
     {"text_line", FAST(speedups_text_line), NULL},
     {NULL, NULL, 0, NULL},
 };

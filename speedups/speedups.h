@@ -101,7 +101,6 @@ PyObject *speedups_parse_head(PyObject *module, PyObject *const *arguments, Py_s
 PyObject *speedups_compact_object(PyObject *module, PyObject *body);
 PyObject *speedups_decode_text(PyObject *module, PyObject *body);
 PyObject *speedups_escape_text(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
-PyObject *speedups_weigh(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *speedups_text_line(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
 #endif

@@ -1,28 +1,37 @@
-/* UTF-8, texts as strings of JSON, and what is counted in whole bodies. */
+/* UTF-8, and texts as strings of JSON. */
 #include "speedups.h"
 
 static inline bool continues(uint8_t byte) { return (byte & 0xC0) == 0x80; }
 static inline bool needs_json_escape(uint32_t unit) { return unit < 0x20 || unit == '"' || unit == '\\'; }
 
-/* Tell a byte that a search for escapes of JSON, for what is beyond ASCII and for DEL, or for both stops at. */
-static inline bool stops(uint8_t byte, bool at_json, bool beyond_ascii)
+/* What a search stops at, besides an end: escapes of JSON; DEL and what begins a misleading character; all but ASCII. */
+enum { AT_JSON = 1, AT_MISLEADING = 2, BEYOND_ASCII = 4 };
+
+static inline bool stops(uint8_t byte, int at)
 {
-    return (at_json && needs_json_escape(byte)) || (beyond_ascii && byte >= 0x7F);
+    return (at & AT_JSON && needs_json_escape(byte)) || (at & BEYOND_ASCII && byte >= 0x7F) ||
+           (at & AT_MISLEADING && (byte == 0x7F || byte == 0xC2 || byte == 0xD8 || byte == 0xE2));
 }
 
-/* Return the first byte that stops, or end. What it stops at is constant where it is called. */
-static inline const uint8_t *skip(const uint8_t *text, const uint8_t *end, bool at_json, bool beyond_ascii)
+#if defined(__SSE2__)
+static inline __m128i equal(__m128i bytes, int byte) { return _mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)byte)); }
+#endif
+
+/* Return the first byte that stops, or end. What it stops at is constant where it is inlined. */
+static inline const uint8_t *skip(const uint8_t *text, const uint8_t *end, int at)
 {
 #if defined(__SSE2__)
     while (end - text >= 16) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)text), found = _mm_setzero_si128();
-        if (beyond_ascii)
-            found = _mm_or_si128(bytes, _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7F))); /* their highest bits */
-        if (at_json) {
+        if (at & BEYOND_ASCII)
+            found = _mm_or_si128(bytes, equal(bytes, 0x7F)); /* their highest bits */
+        if (at & AT_JSON) {
             __m128i control = _mm_cmpeq_epi8(_mm_max_epu8(bytes, _mm_set1_epi8(0x1F)), _mm_set1_epi8(0x1F));
-            __m128i quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
-            __m128i backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
-            found = _mm_or_si128(_mm_or_si128(found, control), _mm_or_si128(quote, backslash));
+            found = _mm_or_si128(_mm_or_si128(found, control), _mm_or_si128(equal(bytes, '"'), equal(bytes, '\\')));
+        }
+        if (at & AT_MISLEADING) {
+            __m128i two = _mm_or_si128(equal(bytes, 0x7F), equal(bytes, 0xC2));
+            found = _mm_or_si128(_mm_or_si128(found, two), _mm_or_si128(equal(bytes, 0xD8), equal(bytes, 0xE2)));
         }
         int places = _mm_movemask_epi8(found);
         if (places)
@@ -30,12 +39,12 @@ static inline const uint8_t *skip(const uint8_t *text, const uint8_t *end, bool 
         text += 16;
     }
 #endif
-    while (text < end && !stops(*text, at_json, beyond_ascii))
+    while (text < end && !stops(*text, at))
         text++;
     return text;
 }
 
-const uint8_t *find_json_escape(const uint8_t *text, const uint8_t *end) { return skip(text, end, true, false); }
+const uint8_t *find_json_escape(const uint8_t *text, const uint8_t *end) { return skip(text, end, AT_JSON); }
 
 /* webhookrx.message.escapes.MISLEADING: DEL and C1, ARABIC LETTER MARK, LRM and RLM, line ends and bidi controls. */
 static inline bool misleads(uint32_t character)
@@ -88,7 +97,7 @@ __attribute__((always_inline)) static inline size_t read_character(
 
 bool is_plain_utf_8(const uint8_t *text, const uint8_t *end)
 {
-    while ((text = skip(text, end, false, true)) < end)
+    while ((text = skip(text, end, BEYOND_ASCII)) < end)
         while (text < end && *text >= 0x7F) {
             uint32_t character;
             text += read_character(text, end, &character);
@@ -104,11 +113,11 @@ static const char SHORT_ESCAPES[0x80] = {
     ['"'] = '"', ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
 
 /* Return how many bytes the escape of a character has; 0 if it needs none. */
-static inline size_t escape_size(uint32_t character, bool for_json, bool for_people)
+static inline size_t escape_size(uint32_t character, int at)
 {
-    if (for_json && needs_json_escape(character))
+    if (at & AT_JSON && needs_json_escape(character))
         return SHORT_ESCAPES[character] ? 2 : 6;
-    return for_people && misleads(character) ? 6 : 0;
+    return at & AT_MISLEADING && misleads(character) ? 6 : 0;
 }
 
 /* Write a character as \n or \u000a, whichever has that size. */
@@ -122,17 +131,17 @@ static inline void write_escape(uint32_t character, size_t size, uint8_t *output
 }
 
 /* Write a text with escapes of JSON, of misleading characters, or both; or nothing for NULL. Return its size. */
-static inline size_t escape(const uint8_t *text, const uint8_t *end, uint8_t *output, bool for_json, bool for_people)
+static inline size_t escape(const uint8_t *text, const uint8_t *end, uint8_t *output, int at)
 {
     size_t written = 0;
     for (;;) {
-        const uint8_t *stop = skip(text, end, for_json, for_people);
+        const uint8_t *stop = skip(text, end, at);
         if (output)
             memcpy(output + written, text, (size_t)(stop - text));
         written += (size_t)(stop - text);
-        for (text = stop; text < end && stops(*text, for_json, for_people);) {
+        for (text = stop; text < end && stops(*text, at);) {
             uint32_t character;
-            size_t length = read_character(text, end, &character), size = escape_size(character, for_json, for_people);
+            size_t length = read_character(text, end, &character), size = escape_size(character, at);
             if (output && size)
                 write_escape(character, size, output + written);
             else if (output)
@@ -148,15 +157,15 @@ static inline size_t escape(const uint8_t *text, const uint8_t *end, uint8_t *ou
 
 uint8_t *write_json_escaped(const uint8_t *text, const uint8_t *end, uint8_t *output)
 {
-    return output + escape(text, end, output, true, false);
+    return output + escape(text, end, output, AT_JSON);
 }
 
 /* Do the same with each choice a constant where it is inlined. */
 static size_t escape_chosen(const uint8_t *text, size_t size, uint8_t *output, bool for_json, bool for_people)
 {
     if (!for_json)
-        return escape(text, text + size, output, false, true);
-    return for_people ? escape(text, text + size, output, true, true) : escape(text, text + size, output, true, false);
+        return escape(text, text + size, output, AT_MISLEADING);
+    return escape(text, text + size, output, for_people ? AT_JSON | AT_MISLEADING : AT_JSON);
 }
 
 /* -- functions of whole bodies ------------------------------------------------------------------------------------- */
@@ -192,6 +201,8 @@ PyObject *speedups_escape_text(PyObject *module, PyObject *const *arguments, Py_
     PyThreadState *state = unlock(sizes[0]);
     size_t size = escape_chosen(parts[0], sizes[0], NULL, for_json, for_people);
     lock(state);
+    if (!for_json && size == sizes[0] && !sizes[1] && !sizes[2]) /* without escapes: nearly always */
+        return Py_NewRef(arguments[0]);
     PyObject *escaped = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sizes[1] + size + sizes[2]));
     if (escaped == NULL)
         return NULL;
@@ -210,7 +221,7 @@ static inline Py_ssize_t decode(
 {
     Py_ssize_t place = 0;
     for (;;) {
-        const uint8_t *stop = skip(text, end, false, true);
+        const uint8_t *stop = skip(text, end, BEYOND_ASCII);
         if (!width)
             place += stop - text;
         else
@@ -259,37 +270,4 @@ PyObject *speedups_decode_text(PyObject *module, PyObject *body)
         decode(text, end, units, PyUnicode_4BYTE_KIND, &largest, &exact);
     lock(state);
     return Py_BuildValue("NO", decoded, exact ? Py_True : Py_False);
-}
-
-/* Return the sum of what bytes weigh, in strings of JSON and, if it is not asked for all of them, only outside. */
-static size_t sum_weights(const uint8_t *body, const uint8_t *end, const uint8_t *weights, bool in_strings)
-{
-    size_t sum = 0;
-    bool inside = false;
-    for (; body < end; body++) {
-        if (!in_strings && *body == '"')
-            inside = !inside;
-        else if (!in_strings && *body == '\\' && end - body > 1 && (body[1] == '"' || body[1] == '\\'))
-            body++;
-        else if (!inside)
-            sum += weights[*body];
-    }
-    return sum;
-}
-
-PyObject *speedups_weigh(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
-{
-    (void)module;
-    size_t size, number;
-    const uint8_t *body, *weights;
-    if (count != 3 || !(body = bytes_of(arguments[0], &size)) || !(weights = bytes_of(arguments[1], &number)) ||
-        number != 256) {
-        PyErr_SetString(PyExc_TypeError, "weigh(body, weights, in_strings), one weight for each of 256 bytes");
-        return NULL;
-    }
-    bool in_strings = arguments[2] == Py_True;
-    PyThreadState *state = unlock(size);
-    size_t sum = sum_weights(body, body + size, weights, in_strings);
-    lock(state);
-    return PyLong_FromSize_t(sum);
 }

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from webhookrx.http.head import _NAMES, _NOTHING, RequestHead
 from webhookrx.intake.head import HeaderLines, Peer
-from webhookrx.speedups import weights
 
 
 class Call(NamedTuple):
@@ -33,7 +32,6 @@ _LARGE_TEXT = b"x" * 70_000
 _JSON = b'{"a": [1, 2.50, {"b": "c\\n\\u00e9"}], "d": null}'
 _MANY_NAMES = b"{" + b",".join(b'"name %d":%d' % (number, number) for number in range(300)) + b"}"
 
-_WEIGHTS = weights({b",": 1, b"[": 2})
 _TEXTS = (b"a\n\x01b", "é€\u2028😀".encode(), "é".encode(), b"", b"\xff", b"\x7f", _LARGE_TEXT, _LARGE_TEXT + b"\xff")
 
 CALLS = [
@@ -66,11 +64,6 @@ CALLS = [
         for body in _TEXTS
         for for_json, for_people in ((True, True), (True, False), (False, True))
     ),
-    *(
-        Call("weigh", (body, _WEIGHTS, in_strings))
-        for body in (_JSON, _LARGE_TEXT, b"")
-        for in_strings in (True, False)
-    ),
 ]
 
 MISTAKES = [
@@ -93,8 +86,4 @@ MISTAKES = [
     Call("escape_text", (b"a", b"", "", True, True)),
     Call("escape_text", ("a", b"", b"", True, True)),
     Call("escape_text", (b"a", b"", b"")),
-    Call("weigh", ("[]", _WEIGHTS, True)),
-    Call("weigh", (b"[]", b"too few", True)),
-    Call("weigh", (b"[]", None, True)),
-    Call("weigh", (b"[]",)),
 ]

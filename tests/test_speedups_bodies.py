@@ -16,14 +16,12 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from benchmarks.hostile_bodies import SHAPES
-from webhookrx.intake import json_body, pairs
-from webhookrx.intake.json_body import count_brackets, has_too_many_values
-from webhookrx.intake.pairs import name_budget
+from webhookrx.intake import json_body
 from webhookrx.message import encoders, escapes
 from webhookrx.message.encoders import encode_line, encode_stored
 from webhookrx.message.escapes import encode, escape_misleading
 from webhookrx.message.message import Message, Value
-from webhookrx.speedups import Compiled, compiled, weights
+from webhookrx.speedups import Compiled, compiled
 from webhookrx.yield_point import PIECE
 
 #: Bytes at which what may follow in UTF-8 changes, and some between them.
@@ -40,9 +38,6 @@ BODIES = st.lists(
         st.integers(1, 20),
     )
 ).map(lambda parts: b"".join(unit * times for unit, times in parts))
-
-
-SEPARATORS = weights({b",": 1, b"[": 1, b"{": 1})
 
 
 class CompiledCase(SynchronousTestCase):
@@ -152,7 +147,6 @@ class EndsTests(CompiledCase):
                     body = self.at_page_end(encoded[: len(encoded) - cut] or b"x")
                     self.assertEqual(body.decode("utf-8", "replace"), self.compiled.decode_text(body)[0])
                     for option in (False, True):
-                        self.compiled.weigh(body, bytes(256), option)
                         self.compiled.escape_text(body, body, body, True, option)
                         self.compiled.escape_text(body, b"", b"", False, option)
                     self.compiled.text_line(body, body, body)
@@ -163,11 +157,11 @@ class SameTests(CompiledCase):
 
     def pure(self) -> None:
         """From now on, do all in Python."""
-        for module in (json_body, pairs, escapes, encoders):
+        for module in (json_body, escapes, encoders):
             self.patch(module, "compiled", None)
 
     def everything(self, body: bytes) -> tuple[object, ...]:
-        """Return all that is made of a body, or counted in it."""
+        """Return all that is made of a body, as a message."""
         text, is_exact = json_body.body_text(body)
         values: dict[str, Value] = {"ISODATE": "now", "HOST": "é\u2028", "MESSAGE": text, "TAGS": ".source.\x7f"}
         message = Message(values, 1)
@@ -179,9 +173,6 @@ class SameTests(CompiledCase):
             encode_stored(message),
             encode_line(routed),
             encode_stored(routed),
-            name_budget(body),
-            count_brackets(body),
-            has_too_many_values(body),
         )
 
     def test_hostile_bodies(self) -> None:
@@ -201,27 +192,6 @@ class SameTests(CompiledCase):
             self.assertEqual(len(body), len(cast(str, text).encode()))
             self.assertGreater(len(cast(bytes, line)), len(body))
 
-    @given(
-        st.lists(st.sampled_from([b'"', b"\\", b",", b"[", b"{", b"x", b'\\"', b"\\\\"]), max_size=40).map(b"".join),
-        st.integers(0, 9),
-    )
-    def test_separators(self, body: bytes, most: int) -> None:
-        """What is JSON and what is not: as many separators stand outside of strings, wherever the pieces are cut."""
-        for module, name, value in (
-            (json_body, "MAX_ELEMENTS", most),
-            (json_body, "PIECE", 3),
-            (json_body, "compiled", None),
-        ):
-            self.patch(module, name, value)
-        self.assertEqual(
-            has_too_many_values(body), len(body) > most and self.compiled.weigh(body, SEPARATORS, False) > most
-        )
-
-    @given(st.binary(max_size=200), st.binary(min_size=256, max_size=256))
-    def test_weights(self, body: bytes, table: bytes) -> None:
-        """Each byte counts what it weighs."""
-        self.assertEqual(sum(table[byte] for byte in body), self.compiled.weigh(body, table, True))
-
 
 class ArgumentsTests(CompiledCase):
     """What is no argument of theirs is an error, as in Python."""
@@ -230,9 +200,6 @@ class ArgumentsTests(CompiledCase):
         """Another type, or one too many."""
         for call in (
             lambda: self.compiled.decode_text("a"),  # type: ignore[arg-type]
-            lambda: self.compiled.weigh(b"", bytes(255), True),
-            lambda: self.compiled.weigh("", bytes(256), True),  # type: ignore[arg-type]
-            lambda: self.compiled.weigh(b"", bytes(256)),  # type: ignore[call-arg]
             lambda: self.compiled.escape_text(b"", "", b"", True, True),  # type: ignore[arg-type]
             lambda: self.compiled.escape_text(b"", b"", b"", True),  # type: ignore[call-arg]
         ):

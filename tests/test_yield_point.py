@@ -15,6 +15,7 @@ from webhookrx.yield_point import (
     LONG_CALL,
     PIECE,
     count_byte,
+    count_up_to,
     encode_utf_8,
     map_pieces,
     pause_by,
@@ -98,3 +99,19 @@ class PiecesTests(SynchronousTestCase):
         """Each count is a piece of its own."""
         self.assertEqual((2, 0), (count_byte(b"a,b,", b","), count_byte(b"", b",")))
         self.assertEqual(2, self.pauses)
+
+    def test_count_up_to(self) -> None:
+        """Counts are exact up to a bound, and go on behind it for no more than a piece."""
+        text = b"a,b,[" * PIECE
+        for size in (0, 5, len(text)):
+            for which in ((b",",), (b",", b"["), (b"x", b"[")):
+                expected = sum(text[:size].count(byte) for byte in which)
+                self.assertEqual(expected, count_up_to(expected, text[:size], *which))
+                self.assertEqual(expected, count_up_to(len(text), text[:size], *which))
+                if expected:
+                    self.assertGreater(count_up_to(expected - 1, text[:size], *which), expected - 1)
+        self.pauses = 0
+        count_up_to(len(text), text, b",")
+        self.assertEqual(5, self.pauses)
+        count_up_to(10, text, b",")
+        self.assertEqual(5, self.pauses)

@@ -83,21 +83,8 @@ class Compiled(Protocol):
         @param for_people: escape L{webhookrx.message.escapes.MISLEADING} characters, which is always done in JSON.
         """
 
-    def weigh(self, body: bytes, weights: bytes, in_strings: bool, /) -> int:
-        """
-        Return the sum of what each byte weighs.
-
-        @param weights: of all 256 bytes, see L{weights}.
-        @param in_strings: count bytes within strings of JSON, too.
-        """
-
 
 _FUNCTIONS: Final = tuple(name for name in vars(Compiled) if not name.startswith("_"))
-
-
-def weights(by_byte: Mapping[bytes, int]) -> bytes:
-    """Return a table for L{Compiled.weigh}, in which all other bytes weigh nothing."""
-    return bytes(by_byte.get(bytes((byte,)), 0) for byte in range(256))
 
 
 def _load() -> tuple[Compiled | None, str]:

@@ -33,7 +33,7 @@ from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.client_address import normal_ip
 from webhookrx.intake.encodings import ALWAYS_UNPACKED
 from webhookrx.intake.head import Head, Peer
-from webhookrx.intake.json_body import count_brackets
+from webhookrx.intake.json_body import count_separators
 from webhookrx.intake.judge import (
     Accepted,
     Admission,
@@ -215,7 +215,7 @@ class WebhookResource:
 
 
 def _has_many_values(body: bytes) -> bool:
-    return body.count(b",") + count_brackets(body) > MOST_SEPARATORS
+    return count_separators(body, MOST_SEPARATORS) > MOST_SEPARATORS
 
 
 def never_ready() -> bool:

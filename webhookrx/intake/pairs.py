@@ -12,8 +12,7 @@ from webhookrx.intake.json_body import PayloadError, parse_json
 from webhookrx.message.escapes import encode_json
 from webhookrx.message.macros import ALIASES, HARD_MACROS, RESERVED, RESERVED_PREFIXES, is_reserved
 from webhookrx.message.message import Value
-from webhookrx.speedups import compiled, weights
-from webhookrx.yield_point import PIECE, count_byte, run_unlocked, yield_point
+from webhookrx.yield_point import PIECE, count_byte, yield_point
 
 MAX_PAIRS: Final = 10_000
 """
@@ -38,8 +37,6 @@ _ALWAYS_REPEATED: Final = 64 * 1024
 
 #: Bytes that an escape may take more than the character that begins with this byte.
 _ESCAPED: Final = {b"\x7f": 5, b"\xc2": 4, b"\xd8": 4, b"\xe2": 3}
-#: The same for a body that is there twice, once as text.
-_GROWTH: Final = weights({byte: 2 * more for byte, more in _ESCAPED.items()} | {b'"': 1, b"\\": 1})
 
 
 def name_budget(body: bytes) -> int:
@@ -50,10 +47,10 @@ def name_budget(body: bytes) -> int:
     size = len(body)
     if size <= _SMALL:
         return _ALWAYS_REPEATED + 4 * size
-    if compiled is not None:
-        twice = 2 * size + run_unlocked(size, compiled.weigh, body, _GROWTH, True)
-        return _ALWAYS_REPEATED + min(4 * size, LARGEST_GROWTH * size - twice)
-    once = size + sum(more * count_byte(body, byte) for byte, more in _ESCAPED.items())
+    escaped = sum(more * count_byte(body, byte) for byte, more in _ESCAPED.items())
+    if 2 * escaped <= size:  # then quotes and backslashes, at most all bytes, leave more than enough
+        return _ALWAYS_REPEATED + 4 * size
+    once = size + escaped
     as_text = once + count_byte(body, b'"') + count_byte(body, b"\\")
     return _ALWAYS_REPEATED + min(4 * size, LARGEST_GROWTH * size - once - as_text)
 

@@ -24,9 +24,9 @@ MISLEADING: Final = (
     *(chr(code) for code in range(0x2066, 0x206A)),
 )
 
-#: Escapes of one piece that are made one by one, at 0.2 microseconds each. In a piece with more, each character is
-#: looked up instead, at up to 40 nanoseconds.
-_FEW: Final = 256
+#: Different characters that are replaced one after the other, at a nanosecond a byte each. With more, each character of
+#: the text is looked up, at up to 40.
+_FEW: Final = 8
 
 JSON_ESCAPES: Final = {char: f"\\u{ord(char):04x}" for char in MISLEADING}
 """What a JSON encoder leaves as it is inside a string, though it should not reach a person so."""
@@ -56,12 +56,15 @@ _DEL: Final = b"\x7f"
 
 def _substitute(escapes: Mapping[str, str]) -> Callable[[str], str]:
     """Return what replaces the characters of a text that have escapes."""
-    subn = re.compile(f"[{re.escape(''.join(escapes))}]").subn
     by_code = str.maketrans(dict(escapes))
 
     def substitute(text: str) -> str:
-        escaped, number = subn(lambda match: escapes[match[0]], text, _FEW)
-        return escaped if number < _FEW else text.translate(by_code)
+        found = [char for char in escapes if char in text]
+        if len(found) > _FEW:
+            return text.translate(by_code)
+        for char in found:
+            text = text.replace(char, escapes[char])
+        return text
 
     return substitute
 
@@ -79,12 +82,7 @@ def escape(text: str) -> str:
 
 
 def _escape_piece(text: str) -> str:
-    if text.isprintable():
-        return text
-    # What a text may be full of.
-    for char in "\n\t\r":
-        text = text.replace(char, TEXT_ESCAPES[char])
-    return _substitute_in_text(text)
+    return text if text.isprintable() else _substitute_in_text(text)
 
 
 def encode_json(value: Any) -> bytes:

@@ -11,7 +11,14 @@ from typing import Any, Final
 
 import msgspec
 
-from webhookrx.intake.json_body import MAX_DEPTH, MAX_ELEMENTS, PayloadError, count_brackets, parse_strict_json
+from webhookrx.intake.json_body import (
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    PayloadError,
+    count_brackets,
+    count_separators,
+    parse_strict_json,
+)
 from webhookrx.message.message import Value
 from webhookrx.senders.bodies import Events, first_element, read_frames, split_documents, split_lines
 from webhookrx.senders.compiled import CompiledSender
@@ -152,7 +159,7 @@ class _DecodingBudget:
 
     def allows(self, raw: bytes) -> bool:
         """Count a text that is JSON, perhaps."""
-        self.values -= raw.count(b",") + count_brackets(raw) + 1
+        self.values -= count_separators(raw, MAX_ELEMENTS) + 1
         return self.values >= 0
 
 
@@ -199,7 +206,7 @@ def _decoded(value: Any, what: str, budget: _DecodingBudget, levels: int) -> Any
         found = parse_strict_json(raw)
     except PayloadError:
         return value
-    return value if count_brackets(raw) > levels and _nests_deeper(found, levels) else found
+    return value if count_brackets(raw, levels) > levels and _nests_deeper(found, levels) else found
 
 
 def _nests_deeper(value: Any, levels: int) -> bool:
