@@ -20,6 +20,7 @@ from webhookrx.message.fields import (
     getter,
     leaves,
     set_field,
+    setter,
     split_path,
     unset_field,
 )
@@ -120,6 +121,18 @@ class LookUpTests(SynchronousTestCase):
 
 class ChangeTests(SynchronousTestCase):
     """Fields are set and removed."""
+
+    @given(RECORDS, PATHS)
+    def test_setter(self, record: dict[str, Any], path: tuple[str, ...]) -> None:
+        """Both ways of setting a field change the same, or refuse the same."""
+        other = copy.deepcopy(record)
+        outcomes = []
+        for set_it in (lambda: set_field(record, path, "new"), lambda: setter(path)(other, "new")):
+            try:
+                outcomes.append(set_it())
+            except FieldError as error:
+                outcomes.append(str(error))
+        self.assertEqual((outcomes[0], record), (outcomes[1], other))
 
     @given(RECORDS, PATHS)
     def test_set_and_get(self, record: dict[str, Any], path: tuple[str, ...]) -> None:

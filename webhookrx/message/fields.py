@@ -63,7 +63,28 @@ def get_field(record: Any, path: Path) -> Any:
 
 def getter(path: Path) -> Callable[[Any], Any]:
     """Return what does the same as L{get_field} for one path, in less time."""
-    return partial(_find, path, _rests(path))
+    find = partial(_find, path, _rests(path))
+    if len(path) == 2:
+        first, second = path
+
+        def find_second(record: Any) -> Any:
+            try:
+                return record[first][second]
+            except (KeyError, TypeError):
+                return find(record)
+
+        return find_second
+    if len(path) == 3:
+        one, two, three = path
+
+        def find_third(record: Any) -> Any:
+            try:
+                return record[one][two][three]
+            except (KeyError, TypeError):
+                return find(record)
+
+        return find_third
+    return find
 
 
 def set_field(record: dict[str, Any], path: Path, value: Any) -> None:
@@ -82,6 +103,26 @@ def set_field(record: dict[str, Any], path: Path, value: Any) -> None:
     if not isinstance(parent, dict):
         raise _no_place(path)
     parent[path[-1]] = value
+
+
+def setter(path: Path) -> Callable[[dict[str, Any], Any], None]:
+    """Return what does the same as L{set_field} for one path, in less time."""
+    *outer, last = zip(path, _rests(path), strict=True)
+    name = last[0]
+
+    def set_quickly(record: dict[str, Any], value: Any) -> None:
+        parent: Any = record
+        for step, rest in outer:
+            if type(parent) is not dict or rest in parent or step not in parent:
+                break
+            parent = parent[step]
+        else:
+            if type(parent) is dict:
+                parent[name] = value
+                return
+        set_field(record, path, value)
+
+    return set_quickly
 
 
 def unset_field(record: dict[str, Any], path: Path) -> bool:

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
 from webhookrx.intake.head import Head
 from webhookrx.intake.header_masking import cloud_event_headers, recorded_headers
-from webhookrx.intake.json_body import MAX_DEPTH, body_text, decode_exactly, json_or_missing
+from webhookrx.intake.json_body import body_text, decode_exactly, json_or_missing
 from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, SourceRules, base64_text
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message
@@ -21,13 +19,11 @@ from webhookrx.router.rules.rule import CONNECTOR_TYPE
 from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.sender_steps import BODY_BASE64
 from webhookrx.senders.evidence import Evidence
+from webhookrx.speedups import compiled
 
 #: What may stand before an object or an array of JSON: white space, a byte order mark.
 _BLANKS: Final = b" \t\r\n\xef\xbb\xbf"
 _BRACKETS: Final = (b"{", b"[")
-
-_SHORT: Final = 4096
-"""Bytes up to which nothing but depth is checked before a body is read."""
 
 
 class ConnectorRules(SourceRules):
@@ -148,10 +144,6 @@ def _decoded(body: bytes) -> Any:
     """Return the object or array in a body of JSON; L{MISSING} for any other body."""
     if not body.startswith(_BRACKETS) and not body.lstrip(_BLANKS).startswith(_BRACKETS):
         return MISSING
-    # With few brackets it does not nest too deep, and parse_strict_json would do no more: half the time.
-    if len(body) <= _SHORT and body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
-        try:
-            return decode_exactly(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            pass
-    return json_or_missing(body)
+    # What has a compact text is within all limits of parse_strict_json, which takes longer to look at each by itself.
+    compact = None if compiled is None else compiled.compact_object(body)
+    return json_or_missing(body) if compact is None else decode_exactly(compact)

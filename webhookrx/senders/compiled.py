@@ -51,6 +51,7 @@ class CompiledSender(msgspec.Struct, frozen=True, gc=False):
     @ivar plans: where times, messages, severities and hosts are.
     @ivar decodes: the steps of a JSON pointer, and how to decode the value there.
     @ivar events: the steps of a JSON pointer; empty when there is none.
+    @ivar wrappers: the members of an object, one of which it has if there is anything in it to decode, or events.
     """
 
     definition: SenderDefinition
@@ -66,6 +67,7 @@ class CompiledSender(msgspec.Struct, frozen=True, gc=False):
     events: tuple[str, ...]
     deliveries: tuple[Locator, ...] = ()
     delivery_is_inside: bool = False
+    wrappers: tuple[str, ...] = ()
 
 
 class BadDefinition(ValueError):
@@ -139,6 +141,7 @@ class _Compilation:
             decodes=tuple(decodes),
             events=events,
             deliveries=tuple(deliveries),  # type: ignore[arg-type]  # the same
+            wrappers=tuple(dict.fromkeys(steps[0] for steps in (*(steps for steps, _ in decodes), events) if steps)),
             delivery_is_inside=any(place is not None and place.root is not None for place in deliveries),
         )
 

@@ -101,15 +101,17 @@ class Evidence(msgspec.Struct):
 
     def header(self, name: bytes) -> str | None:
         """Return the same as text: UTF-8 as senders mean it, else each byte for itself (RFC 9110 section 5.5)."""
-        text = self._headers.get(name, _UNSEEN)
-        if text is _UNSEEN:
-            value = self.header_value(name)
+        if name in self._headers:
+            return self._headers[name]
+        value = self.header_value(name)
+        text = None
+        if value is not None:
             try:
-                text = None if value is None else value.decode()
+                text = value.decode()
             except UnicodeDecodeError:
-                text = value.decode("latin-1")  # type: ignore[union-attr]  # there is one
-            self._headers[name] = text
-        return text  # type: ignore[return-value]  # it has been seen
+                text = value.decode("latin-1")
+        self._headers[name] = text
+        return text
 
     @property
     def media_type(self) -> str:

@@ -146,7 +146,7 @@ class Locator:
         @param accept: returns None for a value that yields nothing; it is never given null.
         """
         if self.root is None:
-            text = self._outside(scope.evidence)
+            text = scope.evidence.header(self._header) if self._header else self._outside(scope.evidence)
             return accept(text) if text else None
         if self._summary is not None:
             return self._summarized(scope, accept)
@@ -186,8 +186,6 @@ class Locator:
         return None
 
     def _outside(self, evidence: Evidence) -> str | None:
-        if self._header:
-            return evidence.header(self._header)
         if self._name:
             return first_value(evidence.query, self._name)
         return evidence.head.path.decode("latin-1")

@@ -76,9 +76,10 @@ class Plans:
 
         @param event: as in L{webhookrx.senders.locator.LookupContext}, and so is C{whole}.
         """
-        roots = self._among(event)
-        if whole is not event:
-            roots |= self._among(whole)
+        if whole is event and type(whole) is dict and len(whole) <= len(self._roots):
+            roots = self._roots.intersection(whole)
+        else:
+            roots = self._among(event) | self._among(whole)
         found = self._by_roots.get(roots)
         if found is None:
             if len(self._by_roots) >= _MOST:

@@ -30,7 +30,7 @@ class TextTemplate:
     @ivar roots: the first steps of its places in the body.
     """
 
-    __slots__ = ("_alone", "_before", "_pieces", "roots", "text")
+    __slots__ = ("_before", "_only", "_pieces", "roots", "text")
 
     def __init__(self, text: str) -> None:
         """@raise LocatorError: braces or a place in it are not written as they should be."""
@@ -44,7 +44,7 @@ class TextTemplate:
             pieces[-1].ends = True
         self._before: _Between = ((), plain[0], False)
         self._pieces: _Pieces = tuple((piece, (piece,), _behind(piece, ())) for piece in pieces)
-        self._alone = places[0] if plain == ["", ""] else None
+        self._only = self._only_piece()
         self.roots = frozenset(place.root for place in places if place.root is not None)
 
     def narrowed(self, roots: Container[str]) -> TextTemplate | None:
@@ -65,7 +65,17 @@ class TextTemplate:
             (pieces[start], tuple(pieces[start:end]), _behind(pieces[start], pieces[start + 1 : end]))
             for start, end in pairwise([*starts, len(pieces)])
         )
+        narrowed._only = narrowed._only_piece()
         return narrowed
+
+    def _only_piece(self) -> tuple[Locator, str, str] | None:
+        """Return the one place that may yield something, with what is before and behind it; None for several places."""
+        if len(self._pieces) != 1:
+            return None
+        words, between, gap = self._before
+        ((piece, _, (more, last, ends_in_gap)),) = self._pieces
+        before = "".join(words) + (between.lstrip(_SEPARATING) if gap and not words else between)
+        return piece.place, before, "".join(more) + _end(last, ends_in_gap)
 
     def render(self, scope: LookupContext, accept: Callable[[Any], str | None] = scalar_text) -> tuple[str, str] | None:
         """
@@ -74,10 +84,12 @@ class TextTemplate:
 
         @param accept: returns the text of a value; None for one that yields nothing.
         """
-        place = self._alone
-        if place is not None:
+        if self._only is not None:
+            place, before, behind = self._only
             value = place.first(scope, accept)
-            return None if value is None else (value, place.text)
+            if value is None:
+                return None
+            return f"{before}{value}{behind}".strip() if before or behind else value, place.text
         if not self._pieces:
             text = self._before[1]
             return (text, "text") if text else None
@@ -98,7 +110,7 @@ class TextTemplate:
             parts += words
         if not taken:
             return None
-        parts.append(between.rstrip(_OPENING + string.whitespace) if gap else between)
+        parts.append(_end(between, gap))
         return "".join(parts).strip(), ", ".join(taken)
 
 
@@ -125,6 +137,11 @@ _Between: TypeAlias = tuple[Sequence[str], str, bool]
 
 #: Pieces that may yield something: each with all that go when it does not, and what is behind it when it does.
 _Pieces: TypeAlias = tuple[tuple[_Piece, tuple[_Piece, ...], _Between], ...]
+
+
+def _end(between: str, gap: bool) -> str:
+    """Return what is behind the last piece."""
+    return between.rstrip(_OPENING + string.whitespace) if gap else between
 
 
 def _behind(piece: _Piece, others: Sequence[_Piece]) -> _Between:

@@ -57,12 +57,20 @@ class Unpacked(msgspec.Struct, frozen=True, gc=False):
 
 def unpack(sender: CompiledSender, evidence: Evidence) -> Unpacked:
     """
-    Take a body apart. The evidence remembers it, so that it is done once.
+    Take a body apart. The evidence remembers it, so that it is done once; but not one object with nothing in it to take
+    apart.
 
     What is in the evidence is not changed; the result shares parts with it.
 
     @raise webhookrx.senders.otlp.OtlpError: the body is protobuf, and can't be read.
     """
+    decoded: Any = evidence.decoded
+    if type(decoded) is dict and sender.definition.format != "text":
+        for name in sender.wrappers:
+            if name in decoded:
+                break
+        else:
+            return Unpacked(decoded, "", decoded)
     remembered: Any = evidence.unpacked
     if remembered is not None and remembered[0] is sender:
         if isinstance(remembered[1], OtlpError):
@@ -77,8 +85,6 @@ def unpack(sender: CompiledSender, evidence: Evidence) -> Unpacked:
     if sender.decodes and type(whole) is not str:
         budget = _DecodingBudget()
         for steps, what in sender.decodes:
-            if type(whole) is dict and steps[0] not in whole:
-                continue
             whole = _decoded_at(whole, steps, what, budget, len(steps))
     event = _first_event(whole, sender.events)
     rest = events.rest if isinstance(events, Events) else ""

@@ -121,16 +121,13 @@ _TAKEN_OUT: Final = object()
 _REPLACED: Final = object()
 
 
-class UndoLog:
+class UndoLog(msgspec.Struct):
     """
     Changes objects and lists, and undoes the changes. Members get their old order back, too: it is the sender's.
     """
 
-    __slots__ = ("_entries", "_orders")
-
-    def __init__(self) -> None:
-        self._entries: list[tuple[Any, Any, Any, Any]] = []
-        self._orders: dict[int, tuple[dict[str, Any], list[str]]] = {}
+    _entries: list[tuple[Any, Any, Any, Any]] = []
+    _orders: dict[int, tuple[dict[str, Any], list[str]]] = {}
 
     def set_member(self, members: dict[str, Any], name: str, value: Any) -> None:
         """Set a member of an object."""
@@ -195,28 +192,28 @@ _IN_ORDER: Final = 20
 """Units of a member of an object whose order is kept for L{UndoLog.undo}."""
 
 
-class Run:
+class Run(msgspec.Struct):
     """
     @ivar record: the message.
-    @ivar locals: the local variables.
+    @ivar _work: what is left for all steps of the message.
     @ivar declared: the names of the variables that the program declares.
+    @ivar locals: the local variables.
     @ivar left: units of work.
     @ivar undo_log: for changes of all objects and lists; those of local variables may be from the record.
     """
 
-    __slots__ = ("_most", "_work", "declared", "left", "limits", "locals", "record", "undo_log")
+    record: dict[str, Any]
+    limits: RunLimits
+    _work: Work
+    declared: tuple[str, ...] = ()
+    locals: dict[str, Any] = {}
+    left: int = 0
+    _most: int = 0
+    undo_log: UndoLog = msgspec.field(default_factory=UndoLog)
 
-    def __init__(self, record: dict[str, Any], limits: RunLimits, work: Work, declared: tuple[str, ...] = ()) -> None:
-        """
-        @param work: what is left for all steps of the message.
-        """
-        self.record = record
-        self.locals: dict[str, Any] = {}
-        self.declared = declared
-        self.undo_log = UndoLog()
-        self.limits = limits
-        self._work = work
-        self.left = self._most = work.left if work.left < limits.work else limits.work
+    def __post_init__(self) -> None:
+        left, most = self._work.left, self.limits.work
+        self.left = self._most = left if left < most else most
 
     def spend(self, units: int) -> None:
         """

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from webhookrx.diagnostics import Path as StepPath
-from webhookrx.message.fields import MISSING, FieldError, Path, get_field, set_field, split_path, unset_field
+from webhookrx.message.fields import MISSING, FieldError, Path, get_field, set_field, setter, split_path, unset_field
 from webhookrx.message.message import Value
 from webhookrx.regex import LONGEST_PATTERN, LinearRegex
 from webhookrx.router.steps.context import Action, StepContext, StepEvent, StepProblems
@@ -182,18 +182,18 @@ def _cost(value: Value) -> int:
 
 
 def _set_one(path: Path, value: Value) -> Action:
-    cost = _PATH + _cost(value)
+    cost, set_value = _PATH + _cost(value), setter(path)
 
     def set_constant(context: StepContext) -> StepEvent | None:
         context.work.spend(cost)
         context.stale = True
-        set_field(context.record, path, value)
+        set_value(context.record, value)
         return None
 
     def set_copy(context: StepContext) -> StepEvent | None:
         context.work.spend(cost)
         context.stale = True
-        set_field(context.record, path, own_copy(value))
+        set_value(context.record, own_copy(value))
         return None
 
     return set_copy if isinstance(value, (dict, list)) else set_constant

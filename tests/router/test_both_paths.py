@@ -1,0 +1,118 @@
+"""
+Tests that the router form makes the same messages with the compiled path and without it.
+"""
+
+from __future__ import annotations
+
+from unittest import SkipTest, mock
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.senders.test_samples import CLASSIFIER, DATA
+from webhookrx import speedups
+from webhookrx.intake.head import Head
+from webhookrx.intake.judge import Accepted, Admission, Receipt
+from webhookrx.message.encoders import encode_line, encode_stored
+from webhookrx.router import connector_intake
+from webhookrx.router.connector_intake import ConnectorRules, judge_connector
+from webhookrx.router.steps.processing import Processing
+from webhookrx.router.steps.step import Preprocessing, SetField, Step
+from webhookrx.senders.http_file import read_http_file
+
+SAMPLES = [read_http_file(path.read_bytes()) for path in sorted((DATA / "samples").glob("*.http"))]
+STEPS = (
+    Step(expression="log.attributes.copy = log.body; log.body.added = 1;"),
+    Step(set=SetField("meta.connector.labels.seen", "yes"), condition="log.body.message EXISTS"),
+)
+
+
+def rules_of(preprocessing: Preprocessing) -> ConnectorRules:
+    """Return the rules of a connector."""
+    return ConnectorRules(
+        "in",
+        port=8443,
+        labels={"team": "secops"},
+        router="edge-1",
+        router_labels={"site": "fra"},
+        processing=Processing(preprocessing, CLASSIFIER),
+        body_limit=1 << 20,
+        unpack_ratio=100,
+    )
+
+
+RULES = tuple(
+    rules_of(each)
+    for each in (
+        Preprocessing(),
+        Preprocessing(classify=True),
+        Preprocessing(classify=True, parse=True),
+        Preprocessing(classify=True, parse=True, steps=STEPS),
+    )
+)
+
+#: Ends of JSON and of UTF-8, and what is misleading, long or twice there.
+PIECES = st.sampled_from(
+    [
+        b"",
+        b" ",
+        b"\xef\xbb\xbf",
+        b"\xff",
+        b"\xe2\x80\xa8",
+        b"\x7f",
+        b"}",
+        b"[",
+        b'"',
+        b",",
+        b"\\u0041",
+        b"\\ud800",
+        b"\\/",
+        b"-0",
+    ]
+) | st.sampled_from([b"1" * 70, b"1.50e3", b'"a":1,"a":2,', b"\xc3\xa9", b"[" * 130 + b"]" * 130, b"null", b"\n{}"])
+
+
+class BothPathsTests(SynchronousTestCase):
+    """Messages of connectors."""
+
+    def setUp(self) -> None:
+        if speedups.compiled is None:
+            raise SkipTest(speedups.missing)
+
+    def made(self, head: Head, query: dict[str, str | list[str]], body: bytes) -> list[object]:
+        """Return all that connectors make of a request."""
+        made: list[object] = []
+        for rules in RULES:
+            verdict = judge_connector(
+                head, Admission(rules, {}, query, []), body, Receipt(1_700_000_000_123_456_789, "id-1")
+            )
+            assert isinstance(verdict, Accepted)
+            message = verdict.message
+            made.append((encode_line(message), encode_stored(message), verdict.notes, verdict.events, verdict.problem))
+        return made
+
+    def assert_same(self, head: Head, query: dict[str, str | list[str]], body: bytes) -> None:
+        """A request becomes the same messages on both paths."""
+        found = self.made(head, query, body)
+        with mock.patch.object(connector_intake, "compiled", None):
+            self.assertEqual(self.made(head, query, body), found)
+
+    def test_samples(self) -> None:
+        """All recorded requests do."""
+        for head, query, body in SAMPLES:
+            self.assert_same(head, query, body)
+
+    @given(
+        st.sampled_from(SAMPLES),
+        st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), PIECES), min_size=1, max_size=3),
+    )
+    def test_changed(
+        self, sample: tuple[Head, dict[str, str | list[str]], bytes], changes: list[tuple[float, int, bytes]]
+    ) -> None:
+        """So do those with bytes that were put in or left out."""
+        head, query, body = sample
+        for place, size, piece in changes:
+            start = int(place * len(body))
+            body = body[:start] + piece + body[start + size :]
+        self.assert_same(head, query, body)
