@@ -35,12 +35,24 @@ def tree(pid: int) -> list[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the processor time, user and system, that a tree of processes has taken, with children that have ended."""
-    ticks = 0
-    for process in tree(pid):
-        fields = _stat(process)
-        ticks += sum(int(fields[number - _AFTER_NAME]) for number in (14, 15, 16, 17))
-    return ticks / _TICKS
+    """Return the processor time, user and system, that a tree of processes has taken, with all threads it has now."""
+    return sum(map(_nanoseconds, tree(pid))) / 1e9
+
+
+def _nanoseconds(pid: int) -> int:
+    """
+    Return the time of a process as the scheduler counts it: proc_pid_stat(5), which every kernel has, counts in
+    hundredths of a second, of which a load takes less than a hundred.
+    """
+    if not os.path.exists("/proc/self/schedstat"):
+        fields = _stat(pid)
+        return sum(int(fields[number - _AFTER_NAME]) for number in (14, 15)) * 10**9 // _TICKS
+    total = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        # A thread may have ended meanwhile.
+        with suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/task/{task}/schedstat") as file:
+            total += int(file.read().split()[0])
+    return total
 
 
 def own_cpu_seconds() -> float:
