@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 
 from benchmarks.comparisons import Bound, Case, Ratio, Rounds
 from benchmarks.lab import Lab
@@ -34,6 +34,12 @@ class Outcome:
     def of(self, case: Case) -> Rounds:
         """Return what was measured for a case."""
         return self.rounds.get(case.name, {})
+
+    @classmethod
+    def from_json(cls, text: str) -> Outcome:
+        """Return what L{as_json} has written."""
+        read = json.loads(text)
+        return cls(*(read[each.name] for each in fields(cls)))
 
     def as_json(self, cases: Sequence[Case]) -> str:
         """Return all of it, and what it comes to, as JSON."""

@@ -25,22 +25,25 @@ does not do, in its favour."""
 
 def report(cases: Sequence[Case], outcome: Outcome, *, markdown: bool) -> str:
     """Return everything that is to be said about some cases."""
-    table = _markdown_table if markdown else text_table
-    code = "`" if markdown else ""
-    sections = [
-        "\n".join(f"{name}: {value}" for name, value in outcome.machine.items()),
-        _LEGEND,
-        "\n".join(filter(None, (_disturbance(outcome), _compiled(cases, outcome)))),
-        table(_GOALS, _ratio_rows(cases, outcome, code)),
-        table(_BOUNDS, _bound_rows(cases, outcome, code)),
-        table(_FIGURES, _figure_rows(cases, outcome)),
-        "\n".join(f"{'- ' if markdown else ''}{code}{case.name}{code}: {case.note}." for case in cases if case.note),
-        "\n".join(f"Not measured: {name}: {reason}" for name, reason in outcome.skipped.items()),
-        "\n".join(f"WRONG: {name}: {reason}" for name, reason in outcome.broken.items()),
-    ]
-    if markdown:
-        sections[0] = "\n".join(f"- {line}" for line in sections[0].splitlines())
+    sections = parts(cases, outcome, markdown=markdown).values()
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def parts(cases: Sequence[Case], outcome: Outcome, *, markdown: bool) -> dict[str, str]:
+    """Return the parts of the report by name."""
+    table = markdown_table if markdown else text_table
+    bullet, code = ("- ", "`") if markdown else ("", "")
+    return {
+        "conditions": "\n".join(f"{bullet}{name}: {value}" for name, value in outcome.machine.items()),
+        "legend": _LEGEND,
+        "circumstances": "\n".join(filter(None, (_disturbance(outcome), _compiled(cases, outcome)))),
+        "ratios": table(_GOALS, _ratio_rows(cases, outcome, code)),
+        "figures": table(_BOUNDS, _bound_rows(cases, outcome, code)),
+        "runs": table(_FIGURES, _figure_rows(cases, outcome)),
+        "notes": "\n".join(f"{bullet}{code}{case.name}{code}: {case.note}." for case in cases if case.note),
+        "skipped": "\n".join(f"Not measured: {name}: {reason}" for name, reason in outcome.skipped.items()),
+        "broken": "\n".join(f"WRONG: {name}: {reason}" for name, reason in outcome.broken.items()),
+    }
 
 
 def _disturbance(outcome: Outcome) -> str:
@@ -84,10 +87,10 @@ def _ratio_rows(cases: Iterable[Case], outcome: Outcome, code: str) -> Iterator[
                 yield (
                     f"{code}{case.name}{code}",
                     f"{ratio.ours.name} / {ratio.other.name}",
-                    _spread(judged),
+                    spread_text(judged),
                     _BY.get(ratio.by, ratio.by),
                     *_goal(ratio.goal, judged),
-                    "" if ratio.by == "rate" else _spread(ratio.spread(outcome.of(case), "rate")),
+                    "" if ratio.by == "rate" else spread_text(ratio.spread(outcome.of(case), "rate")),
                     ratio.remark,
                 )
 
@@ -100,7 +103,7 @@ def _bound_rows(cases: Iterable[Case], outcome: Outcome, code: str) -> Iterator[
                 yield (
                     f"{code}{case.name}{code}",
                     bound.title,
-                    f"{_spread(spread)} {bound.unit}".rstrip() if spread else "",
+                    f"{spread_text(spread)} {bound.unit}".rstrip() if spread else "",
                     *_goal(bound.goal, spread),
                     bound.remark,
                 )
@@ -129,7 +132,7 @@ def _figure_rows(cases: Iterable[Case], outcome: Outcome) -> Iterator[tuple[str,
                 yield tuple(cells)
 
 
-def _spread(spread: Spread | None) -> str:
+def spread_text(spread: Spread | None) -> str:
     """Return C{median (least..most)}."""
     if spread is None:
         return ""
@@ -139,6 +142,7 @@ def _spread(spread: Spread | None) -> str:
 
 
 def text_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table for a terminal; empty without rows."""
     body = list(rows)
     if not body:
         return ""
@@ -149,7 +153,8 @@ def text_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def _markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table for a page; empty without rows."""
     body = list(rows)
     if not body:
         return ""
