@@ -391,10 +391,11 @@ class TextTests(MetricsTestCase):
     def test_workers(self) -> None:
         """Each worker is there; a process without others is the one that there is."""
         self.assertEqual((1, 1), (self.value("workers"), self.value("worker_up", worker="0")))
-        self.workers = (WorkerState(0, True), WorkerState(1, False), WorkerState(2, True, stuck=True))
+        self.workers = (WorkerState(0, True, connections=7), WorkerState(1, False), WorkerState(2, True, stuck=True))
         self.counters.add("worker_restarts", amount=4)
         self.assertEqual((3, 4), (self.value("workers"), self.value("worker_restarts_total")))
         self.assertEqual([1, 0, 0], [self.value("worker_up", worker=str(number)) for number in range(3)])
+        self.assertEqual([7, 0, 0], [self.value("worker_connections", worker=str(number)) for number in range(3)])
         self.assertEqual((1, 1), (self.value("ready"), self.value("degraded")))
 
     def test_no_text(self) -> None:

@@ -11,7 +11,7 @@ import time
 from tests.system.hanging_up import reload
 from tests.system.receiver import ANY_PORT, Connection, Receiver, post, wait_until
 from tests.system.test_workers import WorkersCase
-from tests.system.workers import ask_admin, children, open_sockets, workers
+from tests.system.workers import ask_admin, children, metrics, open_sockets, workers
 
 MANY = 64
 MOST = 36
@@ -66,6 +66,14 @@ class FairShareTests(WorkersCase):
             # On a machine that runs other tests beside, one may have had no processor time for long enough, once.
             self.assertLessEqual(sorted(busier)[-2], MOST, busier)
         self.assertEqual(0, receiver.stop())
+
+    def test_metric(self) -> None:
+        """The metrics tell how many connections each worker has."""
+        receiver = self.start("--workers", "2", "--admin", "unix:admin")
+        self.open(receiver, 20)
+        names = [f'webhookrx_worker_connections{{worker="{number}"}}' for number in (0, 1)]
+        wait_until(lambda: sum(metrics(receiver)[name] for name in names) == 20, "all are counted")
+        self.assertLessEqual(max(metrics(receiver)[name] for name in names), 14)
 
     def test_killed(self) -> None:
         """After one is killed all go to the other, and those that come later to its replacement, which has none."""

@@ -22,11 +22,13 @@ class WorkerState(NamedTuple):
     @ivar number: from 0; it stays the same when the worker is restarted.
     @ivar up: it receives.
     @ivar stuck: it has sent nothing for too long.
+    @ivar connections: how many it has open.
     """
 
     number: int
     up: bool
     stuck: bool = False
+    connections: int = 0
 
 
 ALONE = WorkerState(0, True)

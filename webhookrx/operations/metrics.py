@@ -315,6 +315,13 @@ METRICS: tuple[Metric, ...] = (
         "1 while this worker receives.",
         lambda view: [((str(worker.number),), worker.up and not worker.stuck) for worker in view.workers],
     ),
+    Metric(
+        "webhookrx_worker_connections",
+        "gauge",
+        ("worker",),
+        "Open connections of this worker.",
+        lambda view: [((str(worker.number),), worker.connections) for worker in view.workers],
+    ),
     counter(
         "webhookrx_worker_restarts_total",
         "Workers that exited without being asked to and were restarted.",

@@ -135,7 +135,7 @@ class LocalReceiver:
 
     @property
     def workers(self) -> Sequence[WorkerState]:
-        return (BY_ITSELF,)
+        return (BY_ITSELF._replace(connections=self._listeners.connections.total),)
 
     @property
     def is_stuck(self) -> bool:

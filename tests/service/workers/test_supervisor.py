@@ -19,7 +19,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.health import WorkerState
-from webhookrx.operations.snapshot import ReceiverSnapshot, merge
+from webhookrx.operations.snapshot import Level, ReceiverSnapshot, merge
 from webhookrx.service.workers.log_lines import MOST_LINES
 from webhookrx.service.workers.messages import (
     Began,
@@ -175,6 +175,8 @@ class LifeTests(WorkersCase):
         self.launched[0].owner.received(Began())
         self.assertEqual((1, []), (self.ups, self.failures))
         self.assertEqual([WorkerState(0, True), WorkerState(1, True)], self.workers.workers)
+        self.launched[1].state(make_snapshot(connections=Level(5, 1000)))
+        self.assertEqual([WorkerState(0, True), WorkerState(1, True, connections=5)], self.workers.workers)
 
     def test_other_path(self) -> None:
         """One that takes another path than the parent, since the installation has changed, is said."""

@@ -176,7 +176,8 @@ class WorkerSlot:
         return self.worker is not None and self._clock() - self._received_at > patience
 
     def health(self, patience: float) -> WorkerState:
-        return WorkerState(self.number, self.up, self.is_stuck(patience))
+        connections = 0 if self.report is None else self.report.snapshot.connections.now
+        return WorkerState(self.number, self.up, self.is_stuck(patience), connections)
 
     # -- what its worker is to do --------------------------------------------------------------------------------
 
