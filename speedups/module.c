@@ -8,7 +8,8 @@ static PyMethodDef methods[] = {
     {"compact_object", speedups_compact_object, METH_O, NULL},
     {"decode_text", speedups_decode_text, METH_O, NULL},
     {"escape_text", FAST(speedups_escape_text), NULL},
-    {"text_line", FAST(speedups_text_line), NULL},
+    {"name_table", speedups_name_table, METH_O, NULL},
+    {"line", FAST(speedups_line), NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -41,39 +41,43 @@ const uint8_t *find_json_escape(const uint8_t *text, const uint8_t *end);
  */
 uint8_t *write_json_escaped(const uint8_t *text, const uint8_t *end, uint8_t *output);
 
+/* Return how many bytes that writes. */
+size_t json_escaped_size(const uint8_t *text, const uint8_t *end);
+
+/* Return the bytes of an argument, with their number in *size; NULL with an exception for anything else. */
+const uint8_t *read_bytes(PyObject *argument, size_t *size);
+
 /* json.c: JSON (RFC 8259) as compact text. */
 
-enum { MAX_NESTING = 32, FEW_NAMES = 256 };
+/* MAX_BODY is MAX_JSON of webhookrx.intake.json_body, and MAX_NESTING at most MAX_DEPTH there. */
+enum { MAX_BODY = 10 * 1024 * 1024, MAX_NESTING = 32, FEW_NAMES = 256 };
 
-/* A set of hashes, none of them 0. Two names with one hash count as the same: that only leaves a body to Python. */
-typedef struct {
-    uint64_t *slots;
-    size_t mask, count;
-    uint64_t few[FEW_NAMES];
-} NameSet;
-
-/* Return the hash of a name, such that it is that name's alone among those of one seed, as good as always. */
+/* Return the hash of a name: those of names with the same seed are different, as good as always. */
 uint64_t hash_name(const uint8_t *name, size_t size, uint64_t seed);
 
-/* Add a hash; return whether it is new, and there is room. */
-bool add_name(NameSet *names, uint64_t hash);
+/*
+ * A set of names is mask + 1 slots, a power of two, each 0 or a part of a hash. It may have a name that nobody has added,
+ * as names can be made to: that only leaves a body to Python.
+ */
+bool has_name(const uint32_t *slots, size_t mask, uint64_t hash, size_t *free_place);
 
-void free_names(NameSet *names);
+/* Add a name; return whether it is new. */
+bool add_name(uint32_t *slots, size_t mask, uint64_t hash);
 
 /*
- * A scan of a body: what is not read yet, and where the compact text of it goes. What is written is never longer than
- * what was read. `growth` counts the bytes that what was read takes more as the inside of a string of JSON.
+ * A scan of a body: what is not read yet, where the compact text of it goes, and a set of names. What is written is never
+ * longer than what was read. `growth` counts how much longer the body is as the inside of a string of JSON.
  */
 typedef struct {
     const uint8_t *text, *end;
     uint8_t *output;
-    size_t growth, separators;
-    uint32_t objects;
-    NameSet names;
+    size_t growth, separators, objects, mask;
+    uint32_t *slots, few[FEW_NAMES];
 } Scan;
 
-/* Begin at the first byte that is not blank; return whether the body may be taken at all. free_names() must follow. */
+/* Go to the first byte that is not blank; return whether the body may be taken at all. end_scan() must follow. */
 bool begin_scan(Scan *scan, const uint8_t *body, size_t size, uint8_t *output);
+void end_scan(Scan *scan);
 
 /* Return the next byte; NUL, which JSON never holds, at the end. */
 static inline uint8_t peek(const Scan *scan) { return scan->text < scan->end ? *scan->text : 0; }
@@ -88,10 +92,19 @@ static inline void skip_blanks(Scan *scan)
     }
 }
 
+static inline bool is_at_end(Scan *scan)
+{
+    skip_blanks(scan);
+    return scan->text == scan->end;
+}
+
 /* Each of these reads what it names, with the blanks behind it, and returns false if Python must read the body. */
 bool open_container(Scan *scan, uint8_t closing, bool *is_empty);
 bool next_member(Scan *scan, uint8_t closing, bool *is_last);
 bool read_name(Scan *scan, const uint8_t **name, size_t *size);
+
+/* Write "name": as it is. */
+void write_name(Scan *scan, const uint8_t *name, size_t size);
 
 /* Read one value, and write it as compact text. The outermost is at depth 1. */
 bool compact_value(Scan *scan, int depth);
@@ -101,6 +114,7 @@ PyObject *speedups_parse_head(PyObject *module, PyObject *const *arguments, Py_s
 PyObject *speedups_compact_object(PyObject *module, PyObject *body);
 PyObject *speedups_decode_text(PyObject *module, PyObject *body);
 PyObject *speedups_escape_text(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
-PyObject *speedups_text_line(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *speedups_name_table(PyObject *module, PyObject *names);
+PyObject *speedups_line(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
 #endif

@@ -160,6 +160,8 @@ uint8_t *write_json_escaped(const uint8_t *text, const uint8_t *end, uint8_t *ou
     return output + escape(text, end, output, AT_JSON);
 }
 
+size_t json_escaped_size(const uint8_t *text, const uint8_t *end) { return escape(text, end, NULL, AT_JSON); }
+
 /* Do the same with each choice a constant where it is inlined. */
 static size_t escape_chosen(const uint8_t *text, size_t size, uint8_t *output, bool for_json, bool for_people)
 {
@@ -170,8 +172,7 @@ static size_t escape_chosen(const uint8_t *text, size_t size, uint8_t *output, b
 
 /* -- functions of whole bodies ------------------------------------------------------------------------------------- */
 
-/* Return the bytes of an argument, with their number in *size; NULL with an exception for anything else. */
-static const uint8_t *bytes_of(PyObject *argument, size_t *size)
+const uint8_t *read_bytes(PyObject *argument, size_t *size)
 {
     if (!PyBytes_Check(argument)) {
         PyErr_Format(PyExc_TypeError, "bytes expected, not %.100s", Py_TYPE(argument)->tp_name);
@@ -195,7 +196,7 @@ PyObject *speedups_escape_text(PyObject *module, PyObject *const *arguments, Py_
         return NULL;
     }
     for (int part = 0; part < 3; part++)
-        if ((parts[part] = bytes_of(arguments[part], sizes + part)) == NULL)
+        if ((parts[part] = read_bytes(arguments[part], sizes + part)) == NULL)
             return NULL;
     bool for_json = arguments[3] == Py_True, for_people = arguments[4] == Py_True;
     PyThreadState *state = unlock(sizes[0]);
@@ -248,7 +249,7 @@ PyObject *speedups_decode_text(PyObject *module, PyObject *body)
 {
     (void)module;
     size_t size;
-    const uint8_t *text = bytes_of(body, &size);
+    const uint8_t *text = read_bytes(body, &size);
     if (text == NULL)
         return NULL;
     const uint8_t *end = text + size;

@@ -34,6 +34,21 @@ _MANY_NAMES = b"{" + b",".join(b'"name %d":%d' % (number, number) for number in 
 
 _TEXTS = (b"a\n\x01b", "é€\u2028😀".encode(), "é".encode(), b"", b"\xff", b"\x7f", _LARGE_TEXT, _LARGE_TEXT + b"\xff")
 
+_HOSTS = b'{"HOST":"","x":{"y":[1],"z":{}},"MESSAGE":{},"MESSAGE":""}'
+
+
+def _line(
+    body: object,
+    special: object = bytes(4096),
+    prefix: object = b"p.",
+    identifier: object = b"id",
+    received: object = 1_767_323_045_678_901_234,
+    groups: object = b"",
+) -> Call:
+    parts = b'{"ISODATE":"', b'","HOST":', b'"h"', b',"SOURCE":"s"', b',"SOURCEIP":"i","RAWMSG_SIZE":', b',"RCPTID":"'
+    return Call("line", (body, prefix, *parts, identifier, groups, special, received, True))
+
+
 CALLS = [
     _parse_head(_HEAD),
     _parse_head(_HEAD.replace(b"PUT", b"POST").replace(b"?c=d", b"")),
@@ -57,7 +72,15 @@ CALLS = [
             b"",
         )
     ),
-    *(Call("text_line", (body, b"before", b"after")) for body in _TEXTS),
+    *(Call("name_table", (names,)) for names in (b"", b"HOST\0\xff\0x", b"".join(b"%d\0" % n for n in range(2000)))),
+    *(_line(body, special) for body in (_JSON, _HOSTS, _MANY_NAMES, *_TEXTS) for special in (b"", bytes(4096))),
+    _line(_JSON, groups=b"a.b\0PROGRAM\0"),
+    _line(_JSON, bytes(4095)),
+    _line(b'[1,{"a":2},"' + _LARGE_TEXT + b'"]'),
+    _line(b'{"a":{"b":[{}],"c":' + _MANY_NAMES + b"}}", prefix=b"p" * 1000),
+    _line(_JSON, prefix=b"p" * 2000),
+    _line(_JSON, identifier=b'"'),
+    _line(_JSON, received=-1),
     *(Call("decode_text", (body,)) for body in _TEXTS),
     *(
         Call("escape_text", (body, b"before", b"after", for_json, for_people))
@@ -78,10 +101,15 @@ MISTAKES = [
     Call("parse_head", ()),
     Call("compact_object", ("[]",)),
     Call("compact_object", ()),
-    Call("text_line", (b"a", b"before", "after")),
-    Call("text_line", (b"a", None, b"after")),
-    Call("text_line", ("a", b"before", b"after")),
-    Call("text_line", (b"a",)),
+    Call("name_table", (None,)),
+    _line("text"),
+    _line(_JSON, prefix="p"),
+    _line(_JSON, (1, 2)),
+    _line(_JSON, identifier="id"),
+    _line(_JSON, received=1.0),
+    _line(_JSON, groups=None),
+    Call("line", (_JSON,)),
+    Call("line", ()),
     Call("decode_text", ("text",)),
     Call("escape_text", (b"a", b"", "", True, True)),
     Call("escape_text", ("a", b"", b"", True, True)),

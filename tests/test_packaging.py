@@ -100,13 +100,13 @@ class SetupPyTests(SynchronousTestCase):
         self.assertEqual(self.sources(".h"), sorted(extension["depends"]))
 
     def test_size(self) -> None:
-        """Whoever answers for the C code can read it: 1,200 lines in all, and 400 in a file, at most."""
+        """Whoever answers for the C code can read it: 1,400 lines in all, and 400 in a file, at most."""
         lines = {}
         for name in self.sources(".c", ".h"):
             with open(os.path.join(PROJECT, name), encoding="utf-8") as file:
                 lines[name] = len(file.readlines())
         self.assertEqual({}, {name: count for name, count in lines.items() if count > 400})
-        self.assertLessEqual(sum(lines.values()), 1200, lines)
+        self.assertLessEqual(sum(lines.values()), 1400, lines)
 
     def test_nothing_else(self) -> None:
         """No other kind of file lies there, such as one that a build has left."""

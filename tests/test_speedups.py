@@ -7,12 +7,9 @@ import subprocess
 import sys
 from types import ModuleType
 
-from hypothesis import given
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx import speedups
-from webhookrx.message.escapes import encode_json
 from webhookrx.speedups import PURE, compiled
 
 
@@ -68,23 +65,8 @@ class LoadTests(SynchronousTestCase):
 
     def test_stale(self) -> None:
         """A module without one of the functions was built of other sources, and is not used in part."""
-        self.assertRegex(self.missing(ModuleType("_speedups")), r"built of other sources, without .*\btext_line\b")
+        self.assertRegex(self.missing(ModuleType("_speedups")), r"built of other sources, without .*\bline\b")
 
     def test_in_use(self) -> None:
         """What is shown is one of two: the compiled path, or pure Python and why."""
         self.assertEqual("compiled" if compiled is not None else f"pure Python: {speedups.missing}", speedups.in_use)
-
-
-class TextLineTests(SynchronousTestCase):
-    """C{text_line} writes a body as Python does, or leaves it to Python."""
-
-    if compiled is None:
-        skip = "the compiled path is not in use"
-
-    @given(st.one_of(st.binary(max_size=80), st.text(max_size=80).map(lambda text: text.encode("utf-8", "replace"))))
-    def test_same_bytes_or_none(self, body: bytes) -> None:
-        """What is written is what the encoder makes of the text."""
-        assert compiled is not None
-        line = compiled.text_line(body, b"<", b">")
-        if line is not None:
-            self.assertEqual(line, b"<" + encode_json(body.decode())[1:-1] + b">")

@@ -171,6 +171,8 @@ class IMessageConsumer(Interface):
     Every byte from the first of a body to the last acknowledgement is counted against one limit.
     """
 
+    takes_lines: bool = Attribute("Whether it will ask for messages as lines of JSON; changes with the observers.")
+
     def registerProducer(producer: IPushProducer, streaming: bool) -> None:
         """Register the producer, paused when the queue is nearly full; only C{streaming=True} is supported."""
 

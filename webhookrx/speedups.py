@@ -64,12 +64,47 @@ class Compiled(Protocol):
         @return: None for what those two have to decide: anything but an object or array, or one that is not usual.
         """
 
-    def text_line(self, body: bytes, before: bytes, after: bytes) -> bytes | None:
-        """
-        Return C{before}, a text as the inside of a string of JSON, and C{after}.
+    def name_table(self, names: bytes, /) -> bytes:
+        """Return names as L{line} looks them up. Each has a NUL behind it; there are some hundred at most."""
 
-        @return: None if the body is not UTF-8, is longer than 64 KiB, or holds misleading characters
-            (L{webhookrx.message.escapes.MISLEADING}).
+    def line(
+        self,
+        body: bytes,
+        prefix: bytes,
+        before: bytes,
+        after: bytes,
+        host: bytes,
+        source: bytes,
+        seen: bytes,
+        tags: bytes,
+        identifier: bytes,
+        groups: bytes,
+        special: bytes,
+        received: int,
+        keeps_text: bool,
+        /,
+    ) -> bytes | None:
+        """
+        Return the line of a message, as L{webhookrx.message.encoders.encode_line} does for what
+        L{webhookrx.intake.judge} makes of a request: parts of JSON that are given, with what comes of the body between.
+
+        @param body: unpacked.
+        @param prefix: what goes in front of the names of pairs, as it stands in JSON.
+        @param before: all up to the microseconds of C{ISODATE}.
+        @param after: all from there up to the value of C{HOST}.
+        @param host: that value, unless the body sets one.
+        @param source: what comes after C{MESSAGE}: C{,"SOURCE":…}.
+        @param seen: what comes after the pairs, up to the value of C{RAWMSG_SIZE}.
+        @param tags: what comes after that value, up to the inside of C{RCPTID}.
+        @param identifier: that inside.
+        @param groups: names that C{seen} or C{host} set and a body may have, too, each with a NUL behind it.
+        @param special: L{name_table} of names that a body may not set, that mean another name, or that C{before} or
+            C{source} set, with C{HOST} and C{MESSAGE} among them. Where such a name is C{webhook.} and one more word,
+            names that begin with it and a dot are special, too. Empty for a body that is taken as text alone.
+        @param received: nanoseconds, of which the microseconds are taken.
+        @param keeps_text: whether C{MESSAGE} is the text of the body, if the body does not set it.
+        @return: None if the body is not UTF-8, holds misleading characters
+            (L{webhookrx.message.escapes.MISLEADING}), or has to become pairs and is not usual JSON.
         """
 
     def decode_text(self, body: bytes, /) -> tuple[str, bool]:

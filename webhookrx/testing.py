@@ -179,6 +179,7 @@ class RecordingConsumer:
     @ivar failure: what messages are acknowledged with; None means that they are safe.
     @ivar is_full: refuse everything, whatever the limits say.
     @ivar seconds_to_room: what L{retry_after} returns.
+    @ivar takes_lines: whether it gets messages as a file observer would.
     """
 
     def __init__(
@@ -188,6 +189,7 @@ class RecordingConsumer:
         self.failure: NotStored | None = None
         self.is_full = False
         self.seconds_to_room = 1
+        self.takes_lines = True
         self.budget = Budget(max_bytes, max_messages)
         self._clock = clock
         self._gate = ProducerGate(self.budget, clock.seconds, _LIMITS.pause_time)

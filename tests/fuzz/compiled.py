@@ -19,8 +19,11 @@ from webhookrx import senders
 from webhookrx.errors import RequestRefused
 from webhookrx.http import head as head_module
 from webhookrx.http.head import parse_head
-from webhookrx.intake.head import Peer
+from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.json_body import PayloadError, parse_strict_json
+from webhookrx.intake.judge import Accepted, Admission, Receipt, Refused, SourceRules, judge
+from webhookrx.intake.line_judge import judge_for_lines
+from webhookrx.message.encoders import encode_line
 from webhookrx.message.escapes import encode, encode_json
 from webhookrx.message.escapes import escape_misleading as as_json_for_people
 from webhookrx.settings import Limits
@@ -129,13 +132,11 @@ def json(data: bytes) -> None:
 def text(data: bytes) -> None:
     """A text is decoded and escaped as Python does it."""
     with _without_nul(data):
-        line = compiled.text_line(data, b"<", b">")
         decoded, is_exact = compiled.decode_text(data)
         escaped = [compiled.escape_text(data, b"<", b">", *how) for how in _ESCAPES]
     assert (decoded, is_exact) == _decoded(data), decoded
     if is_exact:
         as_json = encode_json(decoded)[1:-1]
-        assert line in (None, b"<" + as_json + b">"), line
         expected = as_json, encode(decoded)[1:-1], as_json_for_people(data)
         assert escaped == [b"<" + each + b">" for each in expected], (escaped, expected)
 
@@ -150,8 +151,40 @@ def _decoded(data: bytes) -> tuple[str, bool]:
         return data.decode("utf-8", "replace"), False
 
 
+def line(data: bytes) -> None:
+    """The line and the values of a message are those that Python makes, whatever the body."""
+    choice = data[-1] if data else 0
+    data, (rules, judged), (head, groups) = data[:-1], _JUDGES[choice & 3], _HEADS_OF_LINES[choice >> 2 & 1]
+    admission = Admission(rules, groups, {}, [])
+    with _without_nul(data):
+        verdict = judged(head, admission, data, _RECEIPT)
+    expected = judge(head, admission, data, _RECEIPT)
+    if isinstance(expected, Refused):
+        assert verdict == expected
+    else:
+        assert isinstance(verdict, Accepted)
+        found = verdict.message.line
+        assert found in (None, encode_line(expected.message)), (found, encode_line(expected.message))
+
+
+_RECEIPT = Receipt(1_767_323_045_678_901_234, "id-1")
+_HEADS_OF_LINES: list[tuple[Head, dict[str, str]]] = [
+    (Head(b"POST", b"/", None, (), _PEERS[0]), {}),
+    (Head(b"POST", b"/", None, (), _PEERS[1]), {"HOST": "h", "PROGRAM": "p"}),
+]
+_JUDGES = [
+    (rules, judge_for_lines(rules))
+    for rules in (
+        SourceRules("a", parse_json=True, body_limit=1, unpack_ratio=1),
+        SourceRules("b", parse_json=True, prefix="H", keep_text=False, body_limit=1, unpack_ratio=1),
+        SourceRules("c", parse_json=True, prefix="x.", keep_unparsed=False, body_limit=1, unpack_ratio=1),
+        SourceRules("d", parse_json=False, body_limit=1, unpack_ratio=1),
+    )
+]
+
 TARGETS: dict[str, tuple[Callable[[bytes], None], list[bytes]]] = {
     "head": (head, [each + bytes([choice]) for each in (*_HEADS, *_of_calls("parse_head")) for choice in (0, 3)]),
     "json": (json, [*_BODIES, *_of_calls("compact_object")]),
+    "line": (line, [each + bytes([choice]) for each in (*_BODIES, *_of_calls("line")) for choice in range(8)]),
     "text": (text, [*_BODIES, *_of_calls("decode_text")]),
 }

@@ -43,9 +43,10 @@ from webhookrx.intake.judge import (
     SourceRules,
     admission_of_path,
     admit_by_path,
-    judge,
     unpacked,
 )
+from webhookrx.intake.judge import judge as judge_values
+from webhookrx.intake.line_judge import judge_for_lines
 from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.intake.remembered import Remembered
 from webhookrx.interfaces import IMessageConsumer, ITraffic
@@ -81,7 +82,7 @@ class WebhookResource:
 
     @param receipts: gives the next L{Receipt}.
     @param slices: does the work on large bodies.
-    @param judge: makes a message of a request, as L{webhookrx.intake.judge.judge} does.
+    @param judge: makes a message of a request, as L{webhookrx.intake.judge.judge} does, which is the default.
     @param record: called with each request before it is judged, with its body unpacked; None for no recording.
     @ivar rules: how it decides.
     """
@@ -93,14 +94,15 @@ class WebhookResource:
         traffic: ITraffic,
         receipts: Callable[[], Receipt],
         slices: TimeSlices,
-        judge: Judge = judge,
+        judge: Judge | None = None,
         record: RecordRequest | None = None,
     ) -> None:
         self.rules = rules
         self._consumer = consumer
         self._traffic = traffic
         self._receipts = receipts
-        self._judge = judge
+        self._judge = judge or judge_values
+        self._judge_for_lines = judge or judge_for_lines(rules)
         self._slices = slices
         self._record = record
 
@@ -123,7 +125,8 @@ class WebhookResource:
             head = exchange.head
             if self._record is not None:
                 self._record(head, body)
-            self._take(exchange, self._judge(head, admission, body, self._receipts()), wire_size)
+            judge = self._judge_for_lines if self._consumer.takes_lines else self._judge
+            self._take(exchange, judge(head, admission, body, self._receipts()), wire_size)
 
     def _take(
         self, exchange: IExchange, verdict: Accepted | Dropped | Refused, wire_size: int, prepared: object = None
@@ -178,7 +181,8 @@ class WebhookResource:
         def work() -> tuple[Accepted | Dropped | Refused, object]:
             if self._record is not None:
                 self._record(head, body)
-            verdict = self._judge(head, admission, body, self._receipts())
+            judge = self._judge_for_lines if self._consumer.takes_lines else self._judge
+            verdict = judge(head, admission, body, self._receipts())
             return verdict, self._consumer.prepare(verdict.message) if isinstance(verdict, Accepted) else None
 
         def done(outcome: tuple[Accepted | Dropped | Refused, object]) -> None:

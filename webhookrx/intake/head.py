@@ -12,7 +12,7 @@ import msgspec
 PREFETCHED = frozenset([b"authorization", b"ce-specversion", b"content-encoding", b"x-forwarded-for"])
 
 
-class Peer(msgspec.Struct, frozen=True, gc=False):
+class Peer(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """
     The other end of a connection.
 

@@ -225,6 +225,23 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
             notes = ("unparsed_payload",)
     if not exact:
         values["webhook.body_base64"] = base64_text(body)
+    ip, seen_notes = set_seen(values, head, admission)
+    host = values["HOST"]
+    if host is None or host == "":
+        values["HOST"] = ip
+    values["RAWMSG_SIZE"] = len(body)
+    values["TAGS"] = rules.tags
+    values["RCPTID"] = receipt.id
+    return Accepted(Message(values, receipt.received), notes + seen_notes if seen_notes else notes, len(left_out))
+
+
+def set_seen(values: dict[str, Value], head: Head, admission: Admission) -> tuple[str, tuple[str, ...]]:
+    """
+    Set what comes after a payload: query, path groups, headers, addresses.
+
+    @return: the address that the request comes from, and notes; see L{Accepted}.
+    """
+    rules = admission.rules
     if admission.query:
         for name, value in admission.query.items():
             values["webhook.query." + name] = value  # type: ignore[assignment]  # dict is invariant
@@ -232,6 +249,7 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
         values.update(admission.groups)
     if rules.include_request_headers:
         values["webhook.headers"] = recorded_headers(head.headers)
+    notes: tuple[str, ...] = ()
     peer = head.peer
     ip, port = peer.ip, peer.port
     if rules.proxy_header is not None:
@@ -241,20 +259,14 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
         if given := head.values(rules.proxy_header):
             claimed = from_proxy_header(given)
             if claimed is None:
-                notes += ("bad_proxy_header",)
+                notes = ("bad_proxy_header",)
             else:
                 ip, port = claimed
     values["SOURCEIP"] = ip
     if port is not None:
         values["SOURCEPORT"] = port
-    host = values["HOST"]
-    if host is None or host == "":
-        values["HOST"] = ip
     values["TRANSPORT"] = "https" if peer.secure else "http"
-    values["RAWMSG_SIZE"] = len(body)
-    values["TAGS"] = rules.tags
-    values["RCPTID"] = receipt.id
-    return Accepted(Message(values, receipt.received), notes, len(left_out))
+    return ip, notes
 
 
 def _parsed(

@@ -42,6 +42,8 @@ def encode_line(message: Message) -> bytes:
 
     It never raises for values of the type L{webhookrx.message.message.Value}.
     """
+    if message.line is not None:
+        return message.line
     values = message.values
     # The look for "log" spares nearly all messages of the source form a call.
     is_whole = "ISODATE" in values or ("log" in values and is_router_form(values))

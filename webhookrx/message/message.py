@@ -21,7 +21,10 @@ class Message(msgspec.Struct, gc=False):
     @ivar values: name to value. Hard macros that the receiver set (C{SOURCEIP}, C{RCPTID}, …) are among them; those
         that follow from others (C{DATE}, C{PRI}, …) are not: L{webhookrx.message.macros} computes them.
     @ivar received: nanoseconds since the epoch, wall clock.
+    @ivar line: what L{webhookrx.message.encoders.encode_line} returns for it, if it was made with that; then its values
+        don't change.
     """
 
     values: dict[str, Value]
     received: int
+    line: bytes | None = None

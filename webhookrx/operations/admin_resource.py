@@ -190,6 +190,8 @@ class NoMessages:
     A consumer that gets no messages, and is never full: health and metrics matter most when the queue is full.
     """
 
+    takes_lines = False
+
     def registerProducer(self, producer: IPushProducer, streaming: bool) -> None:
         """The producer is never paused."""
 

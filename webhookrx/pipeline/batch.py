@@ -11,6 +11,7 @@ import msgspec
 from twisted.logger import Logger
 
 from webhookrx.errors import NotStored
+from webhookrx.message.encoders import encode_line
 from webhookrx.pipeline.admission import size_of
 from webhookrx.pipeline.guarded_calls import error_text
 
@@ -46,6 +47,7 @@ class Encoders:
 
     @param report: called when a message can't be encoded.
     @ivar columns: for each observer, which encoder it takes its messages from.
+    @ivar make_lines: whether one of them is L{encode_line}.
     """
 
     def __init__(self, observers: Iterable[IMessageObserver], report: Report) -> None:
@@ -58,6 +60,7 @@ class Encoders:
                 known.append(observer.prepare)
                 self._encoders.append((observer.prepare, observer.spec))
             self.columns.append(known.index(observer.prepare))
+        self.make_lines = any(encode == encode_line for encode, _ in self._encoders)
 
     def new_batch(self) -> Batch:
         """Return a batch for messages of these encoders."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhookrx.http.resources import Judge, RecordRequest, RootResource, WebhookResource, never_ready
 from webhookrx.http.time_slices import TimeSlices
-from webhookrx.intake.judge import Receipt, SourceRules, judge
+from webhookrx.intake.judge import Receipt, SourceRules
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
 from webhookrx.settings import ConnectorSettings, FileContents, Listener, Settings, Source
@@ -153,7 +153,7 @@ def build_roots(
     resources: dict[str, WebhookResource] = {}
     for source in settings.sources:
         rules = rules_of(source, settings)
-        decide: Judge = judge
+        decide: Judge | None = None
         if source.connector is not None:
             # It takes the same megabytes.
             from webhookrx.router.connector_intake import judge_connector

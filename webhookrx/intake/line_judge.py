@@ -1,0 +1,171 @@
+"""
+The decision on a request whose message is wanted as a line: the line is made in C, the values when something asks.
+
+Both are what L{webhookrx.intake.judge.judge} and L{webhookrx.message.encoders.encode_line} make, which take over
+whatever is not usual. What stands around the payload is said once more here, as parts of JSON: C{ISODATE} and
+the names of L{_FRONT}, C{RAWMSG_SIZE}, C{TAGS} and C{RCPTID}; the tests hold both paths against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from webhookrx.intake.head import Head, Peer
+from webhookrx.intake.judge import Accepted, Admission, Receipt, Refused, SourceRules, judge, set_seen
+from webhookrx.message.escapes import encode, without_misleading
+from webhookrx.message.macros import ALIASES, HARD_MACROS, NANOSECONDS, RESERVED, RESERVED_PREFIXES, isodate
+from webhookrx.message.message import Message, Value
+from webhookrx.speedups import Compiled, compiled
+
+Judge: TypeAlias = Callable[[Head, Admission, bytes, Receipt], Accepted | Refused]
+
+#: What begins a line, besides C{ISODATE}.
+_FRONT: Final = frozenset({"HOST", "MESSAGE", "SOURCE"})
+
+_SPECIAL: Final = HARD_MACROS | RESERVED | frozenset(ALIASES) | _FRONT
+#: The last dot apart, what names that a body may not set begin with.
+_SPECIAL_OBJECTS: Final = frozenset(prefix[:-1] for prefix in RESERVED_PREFIXES)
+
+#: Macros that no group of a path sets in the rest of a line.
+_NOT_BEHIND: Final = _SPECIAL - {"HOST"}
+
+#: In the place of values that nobody has asked for yet.
+_NOT_MADE: Final[dict[str, Value]] = {}
+
+_MAX_PEERS: Final = 1024
+"""Connections whose address is kept as text."""
+
+
+def judge_for_lines(rules: SourceRules) -> Judge:
+    """Return what judges the requests to a source as L{judge} does, faster where messages are wanted as lines."""
+    if compiled is None:
+        return judge
+    prefix, source = _plain(rules.prefix), _plain(rules.name)
+    return judge if prefix is None or source is None else _LineJudge(rules, compiled, prefix[1:-1], source).judge
+
+
+def _plain(value: Value | dict[str, Value]) -> bytes | None:
+    """Return a value as JSON; None if it holds misleading characters."""
+    text = encode(value)
+    return text if (text.isascii() and 0x7F not in text) or without_misleading(text) == text else None
+
+
+_values_of: Final[Callable[[Message], dict[str, Value]]] = Message.values.__get__  # type: ignore[attr-defined]
+_keep_values: Final[Callable[[Message, dict[str, Value]], None]] = Message.values.__set__  # type: ignore[attr-defined]
+
+
+def _terminated(names: Iterable[str]) -> bytes:
+    return "".join([name + "\0" for name in names]).encode()
+
+
+class _LineMessage(Message, gc=False):
+    """
+    A message whose line was made first.
+
+    @ivar request: what its values are made of, once something asks for them.
+    """
+
+    request: tuple[Head, Admission, bytes, Receipt] | None = None
+
+    @property  # type: ignore[misc]  # it hides the field below
+    def values(self) -> dict[str, Value]:  # type: ignore[override]
+        """See L{Message}."""
+        values = _values_of(self)
+        if values is _NOT_MADE and self.request is not None:
+            accepted = judge(*self.request)
+            assert isinstance(accepted, Accepted), "what has become a line becomes a message"
+            values = accepted.message.values
+            _keep_values(self, values)
+        return values
+
+
+#: See L{_around}.
+_Around: TypeAlias = tuple[bytes, bytes, tuple[str, ...]]
+
+
+def _around(head: Head, admission: Admission) -> _Around | None:
+    """
+    Return what is around the pairs in a line: the value of C{HOST}, what comes up to the value of C{RAWMSG_SIZE}, and
+    notes; None if something in it is not usual.
+    """
+    values: dict[str, Value] = {}
+    ip, notes = set_seen(values, head, admission)
+    if not admission.groups.keys().isdisjoint(_NOT_BEHIND):
+        return None
+    host, seen = _plain(values.pop("HOST", None) or ip), _plain(values)
+    return None if host is None or seen is None else (host, b"," + seen[1:-1] + b',"RAWMSG_SIZE":', notes)
+
+
+class _AroundByPeer(dict[Peer, "_Around | None"]):
+    """A cache of L{_around}, for a source that asks of a head for nothing but the peer. When full it is emptied."""
+
+    def __init__(self, rules: SourceRules) -> None:
+        super().__init__()
+        self._admission = Admission(rules, {}, {}, [])
+
+    def __missing__(self, peer: Peer) -> _Around | None:
+        if len(self) >= _MAX_PEERS:
+            self.clear()
+        around = self[peer] = _around(Head(b"POST", b"/", None, (), peer), self._admission)
+        return around
+
+
+@lru_cache(maxsize=16)
+def _around_microseconds(second: int) -> tuple[bytes, bytes]:
+    """Return what is around the microseconds in lines of a second, up to the value of C{HOST}."""
+    before, _, after = isodate(second * NANOSECONDS).partition("000000")
+    return b'{"ISODATE":"' + before.encode(), after.encode() + b'","HOST":'
+
+
+class _LineJudge:
+    """
+    Judges requests to one source, whose messages are wanted as lines.
+
+    @param prefix: of its rules, as the inside of a string of JSON.
+    @param source: its name, as a string of JSON.
+    """
+
+    __slots__ = ("_by_peer", "_is_plain", "_keeps_text", "_line", "_prefix", "_source", "_special", "_tags")
+
+    def __init__(self, rules: SourceRules, compiled: Compiled, prefix: bytes, source: bytes) -> None:
+        self._line = compiled.line
+        self._by_peer = _AroundByPeer(rules)
+        self._is_plain = rules.proxy_header is None and not rules.include_request_headers
+        self._prefix = prefix
+        self._source = b',"SOURCE":' + source
+        self._tags = b',"TAGS":' + encode(rules.tags) + b',"RCPTID":"'
+        self._special = compiled.name_table(_terminated(_SPECIAL | _SPECIAL_OBJECTS)) if rules.parse_json else b""
+        self._keeps_text = rules.keep_text or not rules.parse_json
+
+    def judge(self, head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Accepted | Refused:
+        """See L{webhookrx.intake.judge.judge}."""
+        groups = admission.groups
+        if self._is_plain and not groups and not admission.query:
+            around = self._by_peer[head.peer]
+        else:
+            around = _around(head, admission)
+        if around is None:
+            return judge(head, admission, body, receipt)
+        host, seen, notes = around
+        received = receipt.received
+        before, after = _around_microseconds(received // NANOSECONDS)
+        line = self._line(
+            body,
+            self._prefix,
+            before,
+            after,
+            host,
+            self._source,
+            seen,
+            self._tags,
+            receipt.id.encode(),
+            _terminated(groups) if groups else b"",
+            self._special,
+            received,
+            self._keeps_text,
+        )
+        if line is None:
+            return judge(head, admission, body, receipt)
+        return Accepted(_LineMessage(_NOT_MADE, received, line, (head, admission, body, receipt)), notes)
