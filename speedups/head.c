@@ -1,24 +1,27 @@
 /* Heads of requests, by the grammar of webhookrx/http/grammar.py, which says why it is as strict as it is. */
 #include "speedups.h"
 
-enum { TOKEN = 1, TARGET = 2, VALUE = 4, AUTHORITY = 8 };
+enum { TOKEN = 1, TARGET = 2, VALUE = 4, NAME = 8, ADDRESS = 16, DIGIT = 32 };
 
-#define IS_LETTER(byte) (((byte) >= 'A' && (byte) <= 'Z') || ((byte) >= 'a' && (byte) <= 'z'))
 #define IS_DIGIT(byte) ((byte) >= '0' && (byte) <= '9')
+#define IS_HEX(byte) (IS_DIGIT(byte) || ((byte) >= 'A' && (byte) <= 'F') || ((byte) >= 'a' && (byte) <= 'f'))
+#define IS_LETTER(byte) (((byte) >= 'A' && (byte) <= 'Z') || ((byte) >= 'a' && (byte) <= 'z'))
 #define IS_COMMON(byte)                                                                                                \
     (IS_LETTER(byte) || IS_DIGIT(byte) || (byte) == '!' || (byte) == '$' || (byte) == '%' || (byte) == '&' ||          \
-     (byte) == '\'' || (byte) == '*' || (byte) == '+' || (byte) == '-' || (byte) == '.' || (byte) == '_' || (byte) == '~')
+     (byte) == '\'' || (byte) == '*' || (byte) == '+' || (byte) == '-' || (byte) == '.' || (byte) == '_' ||            \
+     (byte) == '~')
 /* RFC 9110 section 5.6.2. */
 #define IS_TOKEN(byte) (IS_COMMON(byte) || (byte) == '#' || (byte) == '^' || (byte) == '`' || (byte) == '|')
-/* A name or an IPv4 address (RFC 3986 section 3.2.2). */
-#define IS_AUTHORITY(byte)                                                                                             \
-    (IS_COMMON(byte) || (byte) == '(' || (byte) == ')' || (byte) == ',' || (byte) == ';' || (byte) == '=')
 #define IS_TARGET(byte) ((byte) > 0x20 && (byte) < 0x7F && (byte) != '#')
 /* With obs-text (RFC 9110 section 5.5). */
 #define IS_VALUE(byte) ((byte) == '\t' || ((byte) >= 0x20 && (byte) != 0x7F))
+/* In a Host: a name or an IPv4 address, and what stands between brackets (RFC 3986 section 3.2.2). */
+#define IS_NAME(byte)                                                                                                  \
+    (IS_COMMON(byte) || (byte) == '(' || (byte) == ')' || (byte) == ',' || (byte) == ';' || (byte) == '=')
+#define IS_ADDRESS(byte) (IS_HEX(byte) || (byte) == ':' || (byte) == '.')
 #define KIND(byte)                                                                                                     \
     (uint8_t)((IS_TOKEN(byte) ? TOKEN : 0) | (IS_TARGET(byte) ? TARGET : 0) | (IS_VALUE(byte) ? VALUE : 0) |           \
-              (IS_AUTHORITY(byte) ? AUTHORITY : 0))
+              (IS_NAME(byte) ? NAME : 0) | (IS_ADDRESS(byte) ? ADDRESS : 0) | (IS_DIGIT(byte) ? DIGIT : 0))
 #define FOUR(byte) KIND(byte), KIND((byte) + 1), KIND((byte) + 2), KIND((byte) + 3)
 #define SIXTEEN(byte) FOUR(byte), FOUR((byte) + 4), FOUR((byte) + 8), FOUR((byte) + 12)
 #define ALL(byte) SIXTEEN(byte), SIXTEEN((byte) + 16), SIXTEEN((byte) + 32), SIXTEEN((byte) + 48)
@@ -79,7 +82,7 @@ static inline bool is_same(Span text, const void *lower_case, size_t size)
 
 #define IS(text, literal) is_same(text, literal, sizeof(literal) - 1)
 
-/* Read the header line at `text`, its value without the white space around it. Return what follows, NULL if it is none. */
+/* Read the header line at `text`, its value without the blanks around it. Return what follows, NULL if it is none. */
 static const uint8_t *read_line(const uint8_t *text, const uint8_t *end, Span *name, Span *value)
 {
     name->start = text;
@@ -102,7 +105,7 @@ typedef struct {
     Span method, path, query;
 } RequestLine;
 
-/* Read a request line with a target in origin-form (RFC 9112 section 3.2.1). Return what follows, NULL if it is none. */
+/* Read a request line, its target in origin-form (RFC 9112 section 3.2.1). Return what follows, NULL if it is none. */
 static const uint8_t *read_request_line(const uint8_t *text, const uint8_t *end, RequestLine *line)
 {
     static const char version[] = " HTTP/1.1\r\n";
@@ -130,39 +133,27 @@ static const uint8_t *read_request_line(const uint8_t *text, const uint8_t *end,
 /* Tell whether a value of Host is well-formed: a name or an address, and a port or not (RFC 9110 section 7.2). */
 static bool is_host(Span value)
 {
-    enum { LONGEST_PORT = 5 };
-    const uint8_t *text = value.start, *end = value.end;
-    if (text < end && *text == '[') {
-        text++;
-        while (text < end && (IS_DIGIT(*text) || (lower(*text) >= 'a' && lower(*text) <= 'f') || *text == ':' || *text == '.'))
-            text++;
-        if (text == value.start + 1 || text == end || *text != ']')
+    enum { COLON_AND_PORT = 6 };
+    const uint8_t *text = skip(value.start, value.end, NAME);
+    if (text == value.start && text < value.end && *text == '[') {
+        text = skip(text + 1, value.end, ADDRESS);
+        if (text == value.start + 1 || text == value.end || *text++ != ']')
             return false;
-        text++;
-    } else
-        text = skip(text, end, AUTHORITY);
-    if (text == end)
+    }
+    if (text == value.end)
         return true;
-    if (*text != ':' || end - text > 1 + LONGEST_PORT)
-        return false;
-    for (text++; text < end; text++)
-        if (!IS_DIGIT(*text))
-            return false;
-    return true;
+    return *text == ':' && value.end - text <= COLON_AND_PORT && skip(text + 1, value.end, DIGIT) == value.end;
 }
 
 /* Read a Content-Length; -1 if it is not well-formed, or has more digits than fit. */
 static int64_t length_of(Span value)
 {
     enum { MOST_DIGITS = 18 };
-    if (value.start == value.end || size_of(value) > MOST_DIGITS)
+    if (size_of(value) - 1 >= MOST_DIGITS || skip(value.start, value.end, DIGIT) != value.end)
         return -1;
     int64_t length = 0;
-    for (const uint8_t *text = value.start; text < value.end; text++) {
-        if (!IS_DIGIT(*text))
-            return -1;
+    for (const uint8_t *text = value.start; text < value.end; text++)
         length = length * 10 + (*text - '0');
-    }
     return length;
 }
 
@@ -175,39 +166,25 @@ typedef struct {
 
 typedef enum { TAKEN, UNUSUAL, FAILED } Outcome;
 
-/* Take note of a header line that says where the request ends or what becomes of the connection (RFC 9112 section 6, 9). */
+/* Take note of a header line that says where the request ends or what becomes of the connection (RFC 9112, 6 and 9). */
 static Outcome take_framing(Framing *framing, Span name, Span value)
 {
-    switch (size_of(name)) {
-    case 4:
-        if (IS(name, "host")) {
-            if (framing->has_host || !is_host(value))
-                return UNUSUAL;
-            framing->has_host = true;
-        }
-        return TAKEN;
-    case 6:
-        return IS(name, "expect") ? UNUSUAL : TAKEN;
-    case 10:
-        if (IS(name, "connection") && !IS(value, "keep-alive")) {
-            if (!IS(value, "close"))
-                return UNUSUAL;
+    if (IS(name, "host")) {
+        if (framing->has_host || !is_host(value))
+            return UNUSUAL;
+        framing->has_host = true;
+    } else if (IS(name, "content-length")) {
+        framing->length = framing->has_length ? -1 : length_of(value);
+        framing->has_length = true;
+        return framing->length < 0 ? UNUSUAL : TAKEN;
+    } else if (IS(name, "connection")) {
+        if (IS(value, "close"))
             framing->closes = true;
-        }
-        return TAKEN;
-    case 14:
-        if (IS(name, "content-length")) {
-            framing->length = framing->has_length ? -1 : length_of(value);
-            framing->has_length = true;
-            if (framing->length < 0)
-                return UNUSUAL;
-        }
-        return TAKEN;
-    case 17:
-        return IS(name, "transfer-encoding") ? UNUSUAL : TAKEN;
-    default:
-        return TAKEN;
-    }
+        else if (!IS(value, "keep-alive"))
+            return UNUSUAL;
+    } else if (IS(name, "transfer-encoding") || IS(name, "expect"))
+        return UNUSUAL;
+    return TAKEN;
 }
 
 /* Append the value to the list of its name, if it is one of `names`: a tuple of bytes in lower case. */
@@ -215,55 +192,38 @@ static Outcome prefetch(Framing *framing, Span name, Span value, PyObject *names
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
         PyObject *wanted = PyTuple_GET_ITEM(names, i);
+        if (!PyBytes_Check(wanted)) {
+            PyErr_SetString(PyExc_TypeError, "names: tuple[bytes, ...]");
+            return FAILED;
+        }
         if (!is_same(name, PyBytes_AS_STRING(wanted), (size_t)PyBytes_GET_SIZE(wanted)))
             continue;
         if (framing->prefetched == NULL && (framing->prefetched = PyDict_New()) == NULL)
             return FAILED;
-        PyObject *text = bytes_of(value);
-        if (text == NULL)
-            return FAILED;
-        PyObject *values = PyDict_GetItemWithError(framing->prefetched, wanted);
-        int failed = -1;
-        if (values != NULL)
-            failed = PyList_Append(values, text);
-        else if (!PyErr_Occurred() && (values = PyList_New(1)) != NULL) {
-            PyList_SET_ITEM(values, 0, Py_NewRef(text));
-            failed = PyDict_SetItem(framing->prefetched, wanted, values);
-            Py_DECREF(values);
-        }
-        Py_DECREF(text);
+        PyObject *text = bytes_of(value), *empty = PyList_New(0), *values = NULL;
+        if (text != NULL && empty != NULL)
+            values = PyDict_SetDefault(framing->prefetched, wanted, empty);
+        int failed = values == NULL ? -1 : PyList_Append(values, text);
+        Py_XDECREF(text);
+        Py_XDECREF(empty);
         return failed ? FAILED : TAKEN;
     }
     return TAKEN;
 }
 
 /* The arguments of parse_head. */
-enum {
-    DATA,
-    TARGET_LIMIT,
-    BLOCK_LIMIT,
-    COUNT_LIMIT,
-    PEER,
-    KEPT,
-    CLOSED,
-    USUAL_METHOD,
-    NAMES,
-    NOTHING,
-    LINES_TYPE,
-    HEAD_TYPE,
-    ARGUMENTS
-};
+enum { DATA, TARGET_LIMIT, BLOCK_LIMIT, COUNT_LIMIT, PEER, KEPT, CLOSED, USUAL_METHOD, NAMES, NOTHING, LINES_TYPE };
+enum { HEAD_TYPE = LINES_TYPE + 1, ARGUMENTS };
 
 /* Call the type of heads; `end` is that of the head. */
-static PyObject *make_head(PyObject *const *arguments, const uint8_t *end, const RequestLine *line, const Framing *framing)
+static PyObject *make_head(PyObject *const *arguments, const uint8_t *end, const RequestLine *line, const Framing *said)
 {
     enum { METHOD, PATH, QUERY, HEADERS, OTHER_END, PREFETCHED, SIZE, LENGTH, CONNECTION, FIELDS };
-    PyObject *fields[FIELDS] = {NULL};
-    PyObject *head = NULL;
+    PyObject *fields[FIELDS] = {NULL}, *head = NULL;
     Span block = {(const uint8_t *)PyBytes_AS_STRING(arguments[DATA]), end};
-    Span usual = {(const uint8_t *)PyBytes_AS_STRING(arguments[USUAL_METHOD]), NULL};
-    usual.end = usual.start + PyBytes_GET_SIZE(arguments[USUAL_METHOD]);
-    bool is_usual = size_of(usual) == size_of(line->method) && !memcmp(usual.start, line->method.start, size_of(usual));
+    size_t usual = (size_t)PyBytes_GET_SIZE(arguments[USUAL_METHOD]);
+    bool is_usual =
+        size_of(line->method) == usual && !memcmp(PyBytes_AS_STRING(arguments[USUAL_METHOD]), block.start, usual);
     PyObject *text = bytes_of(block);
 
     /* First, since Python code must not run once something has failed. */
@@ -272,10 +232,10 @@ static PyObject *make_head(PyObject *const *arguments, const uint8_t *end, const
     fields[PATH] = bytes_of(line->path);
     fields[QUERY] = line->query.start ? bytes_of(line->query) : Py_NewRef(Py_None);
     fields[OTHER_END] = Py_NewRef(arguments[PEER]);
-    fields[PREFETCHED] = Py_NewRef(framing->prefetched == NULL ? arguments[NOTHING] : framing->prefetched);
+    fields[PREFETCHED] = Py_NewRef(said->prefetched == NULL ? arguments[NOTHING] : said->prefetched);
     fields[SIZE] = PyLong_FromSize_t(size_of(block));
-    fields[LENGTH] = PyLong_FromLongLong(framing->has_length ? framing->length : 0);
-    fields[CONNECTION] = Py_NewRef(arguments[framing->closes ? CLOSED : KEPT]);
+    fields[LENGTH] = PyLong_FromLongLong(said->length);
+    fields[CONNECTION] = Py_NewRef(arguments[said->closes ? CLOSED : KEPT]);
     bool complete = true;
     for (size_t i = 0; i < FIELDS; i++)
         complete = complete && fields[i] != NULL;
@@ -287,22 +247,12 @@ static PyObject *make_head(PyObject *const *arguments, const uint8_t *end, const
     return head;
 }
 
-static bool are_all_bytes(PyObject *names)
-{
-    if (!PyTuple_Check(names))
-        return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++)
-        if (!PyBytes_Check(PyTuple_GET_ITEM(names, i)))
-            return false;
-    return true;
-}
-
 /* See webhookrx.speedups.Compiled.parse_head. */
 PyObject *speedups_parse_head(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)module;
     if (count != ARGUMENTS || !PyBytes_Check(arguments[DATA]) || !PyBytes_Check(arguments[USUAL_METHOD]) ||
-        !are_all_bytes(arguments[NAMES])) {
+        !PyTuple_Check(arguments[NAMES])) {
         PyErr_SetString(PyExc_TypeError, "parse_head: see webhookrx.speedups.Compiled");
         return NULL;
     }
@@ -312,7 +262,8 @@ PyObject *speedups_parse_head(PyObject *module, PyObject *const *arguments, Py_s
     Py_ssize_t most_lines = PyNumber_AsSsize_t(arguments[COUNT_LIMIT], NULL);
     if ((most_target == -1 || most_bytes == -1 || most_lines == -1) && PyErr_Occurred())
         return NULL;
-    const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(arguments[DATA]), *end = start + PyBytes_GET_SIZE(arguments[DATA]);
+    const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(arguments[DATA]);
+    const uint8_t *end = start + PyBytes_GET_SIZE(arguments[DATA]);
     if (end - start > most_bytes) /* so that nothing behind it is looked at, whatever follows the head */
         end = start + most_bytes;
     RequestLine line = {0};
@@ -324,19 +275,15 @@ PyObject *speedups_parse_head(PyObject *module, PyObject *const *arguments, Py_s
     while (outcome == TAKEN && text < end && *text != '\r') {
         Span name, value;
         text = most_lines-- > 0 ? read_line(text, end, &name, &value) : NULL;
-        if (text == NULL) {
-            outcome = UNUSUAL;
-            break;
-        }
-        outcome = take_framing(&framing, name, value);
+        outcome = text == NULL ? UNUSUAL : take_framing(&framing, name, value);
         if (outcome == TAKEN)
             outcome = prefetch(&framing, name, value, arguments[NAMES]);
     }
-    if (outcome == TAKEN && (end - text < 2 || text[1] != '\n' || !framing.has_host))
-        outcome = UNUSUAL;
-    PyObject *head = outcome == TAKEN     ? make_head(arguments, text + 2, &line, &framing)
-                     : outcome == UNUSUAL ? Py_NewRef(Py_None)
-                                          : NULL;
+    PyObject *head = NULL;
+    if (outcome == TAKEN && end - text >= 2 && text[1] == '\n' && framing.has_host)
+        head = make_head(arguments, text + 2, &line, &framing);
+    else if (outcome != FAILED)
+        head = Py_NewRef(Py_None);
     Py_XDECREF(framing.prefetched);
     return head;
 }
