@@ -4,6 +4,8 @@ Tests for L{webhookrx.intake.head}.
 
 from __future__ import annotations
 
+import random
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.intake.head import Head, HeaderLines, Peer
@@ -30,3 +32,22 @@ class HeadTests(SynchronousTestCase):
             self.assertEqual([b"a"], head.values(b"authorization"))
             self.assertEqual([b"1", b"2"], head.values(b"x-one"))
             self.assertEqual([], head.values(b"x-forwarded-for"))
+
+    def test_as_lines(self) -> None:
+        """What is found by its name is what going through all lines finds, whatever is like it elsewhere."""
+        chance = random.Random(14)
+        names = [b"A", b"a", b"A-B", b"B", b"a_b"]
+        found = 0
+        for _ in range(2000):
+            lines = [
+                chance.choice(names)
+                + b":"
+                + b"".join(chance.choices([b" ", b"a:", b"\t", b"B", b"\xc3", b"a-b:"], k=3))
+                for _ in range(chance.randrange(5))
+            ]
+            headers = HeaderLines(b"\r\n".join([b"POST /?a:=b: HTTP/1.1", *lines, b"", b""]))
+            for name in (b"a", b"a-b", b"b", b"-b"):
+                expected = [value for key, value in headers if key == name]
+                self.assertEqual(expected, headers.values(name), headers.block)
+                found += len(expected)
+        self.assertGreater(found, 1000)

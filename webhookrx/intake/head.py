@@ -53,6 +53,17 @@ class HeaderLines(msgspec.Struct, gc=False):
             name, _, value = line.partition(b":")
             yield name.lower(), value.strip()
 
+    def values(self, name: bytes) -> list[bytes]:
+        """Return the values of all lines of that lower-case name, in order."""
+        lower = self._lower or self.lower
+        wanted = b"\r\n" + name + b":"
+        values: list[bytes] = []
+        end = 0
+        while (begin := lower.find(wanted, end)) >= 0:
+            end = lower.find(b"\r\n", begin + 2)
+            values.append(self.block[begin + len(wanted) : end].strip())
+        return values
+
 
 class Head(msgspec.Struct, frozen=True, gc=False):
     """
@@ -78,4 +89,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
         """Return the values of all header lines of that lower-case name, in order. They are read-only."""
         if self.prefetched is not None and name in PREFETCHED:
             return self.prefetched.get(name, [])
-        return [value for key, value in self.headers if key == name]
+        headers = self.headers
+        if type(headers) is HeaderLines:
+            return headers.values(name)
+        return [value for key, value in headers if key == name]
