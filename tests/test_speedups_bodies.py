@@ -153,7 +153,7 @@ class EndsTests(CompiledCase):
                     for option in (False, True):
                         self.compiled.escape_text(body, body, body, True, option)
                         self.compiled.escape_text(body, b"", b"", False, option)
-                    self.compiled.text_line(body, body, body)
+                    self.compiled.compact_object(body)
 
 
 class SameTests(CompiledCase):

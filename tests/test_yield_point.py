@@ -90,10 +90,12 @@ class PiecesTests(SynchronousTestCase):
         self.assertEqual(3, self.pauses)
 
     def test_encode(self) -> None:
-        """Texts are put together, whatever their characters; lone surrogates are escapes."""
+        """Texts are put together, whatever their characters; lone surrogates are escapes, or an error."""
         for texts in ((), ("a", "é"), ("\udc00", "x" * PIECE), ("😀" * (PIECE - 1) + "a😀", "", "é" * PIECE, "\n")):
             self.assertEqual("".join(texts).encode("utf-8", "backslashreplace"), encode_utf_8(*texts))
         self.assertEqual(2 + 4, self.pauses)
+        for text in ("\udc00", "x" * PIECE + "\udc00"):
+            self.assertRaises(UnicodeEncodeError, encode_utf_8, text, errors="strict")
 
     def test_count(self) -> None:
         """Each count is a piece of its own."""

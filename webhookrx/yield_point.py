@@ -83,15 +83,19 @@ def map_pieces(function: Callable[[str], str], text: str) -> str:
     return "".join(pieces)
 
 
-def encode_utf_8(*texts: str) -> bytes:
-    """Return texts as one, in UTF-8 with escapes for lone surrogates, encoded one piece after the other."""
+def encode_utf_8(*texts: str, errors: str = "backslashreplace") -> bytes:
+    """
+    Return texts as one in UTF-8, encoded one piece after the other.
+
+    @param errors: what becomes of lone surrogates; as a rule they become escapes.
+    """
     if sum(map(len, texts)) <= PIECE:
-        return "".join(texts).encode("utf-8", "backslashreplace")
+        return "".join(texts).encode("utf-8", errors)
     # It grows in place, so that no copy of all of it is made at the end.
     encoded = io.BytesIO()
     for text in texts:
         for start in range(0, len(text), PIECE):
-            encoded.write(text[start : start + PIECE].encode("utf-8", "backslashreplace"))
+            encoded.write(text[start : start + PIECE].encode("utf-8", errors))
             yield_point()
     return encoded.getvalue()
 

@@ -31,7 +31,7 @@ from webhookrx.message.message import Message, Value
 from webhookrx.message.record import is_router_form
 from webhookrx.regex import occurs_in
 from webhookrx.speedups import compiled
-from webhookrx.yield_point import PIECE, run_unlocked, yield_point
+from webhookrx.yield_point import PIECE, encode_utf_8, run_unlocked, yield_point
 
 
 def encode_line(message: Message) -> bytes:
@@ -54,8 +54,7 @@ def encode_line(message: Message) -> bytes:
         return encode_around(text, values, escape=True, after=b"\n")
     # What encode_json() does, without the call that each message would pay for.
     line = encode_lines([values])
-    # The line end is no part of the JSON, in which it would be escaped.
-    return without_misleading(line[:-1]) + b"\n" if 0x7F in line or not line.isascii() else line
+    return without_misleading(line) if 0x7F in line or not line.isascii() else line
 
 
 def encode_object(message: Message) -> bytes:
@@ -94,13 +93,15 @@ def encode_around(
     frame = encode(around)
     place = frame.index(_MARK)
     if compiled is not None:
-        before_text, after_text = frame[:place] + b'"', b'"' + frame[place + len(_MARK) :]
+        # With the quotes of the mark. A part may be as large as the text, and grow as much.
+        first, last = frame[: place + 1], frame[place + len(_MARK) - 1 :]
         if escape:
-            before_text, after_text = without_misleading(before_text), without_misleading(after_text)
-        utf_8 = text.encode()
-        return run_unlocked(
-            len(utf_8), compiled.escape_text, utf_8, before + before_text, after_text + after, True, escape
-        )
+            first = run_unlocked(len(first), compiled.escape_text, first, before, b"", False, True)
+            last = run_unlocked(len(last), compiled.escape_text, last, b"", after, False, True)
+        else:
+            first, last = before + first, last + after
+        utf_8 = encode_utf_8(text, errors="strict")
+        return run_unlocked(len(utf_8), compiled.escape_text, utf_8, first, last, True, escape)
     clean = escape_misleading if escape else bytes
     yield_point()
     # It grows in place, so that no copy of all of it is made at the end.
