@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.pipeline.rig import Rig
 from webhookrx.errors import NotStored, Rejected
 from webhookrx.message.message import Message
-from webhookrx.pipeline.batch import Batch, EncodedMessage, Encoders, StoreCall
+from webhookrx.pipeline.batch import Batch, Encoders, StoreCall
 from webhookrx.testing import MemoryObserver
 
 
@@ -20,7 +20,7 @@ class BatchTests(SynchronousTestCase):
         batch = encoders.new_batch()
         told: list[str] = []
         for number in range(count):
-            batch.add(EncodedMessage(encoders, [b"%d" % number], 1, None), lambda failure: told.append(str(failure)))
+            batch.add([b"%d" % number], 1, None, lambda failure: told.append(str(failure)))
         batch.count = count
         return batch, told
 

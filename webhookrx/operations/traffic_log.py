@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import codecs
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from twisted.internet.error import TimeoutError
@@ -15,7 +16,7 @@ from zope.interface import implementer
 
 from webhookrx.errors import Reason
 from webhookrx.interfaces import ITraffic
-from webhookrx.operations.counters import Counters
+from webhookrx.operations.counters import BOUNDS, Counters
 from webhookrx.operations.oplog import LineLimit
 
 # Its first use opens a file, which may be impossible by the time of the first refusal.
@@ -63,7 +64,10 @@ class TrafficLog:
             )
 
     def answered(self, source: str, seconds: float) -> None:
-        self._sources[source].answers.observe(seconds)
+        # What Histogram.observe does, without a call for each request.
+        answers = self._sources[source].answers
+        answers.counts[bisect_left(BOUNDS, seconds)] += 1
+        answers.sum += seconds
 
     def accepted(self, source: str, notes: Sequence[str], left_out: int, size: int) -> None:
         counts = self._sources[source]

@@ -279,7 +279,7 @@ class ProducerGate:
 
     def resume_if_low(self) -> None:
         """Resume the producer at the low mark."""
-        if self._budget.is_low():
+        if self._paused and self._budget.is_low():
             self.resume()
 
     def resume(self) -> None:

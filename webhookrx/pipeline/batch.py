@@ -5,7 +5,7 @@ The messages of one turn of the reactor: encoded for each observer, stored toget
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 from twisted.logger import Logger
@@ -25,20 +25,21 @@ Report = Callable[[str, str, int], None]
 _log = Logger()
 
 
+#: A message as all observers take it: an entry for each encoder, None where it failed; the bytes of all entries; and
+#: why the first one failed, None when none has.
+Encoded: TypeAlias = "tuple[list[Prepared | None], int, NotStored | None]"
+
+
 class EncodedMessage(msgspec.Struct, gc=False):
     """
-    A message as all observers take it.
+    A message that was encoded before its time.
 
     @ivar encoders: what encoded it.
-    @ivar items: one entry for each encoder, None where it failed.
-    @ivar size: bytes of all of them.
-    @ivar failure: why the first one failed; None when none has.
+    @ivar content: what they made of it.
     """
 
     encoders: Encoders
-    items: list[Prepared | None]
-    size: int
-    failure: NotStored | None
+    content: Encoded
 
 
 class Encoders:
@@ -66,7 +67,7 @@ class Encoders:
         """Return a batch for messages of these encoders."""
         return Batch(len(self._encoders))
 
-    def encode(self, message: Message) -> EncodedMessage:
+    def encode(self, message: Message) -> Encoded:
         """Encode a message for all observers."""
         items: list[Prepared | None] = []
         failure: NotStored | None = None
@@ -82,7 +83,7 @@ class Encoders:
                 failure = failure or NotStored(f"{spec}: {error_text(error)}")
                 self._report(spec, error_text(error), 1)
             items.append(item)
-        return EncodedMessage(self, items, size, failure)
+        return items, size, failure
 
 
 class Batch:
@@ -111,19 +112,19 @@ class Batch:
         self.failures: dict[int, NotStored] = {}
         self.has_gaps = False
 
-    def add(self, message: EncodedMessage, acknowledge: Acknowledge) -> None:
-        """Append a message."""
-        if message.failure is not None:
+    def add(self, items: list[Prepared | None], size: int, failure: NotStored | None, acknowledge: Acknowledge) -> None:
+        """Append a message, see L{Encoded}."""
+        if failure is not None:
             self.has_gaps = True
-            self.failures[len(self.acknowledges)] = message.failure
-        columns, items = self.columns, message.items
+            self.failures[len(self.acknowledges)] = failure
+        columns = self.columns
         if len(columns) == 1:
             columns[0].append(items[0])
         else:
             for column, item in zip(columns, items, strict=True):
                 column.append(item)
         self.acknowledges.append(acknowledge)
-        self.size += message.size
+        self.size += size
 
     def fail(self, place: int, failure: NotStored) -> None:
         """Note that one message is not safe. The first reason stays."""

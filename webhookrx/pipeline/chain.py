@@ -15,7 +15,7 @@ from zope.interface import implementer
 from webhookrx.errors import NoRoom
 from webhookrx.interfaces import IMessageConsumer
 from webhookrx.pipeline.admission import Budget, DrainRate, ProducerGate, size_of
-from webhookrx.pipeline.batch import EncodedMessage, Encoders
+from webhookrx.pipeline.batch import Encoded, EncodedMessage, Encoders
 from webhookrx.pipeline.lane import Lane
 from webhookrx.pipeline.lanes import Lanes, check_observers
 from webhookrx.pipeline.queue_limit import QueueLimit
@@ -139,7 +139,7 @@ class Chain:
 
     def prepare(self, message: Message) -> EncodedMessage:
         """Encode a message for the present observers, for L{write}. It may take long; see L{webhookrx.yield_point}."""
-        return self._encoders.encode(message)
+        return EncodedMessage(self._encoders, self._encoders.encode(message))
 
     def write(self, message: Message, acknowledge: Acknowledge, prepared: object = None) -> None:
         """
@@ -154,10 +154,11 @@ class Chain:
         budget = self.budget
         if budget.bytes > budget.ample and budget.is_full():  # encoding it would be in vain
             raise NoRoom
-        encoded = prepared
-        if type(encoded) is not EncodedMessage or encoded.encoders is not self._encoders:
+        if type(prepared) is EncodedMessage and prepared.encoders is self._encoders:
+            encoded = prepared.content
+        else:
             encoded = self._encoders.encode(message)
-        if not budget.admit(encoded.size):
+        if not budget.admit(encoded[1]):
             raise NoRoom
         self._gather(encoded, acknowledge)
 
@@ -280,13 +281,14 @@ class Chain:
 
     # -- gathering -------------------------------------------------------------------------------------------------
 
-    def _gather(self, encoded: EncodedMessage, acknowledge: Acknowledge) -> None:
+    def _gather(self, encoded: Encoded, acknowledge: Acknowledge) -> None:
         """Put a message that is counted into the batch of this turn."""
         batch = self._gathered[-1]
-        if batch.size + encoded.size > self._max_batch_bytes and batch.acknowledges:
+        items, size, failure = encoded
+        if batch.size + size > self._max_batch_bytes and batch.acknowledges:
             batch = self._encoders.new_batch()
             self._gathered.append(batch)
-        batch.add(encoded, acknowledge)
+        batch.add(items, size, failure, acknowledge)
         if not self._hand_over_due:
             self._hand_over_due = True
             if not self._at_turn_end(self._end_turn):
@@ -353,7 +355,7 @@ class Chain:
     def _update_cap(self) -> None:
         """Refuse early what an observer that can't keep up would not store soon."""
         # While observers are exchanged nothing drains, and that is no fault of the senders.
-        cap = min(lane.limit.cap for lane in self._lanes.current) if self._replaced is None else inf
+        cap = min([lane.limit.cap for lane in self._lanes.current]) if self._replaced is None else inf
         if cap != self.budget.cap:
             was, self.budget.cap = self.budget.cap, cap
             if was == inf:
@@ -392,7 +394,7 @@ class Chain:
         held, self._held = self._held, []
         for message, acknowledge, size in held:
             encoded = self._encoders.encode(message)
-            self.budget.recount(size, encoded.size)
+            self.budget.recount(size, encoded[1])
             self._gather(encoded, acknowledge)
         self._update_cap()
         self._gate.resume_if_low()

@@ -372,7 +372,7 @@ class Lane:
 
     def _learn(self, store: StoreCall) -> None:
         """Learn what a C{store} cost."""
-        self.waiting -= sum(batch.size for batch in store.batches)
+        self.waiting -= sum([batch.size for batch in store.batches])
         if store.count:
             now = self._monotonic()
             self.limit.stored(now, store.size, store.seconds, self.waiting, now - store.parts[0][0].came)
