@@ -297,17 +297,23 @@ class PatienceTests(PageCase):
 
     def test_short_connections(self) -> None:
         """While many connections end between two ticks, a worker may have some more than its share."""
-        one, _ = self.joined(SLACK, 0)
-        for ended, room in ((TURNOVER - 1, 0), (TURNOVER, 1), (0, 0)):
-            for _ in range(ended):
-                one.began()
-                one.ended()
+        for busy in (0, 1):
+            shares = self.joined(20, 0)
+            one = shares[0]
             one.tick()
-            self.assertEqual(room, one.room(one.others(), 1))
-            self.assertEqual(bool(room), one.look(one.others(), 1))
-            one.began()
-            self.assertEqual(0, one.room(one.others(), 1))
-            one.ended()
+            for ended, more in ((TURNOVER - 1, 0), (TURNOVER, SLACK + 1), (0, 0)):
+                for _ in range(ended):
+                    shares[busy].began()
+                    shares[busy].ended()
+                one.tick()
+                self.assertEqual(bool(more), one.look(one.others(), 1))
+                for _ in range(more):
+                    self.assertGreater(one.room(one.others(), 1), 0)
+                    one.began()
+                self.assertEqual(0, one.room(one.others(), 1))
+                for _ in range(more):
+                    one.ended()
+            self.setUp()
 
     def test_looks_again(self) -> None:
         """Looks are counted anew once nothing waits."""

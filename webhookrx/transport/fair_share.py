@@ -29,10 +29,11 @@ ENDPOINTS = _WIDTH // 2 - 1
 #: Looks at connections that still wait until a worker accepts them though they are the share of others. It looks again
 #: after a millisecond or two: a control group that has used up its processor time pauses for up to a tenth of a second.
 PATIENCE = 100
-#: Connections that end between two ticks, from which on connections are short: it matters little then who has how many,
-#: and one that is awake accepts them at less cost than two.
-TURNOVER = 128
-#: How many fewer connections than it has a worker counts for itself while connections are short.
+#: Connections of all workers that end between two ticks, from which on connections are short. How many each has open
+#: says little then of its work: one with many idle connections would do nothing, and one that is awake does it at less
+#: cost than two.
+TURNOVER = 256
+#: How many connections more than before a worker may have, beside others, while connections are short.
 SLACK = 8
 #: Connections at most that are accepted for want of patience, once it has been in vain often.
 _MOST_TAKEN = 16
@@ -111,8 +112,8 @@ class Share:
         self._accepted = row.column(2 + 2 * endpoint)
         self._passed_over: dict[int, tuple[int, int]] = {}  # what they had accepted, and their ticks
         self._joined = False
-        self._ended = 0  # since the last tick
-        self._slack = 0
+        self._ended = 0  # connections of all workers, at the last tick
+        self._slack = 0  # how many connections fewer than it has this worker counts for itself
         self._looks = 0
         self._in_vain = 0  # how often patience has run out of late
         self._taken = 0  # what may be accepted now, whoever has fewer
@@ -139,7 +140,6 @@ class Share:
     def ended(self) -> None:
         """A connection has ended."""
         self.open -= 1
-        self._ended += 1
         self._publish()
 
     def _publish(self) -> None:
@@ -207,9 +207,12 @@ class Share:
         about twice a second.
         """
         self._in_vain = max(0, self._in_vain - 1)
-        self._slack = SLACK if self._ended >= TURNOVER else 0
-        self._ended = 0
         self._publish()
+        ended = sum(self._accepted) - sum(self._counts)
+        self._slack = 0
+        if ended - self._ended >= TURNOVER:
+            self._slack = SLACK + max(0, self.open - min(self.others(), default=self.open))
+        self._ended = ended
 
 
 def fair_room(mine: int, others: Sequence[int], waiting: int) -> int:
