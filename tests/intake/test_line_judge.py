@@ -293,19 +293,20 @@ class MessageTests(SynchronousTestCase):
         rules = make_rules()
         self.admission = admit(head, rules, groups)
         assert not isinstance(self.admission, Refused)
-        verdict = judge_for_lines(rules)(head, self.admission, b'{"a":1}', RECEIPT)
+        self.judged = mock.Mock(wraps=judge)
+        with mock.patch.object(line_judge, "judge", self.judged):
+            verdict = judge_for_lines(rules)(head, self.admission, b'{"a":1}', RECEIPT)
         assert isinstance(verdict, Accepted)
         self.message = verdict.message
 
     def test_values_are_made_once_and_only_when_asked_for(self) -> None:
         """Its line takes no values; the first look at them makes them, others find the same."""
-        with mock.patch.object(line_judge, "judge", wraps=judge) as judged:
-            encode_line(self.message)
-            judged.assert_not_called()
-            values = self.message.values
-            values["added"] = 1
-            self.assertIs(values, self.message.values)
-            judged.assert_called_once()
+        encode_line(self.message)
+        self.judged.assert_not_called()
+        values = self.message.values
+        values["added"] = 1
+        self.assertIs(values, self.message.values)
+        self.judged.assert_called_once()
         self.assertEqual(1, values["a"])
 
     def test_same_stored_message(self) -> None:

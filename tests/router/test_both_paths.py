@@ -12,11 +12,13 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.test_samples import CLASSIFIER, DATA
 from webhookrx import speedups
+from webhookrx.http.resources import Judge
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Accepted, Admission, Receipt
 from webhookrx.message.encoders import encode_line, encode_stored
+from webhookrx.message.message import Message
 from webhookrx.router import connector_intake
-from webhookrx.router.connector_intake import ConnectorRules, judge_connector
+from webhookrx.router.connector_intake import ConnectorRules, judge_connector, judge_connector_for_lines
 from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.step import Preprocessing, SetField, Step
 from webhookrx.senders.http_file import read_http_file
@@ -48,6 +50,7 @@ RULES = tuple(
         Preprocessing(),
         Preprocessing(classify=True),
         Preprocessing(classify=True, parse=True),
+        Preprocessing(classify=True, parse=True, steps=(Step(parse=True), Step(unset="log.attributes"))),
         Preprocessing(classify=True, parse=True, steps=STEPS),
     )
 )
@@ -80,23 +83,24 @@ class BothPathsTests(SynchronousTestCase):
         if speedups.compiled is None:
             raise SkipTest(speedups.missing)
 
-    def made(self, head: Head, query: dict[str, str | list[str]], body: bytes) -> list[object]:
+    def made(self, judge: Judge, head: Head, query: dict[str, str | list[str]], body: bytes) -> list[object]:
         """Return all that connectors make of a request."""
         made: list[object] = []
         for rules in RULES:
-            verdict = judge_connector(
-                head, Admission(rules, {}, query, []), body, Receipt(1_700_000_000_123_456_789, "id-1")
-            )
+            receipt = Receipt(1_700_000_000_123_456_789, "id-1")
+            verdict = judge(head, Admission(rules, {"HOST": "a", "b": "c"}, query, []), body, receipt)
             assert isinstance(verdict, Accepted)
             message = verdict.message
             made.append((encode_line(message), encode_stored(message), verdict.notes, verdict.events, verdict.problem))
         return made
 
     def assert_same(self, head: Head, query: dict[str, str | list[str]], body: bytes) -> None:
-        """A request becomes the same messages on both paths."""
-        found = self.made(head, query, body)
+        """A request becomes the same messages on all paths."""
+        found = self.made(judge_connector, head, query, body)
+        self.assertEqual(self.made(judge_connector_for_lines, head, query, body), found)
         with mock.patch.object(connector_intake, "compiled", None):
-            self.assertEqual(self.made(head, query, body), found)
+            self.assertEqual(self.made(judge_connector, head, query, body), found)
+            self.assertEqual(self.made(judge_connector_for_lines, head, query, body), found)
 
     def test_samples(self) -> None:
         """All recorded requests do."""
@@ -116,3 +120,30 @@ class BothPathsTests(SynchronousTestCase):
             start = int(place * len(body))
             body = body[:start] + piece + body[start + size :]
         self.assert_same(head, query, body)
+
+    def test_untouched(self) -> None:
+        """An object that no step changes is in the line as it came; without steps it is not even decoded."""
+        head, query, body = next(each for each in SAMPLES if each[2].startswith(b'{"'))
+        for rules, is_made, is_decoded in zip(
+            RULES, (True, True, True, True, False), (False, True, True, True, True), strict=True
+        ):
+            decode = mock.Mock(side_effect=connector_intake.decode_exactly)
+            with mock.patch.object(connector_intake, "decode_exactly", decode):
+                verdict = judge_connector_for_lines(head, Admission(rules, {}, query, []), body, Receipt(1, "id-1"))
+            assert isinstance(verdict, Accepted)
+            self.assertEqual((verdict.message.line is not None, decode.called), (is_made, is_decoded))
+
+    def test_changed_inside(self) -> None:
+        """A body in which a step has changed a member is written as it is then."""
+        for steps in (
+            (Step(expression="log.body.a.b = 2;"),),
+            (Step(set=SetField("log.body.a.b", 2)),),
+            (Step(expression="$MESSAGE = log.body.a;"), Step(expression="log.body.b = 2;")),
+        ):
+            rules = rules_of(Preprocessing(classify=True, parse=True, steps=steps))
+            verdict = judge_connector_for_lines(
+                SAMPLES[0][0], Admission(rules, {}, {}, []), b'{"a": {"b": 1}}', Receipt(1, "id-1")
+            )
+            assert isinstance(verdict, Accepted)
+            self.assertIn(b'"b":2}', encode_line(verdict.message))
+            self.assertEqual(encode_line(verdict.message), encode_line(Message(verdict.message.values, 1)))

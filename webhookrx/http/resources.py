@@ -83,6 +83,8 @@ class WebhookResource:
     @param receipts: gives the next L{Receipt}.
     @param slices: does the work on large bodies.
     @param judge: makes a message of a request, as L{webhookrx.intake.judge.judge} does, which is the default.
+    @param for_lines: does the same for messages that are wanted as lines; by default it is C{judge}, or what
+        L{webhookrx.intake.line_judge} has for the default.
     @param record: called with each request before it is judged, with its body unpacked; None for no recording.
     @ivar rules: how it decides.
     """
@@ -95,6 +97,7 @@ class WebhookResource:
         receipts: Callable[[], Receipt],
         slices: TimeSlices,
         judge: Judge | None = None,
+        for_lines: Judge | None = None,
         record: RecordRequest | None = None,
     ) -> None:
         self.rules = rules
@@ -102,7 +105,7 @@ class WebhookResource:
         self._traffic = traffic
         self._receipts = receipts
         self._judge = judge or judge_values
-        self._judge_for_lines = judge or judge_for_lines(rules)
+        self._judge_for_lines = for_lines or judge or judge_for_lines(rules)
         self._slices = slices
         self._record = record
 

@@ -32,7 +32,7 @@ _SPECIAL_OBJECTS: Final = frozenset(prefix[:-1] for prefix in RESERVED_PREFIXES)
 _NOT_BEHIND: Final = _SPECIAL - {"HOST"}
 
 #: In the place of values that nobody has asked for yet.
-_NOT_MADE: Final[dict[str, Value]] = {}
+NOT_MADE: Final[dict[str, Value]] = {}
 
 _MAX_PEERS: Final = 1024
 """Connections whose address is kept as text."""
@@ -60,21 +60,22 @@ def _terminated(names: Iterable[str]) -> bytes:
     return "".join([name + "\0" for name in names]).encode()
 
 
-class _LineMessage(Message, gc=False):
+class LineMessage(Message, gc=False):
     """
     A message whose line was made first.
 
-    @ivar request: what its values are made of, once something asks for them.
+    @ivar judge: makes its values of C{request}, once something asks for them.
     """
 
+    judge: Callable[[Head, Admission, bytes, Receipt], object] = judge
     request: tuple[Head, Admission, bytes, Receipt] | None = None
 
     @property  # type: ignore[misc]  # it hides the field below
     def values(self) -> dict[str, Value]:  # type: ignore[override]
         """See L{Message}."""
         values = _values_of(self)
-        if values is _NOT_MADE and self.request is not None:
-            accepted = judge(*self.request)
+        if values is NOT_MADE and self.request is not None:
+            accepted = self.judge(*self.request)
             assert isinstance(accepted, Accepted), "what has become a line becomes a message"
             values = accepted.message.values
             _keep_values(self, values)
@@ -168,4 +169,4 @@ class _LineJudge:
         )
         if line is None:
             return judge(head, admission, body, receipt)
-        return Accepted(_LineMessage(_NOT_MADE, received, line, (head, admission, body, receipt)), notes)
+        return Accepted(LineMessage(NOT_MADE, received, line, judge, (head, admission, body, receipt)), notes)

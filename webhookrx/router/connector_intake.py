@@ -7,14 +7,17 @@ As in L{webhookrx.intake.judge}: plain functions on plain values.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 from typing import Any, Final
 
 from webhookrx.intake.head import Head
 from webhookrx.intake.header_masking import cloud_event_headers, recorded_headers
 from webhookrx.intake.json_body import body_text, decode_exactly, json_or_missing
 from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, SourceRules, base64_text
+from webhookrx.intake.line_judge import NOT_MADE, LineMessage
+from webhookrx.message.escapes import encode_json
 from webhookrx.message.fields import MISSING
-from webhookrx.message.message import Message
+from webhookrx.message.message import Message, Value
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
 from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.sender_steps import BODY_BASE64
@@ -23,6 +26,8 @@ from webhookrx.speedups import compiled
 
 #: What may stand before an object or an array of JSON: white space, a byte order mark.
 _BLANKS: Final = b" \t\r\n\xef\xbb\xbf"
+_BEFORE_BODY: Final = b'{"log":{"body":'
+
 _BRACKETS: Final = (b"{", b"[")
 
 
@@ -75,8 +80,38 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
     @param admission: its rules are L{ConnectorRules}.
     @param body: as L{webhookrx.intake.judge.unpacked} returned it.
     """
-    rules: ConnectorRules = admission.rules  # type: ignore[assignment]  # those of its own source
-    decoded = _decoded(body)
+    return _judged(head, admission, body, receipt, _decoded(body, _compact(body)))
+
+
+def judge_connector_for_lines(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Accepted | Dropped:
+    """
+    Do what L{judge_connector} does for messages that are wanted as lines. An object that no step changes goes into the
+    line as text; without any steps, it is decoded only if something asks for the values.
+    """
+    compact = _compact(body)
+    if compact is None or not compact.startswith(b"{"):
+        return _judged(head, admission, body, receipt, _decoded(body, compact))
+    processing: Processing = admission.rules.processing  # type: ignore[attr-defined]  # as above
+    if processing.idle:
+        line = _line(_record(head, admission, receipt, None, len(body), _attributes(head, admission)), compact)
+        request = head, admission, body, receipt
+        return Accepted(LineMessage(NOT_MADE, receipt.received, line, judge_connector, request))
+    decoded = decode_exactly(compact)
+    verdict = _judged(head, admission, body, receipt, decoded)
+    if isinstance(verdict, Accepted) and processing.keeps_body:
+        record = verdict.message.values
+        text = _as_text(record["log"]["body"], decoded, compact)  # type: ignore[index,call-overload]
+        if text is not None:
+            verdict.message.line = _line(record, text)
+    return verdict
+
+
+def _judged(head: Head, admission: Admission, body: bytes, receipt: Receipt, decoded: Any) -> Accepted | Dropped:
+    """
+    Do what L{judge_connector} does.
+
+    @param decoded: the body, as L{_decoded} returned it.
+    """
     attributes = _attributes(head, admission)
     is_object = type(decoded) is dict
     text = ""
@@ -84,11 +119,33 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
         text, exact = body_text(body)
         if not exact:
             attributes[BODY_BASE64] = base64_text(body)
-    host = admission.groups.get("HOST", "")
+    record = _record(head, admission, receipt, decoded if is_object else text, len(body), attributes)
+    message = Message(record, receipt.received)
+    notes = () if is_object else ("text_body",)
+    processing: Processing = admission.rules.processing  # type: ignore[attr-defined]  # those of its own source
+    if processing.idle:
+        return Accepted(message, notes)
+    evidence = Evidence(head, admission.query, body, None if is_object else text, decoded)
+    outcome = processing.run(record, evidence, host_is_set=bool(admission.groups.get("HOST")))
+    if outcome.kept:
+        return Accepted(message, notes, events=outcome.events, problem=outcome.problem)
+    return Dropped(outcome.events, outcome.problem)
+
+
+def _record(
+    head: Head, admission: Admission, receipt: Receipt, content: Value, size: int, attributes: dict[str, Any]
+) -> dict[str, Any]:
+    """
+    Return a message before any step.
+
+    @param content: C{log.body}, which stands first in it.
+    @param size: bytes of the body.
+    """
+    rules: ConnectorRules = admission.rules  # type: ignore[assignment]  # those of its own source
     connector, router = rules.fixed()
-    record: dict[str, Any] = {
+    return {
         "log": {
-            "body": decoded if is_object else text,
+            "body": content,
             "attributes": attributes,
             "observed_time_unix_nano": receipt.received,
             "time_unix_nano": 0,
@@ -97,22 +154,44 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
         },
         "meta": {
             "connector": connector,
-            "connection": _connection(head, len(body)),
+            "connection": _connection(head, size),
             "router": router,
-            "host": {"name": host or head.peer.ip},
+            "host": {"name": admission.groups.get("HOST") or head.peer.ip},
             "id": receipt.id,
         },
     }
-    message = Message(record, receipt.received)
-    notes = () if is_object else ("text_body",)
-    processing = rules.processing
-    if processing.idle:
-        return Accepted(message, notes)
-    evidence = Evidence(head, admission.query, body, None if is_object else text, decoded)
-    outcome = processing.run(record, evidence, host_is_set=bool(host))
-    if outcome.kept:
-        return Accepted(message, notes, events=outcome.events, problem=outcome.problem)
-    return Dropped(outcome.events, outcome.problem)
+
+
+def _line(record: dict[str, Any], text: bytes) -> bytes:
+    """
+    Return the line of a record, but with a text of JSON for C{log.body}.
+
+    @param text: compact and without misleading characters.
+    """
+    log = record["log"]
+    body, log["body"] = log["body"], None
+    around = encode_json(record)
+    log["body"] = body
+    assert around.startswith(_BEFORE_BODY + b"null"), "the body is still first"
+    return b"".join((_BEFORE_BODY, text, around[len(_BEFORE_BODY) + len(b"null") :], b"\n"))
+
+
+def _as_text(body: Value, decoded: dict[str, Any], compact: bytes) -> bytes | None:
+    """
+    Return C{log.body} as compact JSON, if it is what was sent, or that and one member more; None otherwise.
+
+    @param decoded: what was sent; nothing has changed it, nor what is in it.
+    @param compact: the same as compact JSON.
+    """
+    if body is decoded:
+        return compact
+    if type(body) is not dict or len(body) != len(decoded) + 1:
+        return None
+    # What Parse puts members into is a copy with the same ones.
+    if not (all(map(is_, body, decoded)) and all(map(is_, body.values(), decoded.values()))):
+        return None
+    name = next(reversed(body))
+    return b"".join((compact[:-1], b"," if decoded else b"", encode_json({name: body[name]})[1:]))
 
 
 def _attributes(head: Head, admission: Admission) -> dict[str, Any]:
@@ -140,10 +219,22 @@ def _connection(head: Head, size: int) -> dict[str, Any]:
     return {"src_ip": peer.ip, "src_port": peer.port, "transport": transport, "bytes": size}
 
 
-def _decoded(body: bytes) -> Any:
-    """Return the object or array in a body of JSON; L{MISSING} for any other body."""
+def _compact(body: bytes) -> bytes | None:
+    """Return the object or array in a body as compact JSON without misleading characters; None if that is not known."""
+    if compiled is None or not body.startswith(_BRACKETS):
+        return None
+    return compiled.compact_object(body)
+
+
+def _decoded(body: bytes, compact: bytes | None) -> Any:
+    """
+    Return the object or array in a body of JSON; L{MISSING} for any other body.
+
+    @param compact: what L{_compact} returned.
+    """
+    if compact is not None:
+        # It is within all limits of parse_strict_json, which takes longer to look at each by itself.
+        return decode_exactly(compact)
     if not body.startswith(_BRACKETS) and not body.lstrip(_BLANKS).startswith(_BRACKETS):
         return MISSING
-    # What has a compact text is within all limits of parse_strict_json, which takes longer to look at each by itself.
-    compact = None if compiled is None else compiled.compact_object(body)
-    return json_or_missing(body) if compact is None else decode_exactly(compact)
+    return json_or_missing(body)

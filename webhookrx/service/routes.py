@@ -154,14 +154,15 @@ def build_roots(
     for source in settings.sources:
         rules = rules_of(source, settings)
         decide: Judge | None = None
+        for_lines: Judge | None = None
         if source.connector is not None:
             # It takes the same megabytes.
-            from webhookrx.router.connector_intake import judge_connector
+            from webhookrx.router.connector_intake import judge_connector, judge_connector_for_lines
 
             rules = of_connector = connector_rules(source, source.connector, settings, classifier, files)
-            decide = judge_connector
+            decide, for_lines = judge_connector, judge_connector_for_lines
             traffic.expects(source.name, of_connector.processing.possible_events)
-        resources[source.name] = WebhookResource(rules, consumer, traffic, receipts, slices, decide, record)
+        resources[source.name] = WebhookResource(rules, consumer, traffic, receipts, slices, decide, for_lines, record)
     return {
         listener.socket: RootResource(
             [(pattern, resources[source.name]) for source in sources for pattern in source.paths],

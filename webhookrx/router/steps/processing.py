@@ -68,12 +68,13 @@ class Processing:
     The steps of one connector, ready to run: Classify, Parse, then the others in their order.
 
     @ivar changes_fixed: a step may change what C{meta.connector} and C{meta.router} hold.
+    @ivar keeps_body: no step changes C{log.body} but for Parse, which leaves all in it as it is.
     @ivar idle: there are no steps, so that L{run} need not be called.
     @ivar possible_events: all events that its steps may leave, in order, but for those of known senders.
     @raise webhookrx.router.steps.context.StepError: a step is wrong.
     """
 
-    __slots__ = ("_classifier", "_clock", "_steps", "changes_fixed", "idle", "possible_events")
+    __slots__ = ("_classifier", "_clock", "_steps", "changes_fixed", "idle", "keeps_body", "possible_events")
 
     def __init__(
         self,
@@ -102,6 +103,7 @@ class Processing:
         self._clock = clock
         self.idle = not steps
         self.changes_fixed = any(changes_below(step, _FIXED) for step in preprocessing.steps)
+        self.keeps_body = not any(changes_below(step, ("log.body",)) for step in preprocessing.steps)
         events = [event for step in steps for event in (step.event, *_failure_events(step)) if event is not None]
         self.possible_events: tuple[StepEvent, ...] = tuple(dict.fromkeys(events))
 

@@ -76,15 +76,17 @@ def step_problems(step: Step, number: int) -> list[Diagnostic]:
 
 def changes_below(step: Step, fields: tuple[str, ...]) -> bool:
     """
-    Tell whether a step may change members of some fields.
+    Tell whether a step may change some fields or their members, Classify and Parse apart.
 
-    @param fields: paths of two names, the first of them C{meta}.
+    @param fields: paths of two names, the first of which is the same.
     """
+    root = fields[0].partition(".")[0]
     changes = step.set if isinstance(step.set, tuple) else (step.set,)
     unset = step.unset if isinstance(step.unset, tuple) else (step.unset,)
     texts = (*(each.field for each in changes if each), *unset, step.regex and step.regex.into)
-    # A program can't come to meta without its name.
-    return "meta" in (step.expression or "") or any(text.startswith(fields) for text in texts if text)
+    # A program can't come to a field without the name of its root, or that of a macro.
+    program = step.expression or ""
+    return root in program or "$" in program or any(text.startswith(fields) for text in texts if text)
 
 
 def json_files(step: Step) -> list[str]:
