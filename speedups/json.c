@@ -68,7 +68,7 @@ bool begin_scan(Scan *scan, const uint8_t *body, size_t size, uint8_t *output)
     scan->text = body;
     scan->end = body + size;
     scan->output = output;
-    scan->growth = scan->separators = scan->objects = 0;
+    scan->separators = scan->objects = 0;
     scan->slots = scan->few;
     scan->mask = FEW_NAMES - 1;
     if (size > MAX_BODY || !is_plain_utf_8(body, scan->end) || (size > FEW_INTEGERS && has_long_digits(body, size)))
@@ -118,7 +118,6 @@ bool read_name(Scan *scan, const uint8_t **name, size_t *size)
     *size = (size_t)(scan->text - *name);
     if (peek(scan) != '"') /* names with escapes are Python's */
         return false;
-    scan->growth += 2;
     scan->text++;
     skip_blanks(scan);
     if (peek(scan) != ':')
@@ -160,7 +159,6 @@ static int32_t read_code_unit(Scan *scan)
         unit = unit * 16 + (is_digit(byte) ? byte - '0' : letter - 'a' + 10);
     }
     scan->text += 6;
-    scan->growth++;
     return unit;
 }
 
@@ -190,20 +188,18 @@ static bool compact_code_units(Scan *scan)
 
 static bool compact_escape(Scan *scan)
 {
-    /* How many bytes more an escape takes within another string: one for the backslash, one for what may follow it. */
-    static const uint8_t growth[256] = {['"'] = 2, ['\\'] = 2, ['/'] = 1, ['b'] = 1, ['f'] = 1, ['n'] = 1, ['r'] = 1, ['t'] = 1};
     uint8_t letter = scan->end - scan->text < 2 ? 0 : scan->text[1];
     if (letter == 'u')
         return compact_code_units(scan);
-    scan->growth += growth[letter];
-    scan->text += letter == '/';
-    copy(scan, scan->text + (letter == '/' ? 1 : growth[letter] ? 2 : 0));
-    return growth[letter];
+    if (!letter || !strchr("\"\\/bfnrt", letter))
+        return false;
+    scan->text += letter == '/'; /* which is written without the backslash */
+    copy(scan, scan->text + (letter == '/' ? 1 : 2));
+    return true;
 }
 
 static bool compact_string(Scan *scan)
 {
-    scan->growth += 2;
     *scan->output++ = '"';
     scan->text++;
     for (;;) {

@@ -190,10 +190,8 @@ static bool write_pairs(Pairs *pairs, const Part *given, uint8_t *output)
     Part body = given[BODY], prefix = given[PREFIX];
     if (!begin_scan(scan, body.text, body.size, output))
         return false;
-    if (!given[SPECIAL].size) {
-        scan->growth = json_escaped_size(body.text, scan->end) - body.size;
+    if (!given[SPECIAL].size)
         return true;
-    }
     if (prefix.size > MAX_NAME - MAX_DECIMAL)
         return false;
     memcpy(pairs->name, prefix.text, prefix.size);
@@ -217,7 +215,7 @@ static PyObject *join_line(const Part *given, long long received, const Pairs *p
         message = *pairs->message;
         mark = (Part){(const uint8_t *)",\"MESSAGE\":", 11};
     } else if (keeps_text) {
-        message.size = body.size + pairs->scan.growth; /* without a text of its own: the body, escaped */
+        message.size = json_escaped_size(body.text, body.text + body.size); /* without a text: the body, escaped */
         mark = (Part){(const uint8_t *)",\"MESSAGE\":\"", 12};
         closing = (Part){(const uint8_t *)"\"", 1};
     }

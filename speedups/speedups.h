@@ -66,12 +66,12 @@ bool add_name(uint32_t *slots, size_t mask, uint64_t hash);
 
 /*
  * A scan of a body: what is not read yet, where the compact text of it goes, and a set of names. What is written is never
- * longer than what was read. `growth` counts how much longer the body is as the inside of a string of JSON.
+ * longer than what was read.
  */
 typedef struct {
     const uint8_t *text, *end;
     uint8_t *output;
-    size_t growth, separators, objects, mask;
+    size_t separators, objects, mask;
     uint32_t *slots, few[FEW_NAMES];
 } Scan;
 
@@ -84,12 +84,10 @@ static inline uint8_t peek(const Scan *scan) { return scan->text < scan->end ? *
 
 static inline void skip_blanks(Scan *scan)
 {
-    for (; scan->text < scan->end && *scan->text <= ' '; scan->text++) {
-        if (*scan->text == '\n' || *scan->text == '\r' || *scan->text == '\t')
-            scan->growth++;
-        else if (*scan->text != ' ')
-            return;
-    }
+    const uint8_t *text = scan->text;
+    while (text < scan->end && (*text == ' ' || *text == '\n' || *text == '\r' || *text == '\t'))
+        text++;
+    scan->text = text;
 }
 
 static inline bool is_at_end(Scan *scan)

@@ -153,7 +153,21 @@ class EndsTests(CompiledCase):
                     for option in (False, True):
                         self.compiled.escape_text(body, body, body, True, option)
                         self.compiled.escape_text(body, b"", b"", False, option)
+
                     self.compiled.compact_object(body)
+
+                    for special in (b"", bytes(4096)):
+                        self.compiled.line(body, *[body] * 7, b"id", b"", special, 0, True)
+
+    def test_room_for_escapes(self) -> None:
+        """A line has room for exactly what the escapes of its text take, whatever their sizes and places."""
+        every = bytes(range(0x7F)) + "é€😀".encode()
+        for size in range(100):
+            for start in range(0, len(every), 7):
+                body = (every[start:] + every)[:size].decode(errors="ignore").encode()
+                line = self.compiled.line(body, *[b""] * 8, b"", b"", 0, True)
+                text = escapes.encode_json(body.decode())
+                self.assertEqual(b'000000,"MESSAGE":%b%d"}\n' % (text, len(body)), line)
 
 
 class SameTests(CompiledCase):

@@ -11,11 +11,13 @@ _HEAD: Final = rb"""
 _JSON: Final = rb"""
     { } [ ] : , true false null 0 -0 1.5 1e5 E+ \" \\ \/ \b \n \u0041 \u00e9 \u2028 \uD83D\uDE00 {"a": ,"b":
 """.split()
+_NAMES: Final = b"HOST MESSAGE SOURCE PROGRAM RCPTID webhook. webhook.query. .source. a.b OST 1".split()
 _CHARACTERS: Final = [each.encode() for each in "\x7f\x85é\u061c\u200e\u2028\u2069\uffff😀\U0010ffff"]
 
 WORDS: Final = {
     "head": [*_HEAD, b" HTTP/1.1\r\n", b"\r\n\r\n", b"\t", b"\x00"],
     "json": [*_JSON, *_CHARACTERS],
+    "line": [*_JSON, *_CHARACTERS, *_NAMES],
     "text": _CHARACTERS,
 }
 
