@@ -108,7 +108,7 @@ def _of_ours(requests: int) -> tuple[Case, ...]:
                 Bound(
                     Growth(ROUTER_STEPS, requests=requests),
                     "growth",
-                    f"growth over {requests:,} requests with all of these",
+                    "growth over {requests} requests with all of these",
                     "KiB",
                     Goal(GROWTH_NOISE, 0),
                 ),
@@ -202,7 +202,7 @@ def _figures(requests: int) -> tuple[Case, ...]:
                 Bound(memory, "rest", "at rest", "MiB", Goal(60, 55)),
                 Bound(memory, "connection", "an idle connection", "KiB", Goal(4, 1.5)),
                 Bound(memory, "tls connection", "an idle TLS connection", "KiB", Goal(30, 18)),
-                Bound(memory, "growth", f"growth over {requests:,} requests", "KiB", Goal(GROWTH_NOISE, 0)),
+                Bound(memory, "growth", "growth over {requests} requests", "KiB", Goal(GROWTH_NOISE, 0)),
             ),
             "2,000 connections with one request behind them; what the kernel holds for a socket is not in it",
         ),

@@ -92,7 +92,7 @@ class Bound:
     """
     One figure of one run, by itself.
 
-    @ivar title: what it is called in tables.
+    @ivar title: what it is called in tables; C{{requests}} in it stands for the figure of that name.
     @ivar unit: what it is counted in.
     @ivar note: what to know when one reads it.
     """
@@ -103,6 +103,13 @@ class Bound:
     unit: str
     goal: Goal | None = None
     note: str = ""
+
+    def titled(self, rounds: Rounds) -> str:
+        """Return the title with what was measured in its place."""
+        numbers = [
+            figures["requests"] for figures in rounds.get(self.run.name, ()) if figures and "requests" in figures
+        ]
+        return self.title.format(requests=f"{numbers[0]:,.0f}" if numbers else "many")
 
     @property
     def remark(self) -> str:

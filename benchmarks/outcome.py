@@ -50,7 +50,7 @@ class Outcome:
                 comparisons.append(
                     {
                         "case": case.name,
-                        "what": _title(comparison),
+                        "what": _title(comparison, self.of(case)),
                         "by": comparison.by if isinstance(comparison, Ratio) else comparison.figure,
                         "is ratio": isinstance(comparison, Ratio),
                         "spread": spread and asdict(spread),
@@ -60,10 +60,10 @@ class Outcome:
         return json.dumps({**asdict(self), "comparisons": comparisons}, indent=1) + "\n"
 
 
-def _title(comparison: Ratio | Bound) -> str:
+def _title(comparison: Ratio | Bound, rounds: Rounds) -> str:
     if isinstance(comparison, Ratio):
         return f"{comparison.ours.name} / {comparison.other.name}"
-    return comparison.title
+    return comparison.titled(rounds)
 
 
 def run_rounds(

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from benchmarks.cases import all_cases
-from benchmarks.comparisons import Bound, Case, Ratio
+from benchmarks.comparisons import Bound, Case, Ratio, Rounds
 from benchmarks.outcome import Outcome
 from benchmarks.report import markdown_table, parts, spread_text
 from benchmarks.runs import Asking, Loaded
@@ -73,7 +73,12 @@ def blocks(cases: Sequence[Case], outcome: Outcome) -> dict[str, str]:
         "missed": markdown_table(
             ("case", "what", "measured", "goal"),
             (
-                (f"`{case.name}`", _title(comparison), spread_text(spread), f"{comparison.goal.enough:.3g}")
+                (
+                    f"`{case.name}`",
+                    _title(comparison, outcome.of(case)),
+                    spread_text(spread),
+                    f"{comparison.goal.enough:.3g}",
+                )
                 for case in measured
                 for comparison in case.comparisons
                 if comparison.goal is not None
@@ -92,9 +97,9 @@ def _ratios(cases: Iterable[Case], outcome: Outcome) -> Iterator[tuple[Case, Rat
                 yield case, comparison
 
 
-def _title(comparison: Ratio | Bound) -> str:
+def _title(comparison: Ratio | Bound, rounds: Rounds) -> str:
     if isinstance(comparison, Bound):
-        return f"{comparison.title}{f', {comparison.unit}' if comparison.unit else ''}"
+        return f"{comparison.titled(rounds)}{f', {comparison.unit}' if comparison.unit else ''}"
     return f"{comparison.ours.name} / {comparison.other.name}"
 
 
@@ -135,21 +140,13 @@ def main(paths: Sequence[str], say: Callable[[str], None] = print) -> int:
     for path in paths:
         with open(path, encoding="utf-8") as file:
             outcomes.append(Outcome.from_json(file.read()))
-    requests = max((int(figures["requests"]) for figures in _memory(outcomes)), default=0)
-    found = blocks(all_cases(requests) if requests else all_cases(), merged(outcomes))
+    found = blocks(all_cases(), merged(outcomes))
     for path in _PAGES:
         with open(path, encoding="utf-8") as file:
             page = file.read()
         with open(path, "w", encoding="utf-8") as file:
             file.write(with_blocks(page, found))
     return 0
-
-
-def _memory(outcomes: Iterable[Outcome]) -> Iterator[Mapping[str, float]]:
-    """Return the figures of the runs that say how many requests they have sent."""
-    for outcome in outcomes:
-        for rounds in outcome.rounds.get("memory", {}).values():
-            yield from (figures for figures in rounds if figures and "requests" in figures)
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def _bound_rows(cases: Iterable[Case], outcome: Outcome, code: str) -> Iterator[
                 spread = bound.spread(outcome.of(case))
                 yield (
                     f"{code}{case.name}{code}",
-                    bound.title,
+                    bound.titled(outcome.of(case)),
                     f"{spread_text(spread)} {bound.unit}".rstrip() if spread else "",
                     *_goal(bound.goal, spread),
                     bound.remark,

@@ -81,3 +81,9 @@ class BoundTests(SynchronousTestCase):
         bound = Bound(told("ours"), "cpu", "CPU", "µs")
         self.assertEqual(Spread(10.0, 10.0, 10.0), bound.spread(rounds_of(ours=[10.0, None])))
         self.assertIs(None, bound.spread({}))
+
+    def test_title(self) -> None:
+        """How many requests there were is what was measured, not what was planned."""
+        bound = Bound(told("ours"), "growth", "growth over {requests} requests", "KiB")
+        self.assertEqual("growth over 50,123 requests", bound.titled({"ours": [None, {"requests": 50123.0}]}))
+        self.assertEqual("growth over many requests", bound.titled({}))
