@@ -25,7 +25,7 @@ def main(path: str) -> None:
     ratios = [entry for entry in outcome["comparisons"] if entry["is ratio"] and entry["spread"]][::-1]
     costs = _costs(outcome["rounds"])
     figure, (left, right) = pyplot.subplots(
-        1, 2, figsize=(13, 1.2 + 0.34 * max(len(ratios), len(costs))), gridspec_kw={"width_ratios": (3, 2)}
+        1, 2, figsize=(16, 1.2 + 0.34 * max(len(ratios), len(costs))), gridspec_kw={"width_ratios": (3, 2)}
     )
     _draw_ratios(left, ratios)
     _draw_costs(right, costs)
@@ -64,7 +64,7 @@ def _draw_ratios(axes: Any, ratios: list[dict[str, Any]]) -> None:
     ticks = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
-    axes.set_yticks(range(len(ratios)), [f"{entry['case']}: {entry['what']}" for entry in ratios], size=8)
+    axes.set_yticks(range(len(ratios)), [entry["what"] for entry in ratios], size=8)
     axes.set_title("Ratio, more is better; red: goal, at least and go for", size=10)
     axes.margins(x=0.12)
     axes.grid(axis="x", color="#eeeeee")
