@@ -204,21 +204,14 @@ class HTTPProtocol(Protocol):
     # -- bytes in ------------------------------------------------------------------------------------------------
 
     def dataReceived(self, data: bytes) -> None:
-        """See L{twisted.internet.interfaces.IProtocol.dataReceived}."""
-        cycle = self._cycle
-        if cycle <= DISCARD:
-            if self._pending:
-                data = self._pending + data
-                self._pending = b""
-            self._parse(data)
-        elif cycle is not DONE:
-            self._pending += data
-            self._update_flow()
-        elif self._lifetime is LINGERING:
-            self.deadline = min(self._linger_end, self._clock() + LINGER_IDLE)
+        """
+        Take as many requests as are there and may be taken now.
 
-    def _parse(self, data: bytes) -> None:
-        """Take as many requests from C{data} as are there and may be taken now."""
+        See L{twisted.internet.interfaces.IProtocol.dataReceived}.
+        """
+        if self._pending:
+            data = self._pending + data
+            self._pending = b""
         self._parsing = True
         rest: bytes | None = data
         taken = 0
@@ -229,14 +222,10 @@ class HTTPProtocol(Protocol):
                 if self._flow is BLOCKED:
                     self._pending = rest
                     break
-                if cycle <= HEAD:
+                if cycle is IDLE or cycle is HEAD:
                     if taken == 1:  # one request is never more than a fair share
                         turn_ends = self._clock() + SECONDS_A_TURN
-                    if (
-                        taken > 1
-                        and (taken == REQUESTS_A_TURN or self._clock() > turn_ends)
-                        and self._later is not None
-                    ):
+                    elif taken and (taken == REQUESTS_A_TURN or self._clock() > turn_ends) and self._later is not None:
                         self._cycle = cycle.to(TURN)
                         self._later(self._next_turn)
                         continue
@@ -248,6 +237,8 @@ class HTTPProtocol(Protocol):
                     if cycle is not DONE:
                         self._pending = rest
                         self._update_flow()
+                    elif self._lifetime is LINGERING:
+                        self.deadline = min(self._linger_end, self._clock() + LINGER_IDLE)
                     break
         except Exception:
             self.failed("A request could not be read.", Failure())
@@ -441,9 +432,8 @@ class HTTPProtocol(Protocol):
 
     def _resume(self) -> None:
         """Take up what was left while an answer, or the sender's taking it, was waited for."""
-        pending, self._pending = self._pending, b""
-        if pending:
-            self._parse(pending)
+        if self._pending:
+            self.dataReceived(b"")
         if self._lifetime is HALF_CLOSED and self._flow is not BLOCKED:
             self._sender_ended()
         self._update_flow()
