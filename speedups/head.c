@@ -287,3 +287,76 @@ PyObject *speedups_parse_head(PyObject *module, PyObject *const *arguments, Py_s
     Py_XDECREF(framing.prefetched);
     return head;
 }
+
+/* The most header lines that are recorded; and bytes that a member in JSON takes beside its name and value. */
+enum { MOST_RECORDED = 128, AROUND_VALUE = 8 };
+
+/* Members of an object, each behind a comma, and the hashes of their texts. */
+typedef struct {
+    uint8_t *output, *end;
+    Py_hash_t seen[MOST_RECORDED];
+    size_t count;
+} Members;
+
+/* Write the member of a header line, whose text is in `names`; see webhookrx.speedups.Compiled.recorded_headers. */
+static Outcome record(Members *members, Span name, Span value, PyObject *names)
+{
+    PyObject *key = bytes_of(name), *text = key == NULL ? NULL : PyObject_GetItem(names, key);
+    Py_XDECREF(key);
+    if (text == NULL)
+        return FAILED;
+    size_t size = PyBytes_Check(text) ? (size_t)PyBytes_GET_SIZE(text) : 0;
+    Py_hash_t hash = PyObject_Hash(text);
+    bool taken = size && hash != -1 && members->count < MOST_RECORDED && is_plain_utf_8(value.start, value.end) &&
+                 (size_t)(members->end - members->output) >= size + 6 * size_of(value) + AROUND_VALUE;
+    for (size_t i = 0; i < members->count; i++) /* that two texts have one hash only leaves the head to Python */
+        taken = taken && members->seen[i] != hash;
+    if (taken) {
+        members->seen[members->count++] = hash;
+        *members->output = ',';
+        memcpy(members->output + 1, PyBytes_AS_STRING(text), size);
+        members->output += 1 + size;
+        if (members->output[-1] == '"') { /* else the value is masked */
+            members->output = write_json_escaped(value.start, value.end, members->output);
+            memcpy(members->output, "\"]", 2);
+            members->output += 2;
+        }
+    }
+    Py_DECREF(text);
+    return taken ? TAKEN : PyErr_Occurred() ? FAILED : UNUSUAL;
+}
+
+/* See webhookrx.speedups.Compiled.recorded_headers. */
+PyObject *speedups_recorded_headers(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)module;
+    if (count != 2 || !PyBytes_Check(arguments[0]) || !PyDict_Check(arguments[1])) {
+        PyErr_SetString(PyExc_TypeError, "recorded_headers(block: bytes, names: dict)");
+        return NULL;
+    }
+    const uint8_t *text = (const uint8_t *)PyBytes_AS_STRING(arguments[0]);
+    size_t size = (size_t)PyBytes_GET_SIZE(arguments[0]);
+    const uint8_t *end = text + size, *line_end = memchr(text, '\r', size);
+    if (line_end == NULL || end - line_end < 4 || line_end[1] != '\n' || size > UNLOCKED_SIZE)
+        Py_RETURN_NONE;
+    size_t room = 6 * size + AROUND_VALUE * MOST_RECORDED;
+    uint8_t *buffer = PyMem_Malloc(room);
+    if (buffer == NULL)
+        return PyErr_NoMemory();
+    Members members = {.output = buffer, .end = buffer + room};
+    Outcome outcome = TAKEN;
+    for (text = line_end + 2; outcome == TAKEN && text < end && *text != '\r';) {
+        Span name, value;
+        text = read_line(text, end, &name, &value);
+        outcome = text == NULL ? UNUSUAL : record(&members, name, value, arguments[1]);
+    }
+    PyObject *result = NULL;
+    if (outcome == TAKEN && members.count && end - text == 2 && text[1] == '\n') {
+        *buffer = '{'; /* in the place of the first comma */
+        *members.output++ = '}';
+        result = PyBytes_FromStringAndSize((const char *)buffer, members.output - buffer);
+    } else if (outcome != FAILED)
+        result = Py_NewRef(Py_None);
+    PyMem_Free(buffer);
+    return result;
+}

@@ -5,6 +5,7 @@
 
 static PyMethodDef methods[] = {
     {"parse_head", FAST(speedups_parse_head), NULL},
+    {"recorded_headers", FAST(speedups_recorded_headers), NULL},
     {"compact_object", speedups_compact_object, METH_O, NULL},
     {"decode_text", speedups_decode_text, METH_O, NULL},
     {"escape_text", FAST(speedups_escape_text), NULL},

@@ -109,6 +109,7 @@ bool compact_value(Scan *scan, int depth);
 
 /* The functions of the module. */
 PyObject *speedups_parse_head(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *speedups_recorded_headers(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *speedups_compact_object(PyObject *module, PyObject *body);
 PyObject *speedups_decode_text(PyObject *module, PyObject *body);
 PyObject *speedups_escape_text(PyObject *module, PyObject *const *arguments, Py_ssize_t count);

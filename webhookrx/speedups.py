@@ -56,6 +56,17 @@ class Compiled(Protocol):
         @return: None for any other head, if it is beyond a limit, or if it is not complete.
         """
 
+    def recorded_headers(self, block: bytes, names: dict[bytes, bytes], /) -> bytes | None:
+        """
+        Return the header lines of a head as JSON: an object of name to list of values.
+
+        @param block: the head, its request line included.
+        @param names: by a name as it was sent, the text of its member up to its value, or, where that is masked, all of
+            it. It may make what it does not have.
+        @return: None if a name is repeated, a value is not UTF-8 or holds misleading characters, there are none or more
+            than 128 lines, or the head is longer than 64 KiB.
+        """
+
     def compact_object(self, body: bytes) -> bytes | None:
         """
         Return a JSON object or array as L{webhookrx.message.escapes.encode_json} writes what
