@@ -172,6 +172,7 @@ class IMessageConsumer(Interface):
     """
 
     takes_lines: bool = Attribute("Whether it will ask for messages as lines of JSON; changes with the observers.")
+    takes_only_lines: bool = Attribute("Whether it will ask for nothing else; changes with the observers.")
 
     def registerProducer(producer: IPushProducer, streaming: bool) -> None:
         """Register the producer, paused when the queue is nearly full; only C{streaming=True} is supported."""

@@ -180,6 +180,7 @@ class RecordingConsumer:
     @ivar is_full: refuse everything, whatever the limits say.
     @ivar seconds_to_room: what L{retry_after} returns.
     @ivar takes_lines: whether it gets messages as a file observer would.
+    @ivar takes_only_lines: whether large ones are judged as if there were nothing but file observers.
     """
 
     def __init__(
@@ -190,6 +191,7 @@ class RecordingConsumer:
         self.is_full = False
         self.seconds_to_room = 1
         self.takes_lines = True
+        self.takes_only_lines = False
         self.budget = Budget(max_bytes, max_messages)
         self._clock = clock
         self._gate = ProducerGate(self.budget, clock.seconds, _LIMITS.pause_time)

@@ -173,7 +173,7 @@ _HEADS_OF_LINES: list[tuple[Head, dict[str, str]]] = [
     (Head(b"POST", b"/", None, (), _PEERS[1]), {"HOST": "h", "PROGRAM": "p"}),
 ]
 _JUDGES = [
-    (rules, judge_for_lines(rules))
+    (rules, judge_for_lines(rules)[0])
     for rules in (
         SourceRules("a", parse_json=True, body_limit=1, unpack_ratio=1),
         SourceRules("b", parse_json=True, prefix="H", keep_text=False, body_limit=1, unpack_ratio=1),

@@ -5,8 +5,9 @@ Tests for L{webhookrx.intake.line_judge}.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
 
 from hypothesis import given
@@ -23,6 +24,9 @@ from webhookrx.message.encoders import encode_line, encode_stored
 from webhookrx.message.macros import HARD_MACROS
 from webhookrx.message.message import Message
 from webhookrx.speedups import compiled
+from webhookrx.yield_point import LONG_CALL, pause_by
+
+T = TypeVar("T")
 
 RECEIPT = Receipt(1_767_323_045_000_701_234, "id-1")
 PEER = Peer("192.0.2.7", 40000, False)
@@ -91,7 +95,7 @@ class LineJudgeCase(SynchronousTestCase):
         admission = admit(head, rules, groups)
         assert not isinstance(admission, Refused)
         expected = judge(head, admission, body, RECEIPT)
-        verdict = judge_for_lines(rules)(head, admission, body, RECEIPT)
+        verdict = judge_for_lines(rules)[0](head, admission, body, RECEIPT)
         if isinstance(expected, Refused):
             self.assertEqual(expected, verdict)
             return expected
@@ -246,7 +250,7 @@ class TakenTests(LineJudgeCase):
         ):
             admission = admit(head, rules, groups)
             assert not isinstance(admission, Refused)
-            verdict = judge_for_lines(rules)(head, admission, b'{"a":1}', receipt)
+            verdict = judge_for_lines(rules)[0](head, admission, b'{"a":1}', receipt)
             expected = judge(head, admission, b'{"a":1}', receipt)
             assert isinstance(verdict, Accepted)
             assert isinstance(expected, Accepted)
@@ -269,7 +273,7 @@ class TakenTests(LineJudgeCase):
     def test_many_peers(self) -> None:
         """However many connections there are, each has its own address, and few of them are remembered."""
         rules = make_rules()
-        judged = judge_for_lines(rules)
+        judged, _ = judge_for_lines(rules)
         by_peer = judged.__self__._by_peer  # type: ignore[attr-defined]
         for port in range(3000):
             head = Head(b"POST", b"/", None, (), Peer("192.0.2.7", port, False))
@@ -295,7 +299,7 @@ class MessageTests(SynchronousTestCase):
         assert not isinstance(self.admission, Refused)
         self.judged = mock.Mock(wraps=judge)
         with mock.patch.object(line_judge, "judge", self.judged):
-            verdict = judge_for_lines(rules)(head, self.admission, b'{"a":1}', RECEIPT)
+            verdict = judge_for_lines(rules)[0](head, self.admission, b'{"a":1}', RECEIPT)
         assert isinstance(verdict, Accepted)
         self.message = verdict.message
 
@@ -314,10 +318,45 @@ class MessageTests(SynchronousTestCase):
         self.assertEqual(encode_stored(Message(self.message.values, RECEIPT.received)), encode_stored(self.message))
 
 
+class LongTests(SynchronousTestCase):
+    """Lines of very large bodies are made beside others."""
+
+    if compiled is None:
+        skip = "the compiled path is not in use"
+
+    def test_aside(self) -> None:
+        """One of more than a mebibyte lets others go first, and becomes the same."""
+        calls: list[str] = []
+
+        def aside(call: Callable[[], T]) -> T:
+            calls.append("aside")
+            return call()
+
+        pause_by(lambda: None, aside)
+        self.addCleanup(pause_by, lambda: None)
+        rules, (head, groups) = make_rules(), _HEADS[0]
+        admission = admit(head, rules, groups)
+        assert not isinstance(admission, Refused)
+        for size, expected in ((LONG_CALL, []), (LONG_CALL + 1, ["aside"])):
+            body = b'{"a":"%s"}' % (b"x" * (size - 8))
+            calls.clear()
+            verdict = judge_for_lines(rules)[1](head, admission, body, RECEIPT)
+            assert verdict is not None
+            self.assertEqual((expected, size), (calls, len(body)))
+            expected_verdict = judge(head, admission, body, RECEIPT)
+            assert isinstance(expected_verdict, Accepted)
+            self.assertTrue(encode_line(verdict.message) == encode_line(expected_verdict.message))
+
+
 class PureTests(SynchronousTestCase):
     """Without the compiled path there is the other one."""
 
     def test_pure(self) -> None:
         """Requests are judged by the Python path itself."""
         self.patch(line_judge, "compiled", None)
-        self.assertIs(judge, judge_for_lines(make_rules()))
+        judged, judged_usual = judge_for_lines(make_rules())
+        self.assertIs(judge, judged)
+        head = Head(b"POST", b"/", None, (), PEER)
+        admission = admit(head, make_rules(), {})
+        assert not isinstance(admission, Refused)
+        self.assertIs(None, judged_usual(head, admission, b"{}", RECEIPT))

@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.contracts.consumer_contract import ConsumerContract, MiB, RecordingProducer
 from tests.pipeline.rig import LinesObserver, Rig, texts
 from webhookrx.errors import NoRoom, NotStored
+from webhookrx.message.encoders import encode_line
 from webhookrx.message.message import Message
 from webhookrx.pipeline.admission import size_of
 from webhookrx.pipeline.chain import Chain
@@ -318,6 +319,20 @@ class PrepareTests(SynchronousTestCase):
 
         self.assertEqual(1, len(calls))
         self.assertEqual(5, rig.chain.budget.bytes)
+
+    def test_lines(self) -> None:
+        """It tells whether lines of JSON are wanted, and nothing else, of the observers that it has now."""
+        lines, others = LinesObserver(encode_line), MemoryObserver()
+        rig = Rig(lines)
+        for observers, wanted in (
+            ([lines], (True, True)),
+            ([lines, LinesObserver(encode_line, "more")], (True, True)),
+            ([others, lines], (True, False)),
+            ([others], (False, False)),
+        ):
+            rig.replace(*observers)
+            rig.turns()
+            self.assertEqual(wanted, (rig.chain.takes_lines, rig.chain.takes_only_lines))
 
     def test_several_ways(self) -> None:
         """Observers that want it differently each get what they prepared, and all of it is counted."""

@@ -191,6 +191,7 @@ class NoMessages:
     """
 
     takes_lines = False
+    takes_only_lines = False
 
     def registerProducer(self, producer: IPushProducer, streaming: bool) -> None:
         """The producer is never paused."""

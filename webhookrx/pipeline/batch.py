@@ -49,6 +49,7 @@ class Encoders:
     @param report: called when a message can't be encoded.
     @ivar columns: for each observer, which encoder it takes its messages from.
     @ivar make_lines: whether one of them is L{encode_line}.
+    @ivar make_only_lines: whether it is the only one.
     """
 
     def __init__(self, observers: Iterable[IMessageObserver], report: Report) -> None:
@@ -62,6 +63,7 @@ class Encoders:
                 self._encoders.append((observer.prepare, observer.spec))
             self.columns.append(known.index(observer.prepare))
         self.make_lines = any(encode == encode_line for encode, _ in self._encoders)
+        self.make_only_lines = self.make_lines and len(self._encoders) == 1
 
     def new_batch(self) -> Batch:
         """Return a batch for messages of these encoders."""
