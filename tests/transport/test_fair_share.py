@@ -158,6 +158,7 @@ class PageTests(PageCase):
                 share.began()
         self.assertEqual([[0], [1], [2]], [share and share.others() for share in theirs])
         self.assertIsNone(row.share(ENDPOINTS))
+        self.assertGreater(ENDPOINTS, 2000)
         row.tick()
         self.assertEqual(([1, 0], [1, 0]), (row.ticks.tolist(), other.ticks.tolist()))
 
@@ -195,13 +196,14 @@ class PageTests(PageCase):
     def test_wrapped(self) -> None:
         """Counters begin again at 0 after their largest number."""
         row, _ = self.rows(2)
-        share = row.share(0)
+        share = row.share(1)
         assert share is not None
-        os.pwrite(self.page.descriptor, b"\xff" * 12, 0)
+        os.pwrite(self.page.descriptor, b"\xff" * 24, 0)
         row.tick()
         share.join()
         share.began()
-        self.assertEqual((0, 2, 0), tuple(row.column(place)[0] for place in range(3)))
+        rest = 2**32 - 1
+        self.assertEqual([0, rest, rest, 2, 0, rest, 0], [row.column(place)[0] for place in range(7)])
 
     def test_size(self) -> None:
         """The page can't become shorter, which would end all who map it."""
@@ -314,6 +316,26 @@ class PatienceTests(PageCase):
                 for _ in range(more):
                     one.ended()
             self.setUp()
+
+    def test_long_connections(self) -> None:
+        """However many begin, connections that stay open are not short."""
+        one, other = self.joined(1, 0)
+        one.tick()
+        for _ in range(TURNOVER):
+            one.began()
+            other.began()
+        one.tick()
+        self.assertFalse(one.look(one.others(), 1))
+
+    def test_short_connections_of_many(self) -> None:
+        """The worker that has the fewest says how many more another may have while connections are short."""
+        one, other, _ = self.joined(20, 20, 0)
+        one.tick()
+        for _ in range(TURNOVER):
+            other.began()
+            other.ended()
+        one.tick()
+        self.assertTrue(one.look(one.others(), 1))
 
     def test_looks_again(self) -> None:
         """Looks are counted anew once nothing waits."""
