@@ -1,12 +1,38 @@
 """
-Tests for L{webhookrx.service.receiver}: the ids of messages. The rest is in C{test_service} and C{tests/system}.
+Tests for L{webhookrx.service.receiver}: the ids of messages, and what is joined. The rest is in C{test_service} and
+C{tests/system}.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.service.receiver import MessageIds
+from tests.transport.stepped import World, drain
+from webhookrx.service.receiver import LocalReceiver, MessageIds
+from webhookrx.settings import Listener, Observer, Settings, Source
+from webhookrx.transport.immediate_write import ImmediateWriteServer
+
+
+class TurnTests(SynchronousTestCase):
+    """What the chain and the connections have in common."""
+
+    def test_turn_end(self) -> None:
+        """The end of a turn of connections is when the chain hands over their messages."""
+        world = World()
+        self.addCleanup(world.close)
+        source = Source(listeners=(Listener("8181", "tcp:8181"),))
+        receiver: Any = LocalReceiver(Settings((source,), (Observer("stdout", "stdout"),)), world.reactor)
+        world.poll = receiver._listeners._poll
+        done: list[bytes] = []
+        ours, theirs = world.pair()
+        _, recorder = world.serve(ImmediateWriteServer, ours)
+        recorder.on_data = lambda data: receiver.chain._at_turn_end(lambda: done.append(data))
+        theirs.send(b"x")
+        world.poll.doRead()
+        self.assertEqual(([b"x"], b""), (done, drain(theirs)))
+        self.assertFalse(receiver.chain._at_turn_end(lambda: None))
 
 
 class MessageIdsTests(SynchronousTestCase):
