@@ -153,9 +153,7 @@ class EndsTests(CompiledCase):
                     for option in (False, True):
                         self.compiled.escape_text(body, body, body, True, option)
                         self.compiled.escape_text(body, b"", b"", False, option)
-
                     self.compiled.compact_object(body)
-
                     for special in (b"", bytes(4096)):
                         self.compiled.line(body, *[body] * 7, b"id", b"", special, 0, True)
 
