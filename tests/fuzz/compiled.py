@@ -20,7 +20,8 @@ from webhookrx import senders
 from webhookrx.errors import RequestRefused
 from webhookrx.http import head as head_module
 from webhookrx.http.head import parse_head
-from webhookrx.intake.head import Head, Peer
+from webhookrx.intake.head import Head, HeaderLines, Peer
+from webhookrx.intake.header_masking import encodable_headers, recorded_headers
 from webhookrx.intake.json_body import PayloadError, parse_strict_json
 from webhookrx.intake.judge import Accepted, Admission, Receipt, SourceRules, judge
 from webhookrx.intake.line_judge import Judge, judge_for_lines
@@ -83,7 +84,7 @@ def _without_nul(data: bytes) -> Iterator[None]:
 
 
 def head(data: bytes) -> None:
-    """A head that is taken is what the grammar makes of it, all of it the same."""
+    """A head that is taken is what the grammar makes of it, all of it the same; its headers are recorded the same."""
     choice = data[-1] if data else 0
     data, peer, limits = data[:-1], _PEERS[choice & 1], _LIMITS[choice >> 1 & 1]
     try:
@@ -92,6 +93,11 @@ def head(data: bytes) -> None:
         return
     expected = _head(None, data, peer, limits)
     assert found == expected, (found, expected)
+    lines = HeaderLines(data[: data.index(b"\r\n\r\n") + 4])
+    with _without_nul(lines.block):
+        headers = recorded_headers(lines)
+    assert list(headers.items()) == list(recorded_headers(list(lines)).items()), headers
+    assert encode_json(headers) == encode_json(encodable_headers(lines)), headers
 
 
 class _LeftToPythonError(Exception):
