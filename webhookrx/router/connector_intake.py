@@ -23,6 +23,7 @@ from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.sender_steps import BODY_BASE64
 from webhookrx.senders.evidence import Evidence
 from webhookrx.speedups import compiled
+from webhookrx.yield_point import LONG_CALL, run_unlocked
 
 #: What may stand before an object or an array of JSON: white space, a byte order mark.
 _BLANKS: Final = b" \t\r\n\xef\xbb\xbf"
@@ -223,7 +224,9 @@ def _compact(body: bytes) -> bytes | None:
     """Return the object or array in a body as compact JSON without misleading characters; None if that is not known."""
     if compiled is None or not body.startswith(_BRACKETS):
         return None
-    return compiled.compact_object(body)
+    if len(body) <= LONG_CALL:
+        return compiled.compact_object(body)
+    return run_unlocked(len(body), compiled.compact_object, body)
 
 
 def _decoded(body: bytes, compact: bytes | None) -> Any:
