@@ -151,12 +151,15 @@ static int32_t read_code_unit(Scan *scan)
 {
     if (scan->end - scan->text < 6 || scan->text[0] != '\\' || scan->text[1] != 'u')
         return -1;
+    /* One more than what each hexadecimal digit stands for: digits and letters come in no order that can be foreseen. */
+    static const uint8_t digits[256] = {['0'] = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ['A'] = 11, 12, 13, 14, 15, 16,
+                                        ['a'] = 11, 12, 13, 14, 15, 16};
     int32_t unit = 0;
     for (int place = 2; place < 6; place++) {
-        uint8_t byte = scan->text[place], letter = byte | 0x20;
-        if (!is_digit(byte) && (letter < 'a' || letter > 'f'))
+        uint8_t digit = digits[scan->text[place]];
+        if (!digit)
             return -1;
-        unit = unit * 16 + (is_digit(byte) ? byte - '0' : letter - 'a' + 10);
+        unit = unit * 16 + digit - 1;
     }
     scan->text += 6;
     return unit;
@@ -174,15 +177,19 @@ static bool compact_code_units(Scan *scan)
             return false;
         unit = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
     }
-    static const uint8_t marks[] = {0, 0, 0xC0, 0xE0, 0xF0};
-    size_t size = unit < 0x80 ? 1 : unit < 0x800 ? 2 : unit < 0x10000 ? 3 : 4;
-    uint8_t encoded[4];
-    for (size_t place = size - 1; place; place--, unit >>= 6)
-        encoded[place] = (uint8_t)(0x80 | (unit & 0x3F));
-    encoded[0] = (uint8_t)(marks[size] | unit);
-    if (!is_plain_utf_8(encoded, encoded + size))
+    if (misleads((uint32_t)unit))
         return false;
-    scan->output = write_json_escaped(encoded, encoded + size, scan->output); /* at most the six bytes that were read */
+    if (unit < 0x80) {
+        uint8_t byte = (uint8_t)unit;
+        scan->output = write_json_escaped(&byte, &byte + 1, scan->output); /* at most the six bytes that were read */
+        return true;
+    }
+    static const uint8_t marks[] = {0, 0, 0xC0, 0xE0, 0xF0};
+    size_t size = unit < 0x800 ? 2 : unit < 0x10000 ? 3 : 4;
+    for (size_t place = size - 1; place; place--, unit >>= 6)
+        scan->output[place] = (uint8_t)(0x80 | (unit & 0x3F));
+    scan->output[0] = (uint8_t)(marks[size] | unit);
+    scan->output += size;
     return true;
 }
 

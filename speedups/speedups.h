@@ -29,6 +29,15 @@ static inline void lock(PyThreadState *state) { state == NULL ? (void)0 : PyEval
 
 /* text.c: UTF-8, and texts as strings of JSON. */
 
+/* webhookrx.message.escapes.MISLEADING: DEL and C1, ARABIC LETTER MARK, LRM and RLM, line ends and bidi controls. */
+static inline bool misleads(uint32_t character)
+{
+    if (character < 0x2000)
+        return (character >= 0x7F && character < 0xA0) || character == 0x061C;
+    return character == 0x200E || character == 0x200F || (character >= 0x2028 && character <= 0x202E) ||
+           (character >= 0x2066 && character <= 0x2069);
+}
+
 /* Return whether bytes are UTF-8 (RFC 3629) without DEL and without any of webhookrx.message.escapes.MISLEADING. */
 bool is_plain_utf_8(const uint8_t *text, const uint8_t *end);
 

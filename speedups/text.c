@@ -46,15 +46,6 @@ static inline const uint8_t *skip(const uint8_t *text, const uint8_t *end, int a
 
 const uint8_t *find_json_escape(const uint8_t *text, const uint8_t *end) { return skip(text, end, AT_JSON); }
 
-/* webhookrx.message.escapes.MISLEADING: DEL and C1, ARABIC LETTER MARK, LRM and RLM, line ends and bidi controls. */
-static inline bool misleads(uint32_t character)
-{
-    if (character < 0x2000)
-        return (character >= 0x7F && character < 0xA0) || character == 0x061C;
-    return character == 0x200E || character == 0x200F || (character >= 0x2028 && character <= 0x202E) ||
-           (character >= 0x2066 && character <= 0x2069);
-}
-
 enum { REPLACEMENT = 0xFFFD, INVALID = 0x110000 };
 
 /*
