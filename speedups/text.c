@@ -15,6 +15,13 @@ static inline bool stops(uint8_t byte, int at)
 
 #if defined(__SSE2__)
 static inline __m128i equal(__m128i bytes, int byte) { return _mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)byte)); }
+
+/* Tell the bytes that need an escape in a string of JSON. */
+static inline __m128i json_escapes(__m128i bytes)
+{
+    __m128i control = _mm_cmpeq_epi8(_mm_max_epu8(bytes, _mm_set1_epi8(0x1F)), _mm_set1_epi8(0x1F));
+    return _mm_or_si128(control, _mm_or_si128(equal(bytes, '"'), equal(bytes, '\\')));
+}
 #endif
 
 /* Return the first byte that stops, or end. What it stops at is constant where it is inlined. */
@@ -25,10 +32,8 @@ static inline const uint8_t *skip(const uint8_t *text, const uint8_t *end, int a
         __m128i bytes = _mm_loadu_si128((const __m128i *)text), found = _mm_setzero_si128();
         if (at & BEYOND_ASCII)
             found = _mm_or_si128(bytes, equal(bytes, 0x7F)); /* their highest bits */
-        if (at & AT_JSON) {
-            __m128i control = _mm_cmpeq_epi8(_mm_max_epu8(bytes, _mm_set1_epi8(0x1F)), _mm_set1_epi8(0x1F));
-            found = _mm_or_si128(_mm_or_si128(found, control), _mm_or_si128(equal(bytes, '"'), equal(bytes, '\\')));
-        }
+        if (at & AT_JSON)
+            found = _mm_or_si128(found, json_escapes(bytes));
         if (at & AT_MISLEADING) {
             __m128i two = _mm_or_si128(equal(bytes, 0x7F), equal(bytes, 0xC2));
             found = _mm_or_si128(_mm_or_si128(found, two), _mm_or_si128(equal(bytes, 0xD8), equal(bytes, 0xE2)));
@@ -148,6 +153,22 @@ static inline size_t escape(const uint8_t *text, const uint8_t *end, uint8_t *ou
 
 uint8_t *write_json_escaped(const uint8_t *text, const uint8_t *end, uint8_t *output)
 {
+#if defined(__SSE2__)
+    /* JSON itself has escapes close together. There is room for at least as many bytes as are left of the text. */
+    while (end - text >= 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)text);
+        _mm_storeu_si128((__m128i *)output, bytes);
+        unsigned places = (unsigned)_mm_movemask_epi8(json_escapes(bytes));
+        size_t plain = places ? (size_t)__builtin_ctz(places) : 16;
+        text += plain;
+        output += plain;
+        if (places) {
+            size_t size = escape_size(*text, AT_JSON);
+            write_escape(*text++, size, output);
+            output += size;
+        }
+    }
+#endif
     return output + escape(text, end, output, AT_JSON);
 }
 

@@ -9,8 +9,7 @@ the names of L{_FRONT}, C{RAWMSG_SIZE}, C{TAGS} and C{RCPTID}; the tests hold bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.header_masking import encodable_headers
@@ -127,11 +126,19 @@ class _AroundByPeer(dict[Peer, "_Around | None"]):
         return around
 
 
-@lru_cache(maxsize=16)
-def _around_microseconds(second: int) -> tuple[bytes, bytes]:
-    """Return what is around the microseconds in lines of a second, up to the value of C{HOST}."""
-    before, _, after = isodate(second * NANOSECONDS).partition("000000")
-    return b'{"ISODATE":"' + before.encode(), after.encode() + b'","HOST":'
+class _LineSecond(NamedTuple):
+    """A second: its nanoseconds since the epoch, those of its end, and what is around its microseconds in lines."""
+
+    begin: int
+    end: int
+    before: bytes
+    after: bytes
+
+
+def _second_of(received: int) -> _LineSecond:
+    begin = received - received % NANOSECONDS
+    before, _, after = isodate(begin).partition("000000")
+    return _LineSecond(begin, begin + NANOSECONDS, b'{"ISODATE":"' + before.encode(), after.encode() + b'","HOST":')
 
 
 class _LineJudge:
@@ -142,13 +149,14 @@ class _LineJudge:
     @param source: its name, as a string of JSON.
     """
 
-    __slots__ = ("_by_peer", "_is_plain", "_keeps_text", "_line", "_prefix", "_source", "_special", "_tags")
+    __slots__ = ("_by_peer", "_is_plain", "_keeps_text", "_line", "_prefix", "_second", "_source", "_special", "_tags")
 
     def __init__(self, rules: SourceRules, compiled: Compiled, prefix: bytes, source: bytes) -> None:
         self._line = compiled.line
         self._by_peer = _AroundByPeer(rules)
         self._is_plain = rules.proxy_header is None and not rules.include_request_headers
         self._prefix = prefix
+        self._second = _second_of(0)
         self._source = b',"SOURCE":' + source
         self._tags = b',"TAGS":' + encode(rules.tags) + b',"RCPTID":"'
         self._special = compiled.name_table(_terminated(_SPECIAL | _SPECIAL_OBJECTS)) if rules.parse_json else b""
@@ -181,7 +189,9 @@ class _LineJudge:
             return otherwise(head, admission, body, receipt)
         host, seen, notes = around
         received = receipt.received
-        before, after = _around_microseconds(received // NANOSECONDS)
+        begin, end, before, after = self._second
+        if not begin <= received < end:
+            _, _, before, after = self._second = _second_of(received)
         make_line = self._line if len(body) <= LONG_CALL else self._make_long_line
         line = make_line(
             body,
