@@ -29,6 +29,7 @@ from webhookrx.service import service as service_module
 from webhookrx.service.reload import DISTANCE
 from webhookrx.service.service import build_service
 from webhookrx.settings import TLS, Group, Limits, Listener, Observer, Settings, Source
+from webhookrx.speedups import compiled
 from webhookrx.testing import MemoryObserver
 from webhookrx.transport.listener_service import ListenerService
 
@@ -318,10 +319,11 @@ class AdminTests(ServiceCase):
             self.assertEqual((200, '{"status":"ready","reasons":[]}\n'), await self.look(service, "/readyz"))
             status, text = await self.look(service, "/metrics")
             self.assertEqual(200, status)
+            path = "pure" if compiled is None else "compiled"
             for line in (
                 'webhookrx_messages_total{source="default"} 1.0',
                 'webhookrx_reloads_total{result="ok"} 1.0',
-                f'webhookrx_build_info{{python="{platform.python_version()}"',
+                f'webhookrx_build_info{{path="{path}",python="{platform.python_version()}"',
             ):
                 self.assertIn(f"\n{line}", text)
             service._reread = lambda _: without
