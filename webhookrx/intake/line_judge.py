@@ -41,16 +41,16 @@ _MAX_PEERS: Final = 1024
 """Connections whose address is kept as text."""
 
 
-def judge_for_lines(rules: SourceRules) -> tuple[Judge, UsualJudge]:
+def judge_for_lines(rules: SourceRules) -> tuple[Judge, UsualJudge | None]:
     """
     Return what judges the requests to a source as L{judge} does, faster where messages are wanted as lines; and what
-    judges only the usual ones among them, in at most some nanoseconds a byte.
+    judges only the usual ones among them, in at most some nanoseconds a byte, if there is a compiled path for them.
     """
     if compiled is None:
-        return judge, _leave
+        return judge, None
     prefix, source = _plain(rules.prefix), _plain(rules.name)
     if prefix is None or source is None:
-        return judge, _leave
+        return judge, None
     made = _LineJudge(rules, compiled, prefix[1:-1], source)
     return made.judge, made.judge_usual
 
