@@ -68,15 +68,6 @@ def machine_cpu_seconds() -> float:
     return (user + nice + system + irq + soft_irq + steal) / _TICKS
 
 
-def maps(pid: int, name: str) -> bool:
-    """Return whether any of a tree of processes has a file in its memory whose path has a name in it."""
-    for process in tree(pid):
-        with open(f"/proc/{process}/maps", encoding="utf-8", errors="replace") as file:
-            if any(name in line for line in file):
-                return True
-    return False
-
-
 def connections_of(pid: int, port: int) -> list[int]:
     """Return how many established TCP connections to a local port each of a tree of processes has."""
     sockets = set()
