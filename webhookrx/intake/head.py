@@ -48,6 +48,20 @@ class HeaderLines(msgspec.Struct, gc=False):
             self._lower = self.block.lower()
         return self._lower
 
+    def first(self, name: bytes) -> bytes | None:
+        """
+        Return the first value of a header; None when there is none.
+
+        @param name: in lower case.
+        """
+        lower = self._lower or self.lower
+        start = lower.find(b"\r\n" + name + b":")
+        if start < 0:
+            return None
+        start += len(name) + 3
+        end = lower.find(b"\r\n", start)
+        return self.block[start : end if end >= 0 else None].strip()
+
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
         for line in self.block.split(b"\r\n")[1:-2]:
             name, _, value = line.partition(b":")

@@ -129,7 +129,7 @@ def _judged(head: Head, admission: Admission, body: bytes, receipt: Receipt, dec
     evidence = Evidence(head, admission.query, body, None if is_object else text, decoded)
     outcome = processing.run(record, evidence, host_is_set=bool(admission.groups.get("HOST")))
     if outcome.kept:
-        return Accepted(message, notes, events=outcome.events, problem=outcome.problem)
+        return Accepted(message, notes, 0, outcome.events, outcome.problem)
     return Dropped(outcome.events, outcome.problem)
 
 
@@ -200,11 +200,13 @@ def _attributes(head: Head, admission: Admission) -> dict[str, Any]:
     Return the attributes from query, path and headers, but for the group C{HOST}, which sets C{meta.host.name}.
     """
     attributes: dict[str, Any] = {}
-    for name, value in admission.query.items():
-        attributes["webhook.query." + name] = value
-    for name, captured in admission.groups.items():
-        if name != "HOST":
-            attributes["webhook.path." + name] = captured
+    if admission.query:
+        for name, value in admission.query.items():
+            attributes["webhook.query." + name] = value
+    if admission.groups:
+        for name, captured in admission.groups.items():
+            if name != "HOST":
+                attributes["webhook.path." + name] = captured
     if found := cloud_event_headers(head):
         attributes.update(found)
     if admission.rules.include_request_headers:

@@ -84,26 +84,16 @@ class Evidence(msgspec.Struct):
         """
         return search((self._lines or self._header_lines()).lower)
 
-    def header_value(self, name: bytes) -> bytes | None:
+    def header(self, name: bytes) -> str | None:
         """
-        Return the first value of a header, without white space around it; None when there is none.
+        Return the first value of a header as text: UTF-8 as senders mean it, else each byte for itself (RFC 9110
+        section 5.5). There is no white space around it; None when there is none.
 
         @param name: in lower case.
         """
-        lines = self._lines or self._header_lines()
-        lower = lines.lower
-        start = lower.find(b"\r\n" + name + b":")
-        if start < 0:
-            return None
-        start += len(name) + 3
-        end = lower.find(b"\r\n", start)
-        return lines.block[start : end if end >= 0 else None].strip()
-
-    def header(self, name: bytes) -> str | None:
-        """Return the same as text: UTF-8 as senders mean it, else each byte for itself (RFC 9110 section 5.5)."""
         if name in self._headers:
             return self._headers[name]
-        value = self.header_value(name)
+        value = (self._lines or self._header_lines()).first(name)
         text = None
         if value is not None:
             try:
@@ -116,7 +106,7 @@ class Evidence(msgspec.Struct):
     @property
     def media_type(self) -> str:
         """The media type, in lower case and without parameters; empty when none is given."""
-        value = self.header_value(b"content-type")
+        value = (self._lines or self._header_lines()).first(b"content-type")
         return "" if value is None else value.partition(b";")[0].strip().lower().decode("latin-1")
 
     def _header_lines(self) -> HeaderLines:
