@@ -64,8 +64,14 @@ class LoadTests(SynchronousTestCase):
         self.assertEqual("it can't be loaded: no GLIBC_9.9", self.missing(ImportError("no GLIBC_9.9")))
 
     def test_stale(self) -> None:
-        """A module without one of the functions was built of other sources, and is not used in part."""
-        self.assertRegex(self.missing(ModuleType("_speedups")), r"built of other sources, without .*\bline\b")
+        """A module in which a function is missing or takes something else was built of other sources."""
+        self.assertRegex(self.missing(ModuleType("_speedups")), r"built of other sources, with another .*\bline\b")
+        module = ModuleType("_speedups")
+        for name in speedups._FUNCTIONS:
+            setattr(module, name, getattr(compiled, name, None))
+        module.line = module.decode_text  # type: ignore[attr-defined]
+        if compiled is not None:
+            self.assertIn("with another line: install", self.missing(module))
 
     def test_in_use(self) -> None:
         """What is shown is one of two: the compiled path, or pure Python and why."""

@@ -133,6 +133,15 @@ class Compiled(Protocol):
 _FUNCTIONS: Final = tuple(name for name in vars(Compiled) if not name.startswith("_"))
 
 
+def _takes(function: object) -> str | None:
+    return getattr(function, "__text_signature__", None)
+
+
+def _wanted(name: str) -> str:
+    code = getattr(Compiled, name).__code__
+    return f"({', '.join(('$module', *code.co_varnames[1 : code.co_argcount], '/'))})"
+
+
 def _load() -> tuple[Compiled | None, str]:
     if os.environ.get(PURE, "0") not in ("", "0"):
         return None, f"{PURE} is set"
@@ -143,9 +152,9 @@ def _load() -> tuple[Compiled | None, str]:
     except ImportError as error:
         return None, f"it can't be loaded: {error}"
     # An editable install keeps what was built of older sources.
-    absent = [name for name in _FUNCTIONS if not hasattr(module, name)]
-    if absent:
-        return None, f"it was built of other sources, without {', '.join(absent)}: install webhookrx again"
+    changed = [name for name in _FUNCTIONS if _takes(getattr(module, name, None)) != _wanted(name)]
+    if changed:
+        return None, f"it was built of other sources, with another {', '.join(changed)}: install webhookrx again"
     return cast(Compiled, module), ""
 
 

@@ -15,18 +15,21 @@ from glob import glob
 from pathlib import Path
 from typing import Any, cast
 
+from msgspec.json import decode
+
 from tests.compiled_calls import CALLS
 from webhookrx import senders
 from webhookrx.errors import RequestRefused
 from webhookrx.http import head as head_module
 from webhookrx.http.head import parse_head
+from webhookrx.intake import header_masking
 from webhookrx.intake.head import Head, HeaderLines, Peer
 from webhookrx.intake.header_masking import encodable_headers, recorded_headers
 from webhookrx.intake.json_body import PayloadError, parse_strict_json
 from webhookrx.intake.judge import Accepted, Admission, Receipt, SourceRules, judge
 from webhookrx.intake.line_judge import Judge, judge_for_lines
 from webhookrx.message.encoders import encode_line
-from webhookrx.message.escapes import encode, encode_json
+from webhookrx.message.escapes import encode, encode_json, without_misleading
 from webhookrx.message.escapes import escape_misleading as as_json_for_people
 from webhookrx.settings import Limits
 from webhookrx.speedups import compiled as _compiled
@@ -128,6 +131,15 @@ def _head(path: _Compiled | None, data: bytes, peer: Peer, limits: Limits) -> st
         return repr((refused.reason, refused.detail))
 
 
+def recorded(data: bytes) -> None:
+    """The header lines of a head that are taken are recorded as Python does it, without misleading characters."""
+    with _without_nul(data):
+        found = compiled.recorded_headers(data, header_masking._MEMBERS)
+    if found is not None:
+        assert decode(found) == header_masking._recorded(HeaderLines(data)), found
+        assert without_misleading(found) == found, found
+
+
 def json(data: bytes) -> None:
     """What is taken of a body is what Python reads and writes again."""
     with _without_nul(data):
@@ -206,5 +218,6 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], list[bytes]]] = {
     "head": (head, [each + bytes([choice]) for each in (*_HEADS, *_of_calls("parse_head")) for choice in (0, 3)]),
     "json": (json, [*_BODIES, *_of_calls("compact_object")]),
     "line": (line, [each + bytes([choice]) for each in (*_BODIES, *_of_calls("line")) for choice in range(8)]),
+    "recorded": (recorded, _HEADS),
     "text": (text, [*_BODIES, *_of_calls("decode_text")]),
 }

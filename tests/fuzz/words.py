@@ -18,6 +18,7 @@ WORDS: Final = {
     "head": [*_HEAD, b" HTTP/1.1\r\n", b"\r\n\r\n", b"\t", b"\x00"],
     "json": [*_JSON, *_CHARACTERS],
     "line": [*_JSON, *_CHARACTERS, *_NAMES],
+    "recorded": [*_HEAD, *_CHARACTERS, b"\r\n", b"Cookie: x\r\n", b"X-A: b\r\n"],
     "text": _CHARACTERS,
 }
 
