@@ -26,7 +26,8 @@ bool has_name(const uint32_t *slots, size_t mask, uint64_t hash, size_t *free_pl
     size_t place = (size_t)hash & mask;
     for (int tries = 0; tries < MOST_TRIES && slots[place] != mark; tries++) {
         if (!slots[place]) {
-            *free_place = place;
+            if (free_place != NULL)
+                *free_place = place;
             return false;
         }
         place = (place + mark) & mask;
@@ -308,9 +309,8 @@ bool compact_value(Scan *scan, int depth)
 }
 
 /* compact_object(body): return the object or array in a body as compact text; None if Python must read it. */
-PyObject *speedups_compact_object(PyObject *module, PyObject *body)
+PyObject *speedups_compact_object(PyObject *Py_UNUSED(module), PyObject *body)
 {
-    (void)module;
     size_t size;
     const uint8_t *text = read_bytes(body, &size);
     PyObject *compact = text == NULL ? NULL : PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);

@@ -27,9 +27,8 @@ static void add_names(uint32_t *slots, size_t mask, Part names)
 }
 
 /* name_table(names): return a set of names as line() takes it. */
-PyObject *speedups_name_table(PyObject *module, PyObject *names)
+PyObject *speedups_name_table(PyObject *Py_UNUSED(module), PyObject *names)
 {
-    (void)module;
     uint32_t slots[TABLE_SLOTS] = {0};
     Part part;
     if ((part.text = read_bytes(names, &part.size)) == NULL)
@@ -52,14 +51,13 @@ typedef struct {
 /* Return whether a name, or its begin up to the second dot in names of "webhook.", is a special one. */
 static bool is_special(const Pairs *pairs, size_t size, uint64_t hash)
 {
-    size_t unused;
-    if (has_name(pairs->special, TABLE_SLOTS - 1, hash, &unused))
+    if (has_name(pairs->special, TABLE_SLOTS - 1, hash, NULL))
         return true;
     if (size < 8 || memcmp(pairs->name, "webhook.", 8) != 0)
         return false;
     const uint8_t *dot = memchr(pairs->name + 8, '.', size - 8);
     hash = dot == NULL ? 0 : hash_name(pairs->name, (size_t)(dot - pairs->name), 0);
-    return dot != NULL && has_name(pairs->special, TABLE_SLOTS - 1, hash, &unused);
+    return dot != NULL && has_name(pairs->special, TABLE_SLOTS - 1, hash, NULL);
 }
 
 /* Write the value of HOST or MESSAGE, unless it is an object, whose members would be pairs. */
@@ -156,7 +154,6 @@ static size_t write_decimal(uint64_t number, size_t digits, uint8_t *output)
 static bool write_elements(Pairs *pairs, size_t prefix)
 {
     Scan *scan = &pairs->scan;
-    size_t unused;
     bool is_last;
     if (!open_container(scan, ']', &is_last))
         return false;
@@ -164,7 +161,7 @@ static bool write_elements(Pairs *pairs, size_t prefix)
         size_t size = prefix + write_decimal(number, 1, pairs->name + prefix);
         uint64_t hash = hash_name(pairs->name, size, 0);
         /* Quotes and the colon are not in the body either. No element has the name of another one. */
-        if (!spend(pairs, size + 3) || is_special(pairs, size, hash) || has_name(scan->slots, scan->mask, hash, &unused))
+        if (!spend(pairs, size + 3) || is_special(pairs, size, hash) || has_name(scan->slots, scan->mask, hash, NULL))
             return false;
         if (!write_pair(pairs, size, 1) || !next_member(scan, ']', &is_last))
             return false;
@@ -207,15 +204,16 @@ static bool is_empty_value(const Part *value)
     return (value->size == 4 && memcmp(value->text, "null", 4) == 0) || (value->size == 2 && value->text[0] == '"');
 }
 
-/* Return the line of what is given, and of pairs that were written. */
-static PyObject *join_line(const Part *given, long long received, const Pairs *pairs, const uint8_t *begin, bool keeps_text)
+/* Return the line of what is given, and of pairs that were written. `text` is the size of the body as MESSAGE, if it is. */
+static PyObject *join_line(
+    const Part *given, long long received, const Pairs *pairs, const uint8_t *begin, const size_t *text)
 {
     Part body = given[BODY], message = {NULL, 0}, mark = {NULL, 0}, closing = {NULL, 0}, runs[3] = {{NULL, 0}};
     if (pairs->message != NULL) {
         message = *pairs->message;
         mark = (Part){(const uint8_t *)",\"MESSAGE\":", 11};
-    } else if (keeps_text) {
-        message.size = json_escaped_size(body.text, body.text + body.size); /* without a text: the body, escaped */
+    } else if (text != NULL) {
+        message.size = *text; /* without bytes of its own: the body, escaped */
         mark = (Part){(const uint8_t *)",\"MESSAGE\":\"", 12};
         closing = (Part){(const uint8_t *)"\"", 1};
     }
@@ -253,9 +251,8 @@ static PyObject *join_line(const Part *given, long long received, const Pairs *p
     return line;
 }
 
-PyObject *speedups_line(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+PyObject *speedups_line(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
 {
-    (void)module;
     Part given[RECEIVED];
     if (count != COUNT)
         return PyErr_Format(PyExc_TypeError, "line() takes %d arguments", COUNT);
@@ -282,9 +279,11 @@ PyObject *speedups_line(PyObject *module, PyObject *const *arguments, Py_ssize_t
     pairs.cut_count = 0;
     pairs.host = pairs.message = NULL;
     PyThreadState *state = unlock(size);
-    bool is_taken = write_pairs(&pairs, given, output);
+    bool is_taken = write_pairs(&pairs, given, output), keeps_text = arguments[KEEPS_TEXT] == Py_True;
+    size_t text_size = is_taken && keeps_text ? json_escaped_size(given[BODY].text, given[BODY].text + size) : 0;
     lock(state);
-    PyObject *line = is_taken ? join_line(given, received, &pairs, output, arguments[KEEPS_TEXT] == Py_True) : Py_NewRef(Py_None);
+    PyObject *line =
+        is_taken ? join_line(given, received, &pairs, output, keeps_text ? &text_size : NULL) : Py_NewRef(Py_None);
     end_scan(&pairs.scan);
     if (output != small)
         PyMem_RawFree(output);

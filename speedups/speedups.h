@@ -66,7 +66,7 @@ uint64_t hash_name(const uint8_t *name, size_t size, uint64_t seed);
 
 /*
  * A set of names is mask + 1 slots, a power of two, each 0 or a part of a hash. It may have a name that nobody has added,
- * as names can be made to: that only leaves a body to Python.
+ * as names can be made to: that only leaves a body to Python. *free_place becomes that of a new name, unless it is NULL.
  */
 bool has_name(const uint32_t *slots, size_t mask, uint64_t hash, size_t *free_place);
 
