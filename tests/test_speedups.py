@@ -24,6 +24,23 @@ def _missing(**environment: str) -> str:
     ).stdout.strip()
 
 
+#: Runs code in two other interpreters, one after the other.
+_IN_OTHERS = """
+import sys
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+path = "import sys; sys.path[:] = " + repr(sys.path) + "; "
+found = []
+for _ in range(2):
+    number = interpreters.create()
+    found.append(interpreters.run_string(number, path + {code!r}))
+    interpreters.destroy(number)
+print(found)
+"""
+
+
 class PureTests(SynchronousTestCase):
     """C{WEBHOOKRX_PURE} decides whether the compiled path is used."""
 
@@ -72,6 +89,16 @@ class LoadTests(SynchronousTestCase):
         module.line = module.decode_text  # type: ignore[attr-defined]
         if compiled is not None:
             self.assertIn("with another line: install", self.missing(module))
+
+    def test_other_interpreters(self) -> None:
+        """Another interpreter in the process, with a lock of its own from Python 3.12 on, can have the module, too."""
+        if compiled is None:
+            self.skipTest("the compiled path is not in use")
+        code = "from webhookrx import _speedups; assert _speedups.compact_object(b'[ 1 ]') == b'[1]'"
+        done = subprocess.run(
+            [sys.executable, "-c", _IN_OTHERS.format(code=code)], capture_output=True, text=True, timeout=60
+        )
+        self.assertEqual((0, "", "[None, None]\n"), (done.returncode, done.stderr, done.stdout))
 
     def test_in_use(self) -> None:
         """What is shown is one of two: the compiled path, or pure Python and why."""
