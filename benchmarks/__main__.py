@@ -7,7 +7,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from collections.abc import Sequence
 
 from benchmarks.cases import REQUESTS, all_cases
 from benchmarks.comparisons import Case
-from benchmarks.lab import Lab
+from benchmarks.lab import Lab, heed_signals
 from benchmarks.machine import describe
 from benchmarks.outcome import Outcome, run_rounds
 from benchmarks.provision import debian_packages, peers_python
@@ -41,9 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print("\n".join(f"{case.name:14}{case.about}" for case in cases))
         return 0
-    # Whoever ends it ends the servers as well; in a shell's background SIGINT would be ignored.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.default_int_handler)
+    heed_signals()
     if options.case:
         cases = _chosen(cases, options.case)
     if not options.no_install:

@@ -16,7 +16,7 @@ from functools import partial
 
 from benchmarks.cases import all_cases
 from benchmarks.comparisons import Spread
-from benchmarks.lab import Lab
+from benchmarks.lab import Lab, heed_signals
 from benchmarks.report import text_table
 from benchmarks.runs import Asking, Figures, Run
 from benchmarks.tools import ROOT, Broken, Tools, Unavailable
@@ -109,6 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often both are asked (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each load (default: %(default)g)")
     options = parser.parse_args(arguments)
+    heed_signals()
     try:
         tools = [Tools(twistd=twistd_of(checkout)) for checkout in (options.base, options.new)]
         runs = [run for name in options.case or ["plain64"] for run in runs_of(name)]

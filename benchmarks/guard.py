@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from benchmarks.compared import WRITTEN
 from benchmarks.comparisons import Bound, Case, Ratio, Rounds
 from benchmarks.counts import Instructions, SystemCalls
-from benchmarks.lab import Lab
+from benchmarks.lab import Lab, heed_signals
 from benchmarks.outcome import Outcome, run_rounds
 from benchmarks.report import text_table
 from benchmarks.runs import Laps
@@ -103,6 +103,7 @@ def main() -> int:
 
     @return: the exit status: 1 when a value is far from the usual one, or a message is missing.
     """
+    heed_signals()
     tools = Tools(peers_python=sys.executable)
     os.sched_setaffinity(0, {tools.cores.load})
     outcome = Outcome({})

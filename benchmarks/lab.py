@@ -198,6 +198,12 @@ class Lab:
             self._running.pop(server).stop()
 
 
+def heed_signals() -> None:
+    """Have whoever ends this process end the servers as well; in a shell's background SIGINT would be ignored."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
+
+
 def says_compiled(log: str) -> bool:
     """Return whether a webhookrx says in its log that the compiled path is in use."""
     return re.search(r"\] webhookrx \S+ \(compiled\)$", log, re.MULTILINE) is not None

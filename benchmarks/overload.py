@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.clients import tls_context
-from benchmarks.lab import Lab
+from benchmarks.lab import Lab, heed_signals
 from benchmarks.receivers import Receiver
 from benchmarks.senders import Answered, Crowd
 from benchmarks.tools import Broken, Tools, Unavailable
@@ -237,6 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not (1 <= options.connections <= 20_000 and 1 <= options.seconds <= 300 and 0.01 <= options.cores <= 1):
         parser.error("at most 20000 connections, 300 seconds and one core")
+    heed_signals()
     for case in CASES:
         if options.case and case.name not in options.case:
             continue
