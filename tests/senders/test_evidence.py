@@ -11,6 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.senders.requests import evidence_of, known_of
 from webhookrx.intake.head import Head, HeaderLines, Peer
 from webhookrx.senders.bodies import FORM, MAX_FIRST
+from webhookrx.senders.evidence import WantedHeaders
+from webhookrx.speedups import compiled
 
 NAMES = st.text("abAB-1", min_size=1, max_size=4).map(str.encode)
 VALUES = st.binary(max_size=6)
@@ -58,6 +60,26 @@ class HeaderTests(SynchronousTestCase):
             first = next(value for each, value in lower if each == name)
             shown = first.replace(b"\r", b" ").replace(b"\n", b" ").strip()
             self.assertEqual(evidence.header(name), shown.decode("utf-8" if is_utf_8(shown) else "latin-1"))
+
+    @given(st.lists(st.tuples(NAMES, VALUES), max_size=6), st.sets(NAMES.map(bytes.lower), max_size=4))
+    def test_wanted(self, pairs: list[tuple[bytes, bytes]], wanted: set[bytes]) -> None:
+        """The names and values of wanted headers are those that are found one by one, in the order of the lines."""
+        lines = [name + b": " + value.translate(None, b"\r\n") for name, value in pairs]
+        block = b"\r\n".join([b"POST / HTTP/1.1", b"Host: h", *lines, b"", b""])
+        head = Head(b"POST", b"/", b"", HeaderLines(block), Peer("", None, False))
+        evidence, other = known_of(head, {}, b""), known_of(head, {}, b"")
+        found = evidence.wanted_headers(WantedHeaders(tuple(wanted), frozenset(wanted)))
+        if found is not None:
+            self.assertEqual(found, tuple(dict.fromkeys(name for name in other.header_names() if name in wanted)))
+        for name in {*wanted, *(name.lower() for name, _ in pairs), b"content-type"}:
+            self.assertEqual(evidence.header(name), other.header(name))
+        self.assertEqual(evidence.media_type, other.media_type)
+
+    def test_usual(self) -> None:
+        """A usual head is left to Python only without the compiled path."""
+        evidence = evidence_of(b"", {"Host": "h", "X-A": "1", "Content-Type": "a/b", "x-a": "2", "X-B": ""})
+        expected, names = None if compiled is None else (b"x-a", b"x-b"), (b"x-a", b"x-b", b"x-c")
+        self.assertEqual(evidence.wanted_headers(WantedHeaders(names, frozenset(names))), expected)
 
 
 class ObjectTests(SynchronousTestCase):

@@ -13,7 +13,7 @@ import msgspec
 from webhookrx.senders.compiled import CompiledSender, compile_sender
 from webhookrx.senders.conditions import Conditions
 from webhookrx.senders.definition import SenderDefinition
-from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.evidence import Evidence, WantedHeaders
 from webhookrx.senders.index import Index, header_search
 from webhookrx.senders.locator import LookupContext, scalar_text
 from webhookrx.senders.otlp import OtlpError
@@ -106,6 +106,8 @@ class Classifier:
         self._search = header_search(
             name for alternative in alternatives for name in alternative.conditions.header_names
         )
+        wanted = frozenset((b"content-type",)).union(*(sender.header_names for sender in compiled))
+        self._wanted = WantedHeaders(tuple(sorted(wanted)), wanted)
         self._leads: dict[tuple[bytes, ...], HeaderLeads] = {}
 
     def classify(self, evidence: Evidence, last_resort: bool = True) -> Match | None:
@@ -117,7 +119,9 @@ class Classifier:
             over all others that do; so with the next.
         @raise webhookrx.regex.RegexTooCostly: a text is too long for an expression of such a definition.
         """
-        names = tuple(evidence.header_names(self._search))
+        names = evidence.wanted_headers(self._wanted)
+        if names is None:
+            names = tuple(evidence.header_names(self._search))
         leads = self._leads.get(names) or self._find_leads(names)
         for alternative, why, is_certain in leads.first:
             if is_certain or alternative.conditions.match(evidence, names):

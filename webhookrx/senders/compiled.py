@@ -69,6 +69,16 @@ class CompiledSender(msgspec.Struct, frozen=True, gc=False):
     delivery_is_inside: bool = False
     wrappers: tuple[str, ...] = ()
 
+    @property
+    def header_names(self) -> frozenset[bytes]:
+        """The names of all headers that a definition looks at, in lower case."""
+        plan = self.plans.whole
+        places = (*self.deliveries, *(place for place, *_ in plan.times), *(place for place, _ in plan.severities))
+        texts = (*self.services, *plan.hosts, *(text for text, _ in plan.messages))
+        return frozenset(place.header for place in places if place.header).union(
+            *(text.headers for text in texts), *(conditions.header_names for conditions in self.alternatives)
+        )
+
 
 class BadDefinition(ValueError):
     """

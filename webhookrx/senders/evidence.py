@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -16,12 +16,40 @@ from webhookrx.message.message import Value
 from webhookrx.senders.bodies import LOGPLEX, MAX_FIRST, first_element, first_object, form_fields
 from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
 from webhookrx.senders.otlp import MEDIA_TYPES as OTLP
+from webhookrx.speedups import compiled
 
 _NAMES: Final = re.compile(rb"\r\n([^:\r\n]+):")
 _LINE_ENDS: Final = re.compile(rb"[\r\n]")
 
 _UNSEEN: Final = object()
 _NO_JSON: Final = (LOGPLEX, *MSGPACK, *OTLP)
+
+
+class WantedHeaders(NamedTuple):
+    """
+    The names of headers that somebody may ask for, in lower case.
+
+    @ivar known: the same, to look one up.
+    """
+
+    names: tuple[bytes, ...]
+    known: frozenset[bytes]
+
+
+_NO_FIELDS: Final[dict[bytes, list[bytes]]] = {}
+
+
+def _collected(
+    method: bytes,
+    path: bytes,
+    query: bytes | None,
+    lines: object,
+    peer: object,
+    fields: Mapping[bytes, list[bytes]],
+    *_: int,
+) -> Mapping[bytes, list[bytes]]:
+    """Return what was collected of a head, of all that it was taken apart into."""
+    return fields
 
 
 class Evidence(msgspec.Struct):
@@ -45,6 +73,8 @@ class Evidence(msgspec.Struct):
     _form: Any = _UNSEEN
     _lines: HeaderLines | None = None
     _headers: dict[bytes, str | None] = {}
+    _wanted: frozenset[bytes] = frozenset()
+    _fields: Mapping[bytes, list[bytes]] = {}
 
     @property
     def text(self) -> str:
@@ -84,6 +114,24 @@ class Evidence(msgspec.Struct):
         """
         return search((self._lines or self._header_lines()).lower)
 
+    def wanted_headers(self, wanted: WantedHeaders) -> tuple[bytes, ...] | None:
+        """
+        Return the names of wanted headers that are there, and remember their values; None without the compiled path, or
+        where that leaves it to Python.
+        """
+        # The one pass that reads a head collects values, too.
+        if compiled is None:
+            return None
+        block = (self._lines or self._header_lines()).block
+        size = len(block)
+        fields = compiled.parse_head(
+            block, size, size, size, None, 0, 0, b"POST", wanted.names, _NO_FIELDS, bytes, _collected
+        )
+        if fields is None:
+            return None
+        self._fields, self._wanted = fields, wanted.known
+        return tuple(fields)
+
     def header(self, name: bytes) -> str | None:
         """
         Return the first value of a header as text: UTF-8 as senders mean it, else each byte for itself (RFC 9110
@@ -93,7 +141,7 @@ class Evidence(msgspec.Struct):
         """
         if name in self._headers:
             return self._headers[name]
-        value = (self._lines or self._header_lines()).first(name)
+        value = self._value(name)
         text = None
         if value is not None:
             try:
@@ -106,8 +154,13 @@ class Evidence(msgspec.Struct):
     @property
     def media_type(self) -> str:
         """The media type, in lower case and without parameters; empty when none is given."""
-        value = (self._lines or self._header_lines()).first(b"content-type")
+        value = self._value(b"content-type")
         return "" if value is None else value.partition(b";")[0].strip().lower().decode("latin-1")
+
+    def _value(self, name: bytes) -> bytes | None:
+        if name in self._wanted:
+            return self._fields[name][0] if name in self._fields else None
+        return (self._lines or self._header_lines()).first(name)
 
     def _header_lines(self) -> HeaderLines:
         lines = self.head.headers

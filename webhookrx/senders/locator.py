@@ -94,9 +94,10 @@ class Locator:
     @ivar text: as it is written in the definition.
     @ivar root: the first step of a place in the body; None for one outside of it.
     @ivar has_star: whether it stands for several.
+    @ivar header: the name of a header in lower case; empty for any other place.
     """
 
-    __slots__ = ("_header", "_name", "_steps", "_summary", "has_star", "root", "text")
+    __slots__ = ("_name", "_steps", "_summary", "has_star", "header", "root", "text")
 
     def __init__(self, text: str) -> None:
         """@raise LocatorError: the text is not a locator."""
@@ -105,7 +106,7 @@ class Locator:
         self.has_star = False
         self._steps: _Steps = ()
         self._name = ""
-        self._header = b""
+        self.header = b""
         self._summary: Callable[[list[Any]], Any] | None = None
         kind, colon, name = text.partition(":")
         if text.startswith("/"):
@@ -119,7 +120,7 @@ class Locator:
         elif kind == "header" and colon:
             if not HEADER_NAME.fullmatch(name):
                 raise LocatorError("header: is followed by the name of a header.", len("header:") + 1)
-            self._header = name.lower().encode("ascii")
+            self.header = name.lower().encode("ascii")
         elif kind == "query" and colon:
             if not name:
                 raise LocatorError("query: is followed by the name of a parameter.", len("query:") + 1)
@@ -146,7 +147,7 @@ class Locator:
         @param accept: returns None for a value that yields nothing; it is never given null.
         """
         if self.root is None:
-            text = scope.evidence.header(self._header) if self._header else self._outside(scope.evidence)
+            text = scope.evidence.header(self.header) if self.header else self._outside(scope.evidence)
             return accept(text) if text else None
         if self._summary is not None:
             return self._summarized(scope, accept)

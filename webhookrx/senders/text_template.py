@@ -28,9 +28,10 @@ class TextTemplate:
 
     @ivar text: as it is written in the definition.
     @ivar roots: the first steps of its places in the body.
+    @ivar headers: the names of headers in it, in lower case.
     """
 
-    __slots__ = ("_before", "_only", "_pieces", "roots", "text")
+    __slots__ = ("_before", "_only", "_pieces", "headers", "roots", "text")
 
     def __init__(self, text: str) -> None:
         """@raise LocatorError: braces or a place in it are not written as they should be."""
@@ -45,6 +46,7 @@ class TextTemplate:
         self._before: _Between = ((), plain[0], False)
         self._pieces: _Pieces = tuple((piece, (piece,), _behind(piece, ())) for piece in pieces)
         self._only = self._only_piece()
+        self.headers = frozenset(place.header for place in places if place.header)
         self.roots = frozenset(place.root for place in places if place.root is not None)
 
     def narrowed(self, roots: Container[str]) -> TextTemplate | None:
