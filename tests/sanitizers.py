@@ -98,9 +98,12 @@ def runtime(by: str) -> str:
 
 
 def run(tests: Sequence[str]) -> int:
-    """Run tests under the sanitizers and return the exit status."""
+    """Run tests under the sanitizers and return the exit status. C{--portable} in front: as without SSE2."""
     by = compiler()
-    module = build(by, "address,undefined", *(["-shared-libasan"] if by == "clang" else []))
+    flags = ["-shared-libasan"] if by == "clang" else []
+    if tests[0] == "--portable":
+        flags, tests = [*flags, "-U__SSE2__"], tests[1:]
+    module = build(by, "address,undefined", *flags)
     with tempfile.TemporaryDirectory() as directory:
         done = subprocess.run(
             [sys.executable, "-m", "tests.sanitizers", *tests],
