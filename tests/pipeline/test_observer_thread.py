@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import Any
@@ -90,6 +91,22 @@ class RealThreadTests(SynchronousTestCase):
         del batch
         self.do_all()
         self.assertEqual([True, False], alive)
+
+    def test_closed(self) -> None:
+        """Its descriptor is closed once nobody needs the thread any more."""
+        closed: list[int] = []
+        self.patch(observer_thread.os, "close", closed.append)
+        thread = RealThread(self.reactor, "other")  # type: ignore[arg-type]
+        descriptor = thread._given
+        thread.run(lambda: 1, self.seen.append)
+        thread.stop()
+        thread._loop()
+        self.assertEqual([], closed)
+
+        self.reactor.calls.clear()
+        del thread
+        gc.collect()
+        self.assertEqual([descriptor], closed)
 
     def test_wakes(self) -> None:
         """The reactor is woken for each outcome, and tells them in order."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from functools import partial
 from threading import current_thread
 
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
 from tests.contracts.thread_contract import ThreadContract
@@ -53,6 +55,24 @@ class RealThreadTests(TestCase):
         self.assertIs(here, current_thread())
         there.join(10)
         self.assertFalse(there.is_alive())
+
+    async def test_signal(self) -> None:
+        """A signal that the kernel brings to the thread ends neither the thread nor its wait for work."""
+        before = signal.signal(signal.SIGUSR2, lambda *_: None)
+        self.addCleanup(signal.signal, signal.SIGUSR2, before)
+        thread = RealThread(reactor, "signalled")
+        thread.start()
+        first: Deferred[object] = Deferred()
+        thread.run(current_thread, first.callback)
+        there = await first
+        for _ in range(20):
+            # It may be on its way to the wait at one of these, but not at all.
+            signal.pthread_kill(there.ident, signal.SIGUSR2)
+            await deferLater(reactor, 0.01)
+        again: Deferred[object] = Deferred()
+        thread.run(current_thread, again.callback)
+        self.assertIs(there, await again)
+        thread.stop()
 
 
 class GroupCommitTests(TestCase):

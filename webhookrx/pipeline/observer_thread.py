@@ -4,10 +4,12 @@ The thread of one observer, so that a slow disk never holds up the reactor or an
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Protocol
+from weakref import finalize
 
 from twisted.logger import Logger
 
@@ -59,8 +61,13 @@ class RealThread:
     """
     A L{ObserverThread} on a thread of its own.
 
+    The thread waits for work at an C{eventfd} (eventfd(2)), not at the queue: to write to it releases the interpreter,
+    so the thread finds that free when it wakes up. A queue wakes it while the reactor holds the interpreter; the thread
+    then goes back to sleep, and both pay for it with system calls.
+
     @param reactor: takes the results back.
     @param name: the thread's name, for debuggers and C{top -H}.
+    @raise OSError: there are too many open files.
     """
 
     def __init__(self, reactor: IReactorFromThreads, name: str) -> None:
@@ -69,6 +76,10 @@ class RealThread:
         self._outcomes: SimpleQueue[tuple[Done, object]] = SimpleQueue()
         self._is_waited_for = False  # then the reactor need not be woken
         self._name = name
+        self._given = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_SEMAPHORE)  # counts what is in the queue
+        # Threads hold on to this object, so it stays open for as long as one of them may read. At the end of the
+        # process they are still at it.
+        finalize(self, os.close, self._given).atexit = False
 
     def start(self) -> None:
         """Start the thread. A thread does not survive a fork, so not before the process is in the background."""
@@ -77,7 +88,7 @@ class RealThread:
 
     def run(self, work: Work, done: Done) -> None:
         """Queue the work."""
-        self._queue.put((work, done))
+        self._give((work, done))
 
     def wait(self, seconds: float) -> bool:
         """Release the interpreter until the thread is done."""
@@ -96,10 +107,18 @@ class RealThread:
 
     def stop(self) -> None:
         """End the thread once it has done what is queued."""
-        self._queue.put(None)
+        self._give(None)
+
+    def _give(self, task: tuple[Work, Done] | None) -> None:
+        self._queue.put(task)
+        os.eventfd_write(self._given, 1)
+
+    def _next(self) -> tuple[Work, Done] | None:
+        os.read(self._given, 8)  # goes on after a signal (PEP 475), which os.eventfd_read does not
+        return self._queue.get()
 
     def _loop(self) -> None:
-        while (task := self._queue.get()) is not None:
+        while (task := self._next()) is not None:
             work, done = task
             try:
                 outcome = work()
