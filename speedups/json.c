@@ -2,17 +2,18 @@
 #include "speedups.h"
 
 /* Limits of webhookrx.intake.json_body, and of a set of names: enough slots for all names that there may be. */
-enum { MAX_SEPARATORS = 100 * 1000, MAX_DIGITS = 64, FEW_INTEGERS = 4 * 1024, MOST_SLOTS = 256 * 1024, MOST_TRIES = 32 };
+enum { MAX_SEPARATORS = 100000, MAX_DIGITS = 64, FEW_INTEGERS = 4 * 1024, MOST_SLOTS = 256 * 1024, MOST_TRIES = 32 };
 
 /* -- names that may not come twice --------------------------------------------------------------------------------- */
 
-uint64_t hash_name(const uint8_t *name, size_t size, uint64_t seed)
+uint64_t hash_name(Span name, uint64_t seed)
 {
     static const uint64_t odd = 0x9E3779B97F4A7C15u; /* 2^64 divided by the golden ratio: no product loses a bit */
+    size_t size = size_of(name);
     uint64_t hash = (seed ^ size) * odd;
     for (size_t place = 0; place < size; place += sizeof hash) {
         uint64_t word = 0;
-        memcpy(&word, name + place, size - place < sizeof word ? size - place : sizeof word);
+        memcpy(&word, name.start + place, size - place < sizeof word ? size - place : sizeof word);
         hash = (hash ^ word) * odd;
         hash ^= hash >> 32;
     }
@@ -20,27 +21,26 @@ uint64_t hash_name(const uint8_t *name, size_t size, uint64_t seed)
     return hash ^ hash >> 29;
 }
 
-bool has_name(const uint32_t *slots, size_t mask, uint64_t hash, size_t *free_place)
+/* The part of a hash that is kept; odd, so that as a step it comes to all slots. */
+static inline uint32_t mark_of(uint64_t hash) { return (uint32_t)(hash >> 32) | 1; }
+
+/* Return the place of a name, or where it may be added: that slot is 0. */
+static inline size_t place_of(const uint32_t *slots, size_t mask, uint64_t hash)
 {
-    uint32_t mark = (uint32_t)(hash >> 32) | 1; /* odd, so that as a step it comes to all slots */
     size_t place = (size_t)hash & mask;
-    for (int tries = 0; tries < MOST_TRIES && slots[place] != mark; tries++) {
-        if (!slots[place]) {
-            if (free_place != NULL)
-                *free_place = place;
-            return false;
-        }
-        place = (place + mark) & mask;
-    }
-    return true;
+    for (int tries = 0; tries < MOST_TRIES && slots[place] && slots[place] != mark_of(hash); tries++)
+        place = (place + mark_of(hash)) & mask;
+    return place;
 }
+
+bool has_name(const uint32_t *slots, size_t mask, uint64_t hash) { return slots[place_of(slots, mask, hash)] != 0; }
 
 bool add_name(uint32_t *slots, size_t mask, uint64_t hash)
 {
-    size_t place;
-    if (has_name(slots, mask, hash, &place))
+    uint32_t *slot = slots + place_of(slots, mask, hash);
+    if (*slot)
         return false;
-    slots[place] = (uint32_t)(hash >> 32) | 1;
+    *slot = mark_of(hash);
     return true;
 }
 
@@ -64,21 +64,16 @@ static bool has_long_digits(const uint8_t *text, size_t size)
     return false;
 }
 
-bool begin_scan(Scan *scan, const uint8_t *body, size_t size, uint8_t *output)
+bool begin_scan(Scan *scan, Span body, uint8_t *output)
 {
-    scan->text = body;
-    scan->end = body + size;
-    scan->output = output;
-    scan->separators = scan->objects = 0;
+    size_t size = size_of(body);
+    *scan = (Scan){.text = body.start, .end = body.end, .output = output, .mask = FEW_NAMES - 1};
     scan->slots = scan->few;
-    scan->mask = FEW_NAMES - 1;
-    if (size > MAX_BODY || !is_plain_utf_8(body, scan->end) || (size > FEW_INTEGERS && has_long_digits(body, size)))
+    if (size > MAX_BODY || !is_plain_utf_8(body) || (size > FEW_INTEGERS && has_long_digits(body.start, size)))
         return false;
     while (scan->mask < size / 6 && scan->mask < MOST_SLOTS - 1) /* each name takes six bytes or more, as in "a":1, */
         scan->mask = 2 * scan->mask + 1;
-    if (scan->mask < FEW_NAMES)
-        memset(scan->few, 0, sizeof scan->few);
-    else
+    if (scan->mask >= FEW_NAMES)
         scan->slots = PyMem_RawCalloc(scan->mask + 1, sizeof *scan->slots);
     skip_blanks(scan);
     return scan->slots != NULL;
@@ -90,58 +85,51 @@ void end_scan(Scan *scan)
         PyMem_RawFree(scan->slots);
 }
 
+/* Go behind a byte and the blanks that follow; return false if another byte is next. */
+static inline bool take(Scan *scan, uint8_t byte)
+{
+    if (peek(scan) != byte)
+        return false;
+    scan->text++;
+    skip_blanks(scan);
+    return true;
+}
+
 bool open_container(Scan *scan, uint8_t closing, bool *is_empty)
 {
     scan->text++;
     skip_blanks(scan);
-    *is_empty = peek(scan) == closing;
-    scan->text += *is_empty;
+    *is_empty = take(scan, closing);
     return ++scan->separators <= MAX_SEPARATORS;
 }
 
 bool next_member(Scan *scan, uint8_t closing, bool *is_last)
 {
     skip_blanks(scan);
-    *is_last = peek(scan) == closing;
-    if (!*is_last && (peek(scan) != ',' || ++scan->separators > MAX_SEPARATORS))
-        return false;
-    scan->text++;
-    skip_blanks(scan);
-    return true;
+    *is_last = take(scan, closing);
+    return *is_last || (take(scan, ',') && ++scan->separators <= MAX_SEPARATORS);
 }
 
-bool read_name(Scan *scan, const uint8_t **name, size_t *size)
+bool read_name(Scan *scan, Span *name)
 {
     if (peek(scan) != '"')
         return false;
-    *name = scan->text + 1;
-    scan->text = find_json_escape(*name, scan->end);
-    *size = (size_t)(scan->text - *name);
-    if (peek(scan) != '"') /* names with escapes are Python's */
-        return false;
-    scan->text++;
-    skip_blanks(scan);
-    if (peek(scan) != ':')
-        return false;
-    scan->text++;
-    skip_blanks(scan);
-    return true;
+    name->start = scan->text + 1;
+    name->end = scan->text = skip(name->start, scan->end, AT_JSON);
+    return take(scan, '"') && take(scan, ':'); /* names with escapes are Python's */
 }
 
-void write_name(Scan *scan, const uint8_t *name, size_t size)
+void write_name(Scan *scan, Span name)
 {
     *scan->output++ = '"';
-    memcpy(scan->output, name, size);
-    scan->output += size;
+    scan->output = put(scan->output, name);
     *scan->output++ = '"';
     *scan->output++ = ':';
 }
 
 static inline void copy(Scan *scan, const uint8_t *stop)
 {
-    size_t size = (size_t)(stop - scan->text);
-    memcpy(scan->output, scan->text, size);
-    scan->output += size;
+    scan->output = put(scan->output, (Span){scan->text, stop});
     scan->text = stop;
 }
 
@@ -152,7 +140,7 @@ static int32_t read_code_unit(Scan *scan)
 {
     if (scan->end - scan->text < 6 || scan->text[0] != '\\' || scan->text[1] != 'u')
         return -1;
-    /* One more than what each hexadecimal digit stands for: digits and letters come in no order that can be foreseen. */
+    /* One more than what each hexadecimal digit stands for: digits and letters come in no order to foresee. */
     static const uint8_t digits[256] = {['0'] = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ['A'] = 11, 12, 13, 14, 15, 16,
                                         ['a'] = 11, 12, 13, 14, 15, 16};
     int32_t unit = 0;
@@ -182,7 +170,7 @@ static bool compact_code_units(Scan *scan)
         return false;
     if (unit < 0x80) {
         uint8_t byte = (uint8_t)unit;
-        scan->output = write_json_escaped(&byte, &byte + 1, scan->output); /* at most the six bytes that were read */
+        scan->output = write_json_escaped((Span){&byte, &byte + 1}, scan->output); /* at most six, as were read */
         return true;
     }
     static const uint8_t marks[] = {0, 0, 0xC0, 0xE0, 0xF0};
@@ -211,7 +199,7 @@ static bool compact_string(Scan *scan)
     *scan->output++ = '"';
     scan->text++;
     for (;;) {
-        copy(scan, find_json_escape(scan->text, scan->end));
+        copy(scan, skip(scan->text, scan->end, AT_JSON));
         uint8_t byte = peek(scan);
         if (byte == '"') {
             copy(scan, scan->text + 1);
@@ -273,12 +261,11 @@ static bool compact_container(Scan *scan, int depth)
     if (depth > MAX_NESTING || !open_container(scan, closing, &is_last))
         return false;
     while (!is_last) {
-        const uint8_t *name;
-        size_t size;
         if (is_object) {
-            if (!read_name(scan, &name, &size) || !add_name(scan->slots, scan->mask, hash_name(name, size, object)))
+            Span name;
+            if (!read_name(scan, &name) || !add_name(scan->slots, scan->mask, hash_name(name, object)))
                 return false;
-            write_name(scan, name, size);
+            write_name(scan, name);
         }
         if (!compact_value(scan, depth + 1) || !next_member(scan, closing, &is_last))
             return false;
@@ -311,16 +298,17 @@ bool compact_value(Scan *scan, int depth)
 /* compact_object(body): return the object or array in a body as compact text; None if Python must read it. */
 PyObject *speedups_compact_object(PyObject *Py_UNUSED(module), PyObject *body)
 {
-    size_t size;
-    const uint8_t *text = read_bytes(body, &size);
-    PyObject *compact = text == NULL ? NULL : PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    Span text;
+    if (!read_arguments(&body, 1, 1, &text, 1))
+        return NULL;
+    PyObject *compact = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size_of(text));
     if (compact == NULL)
         return NULL;
-    PyThreadState *state = unlock(size);
+    PyThreadState *state = unlock(size_of(text));
     uint8_t *output = (uint8_t *)PyBytes_AS_STRING(compact);
     Scan scan;
-    bool is_taken = begin_scan(&scan, text, size, output) && (peek(&scan) == '{' || peek(&scan) == '[');
-    is_taken = is_taken && compact_value(&scan, 1) && is_at_end(&scan);
+    bool is_taken = begin_scan(&scan, text, output) && (peek(&scan) == '{' || peek(&scan) == '[');
+    is_taken = is_taken && compact_value(&scan, 1) && scan.text == scan.end;
     end_scan(&scan);
     lock(state);
     if (!is_taken) {

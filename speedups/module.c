@@ -3,16 +3,14 @@
 
 #define FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
 
-/* The names of parameters, as in webhookrx.speedups.Compiled, by which a module that was built of other sources is known. */
+/* The names of parameters, as in webhookrx.speedups.Compiled, by which a module of other sources is known. */
 #define TAKES(function, parameters) function "($module, " parameters ", /)\n--\n\n"
 
 static PyMethodDef methods[] = {
     {"parse_head", FAST(speedups_parse_head),
-     TAKES("parse_head", "data, target_limit, block_limit, count_limit, peer, kept, closed, usual_method, names, nothing, "
-                         "lines_type, head_type")},
-    {"recorded_headers", FAST(speedups_recorded_headers), TAKES("recorded_headers", "block, names")},
+     TAKES("parse_head", "data, target_limit, block_limit, count_limit, peer, kept, closed, usual_method, names, "
+                         "nothing, lines_type, head_type")},
     {"compact_object", speedups_compact_object, METH_O, TAKES("compact_object", "body")},
-    {"decode_text", speedups_decode_text, METH_O, TAKES("decode_text", "body")},
     {"escape_text", FAST(speedups_escape_text), TAKES("escape_text", "text, before, after, for_json, for_people")},
     {"name_table", speedups_name_table, METH_O, TAKES("name_table", "names")},
     {"line", FAST(speedups_line),

@@ -28,9 +28,6 @@ def _parse_head(data: object, *limits: object, names: object = _NAMES) -> Call:
     return Call("parse_head", (data, target, block, count, *constants))
 
 
-_TEXTS_OF_NAMES = {b"Host": b'"Host":["', b"Authorization": b'"Authorization":["***"]', b"Content-Length": b'"L":["'}
-_TEXTS_OF_NAMES |= {b"X-Forwarded-For": b'"F":["', b"authorization": b'"A":["', b"A": b'"B":["'}
-
 _LARGE_TEXT = b"x" * 70_000
 _JSON = b'{"a": [1, 2.50, {"b": "c\\n\\u00e9"}], "d": null}'
 _MANY_NAMES = b"{" + b",".join(b'"name %d":%d' % (number, number) for number in range(300)) + b"}"
@@ -62,18 +59,6 @@ CALLS = [
     _parse_head(_HEAD, 8192, 65536, 2),
     _parse_head(b""),
     *(
-        Call("recorded_headers", (block, _TEXTS_OF_NAMES))
-        for block in (
-            _HEAD,
-            _HEAD.replace(b"authorization: x", b'X-\xc3\xa9: "\\"'),
-            _HEAD.replace(b"authorization", b"a\tb"),
-            b"POST / HTTP/1.1\r\n\r\n",
-            b"POST / HTTP/1.1\r\nA: b\r\n\r\nx",
-            b"\r\n" + b"A: b\r\n" * 200 + b"\r\n",
-            b"",
-        )
-    ),
-    *(
         Call("compact_object", (body,))
         for body in (
             _JSON,
@@ -96,7 +81,6 @@ CALLS = [
     _line(_JSON, prefix=b"p" * 2000),
     _line(_JSON, identifier=b'"'),
     _line(_JSON, received=-1),
-    *(Call("decode_text", (body,)) for body in _TEXTS),
     *(
         Call("escape_text", (body, b"before", b"after", for_json, for_people))
         for body in _TEXTS
@@ -114,9 +98,6 @@ MISTAKES = [
     _parse_head(_HEAD, names=("host",)),
     Call("parse_head", (_HEAD,)),
     Call("parse_head", ()),
-    Call("recorded_headers", (_HEAD.decode(), {})),
-    Call("recorded_headers", (_HEAD, [])),
-    Call("recorded_headers", (_HEAD,)),
     Call("compact_object", ("[]",)),
     Call("compact_object", ()),
     Call("name_table", (None,)),
@@ -128,7 +109,6 @@ MISTAKES = [
     _line(_JSON, groups=None),
     Call("line", (_JSON,)),
     Call("line", ()),
-    Call("decode_text", ("text",)),
     Call("escape_text", (b"a", b"", "", True, True)),
     Call("escape_text", ("a", b"", b"", True, True)),
     Call("escape_text", (b"a", b"", b"")),

@@ -56,17 +56,6 @@ class Compiled(Protocol):
         @return: None for any other head, if it is beyond a limit, or if it is not complete.
         """
 
-    def recorded_headers(self, block: bytes, names: dict[bytes, bytes], /) -> bytes | None:
-        """
-        Return the header lines of a head as JSON: an object of name to list of values.
-
-        @param block: the head, its request line included.
-        @param names: by a name as it was sent, the text of its member up to its value, or, where that is masked, all of
-            it. It may make what it does not have.
-        @return: None if a name is repeated, a value is not UTF-8 or holds misleading characters, there are none or more
-            than 128 lines, or the head is longer than 64 KiB.
-        """
-
     def compact_object(self, body: bytes) -> bytes | None:
         """
         Return a JSON object or array as L{webhookrx.message.escapes.encode_json} writes what
@@ -117,9 +106,6 @@ class Compiled(Protocol):
         @return: None if the body is not UTF-8, holds misleading characters
             (L{webhookrx.message.escapes.MISLEADING}), or has to become pairs and is not usual JSON.
         """
-
-    def decode_text(self, body: bytes, /) -> tuple[str, bool]:
-        """Return a body as text, as L{webhookrx.intake.json_body.body_text} does."""
 
     def escape_text(self, text: bytes, before: bytes, after: bytes, for_json: bool, for_people: bool, /) -> bytes:
         """

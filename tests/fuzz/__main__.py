@@ -16,7 +16,7 @@ from tests import sanitizers
 from tests.fuzz.words import dictionary
 
 #: The targets of L{tests.fuzz.compiled}, which can't be imported without the module that it is for.
-COMPILED = ("head", "json", "line", "recorded", "text")
+COMPILED = ("head", "json", "line", "text")
 
 #: Room for the code of Python and for the shadow of its memory.
 _OPTIONS = ("-timeout=10", "-rss_limit_mb=4096")

@@ -8,12 +8,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-import msgspec
-
 from webhookrx.intake.head import Head, HeaderLines
 from webhookrx.intake.remembered import Remembered
-from webhookrx.message.escapes import encode
-from webhookrx.speedups import compiled
 
 #: Names of headers with credentials; their values are never recorded. When in doubt, a name is on the list.
 _CREDENTIALS: Final = re.compile(
@@ -24,25 +20,6 @@ MASK: Final = "***"
 
 def recorded_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
     """Return headers as C{webhook.headers} has them: name to list of values, credentials masked."""
-    text = recorded_headers_json(headers)
-    return _recorded(headers) if text is None else _decode(text)
-
-
-def encodable_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, Any] | msgspec.Raw:
-    """Return what an encoder of JSON makes the same of as of L{recorded_headers}."""
-    text = recorded_headers_json(headers)
-    return _recorded(headers) if text is None else msgspec.Raw(text)
-
-
-def recorded_headers_json(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
-    """Return L{recorded_headers} as JSON without misleading characters; None for what is not usual."""
-    if compiled is None or type(headers) is not HeaderLines:
-        return None
-    return compiled.recorded_headers(headers.block, _MEMBERS)
-
-
-def _recorded(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
-    """Return the same as L{recorded_headers}, from Python alone."""
     if isinstance(headers, HeaderLines) and headers.block.isascii():
         recorded = _recorded_at_once(headers.block.decode())
         if recorded is not None:
@@ -111,14 +88,3 @@ def _named(name: str) -> tuple[str, bool]:
 
 #: The usual spelling, C{X-Github-Event} for C{x-github-event}, and whether the value is a credential.
 _NAMES: Final = Remembered(_named, most=1024, longest=64)
-
-
-def _member(name: bytes) -> bytes:
-    shown, masked = _NAMES[name.decode("latin-1")]
-    return encode({shown: [MASK if masked else ""]})[1 : -1 if masked else -3]
-
-
-#: What stands for a name in L{recorded_headers_json}.
-_MEMBERS: Final = Remembered(_member, most=1024, longest=64)
-
-_decode: Final = msgspec.json.Decoder(dict[str, list[str]]).decode

@@ -24,8 +24,7 @@ from webhookrx.errors import WebhookrxError
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Value
 from webhookrx.regex import occurs_in
-from webhookrx.speedups import compiled
-from webhookrx.yield_point import PIECE, count_up_to, run_unlocked, yield_point
+from webhookrx.yield_point import PIECE, count_up_to, yield_point
 
 MAX_DEPTH: Final = 128
 """
@@ -84,8 +83,6 @@ def body_text(body: bytes) -> tuple[str, bool]:
 
 
 def _long_text(body: bytes) -> tuple[str, bool]:
-    if compiled is not None:
-        return run_unlocked(len(body), compiled.decode_text, body)
     try:
         return "".join(_decoded_pieces(body, "strict")), True
     except UnicodeDecodeError:

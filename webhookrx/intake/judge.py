@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
-from collections.abc import Callable, Iterable
 from typing import Any, Final, final
 
 import msgspec
@@ -236,16 +235,10 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
     return Accepted(Message(values, receipt.received), notes + seen_notes if seen_notes else notes, len(left_out))
 
 
-def set_seen(
-    values: dict[str, Value],
-    head: Head,
-    admission: Admission,
-    recorded: Callable[[Iterable[tuple[bytes, bytes]]], Any] = recorded_headers,
-) -> tuple[str, tuple[str, ...]]:
+def set_seen(values: dict[str, Value], head: Head, admission: Admission) -> tuple[str, tuple[str, ...]]:
     """
     Set what comes after a payload: query, path groups, headers, addresses.
 
-    @param recorded: makes the value of C{webhook.headers}.
     @return: the address that the request comes from, and notes; see L{Accepted}.
     """
     rules = admission.rules
@@ -255,7 +248,7 @@ def set_seen(
     if admission.groups:
         values.update(admission.groups)
     if rules.include_request_headers:
-        values["webhook.headers"] = recorded(head.headers)
+        values["webhook.headers"] = recorded_headers(head.headers)
     notes: tuple[str, ...] = ()
     peer = head.peer
     ip, port = peer.ip, peer.port

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from webhookrx.intake.head import Head, Peer
-from webhookrx.intake.header_masking import encodable_headers
 from webhookrx.intake.judge import Accepted, Admission, Receipt, Refused, SourceRules, judge, set_seen
 from webhookrx.message.escapes import encode, without_misleading
 from webhookrx.message.macros import ALIASES, HARD_MACROS, NANOSECONDS, RESERVED, RESERVED_PREFIXES, isodate
@@ -105,7 +104,7 @@ def _around(head: Head, admission: Admission) -> _Around | None:
     notes; None if something in it is not usual.
     """
     values: dict[str, Value] = {}
-    ip, notes = set_seen(values, head, admission, encodable_headers)
+    ip, notes = set_seen(values, head, admission)
     if not admission.groups.keys().isdisjoint(_NOT_BEHIND):
         return None
     host, seen = _plain(values.pop("HOST", None) or ip), _plain(values)
