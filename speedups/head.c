@@ -125,7 +125,7 @@ typedef struct {
     PyObject *prefetched; /* a dict, or NULL when there is none of these lines */
 } Framing;
 
-/* Take note of a header line that says where the request ends or what becomes of the connection (RFC 9112, 6 and 9). */
+/* Note where a header line says the request ends, or the connection (RFC 9112, 6 and 9); false if that is unusual. */
 static bool take_framing(Framing *framing, Span name, Span value)
 {
     if (is_same(name, span_of("host"))) {
