@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from twisted.trial.unittest import SynchronousTestCase
+import os
+
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from benchmarks import page
+from benchmarks.cases import all_cases
 from benchmarks.compared import DURABLE, NGINX, PLAIN, WRITTEN
 from benchmarks.comparisons import Case, Goal, Ratio
 from benchmarks.outcome import Outcome
@@ -72,6 +75,18 @@ class PageTests(SynchronousTestCase):
     def test_read_again(self) -> None:
         """What was written as JSON is read as it was."""
         self.assertEqual(OUTCOME, Outcome.from_json(OUTCOME.as_json(CASES)))
+
+    def test_all_there(self) -> None:
+        """The pages have a place for every table, and for none that is not written."""
+        text = ""
+        for path in page._PAGES:
+            if not os.path.exists(path):
+                raise SkipTest(f"{path} is not there")
+            with open(path, encoding="utf-8") as file:
+                text += file.read()
+        found = blocks(all_cases(), OUTCOME)
+        with_blocks(text, found)
+        self.assertEqual([], [name for name in found if f"<!-- begin measured {name} -->" not in text])
 
     def test_usage(self) -> None:
         """Without a run there is nothing to write."""
