@@ -73,6 +73,6 @@ class Instructions(Asking):
             count.begin()
             counted = clients.laps(connections, requests, self.requests)
         verify_output(running, "plain", answered + counted)
-        compiled = lab.compiled[watched]
+        compiled = running.compiled
         lab.end(watched)
         return {"compiled": float(compiled), "instructions": count.total / counted / 1000}

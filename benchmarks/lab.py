@@ -150,14 +150,13 @@ class Lab:
 
     @param parent: the directory to work in, on the disk to measure; the system's place for such when None.
     @param seconds: how long a load is to last.
-    @ivar compiled: of each server that was started, whether the compiled path was in use.
     """
 
     def __init__(self, tools: Tools, seconds: float = 1.0, parent: str | None = None) -> None:
         self.tools = tools
         self.seconds = seconds
         self.directory = tempfile.mkdtemp(prefix="webhookrx-benchmarks-", dir=parent)
-        self.compiled: dict[Server, bool] = {}
+        self._compiled: dict[Server, bool] = {}
         self._running: dict[Server, Running] = {}
         self._failed: dict[Server, Broken | Unavailable] = {}
         self._count = 0
@@ -185,17 +184,26 @@ class Lab:
             self._count += 1
             directory = os.path.join(self.directory, f"server-{self._count}")
             try:
-                running = self._running[server] = Running(server, self.tools, directory)
-                self.compiled[server] = running.compiled
+                self._running[server] = Running(server, self.tools, directory)
             except (Broken, Unavailable) as error:
                 self._failed[server] = error
                 raise
         return self._running[server]
 
+    def compiled(self, server: Server) -> bool | None:
+        """
+        Return whether the compiled path is or was in use in a server, as it says once all of its workers are up; None
+        for one that was not started.
+        """
+        running = self._running.get(server)
+        return self._compiled.get(server) if running is None else running.compiled
+
     def end(self, server: Server) -> None:
         """Stop a server before the others, if it runs."""
         if server in self._running:
-            self._running.pop(server).stop()
+            running = self._running.pop(server)
+            self._compiled[server] = running.compiled
+            running.stop()
 
 
 def heed_signals() -> None:

@@ -98,6 +98,8 @@ def run_rounds(
 
 def _measured(run: Run, lab: Lab) -> Figures:
     figures = run.measure(lab)
-    if isinstance(run, Asking) and run.server.is_webhookrx and run.server in lab.compiled:
-        figures["compiled"] = float(lab.compiled[run.server])
+    if isinstance(run, Asking) and run.server.is_webhookrx:
+        compiled = lab.compiled(run.server)
+        if compiled is not None:
+            figures["compiled"] = float(compiled)
     return figures

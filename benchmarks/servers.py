@@ -74,6 +74,7 @@ class PythonPeer(Server):
     @ivar arguments: of the interpreter; C{PORT} stands for the port.
     """
 
+    settle: float = 0.1
     less: str = "the same job with orjson, but answers before it writes; no limits, no escapes, no exact numbers"
     module: str
     arguments: tuple[str, ...]

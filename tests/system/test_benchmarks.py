@@ -38,9 +38,12 @@ class MeasuringTests(SynchronousTestCase):
     def test_compiled(self) -> None:
         """A receiver without its compiled module is told from one that has it."""
         with self.lab() as lab:
-            for server in (WRITTEN, PURE):
+            for server, used in ((WRITTEN, compiled is not None), (PURE, False)):
+                self.assertIs(None, lab.compiled(server))
                 lab.get(server)
-            self.assertEqual({WRITTEN: compiled is not None, PURE: False}, lab.compiled)
+                self.assertIs(used, lab.compiled(server))
+                lab.end(server)
+                self.assertIs(used, lab.compiled(server))
 
     def test_hostile(self) -> None:
         """All requests of an honest sender are answered and stored beside hostile ones, who have answers as well."""
