@@ -22,7 +22,7 @@ from benchmarks.quota import Quota
 from benchmarks.servers import OUTPUT, Server
 from benchmarks.tools import Broken, Tools, Unavailable
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds that a start or an end may take."""
 
 
