@@ -4,12 +4,15 @@ Tests for what C{setup.cfg} and C{setup.py} say of the tree.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import runpy
 import sys
+from collections.abc import Callable
 from configparser import ConfigParser
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
@@ -86,18 +89,37 @@ class SetupPyTests(SynchronousTestCase):
         """Return the files of C{speedups/} with one of these endings."""
         return sorted(f"speedups/{name}" for name in os.listdir(SPEEDUPS) if name.endswith(endings))
 
+    def run_setup(self, setup: Callable[[list[dict[str, Any]]], object]) -> None:
+        """Run it with this in place of setuptools' function."""
+        setuptools: Any = ModuleType("setuptools")
+        setuptools.Extension = lambda name, sources, **more: {"name": name, "sources": sources, **more}
+        setuptools.setup = lambda ext_modules: setup(ext_modules)
+        with patch.dict(sys.modules, setuptools=setuptools):
+            runpy.run_path(os.path.join(PROJECT, "setup.py"))
+
     def test_extension(self) -> None:
         """It is optional, is built of every C file, and is built anew when a header changes."""
         made: list[dict[str, Any]] = []
-        setuptools: Any = ModuleType("setuptools")
-        setuptools.Extension = lambda name, sources, **more: {"name": name, "sources": sources, **more}
-        setuptools.setup = lambda ext_modules: made.extend(ext_modules)
-        with patch.dict(sys.modules, setuptools=setuptools):
-            runpy.run_path(os.path.join(PROJECT, "setup.py"))
+        self.run_setup(made.extend)
         (extension,) = made
         self.assertEqual(("webhookrx._speedups", True), (extension["name"], extension["optional"]))
         self.assertEqual(self.sources(".c"), sorted(extension["sources"]))
         self.assertEqual(self.sources(".h"), sorted(extension["depends"]))
+
+    def test_earlier_build(self) -> None:
+        """
+        The module of an earlier build is gone before this one begins: setuptools would install it if there is no
+        compiler any more. Nothing else is touched.
+        """
+        checkout = Path(self.mktemp()).absolute()
+        package = checkout / "build" / "lib.linux-x86_64-cpython-311" / "webhookrx"
+        package.mkdir(parents=True)
+        for name in ("_speedups.cpython-311-x86_64-linux-gnu.so", "_speedups.pyi", "speedups.py"):
+            (package / name).touch()
+        seen: list[str] = []
+        with contextlib.chdir(checkout):
+            self.run_setup(lambda _: seen.extend(os.listdir(package)))
+        self.assertEqual(["speedups.py"], seen)
 
     def test_size(self) -> None:
         """
