@@ -94,6 +94,7 @@ class WorkersCase(SynchronousTestCase):
         self.clock.advance(1000.0)
         self.launched: list[_Worker] = []
         self.refusal: OSError | None = None
+        self.jitter = 1.0
         self.ups = 0
         self.gone: list[int] = []
         self.failures: list[str] = []
@@ -105,7 +106,7 @@ class WorkersCase(SynchronousTestCase):
             lambda: Sockets({"tcp:80": 5, "tcp:81": 6}, 9, 10),
             SETTINGS,
             self.clock.seconds,
-            lambda: 1.0,
+            lambda: self.jitter,
             self.gone.append,
         )
 
@@ -214,6 +215,16 @@ class LifeTests(WorkersCase):
         self.assertEqual(0, self.ups)
         self.launched[-1].owner.received(Began())
         self.assertEqual((1, [], 4), (self.ups, self.failures, self.workers.restarts))
+
+    def test_no_pause(self) -> None:
+        """After a pause of less than 0.05 s, another one follows at once, in the words of the log."""
+        one, other = self.begin()
+        self.jitter = 0.49
+        one.end()
+        self.assertIn("Worker 0 was killed by SIGKILL; another one follows at once", self.log())
+        self.jitter = 0.51
+        other.end()
+        self.assertIn("Worker 1 was killed by SIGKILL; another one follows in 0.1 s", self.log())
 
     def test_says_why_later(self) -> None:
         """One that follows another at the start, and says why it can't begin, is the end of it, too."""

@@ -237,9 +237,8 @@ class WorkerSupervisor:
         now = self._clock()
         slot.restarts.ended(now)
         pause = max(0.0, slot.restarts.due - now)
-        _log.error(
-            "Worker {worker} {how}; another one follows in {pause:.1f} s", worker=slot.number, how=how, pause=pause
-        )
+        when = f"in {pause:.1f} s" if pause >= 0.05 else "at once"
+        _log.error("Worker {worker} {how}; another one follows {when}", worker=slot.number, how=how, when=when)
 
     def report_held_back(self) -> None:
         """Log how many of their lines were too many for the log; called every few seconds."""
