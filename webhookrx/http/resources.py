@@ -58,9 +58,6 @@ Judge: TypeAlias = Callable[[Head, Admission, bytes, Receipt], Accepted | Droppe
 DIRECT: Final = 128 * 1024
 """Bytes of a body, unpacked, that is judged at once: some milliseconds at most."""
 
-DIRECT_USUAL: Final = 512 * 1024
-"""The same for one that the compiled path makes a line of, at up to seven nanoseconds a byte and most often one."""
-
 MOST_SEPARATORS: Final = 1000
 """Commas and brackets of a body that is judged at once, if it may be JSON: each value may cost ten microseconds."""
 
@@ -130,7 +127,7 @@ class WebhookResource:
                 self.refuse(exchange, plain.reason, plain.detail)
                 return
             body = plain
-        if _FEW < len(body) <= DIRECT_USUAL and self._take_usual(exchange, body, wire_size):
+        if _FEW < len(body) <= DIRECT and self._take_usual(exchange, body, wire_size):
             return
         if len(body) > DIRECT or (len(body) > _FEW and self.rules.parse_json and _has_many_values(body)):
             self._judge_in_slices(exchange, body, wire_size)
