@@ -1,5 +1,5 @@
 """
-The compiled path, where it was built: functions in C for what usual requests cost most.
+The compiled path, where it was built: functions in C for what takes most of the time of an ordinary request.
 
 Each returns None for what is not usual, and the Python path beside it decides. They are written in C and not in Cython,
 so that they build with a compiler and Python's headers alone, and what runs can be read line by line.

@@ -15,7 +15,7 @@ import msgspec
 from webhookrx.speedups import compiled
 from webhookrx.yield_point import PIECE, map_pieces, run_unlocked, yield_point
 
-#: DEL, C1 controls, ARABIC LETTER MARK, LRM and RLM, line and paragraph separators, bidi embeddings and isolates.
+#: DEL, C1 controls, line and paragraph separators, and bidi controls (with LRM, RLM and ARABIC LETTER MARK).
 MISLEADING: Final = (
     *(chr(code) for code in range(0x7F, 0xA0)),
     "\u061c",

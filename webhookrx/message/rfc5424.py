@@ -78,8 +78,8 @@ class SyslogFormat:
     @ivar sd_id: the SD-ID of the element that holds all pairs but C{MESSAGE}, or the pairs of
         L{webhookrx.message.record.pairs}; None for no structured data.
     @ivar bom: text that is not ASCII begins with a byte order mark, as section 6.4 asks for.
-    @ivar one_line: control characters, line separators and bidi controls that a sender wrote come out as escapes, in
-        the text and in structured data.
+    @ivar one_line: control characters, line and paragraph separators, and bidi controls that a sender wrote come
+        out as escapes, in the text and in structured data.
     """
 
     facility: int = USER
