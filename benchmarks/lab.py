@@ -96,6 +96,11 @@ class Running:
         """Return its resident memory."""
         return resident_kib(self.pid)
 
+    def forget(self) -> None:
+        """Empty its file of messages."""
+        with suppress(FileNotFoundError):
+            os.truncate(self.output, 0)
+
     def stop(self) -> None:
         """End it politely, and all that is left of it otherwise."""
         if self._process.poll() is None:
@@ -173,7 +178,7 @@ class Lab:
 
     def get(self, server: Server) -> Running:
         """
-        Return a server, started if it is not.
+        Return a server, started if it is not. Its file is empty: what an earlier load left to be written late is gone.
 
         @raise Unavailable: it can't be had here.
         @raise Broken: it does not come up.
@@ -188,7 +193,9 @@ class Lab:
             except (Broken, Unavailable) as error:
                 self._failed[server] = error
                 raise
-        return self._running[server]
+        running = self._running[server]
+        running.forget()
+        return running
 
     def compiled(self, server: Server) -> bool | None:
         """

@@ -31,6 +31,9 @@ from benchmarks.verify import verify
 
 Figures: TypeAlias = "dict[str, float]"
 
+_PATIENCE = 3.0
+"""Seconds that a message may take from its answer into the file, where a peer answers first."""
+
 WARM_UP = 128
 """Requests before each measurement."""
 
@@ -86,7 +89,7 @@ def verify_output(running: Running, kind: str, answered: int) -> None:
     @raise Broken: something is missing or wrong.
     """
     server = running.server
-    verify(running.output, prepare(kind), answered, server.lines, server.settle)
+    verify(running.output, prepare(kind), answered, server.lines, server.settle, _PATIENCE)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ _PATIENCE = 5.0
 """Seconds that the last lines may take to come."""
 
 
-def verify(path: str, traffic: Traffic, answered: int, lines: Lines, settle: float = 0.0) -> int:
+def verify(path: str, traffic: Traffic, answered: int, lines: Lines, settle: float = 0.0, patience: float = 0.0) -> int:
     """
     Check a file of messages, then empty it for the next run.
 
@@ -32,12 +32,16 @@ def verify(path: str, traffic: Traffic, answered: int, lines: Lines, settle: flo
 
     @param lines: what they are to be.
     @param settle: when the file has not grown for so many seconds, the last lines are in it.
+    @param patience: for so many seconds, lines that are missing are waited for.
     @return: how many lines there were.
     @raise Broken: something is missing or wrong.
     """
-    _wait(path, settle)
-    with open(path, "rb") as file:
-        written = file.read().split(b"\n")[:-1]
+    deadline = time.monotonic() + patience
+    written = _lines(path, settle)
+    while len(written) < answered and time.monotonic() < deadline:
+        # On a busy machine it may not have had its turn, although it has answered.
+        time.sleep(0.1)
+        written = _lines(path, settle)
     if len(written) < answered:
         raise Broken(f"{answered} messages were answered, and only {len(written)} are in {path}")
     ids = set()
@@ -56,6 +60,12 @@ def verify(path: str, traffic: Traffic, answered: int, lines: Lines, settle: flo
     # Old lines must not be written to the disk while others are measured.
     os.truncate(path, 0)
     return len(written)
+
+
+def _lines(path: str, settle: float) -> list[bytes]:
+    _wait(path, settle)
+    with open(path, "rb") as file:
+        return file.read().split(b"\n")[:-1]
 
 
 def look_for(path: str, traffic: Traffic, answered: int, lines: Lines, settle: float = 0.0) -> None:
