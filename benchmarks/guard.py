@@ -35,7 +35,7 @@ With answers that go out a turn later it is 4.4.
 MOST_INSTRUCTIONS = {1: 320.0, 64: 165.0}
 """
 Thousands a request, by the number of connections; they are usually about 255, and 100 to 123 as more or fewer messages
-go into a batch. Without the module they are 340 and 220 at least. Python 3.11, as a distribution or pyenv builds it.
+go into a batch. Without the module they are 340 and 210 at least. Python 3.11, as a distribution or pyenv builds it.
 """
 
 ROUNDS = 4
