@@ -230,7 +230,7 @@ PyObject *speedups_line(PyObject *Py_UNUSED(module), PyObject *const *arguments,
     Pairs pairs;
     pairs.special = (const uint32_t *)(const void *)given[SPECIAL].start; /* aligned, as all that bytes objects hold */
     pairs.pairs_left = MAX_PAIRS;
-    pairs.repeated_left = room - size; /* whatever else is written was read before */
+    pairs.repeated_left = table ? room - size : 0; /* whatever else is written was read before */
     pairs.host = pairs.message = (Span){output, output};
     PyThreadState *state = unlock(size);
     bool is_taken = write_pairs(&pairs, given, output);

@@ -126,7 +126,7 @@ bool read_arguments(PyObject *const *arguments, Py_ssize_t given, Py_ssize_t tak
     for (int place = 0; place < bytes_count; place++) {
         PyObject *argument = arguments[place];
         /* No sum of three sizes with escapes may be too large for its type. */
-        if (!PyBytes_Check(argument) || PyBytes_GET_SIZE(argument) > PY_SSIZE_T_MAX / 8) {
+        if (!PyBytes_Check(argument) || PyBytes_GET_SIZE(argument) > PY_SSIZE_T_MAX / 16) {
             PyErr_Format(PyExc_TypeError, "bytes expected, and not too many, not %.100s", Py_TYPE(argument)->tp_name);
             return false;
         }

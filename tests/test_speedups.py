@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import subprocess
 import sys
 from types import ModuleType
@@ -10,7 +12,12 @@ from types import ModuleType
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx import speedups
+from webhookrx.http.resources import DIRECT
+from webhookrx.intake import json_body, pairs
+from webhookrx.message.macros import RESERVED_PREFIXES
 from webhookrx.speedups import PURE, compiled
+
+SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "speedups")
 
 
 def _missing(**environment: str) -> str:
@@ -103,3 +110,34 @@ class LoadTests(SynchronousTestCase):
     def test_in_use(self) -> None:
         """What is shown is one of two: the compiled path, or pure Python and why."""
         self.assertEqual("compiled" if compiled is not None else f"pure Python: {speedups.missing}", speedups.in_use)
+
+
+class LimitTests(SynchronousTestCase):
+    """What C code says again of Python's limits is what Python says."""
+
+    def limit(self, file: str, name: str) -> int:
+        """Return a number from the sources."""
+        with open(os.path.join(SOURCES, file), encoding="utf-8") as source:
+            text = source.read()
+        found = re.search(rf"\b{name} = ([0-9 *]+)", text)
+        assert found is not None, name
+        return math.prod(int(factor) for factor in found[1].split("*"))
+
+    def test_limits(self) -> None:
+        """No limit is above Python's: what Python begins to refuse, C has to leave to it."""
+        for file, name, limit in (
+            ("speedups.h", "MAX_BODY", json_body.MAX_JSON),
+            ("speedups.h", "MAX_NESTING", json_body.MAX_DEPTH),
+            ("speedups.h", "UNLOCKED_SIZE", DIRECT),
+            ("json.c", "MAX_SEPARATORS", json_body.MAX_ELEMENTS),
+            ("json.c", "MAX_DIGITS", json_body.MAX_DIGITS),
+            ("json.c", "FEW_INTEGERS", json_body._FEW_INTEGERS),
+            ("line.c", "MAX_PAIRS", pairs.MAX_PAIRS),
+            ("line.c", "MAX_REPEATED", pairs._ALWAYS_REPEATED),
+        ):
+            self.assertLessEqual(self.limit(file, name), limit, name)
+
+    def test_reserved_prefixes(self) -> None:
+        """The prefixes of names that only the receiver sets have the form that C{is_special} in line.c looks for."""
+        for prefix in RESERVED_PREFIXES:
+            self.assertRegex(prefix, r"\Awebhook\.[^.]+\.\Z")

@@ -127,26 +127,25 @@ class WebhookResource:
                 self.refuse(exchange, plain.reason, plain.detail)
                 return
             body = plain
-        if _FEW < len(body) <= DIRECT and self._take_usual(exchange, body, wire_size):
-            return
+        by_lines = self._consumer.takes_lines
+        if _FEW < len(body) <= DIRECT and self._judge_usual is not None and self._makes_only_lines():
+            accepted = self._judge_usual(exchange.head, admission, body, self._receipts())
+            if accepted is not None:
+                self._take(exchange, accepted, wire_size)
+                return
+            by_lines = False  # it is not usual
         if len(body) > DIRECT or (len(body) > _FEW and self.rules.parse_json and _has_many_values(body)):
             self._judge_in_slices(exchange, body, wire_size)
         else:
             head = exchange.head
             if self._record is not None:
                 self._record(head, body)
-            judge = self._judge_for_lines if self._consumer.takes_lines else self._judge
+            judge = self._judge_for_lines if by_lines else self._judge
             self._take(exchange, judge(head, admission, body, self._receipts()), wire_size)
 
-    def _take_usual(self, exchange: IExchange, body: bytes, wire_size: int) -> bool:
-        """Judge a request at once if the compiled path makes all of its message, and return whether it did."""
-        if self._judge_usual is None or self._record is not None or not self._consumer.takes_only_lines:
-            return False
-        accepted = self._judge_usual(exchange.head, exchange.admission, body, self._receipts())
-        if accepted is None:
-            return False
-        self._take(exchange, accepted, wire_size)
-        return True
+    def _makes_only_lines(self) -> bool:
+        """Return whether nothing else is done with a request, so that its cost is that of the line."""
+        return self._record is None and self._consumer.takes_only_lines
 
     def _take(
         self, exchange: IExchange, verdict: Accepted | Dropped | Refused, wire_size: int, prepared: object = None

@@ -33,7 +33,7 @@ _SPECIAL_OBJECTS: Final = frozenset(prefix[:-1] for prefix in RESERVED_PREFIXES)
 #: Macros that no group of a path sets in the rest of a line.
 _NOT_BEHIND: Final = _SPECIAL - {"HOST"}
 
-#: In the place of values that nobody has asked for yet.
+#: In the place of values that nobody has asked for yet. Only the property C{values} of L{LineMessage} ever sees it.
 NOT_MADE: Final[dict[str, Value]] = {}
 
 _MAX_PEERS: Final = 1024
@@ -64,6 +64,7 @@ def _plain(value: Value | dict[str, Value]) -> bytes | None:
     return text if (text.isascii() and 0x7F not in text) or without_misleading(text) == text else None
 
 
+# A property of L{LineMessage} hides this field of its base, which msgspec keeps all the same.
 _values_of: Final[Callable[[Message], dict[str, Value]]] = Message.values.__get__  # type: ignore[attr-defined]
 _keep_values: Final[Callable[[Message, dict[str, Value]], None]] = Message.values.__set__  # type: ignore[attr-defined]
 
@@ -91,6 +92,7 @@ class LineMessage(Message, gc=False):
             assert isinstance(accepted, Accepted), "what has become a line becomes a message"
             values = accepted.message.values
             _keep_values(self, values)
+            self.request = None
         return values
 
 

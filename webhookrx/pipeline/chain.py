@@ -302,7 +302,8 @@ class Chain:
 
         @raise NoRoom: there is no such exchange, or no room.
         """
-        size = size_of(message)
+        # The values of a message with a line may not be made yet; the line and the body that it is of count for them.
+        size = size_of(message) if message.line is None else 2 * len(message.line)
         if not self._running or not self.budget.admit(size):
             raise NoRoom
         self._held.append((message, acknowledge, size))

@@ -173,7 +173,8 @@ def _line(record: dict[str, Any], text: bytes) -> bytes:
     body, log["body"] = log["body"], None
     around = encode_json(record)
     log["body"] = body
-    assert around.startswith(_BEFORE_BODY + b"null"), "the body is still first"
+    if not around.startswith(_BEFORE_BODY + b"null"):  # something stands before the body
+        return encode_json(record) + b"\n"
     return b"".join((_BEFORE_BODY, text, around[len(_BEFORE_BODY) + len(b"null") :], b"\n"))
 
 

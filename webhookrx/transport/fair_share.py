@@ -112,7 +112,7 @@ class Share:
         self._accepted = row.column(2 + 2 * endpoint)
         self._passed_over: dict[int, tuple[int, int]] = {}  # what they had accepted, and their ticks
         self._joined = False
-        self._ended = 0  # connections of all workers, at the last tick
+        self._ended: int | None = None  # connections of all workers, at the last tick
         self._slack = 0  # how many connections fewer than it has this worker counts for itself
         self._looks = 0
         self._in_vain = 0  # how often patience has run out of late
@@ -210,7 +210,7 @@ class Share:
         self._publish()
         ended = sum(self._accepted) - sum(self._counts)
         self._slack = 0
-        if ended - self._ended >= TURNOVER:
+        if self._ended is not None and ended - self._ended >= TURNOVER:
             self._slack = SLACK + max(0, self.open - min(self.others(), default=self.open))
         self._ended = ended
 
