@@ -172,6 +172,7 @@ class TerminationTests(ReceiverCase):
         slow.send(post(b"slow")[:-3])
         connection.send(post(b"first")).answer()
         receiver.signal(signal.SIGTERM)
+        wait_until(lambda: _refuses(receiver.port), "it listens no more")
         answers = connection.send(post(b"second")).answers()
         self.assertEqual([(200, "close")], [(each.status, each.headers["connection"]) for each in answers])
         slow.send(post(b"slow")[-3:])
