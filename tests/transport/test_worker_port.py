@@ -250,6 +250,20 @@ class SharingTests(SharedPortsCase):
         for _ in range(count):
             self.other.began()
 
+    def rest(self, count: int) -> tuple[socket.socket, Any]:
+        """
+        Have so many connections come to a port, which accepts half of them and leaves the others to the other worker.
+
+        @return: the listening socket, and the port.
+        """
+        listening = self.tcp()
+        port = self.open(listening)
+        self.have(0)
+        self.connect(listening, count)
+        port.doRead()
+        port.doRead()
+        return listening, port
+
     @property
     def accepted(self) -> int:
         return len(self.factory.peers)
@@ -295,12 +309,7 @@ class SharingTests(SharedPortsCase):
 
     def test_taken_by_others(self) -> None:
         """It watches again, and sets no more times, once nothing waits."""
-        listening = self.tcp()
-        port = self.open(listening)
-        self.have(0)
-        self.connect(listening, 2)
-        port.doRead()
-        port.doRead()
+        listening, port = self.rest(2)
         self.assertEqual((1, True), (self.accepted, self.waits))
         listening.accept()[0].close()
         self.reactor.advance(LOOK)
@@ -340,12 +349,7 @@ class SharingTests(SharedPortsCase):
 
     def test_patience(self) -> None:
         """A worker that accepts nothing holds nobody up for long, and the next connections not at all."""
-        listening = self.tcp()
-        port = self.open(listening)
-        self.have(0)
-        self.connect(listening, 2)
-        port.doRead()
-        port.doRead()
+        listening, port = self.rest(2)
         for _ in range(PATIENCE - 1):
             self.reactor.advance(LOOK)
         self.assertEqual([], self.watched)
@@ -359,12 +363,7 @@ class SharingTests(SharedPortsCase):
 
     def test_clock_set_back(self) -> None:
         """If timers come an hour late, two ticks are enough."""
-        listening = self.tcp()
-        port = self.open(listening)
-        self.have(0)
-        self.connect(listening, 2)
-        port.doRead()
-        port.doRead()
+        _, port = self.rest(2)
         self.reactor.rightNow -= 3600
         self.sockets.tick()
         self.assertEqual(1, len(self.reactor.getDelayedCalls()))
@@ -392,12 +391,7 @@ class SharingTests(SharedPortsCase):
 
     def test_not_watched(self) -> None:
         """A port that somebody has stopped is not waited for, accepts all when it is told to, and comes back."""
-        listening = self.tcp()
-        port = self.open(listening)
-        self.have(0)
-        self.connect(listening, 4)
-        port.doRead()
-        port.doRead()
+        _, port = self.rest(4)
         self.assertEqual((2, [2], True), (self.accepted, self.other.others(), self.waits))
         port.stopReading()
         self.assertEqual(([], False), (self.other.others(), self.waits))
