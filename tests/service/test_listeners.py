@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from hypothesis import given
 from hypothesis.strategies import dictionaries, integers, lists, sampled_from
 from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred
 from twisted.internet.error import CannotListenError
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.trial.unittest import SynchronousTestCase
@@ -201,6 +202,19 @@ class ListenersTests(SynchronousTestCase):
         self.assertEqual((200, "close"), (response.status, response.headers.get("connection", "keep")))
         self.assertEqual((200, "keep"), self.ask(other))
         self.assertEqual((0, 1), (self.listeners.requests, len(self.listeners.sites)))
+
+    def test_closing(self) -> None:
+        """A change tells when what it removes is closed."""
+        self.change(Source(listeners=(tcp(1), tcp(2), tcp(3))))
+        closing: Deferred[None] = Deferred()
+        self.patch(self.reactor.ports[3], "stopListening", lambda: closing)
+        change = self.plan(Source(listeners=(tcp(1),)))
+        change.open()
+        quick, slow = self.listeners.commit(change)
+        self.assertIsNone(self.successResultOf(quick))
+        self.assertNoResult(slow)
+        closing.callback(None)
+        self.assertIsNone(self.successResultOf(slow))
 
     def test_removed_and_slow(self) -> None:
         """A sender at an endpoint that is gone still has its deadline."""

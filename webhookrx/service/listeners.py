@@ -199,22 +199,27 @@ class Listeners:
         service = ListenerService(endpoint, site, listener.text) if known is None else known.service
         return OpenListener(listener, creator, socket, endpoint, site, service)
 
-    def commit(self, change: ListenersChange) -> None:
-        """Apply a change. It can't fail."""
+    def commit(self, change: ListenersChange) -> list[Deferred[None]]:
+        """
+        Apply a change. It can't fail.
+
+        @return: for each removed endpoint, what fires when it is closed, so that the system refuses connections to it.
+        """
         before, self._open = self._open, {each.listener.socket: each for each in change.listeners}
         for key, each in self._open.items():
             if key in before:
                 if each.site is not before[key].site:
                     self._let_go(before[key].site)
                 each.service.use(each.endpoint, each.site)
+        closed = [close_port(each.service) for each in change.removed]
         for each in change.removed:
-            close_port(each.service)
             each.site.finish()
             if self._paused:
                 each.site.pauseProducing()
             self._finishing.append(each.site)
         self.certificates = change.certificates
         self.use(change.roots, change.limits)
+        return closed
 
     def use(self, roots: Mapping[str, IResource], limits: Limits) -> None:
         """Use these roots and limits from now on, on open connections too."""

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
@@ -212,8 +212,10 @@ class LocalReceiver:
             answer_time=limits.answer_time,
             pause_time=limits.pause_time,
         )
-        self._listeners.commit(change)
+        closed = self._listeners.commit(change)
         self._loaded = time.time()
+        # What was removed takes nothing any more by the time that the change is reported.
+        await gatherResults(closed)
         blocked = "; the router is blocked" if settings.blocked else ""
         if same:
             return f"the settings are unchanged; files were read and opened again{renewed}{blocked}"

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.internet.error import ReactorNotRunning
 from twisted.logger import Logger
 
@@ -300,11 +300,12 @@ class ReceiverService(Service):
             if isinstance(error, CannotListen):
                 raise cannot_listen(error, settings) from None
             raise
-        self._admin.listeners.commit(admin_change)
+        closed = self._admin.listeners.commit(admin_change)
         self._watch.use(settings.watched)
         keep_last_set(self._kept, settings)
         if settings != before:
             self._log_state()
+        await gatherResults(closed)
         return text
 
     # -- stopping ------------------------------------------------------------------------------------------------

@@ -229,11 +229,14 @@ class BoundPorts:
         removed = [port for key, port in self._ports.items() if key not in wanted]
         return BoundPortsChange(ports, list(added.values()), removed)
 
-    def commit(self, change: BoundPortsChange) -> None:
-        """Apply a change. Workers must have closed the removed ports before."""
+    def commit(self, change: BoundPortsChange) -> list[Deferred[None]]:
+        """
+        Apply a change. Workers must have closed the removed ports before.
+
+        @return: for each removed port, what fires when it is closed, so that the system refuses connections to it.
+        """
         self._ports = dict(change.ports)
-        for each in change.removed:
-            each.stopService()
+        return [each.stopService() for each in change.removed]
 
     def close(self) -> list[Deferred[None]]:
         """Close all ports. Each result fires when one is closed."""

@@ -20,7 +20,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from tests.operations.snapshots import make_snapshot
-from tests.transport.test_shared_ports import FakeEndpoint
+from tests.transport.test_shared_ports import FakeEndpoint, FakePort
 from webhookrx.config.files import signature_of
 from webhookrx.errors import ConfigError
 from webhookrx.operations.counters import Counters
@@ -328,6 +328,19 @@ class SupervisorTests(SynchronousTestCase):
         self.assertIn("Reloaded: 1 sources", self.log())
         self.assertIn("Listening on 127.0.0.1:81", self.log())
         self.assertEqual(self.reread, self.service.settings)
+
+    def test_reload_still_closing(self) -> None:
+        """A reload is done once what it removes is closed, so that connections to it are refused."""
+        one, other = self.be_up()
+        closing: Deferred[None] = Deferred()
+        self.patch(FakePort, "stopListening", lambda port: closing)
+        self.reread = replace(SETTINGS, sources=(Source(listeners=(Listener("81", "tcp:81"),)),))
+        self.service.hang_up()
+        one.answer(True, "1 sources")
+        other.answer(True, "1 sources")
+        self.assertNotIn("Reloaded", self.log())
+        closing.callback(None)
+        self.assertIn("Reloaded: 1 sources", self.log())
 
     def test_same_settings(self) -> None:
         """One that changes nothing is brought to the workers all the same: files may have changed."""

@@ -165,7 +165,7 @@ class WorkerPool:
         except BaseException:
             change.abandon()
             raise
-        self._ports.commit(change)
+        await gatherResults(self._ports.commit(change))
         self._loaded = time.time()
         return text
 
