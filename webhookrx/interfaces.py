@@ -5,13 +5,14 @@ The interfaces between rooms of one floor, which L{webhookrx.service.receiver} j
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from twisted.internet.interfaces import IOpenSSLServerConnectionCreator, IPushProducer
 from zope.interface import Attribute, Interface
 
 from webhookrx.errors import NotStored
 from webhookrx.message.message import Message
+from webhookrx.store_counts import StoreCounts
 
 if TYPE_CHECKING:
     from socket import socket
@@ -42,8 +43,7 @@ class IMessageObserver(Interface):
 
     spec: str = Attribute("The spec string it was made from, fit for a log line.")
     promise: str = Attribute(
-        "How safe a stored message is at best: 'durable', 'written' or 'queued'. Final once it is open. Unless it is "
-        "'durable', the reactor may wait briefly for C{store}, see L{webhookrx.pipeline.observer_thread.BriefWait}."
+        "How safe a stored message is at best: 'durable', 'written' or 'queued'. Final once it is open."
     )
 
     def open() -> None:
@@ -89,6 +89,51 @@ class IWaitingObserver(IMessageObserver):
 
         Called from any thread, beside any other call, and possibly several times. It must not block.
         """
+
+
+class ILocalObserver(IMessageObserver):
+    """
+    An observer that only writes on this machine, so that a C{store} without a sync takes no longer than a page cache
+    does. The reactor may wait for it briefly, see L{webhookrx.pipeline.observer_thread.BriefWait}.
+    """
+
+
+class Wants(NamedTuple):
+    """
+    The batches that an observer needs, for a spool in front of it: it waits until so many messages or bytes wait, or
+    the oldest of them is so old, and offers about as much. Without a spool it changes nothing.
+
+    @ivar messages: None for any number.
+    @ivar bytes: as the spool counts them, and no more than L{LARGEST_BATCH}.
+    @ivar seconds: since the receipt of the oldest message; 0 to wait for no further ones.
+    """
+
+    messages: int | None
+    bytes: int
+    seconds: float = 0.0
+
+
+LARGEST_BATCH: Final = 64 * 1024**2
+"""The most bytes of L{Wants}: C{store} gets all of a batch at once, and may pack it beside."""
+
+
+class IStoreObserver(IWaitingObserver):
+    """
+    An observer of a store or broker, whose promise is what that one says, and no more.
+
+    Its C{store} does not wait for more than its options say, makes clients at the first batch (C{open} at the start
+    runs in the reactor thread, and the other end may be away), and reads files of secrets again on C{reopen}.
+    """
+
+    promise_reason: str = Attribute(
+        "Why C{promise} is weaker than 'durable', and which option raises it: a clause for the start line, such as "
+        "'it acknowledges before it syncs; synced=yes if sync_interval is always'. C{''} when it is 'durable'."
+    )
+    wants: Wants | None = Attribute("The batches it needs; None for those of today's spool.")
+    counts: StoreCounts = Attribute(
+        "What it counts itself: messages that the store had already, and confirmations. Whoever calls C{store} counts "
+        "those that are refused for good, and takes all counts."
+    )
 
 
 class Backlog(NamedTuple):

@@ -7,7 +7,8 @@ from __future__ import annotations
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.operations.counters import BOUNDS, Counters, Histogram
+from webhookrx.operations.counters import Counters
+from webhookrx.store_counts import BOUNDS, Histogram
 
 
 class CountersTests(SynchronousTestCase):

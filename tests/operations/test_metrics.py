@@ -19,7 +19,7 @@ from tests import documents
 from tests.operations.snapshots import EMPTY, make_snapshot
 from webhookrx.errors import BAD_TOKEN, NO_MATCHING_PATH, NO_ROOM, NOT_STORED, REASONS, TARGET_TOO_LONG
 from webhookrx.interfaces import LaneStatus
-from webhookrx.operations.counters import BOUNDS, Counters
+from webhookrx.operations.counters import Counters
 from webhookrx.operations.exposition import PIECE, exposition
 from webhookrx.operations.health import ALONE, WorkerState
 from webhookrx.operations.metric import REASONS_OF_SOURCE, REASONS_WITHOUT_SOURCE, Build, View
@@ -27,6 +27,7 @@ from webhookrx.operations.metrics import METRICS
 from webhookrx.operations.oplog import LineLimit
 from webhookrx.operations.snapshot import Level, Phase
 from webhookrx.operations.traffic_log import TrafficLog
+from webhookrx.store_counts import BOUNDS
 
 OVERLOAD = ("unread_age_seconds", "overloaded", "dropped_unread_connections_total")
 

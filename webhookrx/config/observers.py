@@ -40,12 +40,14 @@ class ObserverSpec(NamedTuple):
     @ivar options: the names of its options.
     @ivar files: those options that name files. Their paths are made absolute.
     @ivar secrets: those files that only their owner should be able to read.
+    @ivar needs_spool: it works only behind a spool, which gathers the large batches that it needs.
     """
 
     options: tuple[str, ...] = ()
     argument: Argument = Argument.PLAIN
     files: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    needs_spool: bool = False
 
 
 #: Returns the declaration of an observer by its name; an empty one for names of plugins.

@@ -125,6 +125,11 @@ class Template:
         pieces.append(text[position:])
         return cls(text, tuple(piece for piece in pieces if piece))
 
+    @property
+    def has_macros(self) -> bool:
+        """Whether its text depends on the message."""
+        return any(not isinstance(piece, str) for piece in self._pieces)
+
     def render(self, message: Message) -> str:
         """Return the text with each value as it is, line ends and all."""
         return "".join(self._parts(message, _as_is))

@@ -66,7 +66,8 @@ def _syslog(_: Group) -> _BuiltIn:
     return _BuiltIn(SYSLOG_SPEC, build_syslog)
 
 
-#: What imports each observer, since an HTTP client takes megabytes that are needed only to send by HTTP.
+#: What imports each observer, since an HTTP client takes megabytes that are needed only to send by HTTP. One that needs
+#: a package of its own imports within L{webhookrx.observers.packages.package_for}.
 _BUILT_IN: dict[str, Callable[[Group], _BuiltIn]] = {
     "file": _file,
     "http": _http,

@@ -4,50 +4,15 @@ Counts and times, for operators: plain numbers while they are counted, and metri
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-#: Upper ends of the buckets of times, in seconds. Senders give up after 3, 5, 10 or 30.
-BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
+from webhookrx.store_counts import Histogram
 
-_BUCKETS: Final = len(BOUNDS) + 1
-
-# These types check what a worker sends, before its counts are added up.
+# This type checks what a worker sends, before its counts are added up.
 _Count: TypeAlias = Annotated[int, Meta(ge=0)]
-_Buckets: TypeAlias = Annotated[list[_Count], Meta(min_length=_BUCKETS, max_length=_BUCKETS)]
-
-
-class Histogram(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """
-    Times, counted by bucket.
-
-    @ivar counts: the times in each bucket, without those of lower buckets; the last bucket has no upper end.
-    @ivar sum: all times together, in seconds.
-    """
-
-    counts: _Buckets
-    sum: float
-
-    @classmethod
-    def empty(cls) -> Histogram:
-        """Return one that has counted nothing."""
-        return cls([0] * _BUCKETS, 0.0)
-
-    def observe(self, seconds: float) -> None:
-        """Count a time. An upper end belongs to its bucket."""
-        self.counts[bisect_left(BOUNDS, seconds)] += 1
-        self.sum += seconds
-
-    @property
-    def count(self) -> int:
-        """How many times were counted."""
-        return sum(self.counts)
-
-    def __add__(self, other: Histogram) -> Histogram:
-        return Histogram([a + b for a, b in zip(self.counts, other.counts, strict=True)], self.sum + other.sum)
 
 
 class SourceCounts(Struct, array_like=True, forbid_unknown_fields=True, gc=False):

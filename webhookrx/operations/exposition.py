@@ -22,9 +22,9 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from webhookrx.operations.counters import BOUNDS, Histogram
 from webhookrx.operations.metric import Metric, Sample, View
 from webhookrx.operations.metrics import METRICS
+from webhookrx.store_counts import BOUNDS, Histogram
 
 _ENDS = (*map(floatToGoString, BOUNDS), "+Inf")
 _EOF = b"# EOF\n"

@@ -21,9 +21,10 @@ from webhookrx.errors import (
     Reason,
 )
 from webhookrx.interfaces import Backlog, LaneStatus
-from webhookrx.operations.counters import Counters, Histogram, ObserverCounts, SourceCounts
+from webhookrx.operations.counters import Counters, ObserverCounts, SourceCounts
 from webhookrx.operations.health import ALONE, WorkerState
 from webhookrx.operations.snapshot import ReceiverSnapshot
+from webhookrx.store_counts import Histogram
 
 #: The values of a metric's labels, in their order, and its value.
 Sample: TypeAlias = tuple[tuple[str, ...], float | Histogram]

@@ -16,8 +16,9 @@ from zope.interface import implementer
 
 from webhookrx.errors import Reason
 from webhookrx.interfaces import ITraffic
-from webhookrx.operations.counters import BOUNDS, Counters
+from webhookrx.operations.counters import Counters
 from webhookrx.operations.oplog import LineLimit
+from webhookrx.store_counts import BOUNDS
 
 # Its first use opens a file, which may be impossible by the time of the first refusal.
 codecs.lookup("unicode_escape")

@@ -1,0 +1,50 @@
+"""
+Packages that only some observers need: a missing or old one is one sentence that says how to install it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+
+from webhookrx.errors import ConfigError
+
+_REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9-]+)(?:\[[a-z0-9,]+\])?>=(?P<version>[0-9]+(?:\.[0-9]+)*)")
+
+
+@contextmanager
+def package_for(observer: str, requirement: str) -> Iterator[None]:
+    """
+    Import modules of a package, and of ours that need it, in the C{with} statement.
+
+    @param observer: the observer that needs it, or one and its option, such as C{"otlp: encoding=protobuf"}.
+    @param requirement: what pip takes, C{NAME>=VERSION}; it is in the extras of setup.cfg, too.
+    @raise ConfigError: the package is not installed, is older, or can't be imported.
+    """
+    found = _REQUIREMENT.fullmatch(requirement)
+    assert found is not None, requirement
+    name = found["name"]
+    hint = f"pip install '{requirement}'"
+    try:
+        installed = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        raise ConfigError(f"observer {observer!r} needs the package {name}: {hint}") from None
+    if _numbers(installed) < _numbers(found["version"]):
+        raise ConfigError(f"observer {observer!r} needs a newer {name} than {installed}: {hint}")
+    try:
+        yield
+    except ImportError as error:
+        raise ConfigError(
+            f"observer {observer!r} can't import the package {name}, though it is installed ({error}): {hint}"
+        ) from error
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the release of a version, without what may follow it, such as C{rc1}, and without zeros at its end."""
+    found = re.match(r"(?:[0-9]+!)?([0-9]+(?:\.[0-9]+)*)", version)
+    numbers = [] if found is None else [int(part) for part in found[1].split(".")]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
