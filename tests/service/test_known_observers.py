@@ -22,7 +22,7 @@ from webhookrx.spool.workers import WorkerSpool
 #: Modules that cost memory, and the spec string that needs them.
 COSTLY = {
     "treq": "http:https://127.0.0.1:1/",
-    "webhookrx.observers.http": "http:https://127.0.0.1:1/",
+    "webhookrx.observers.http_stores.http": "http:https://127.0.0.1:1/",
     "webhookrx.observers.client_tls": "syslog:tls:127.0.0.1",
     "webhookrx.observers.syslog": "syslog:udp:127.0.0.1",
     "sqlite3": "spool:SPOOL:observer=file:SPOOL.jsonl",

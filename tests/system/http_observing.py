@@ -16,7 +16,7 @@ from twisted.trial.unittest import TestCase
 
 from tests.system.http_server import PostServer, RudeServer
 from tests.system.receiver import PATIENCE, Receiver
-from webhookrx.observers.http import HTTPObserver, build_http
+from webhookrx.observers.http_stores.http import HTTPObserver, build_http
 from webhookrx.testing import make_message
 
 

@@ -41,8 +41,7 @@ def _file(group: Group) -> _BuiltIn:
 
 
 def _http(_: Group) -> _BuiltIn:
-    from webhookrx.observers.http import build_http
-    from webhookrx.observers.http_options import HTTP_SPEC
+    from webhookrx.observers.http_stores.http import HTTP_SPEC, build_http
 
     return _BuiltIn(HTTP_SPEC, build_http)
 

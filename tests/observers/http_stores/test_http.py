@@ -14,15 +14,16 @@ from zope.interface.verify import verifyObject
 from tests.contracts.observer_contract import ObserverContract
 from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import IWaitingObserver
-from webhookrx.observers.http import HTTPObserver, build_http, request_headers
-from webhookrx.observers.http_exchange import HTTPAnswer, NoAnswer
-from webhookrx.observers.http_options import read_http
+from webhookrx.observers.http_stores.exchange import HTTPAnswer, NoAnswer
+from webhookrx.observers.http_stores.http import build_http, read_http
+from webhookrx.observers.http_stores.observer import HTTPObserver, request_headers
 from webhookrx.testing import make_message
 
 if TYPE_CHECKING:
-    from webhookrx.observers.http_client import Client
-    from webhookrx.observers.http_exchange import Header
-    from webhookrx.observers.http_options import HTTPTarget
+    from webhookrx.observers.http_stores.client import Client
+    from webhookrx.observers.http_stores.exchange import Header, StoreRequest
+    from webhookrx.observers.http_stores.options import HTTPTarget
+    from webhookrx.observers.http_stores.store import HTTPStore
 
 URL = "http://127.0.0.1:8080/in"
 
@@ -72,13 +73,14 @@ class Server:
         self.log: list[str] = []
         self.fields: Sequence[Header] = ()
 
-    def connect(self, target: HTTPTarget, creator: object, headers: Sequence[Header]) -> Client:
+    def connect(self, target: HTTPTarget, store: HTTPStore, creator: object, headers: Sequence[Header]) -> Client:
         """Take the place of what makes a client."""
         self.fields = headers
         return cast("Client", self)
 
-    def post(self, content: bytes, headers: Sequence[Header] = ()) -> HTTPAnswer:
+    def post(self, request: StoreRequest) -> HTTPAnswer:
         """HTTPAnswer as told. It takes an eighth of a second."""
+        content, headers, _ = request
         self.clock.now += 0.125
         self.bodies.append(content)
         self.keys.append(dict(headers).get(b"Idempotency-Key"))
@@ -104,7 +106,7 @@ class Server:
 
 def refuse(word: bytes, status: int = 400) -> Play:
     """Refuse each body that holds a word."""
-    return lambda body: HTTPAnswer(status, body=b"no") if word in body else HTTPAnswer(200)
+    return lambda body: HTTPAnswer(status, beginning=b"no") if word in body else HTTPAnswer(200)
 
 
 class _HTTPTests(SynchronousTestCase):
@@ -117,9 +119,9 @@ class _HTTPTests(SynchronousTestCase):
 
     def make(self, **options: str) -> HTTPObserver:
         """Make an observer whose pauses are as long as they may be."""
-        target = read_http((URL,), options)
+        target, store = read_http((URL,), options)
         return HTTPObserver(
-            f"http:{URL}", target, self.server.connect, self.clock, lambda: 0.0, lambda: 1.0, self.clock
+            f"http:{URL}", target, store, self.server.connect, self.clock, lambda: 0.0, lambda: 1.0, self.clock
         )
 
     def open(self, **options: str) -> HTTPObserver:
@@ -443,18 +445,18 @@ class FieldsTests(SynchronousTestCase):
         """Each has the type of its body, and its sender."""
         self.assertEqual(
             [(b"Content-Type", b"application/x-ndjson"), (b"User-Agent", b"webhookrx")],
-            request_headers(read_http((URL,), {}), []),
+            request_headers(read_http((URL,), {})[1], []),
         )
 
     def test_packed(self) -> None:
         """A packed body is announced."""
-        self.assertIn((b"Content-Encoding", b"gzip"), request_headers(read_http((URL,), {"gzip": "yes"}), []))
+        self.assertIn((b"Content-Encoding", b"gzip"), request_headers(read_http((URL,), {"gzip": "yes"})[1], []))
 
     def test_other_name(self) -> None:
         """Fields from a file come along, and one of them may give another name."""
         headers = [(b"user-agent", b"ours"), (b"X-Key", b"1")]
 
-        fields = request_headers(read_http((URL,), {}), headers)
+        fields = request_headers(read_http((URL,), {})[1], headers)
 
         self.assertEqual([(b"Content-Type", b"application/x-ndjson"), *headers], fields)
 
@@ -497,7 +499,7 @@ class FilesTests(_HTTPTests):
 
     def test_no_secret_in_errors(self) -> None:
         """A server that repeats a secret does not bring it into an error."""
-        self.server.play = lambda body: HTTPAnswer(403, body=b"the token hunter%32hunter2, and swordfi")
+        self.server.play = lambda body: HTTPAnswer(403, beginning=b"the token hunter%32hunter2, and swordfi")
         token_file, headers_file = self.write(b"hunter2hunter2\n"), self.write(b"X-Key: swordfish\n")
         for files in ({"token_file": token_file}, {"headers_file": headers_file}):
             with self.subTest(files):
@@ -505,11 +507,13 @@ class FilesTests(_HTTPTests):
 
                 error = self.assertRaises(Unavailable, self.send, "a")
 
-                self.assertEqual(HTTPAnswer(403).describe(), str(error))
+                self.assertEqual(
+                    "it answers 403 Forbidden (look at token_file=, headers_file= and cert_file=)", str(error)
+                )
 
     def test_excerpt(self) -> None:
         """Without a secret its words are told."""
-        self.server.play = lambda body: HTTPAnswer(403, body=b"who are you?")
+        self.server.play = lambda body: HTTPAnswer(403, beginning=b"who are you?")
         self.open(retry_for="0s")
 
         self.assertTrue(str(self.assertRaises(Unavailable, self.send, "a")).endswith(": who are you?"))

@@ -16,11 +16,11 @@ from twisted.web.client import RequestTransmissionFailed, ResponseFailed, Respon
 from twisted.web.iweb import IBodyProducer
 from zope.interface.verify import verifyObject
 
-from tests.observers.http_wire import OK, WireCase
-from webhookrx.observers import http_client
+from tests.observers.http_stores.wire import OK, WireCase
 from webhookrx.observers.client_tls import ClientTLS, WrongHost, make_creator
-from webhookrx.observers.http_client import STOP_TIME, _PendingAnswer, describe, make_client
-from webhookrx.observers.http_exchange import HTTPAnswer, NoAnswer
+from webhookrx.observers.http_stores import client as client_module
+from webhookrx.observers.http_stores.client import STOP_TIME, _PendingAnswer, describe, make_client
+from webhookrx.observers.http_stores.exchange import Extent, HTTPAnswer, NoAnswer, StoreRequest
 
 
 class PostTests(WireCase):
@@ -52,7 +52,9 @@ class PostTests(WireCase):
     def test_answer(self) -> None:
         """The answer has status, the beginning of the body, and Retry-After if it is there."""
         self.assertEqual(HTTPAnswer(200, None, b"fine"), self.answered(200))
-        self.assertEqual(HTTPAnswer(503, "7", b"b" * 4096), self.answered(503, b"b" * 5000, Retry_After=b"7"))
+        self.assertEqual(
+            HTTPAnswer(503, "7", b"b" * 4096, Extent.LONG), self.answered(503, b"b" * 5000, Retry_After=b"7")
+        )
 
     def test_as_sent(self) -> None:
         """An answer that is packed stays so: a few bytes of it could become any number. None is asked for."""
@@ -79,19 +81,19 @@ class PostTests(WireCase):
         def fail(response: object, take: Callable[[bytes], None]) -> None:
             raise MemoryError
 
-        self.patch(http_client, "collect", fail)
+        self.patch(client_module, "collect", fail)
 
         self.assertEqual("it answers 200 OK, but the answer is cut off", self.answered(200))
         self.assertTrue(self.wire.aborted)
         for status in (413, 503):
-            self.assertEqual(HTTPAnswer(status), self.answered(status))
+            self.assertEqual(HTTPAnswer(status, extent=Extent.BROKEN), self.answered(status))
 
     def test_cut(self) -> None:
         """So it is with a body that is cut off; Retry-After counts, too."""
         for status, outcome in (
             (200, "it answers 200 OK, but the answer is cut off"),
-            (413, HTTPAnswer(413)),
-            (503, HTTPAnswer(503, "7")),
+            (413, HTTPAnswer(413, "7", extent=Extent.BROKEN)),
+            (503, HTTPAnswer(503, "7", extent=Extent.BROKEN)),
         ):
             with self.subTest(status):
                 pending = self.ask()
@@ -128,7 +130,7 @@ class BodyTests(SynchronousTestCase):
     def test_at_once(self) -> None:
         """It is written whole, at once, whatever the transport says of its pace."""
         transport = StringTransport()
-        body = http_client._WholeBody(b"x" * 100_000)
+        body = client_module._WholeBody(b"x" * 100_000)
 
         self.assertTrue(verifyObject(IBodyProducer, body))
         done = body.startProducing(transport)
@@ -244,7 +246,7 @@ class TimeTests(WireCase):
         super().setUp()
         self.waits: list[float] = []
         self.meanwhile: Callable[[], object] = lambda: None
-        self.patch(http_client, "wait", self.wait)
+        self.patch(client_module, "wait", self.wait)
 
     def wait(self, futures: tuple[Future[Any], ...], timeout: float, return_when: str = "") -> None:
         """Take note."""
@@ -254,7 +256,7 @@ class TimeTests(WireCase):
 
     def problem(self) -> str:
         """Post, and return why there is no answer."""
-        return str(self.assertRaises(NoAnswer, self.client.post, b""))
+        return str(self.assertRaises(NoAnswer, self.client.post, StoreRequest(b"")))
 
     def test_answer(self) -> None:
         """An answer in time is one."""
@@ -265,7 +267,7 @@ class TimeTests(WireCase):
 
         self.meanwhile = answer
 
-        self.assertEqual((HTTPAnswer(200, None, b"ok"), [10.0]), (self.client.post(b""), self.waits))
+        self.assertEqual((HTTPAnswer(200, None, b"ok"), [10.0]), (self.client.post(StoreRequest(b"")), self.waits))
 
     def test_no_answer(self) -> None:
         """After its time a request is cancelled, and its connection aborted."""
@@ -298,7 +300,7 @@ class TimeTests(WireCase):
         for status in (413, 503):
             self.meanwhile = self.begin_answer(status)
 
-            self.assertEqual(HTTPAnswer(status), self.client.post(b""))
+            self.assertEqual(HTTPAnswer(status, extent=Extent.BROKEN), self.client.post(StoreRequest(b"")))
             self.clock.advance(0)
 
     def test_stopped(self) -> None:
@@ -319,7 +321,7 @@ class TimeTests(WireCase):
 
     def test_real_wait(self) -> None:
         """An answer that has come, or the end of the time after a stop, is not waited for."""
-        self.patch(http_client, "wait", wait)
+        self.patch(client_module, "wait", wait)
         pending = self.ask()
         self.receive(OK)
         self.assertEqual(10.0, self.client._wait(pending))
@@ -354,7 +356,7 @@ class MakeClientTests(SynchronousTestCase):
 
     def test_connects(self) -> None:
         """It connects to the host and port of its URL, over TLS too, and a request that has no answer can end."""
-        self.patch(http_client, "wait", lambda *how: None)
+        self.patch(client_module, "wait", lambda *how: None)
         for url, creator in [
             ("http://127.0.0.1:8080/", None),
             ("https://127.0.0.1:8443/", make_creator("127.0.0.1", ClientTLS())),
@@ -364,7 +366,7 @@ class MakeClientTests(SynchronousTestCase):
                 reactor.callFromThread = lambda callable, *args: callable(*args)
                 client = make_client(reactor, creator, "POST", url, (), 1.0)
 
-                self.assertRaises(NoAnswer, client.post, b"")
+                self.assertRaises(NoAnswer, client.post, StoreRequest(b""))
                 client.close()
 
                 self.assertEqual([("127.0.0.1", int(url[-5:-1]))], [each[:2] for each in reactor.tcpClients])

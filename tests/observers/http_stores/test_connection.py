@@ -13,12 +13,12 @@ from twisted.logger import LogEvent, globalLogPublisher
 from twisted.python.failure import Failure
 from zope.interface.verify import verifyObject
 
-from tests.observers.http_wire import OK, WireCase
+from tests.observers.http_stores.wire import OK, WireCase
 from tests.system.certificates import Authority, write_ca_file
 from webhookrx.observers.client_tls import ClientTLS, make_creator
-from webhookrx.observers.http_client import BODY_LIMIT, _PendingAnswer
-from webhookrx.observers.http_connection import FAREWELL, HEAD_LIMIT
-from webhookrx.observers.http_exchange import HTTPAnswer
+from webhookrx.observers.http_stores.client import BODY_LIMIT, _PendingAnswer
+from webhookrx.observers.http_stores.connection import FAREWELL, HEAD_LIMIT
+from webhookrx.observers.http_stores.exchange import Extent, HTTPAnswer
 
 CUT = "it answers 200 OK, but the answer is cut off"
 EARLY = "it answered before it had the request"
@@ -268,7 +268,7 @@ class HeadTests(WireCase):
         for _ in range(2):
             self.receive(b"x" * 30_000)
 
-        self.assertEqual(HTTPAnswer(503, None, b"x" * 4096), self.outcome(pending))
+        self.assertEqual(HTTPAnswer(503, None, b"x" * 4096, Extent.LONG), self.outcome(pending))
         self.assertFalse(self.wire.aborted)
 
     def test_byte_by_byte(self) -> None:
@@ -365,7 +365,7 @@ class BodyTests(WireCase):
 
                 self.receive(b"x")
 
-                self.assertEqual(HTTPAnswer(200, None, b"x" * 4096), self.outcome(pending))
+                self.assertEqual(HTTPAnswer(200, None, b"x" * 4096, Extent.LONG), self.outcome(pending))
                 self.assertTrue(self.wire.aborted)
 
 

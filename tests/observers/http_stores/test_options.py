@@ -11,8 +11,9 @@ from tests.documents import read as read_document
 from webhookrx.errors import ConfigError
 from webhookrx.message.encoders import encode_line
 from webhookrx.observers.client_tls import ClientTLS
-from webhookrx.observers.http_exchange import BodyFormat
-from webhookrx.observers.http_options import HTTP_SPEC, HTTPTarget, read_headers, read_http, read_token
+from webhookrx.observers.http_stores.http import HTTP_SPEC, PlainHTTP, read_http
+from webhookrx.observers.http_stores.options import HTTPTarget, read_headers, read_token
+from webhookrx.observers.http_stores.store import BatchLimits
 from webhookrx.testing import make_message
 
 URL = "https://logs.example.com/in?x=1"
@@ -20,7 +21,12 @@ URL = "https://logs.example.com/in?x=1"
 
 def read(url: str = URL, **options: str) -> HTTPTarget:
     """Read a spec string that is taken apart."""
-    return read_http((url,), options)
+    return read_http((url,), options)[0]
+
+
+def read_store(**options: str) -> PlainHTTP:
+    """Read what is sent there."""
+    return read_http((URL,), options)[1]
 
 
 class ReadHTTPTests(SynchronousTestCase):
@@ -28,13 +34,13 @@ class ReadHTTPTests(SynchronousTestCase):
 
     def test_defaults(self) -> None:
         """A URL is enough."""
-        target = read()
+        target, store = read(), read_store()
 
-        self.assertEqual(
-            HTTPTarget(URL, "logs.example.com", ClientTLS(), BodyFormat("ndjson", 500, 1024 * 1024)), target
-        )
-        self.assertEqual(("POST", "application/x-ndjson"), (target.method, target.content_type))
-        self.assertEqual((10.0, 10.0, "Bearer"), (target.timeout, target.retry_for, target.auth_scheme))
+        self.assertEqual(HTTPTarget("http", URL, "logs.example.com", ClientTLS()), target)
+        self.assertEqual(PlainHTTP(format="ndjson", limits=BatchLimits(500, 1024 * 1024)), store)
+        self.assertEqual(("POST", "application/x-ndjson"), (target.method, store.content_type))
+        self.assertEqual((10.0, 10.0), (target.timeout, target.retry_for))
+        self.assertEqual(("durable", ""), (store.promise, store.promise_reason))
 
     def test_everything(self) -> None:
         """Each option has its value."""
@@ -56,22 +62,31 @@ class ReadHTTPTests(SynchronousTestCase):
             "retry_for": "1m",
         }
 
+        target = read(**options)
+        files = [(each.option, each.path) for each in target.secrets]
+        self.assertEqual([("token_file", "/t"), ("headers_file", "/h")], files)
         self.assertEqual(
             HTTPTarget(
-                URL,
-                "logs.example.com",
-                ClientTLS("/ca", "/c", "/k"),
-                BodyFormat("json", 7, 10240, gzip=True),
-                encode_line,
-                "application/vnd.x+json",
-                "PUT",
-                "/t",
-                "Token",
-                "/h",
-                3.0,
-                60.0,
+                name="http",
+                url=URL,
+                host="logs.example.com",
+                tls=ClientTLS("/ca", "/c", "/k"),
+                secrets=target.secrets,
+                method="PUT",
+                timeout=3.0,
+                retry_for=60.0,
             ),
-            read(**options),
+            target,
+        )
+        self.assertEqual(
+            PlainHTTP(
+                format="json",
+                limits=BatchLimits(7, 10240),
+                gzip=True,
+                render=encode_line,
+                content_type="application/vnd.x+json",
+            ),
+            read_store(**options),
         )
         self.assertEqual({*HTTP_SPEC.options}, {*options, "template"})
 
@@ -86,15 +101,16 @@ class ReadHTTPTests(SynchronousTestCase):
             ({"template": "$MESSAGE", "content_type": "text/csv"}, "text/csv"),
         ]:
             with self.subTest(options):
-                self.assertEqual(expected, read(**options).content_type)
+                self.assertEqual(expected, read_store(**options).content_type)
 
     def test_template(self) -> None:
         """A template makes the text of each message, which goes alone unless lines are asked for."""
-        target = read(template="<$MESSAGE>")
+        store = read_store(template="<$MESSAGE>")
 
-        self.assertEqual(b"<hello>\n", target.render_line(make_message()))
-        self.assertEqual(BodyFormat("each", 1, distinct=False), target.bodies)
-        self.assertEqual(BodyFormat("lines", distinct=False), read(template="<$MESSAGE>", format="lines").bodies)
+        self.assertEqual(b"<hello>\n", store.render(make_message()))
+        self.assertEqual(("each", BatchLimits(1), False), (store.format, store.limits, store.distinct))
+        lines = read_store(template="<$MESSAGE>", format="lines")
+        self.assertEqual(("lines", BatchLimits(), False), (lines.format, lines.limits, lines.distinct))
 
     def test_distinct_templates(self) -> None:
         """Only a template with the unique id of a message, alone or among all pairs, tells any two apart."""
@@ -110,7 +126,7 @@ class ReadHTTPTests(SynchronousTestCase):
             ("${RCPTIDS}", False),
         ]:
             with self.subTest(template):
-                self.assertIs(distinct, read(template=template).bodies.distinct)
+                self.assertIs(distinct, read_store(template=template).distinct)
 
     def test_hosts(self) -> None:
         """The host of the URL is read as it is for certificates and for what is loopback."""
@@ -270,7 +286,7 @@ class ReadTokenTests(_FileTests):
         """It stands behind its scheme; comments and white space around are not part of it."""
         path = self.write(b"# for the archive\n\n  s3cret-\xc3\xa9 \r\n")
 
-        self.assertEqual((b"Authorization", b"Token s3cret-\xc3\xa9"), read_token(path, "Token"))
+        self.assertEqual([(b"Authorization", b"Token s3cret-\xc3\xa9")], read_token(path, "Token"))
 
     def test_wrong(self) -> None:
         """None, several, or one that can't be sent is an error that names the file and quotes nothing of it."""

@@ -1,5 +1,5 @@
 """
-A connection of the http observer: bounds on what a server can send, and an end that no server can delay.
+A connection to an HTTP store: bounds on what a server can send, and an end that no server can delay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.protocols.tls import TLSMemoryBIOProtocol
 from zope.interface import implementer, provider
 
-from webhookrx.observers.http_exchange import HTTPAnswer, NoAnswer, Verdict
+from webhookrx.observers.http_stores.exchange import HTTPAnswer, NoAnswer
 from webhookrx.observers.sockets import unacknowledged
 
 if TYPE_CHECKING:
@@ -164,10 +164,10 @@ class BoundedConnection(ProtocolWrapper):
             raise self._reject("what it answers is not HTTP")
         retry_after = response.headers.getRawHeaders(b"Retry-After") or ()
         answer = HTTPAnswer(response.code)
-        if answer.verdict is Verdict.STORED and not self._request_has_arrived():
+        if answer.is_success and not self._request_has_arrived():
             # The server can't have stored it. A refusal may come early: that of a body which is too large.
             raise self._reject("it answered before it had the request")
-        if answer.verdict is Verdict.LATER and retry_after:
+        if retry_after and not answer.is_success:
             return replace(answer, retry_after=retry_after[0].decode("latin-1"))
         return answer
 

@@ -15,9 +15,9 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
-from webhookrx.observers import http_connection
-from webhookrx.observers.http_client import Client, _PendingAnswer
-from webhookrx.observers.http_exchange import Header, HTTPAnswer, NoAnswer
+from webhookrx.observers.http_stores import connection
+from webhookrx.observers.http_stores.client import Client, _PendingAnswer
+from webhookrx.observers.http_stores.exchange import Header, HTTPAnswer, NoAnswer, StoreRequest
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -131,7 +131,7 @@ class WireCase(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Make a client that is not connected."""
-        self.patch(http_connection, "unacknowledged", lambda wire: wire.in_flight)
+        self.patch(connection, "unacknowledged", lambda wire: wire.in_flight)
         self.clock = OneThread()
         self.endpoint = WireEndpoint(self.clock)
         self.client = self.make_client(lambda: 0.0)
@@ -139,7 +139,7 @@ class WireCase(SynchronousTestCase):
     def make_client(self, clock: Callable[[], float]) -> Client:
         """Make a client on a monotonic clock."""
         headers = [(b"X-Key", b"1"), (b"X-Key", b"2")]
-        return Client(self.clock, self.endpoint, "PUT", self.url, headers, 10.0, clock)
+        return Client(self.clock, self.endpoint, "PUT", self.url, headers, 10.0, clock=clock)
 
     @property
     def wire(self) -> Wire:
@@ -149,7 +149,7 @@ class WireCase(SynchronousTestCase):
     def ask(self, headers: Sequence[Header] = (), *, drain: bool = True) -> _PendingAnswer:
         """Begin a request, which has left unless said otherwise."""
         pending = _PendingAnswer()
-        self.client._begin(pending, b"hello", headers)
+        self.client._begin(pending, StoreRequest(b"hello", headers))
         if drain and self.endpoint.wires:
             self.wire.drain()
         return pending

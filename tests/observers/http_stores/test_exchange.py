@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.observers.http_exchange import EXCERPT, BodyFormat, HTTPAnswer, Verdict
+from webhookrx.observers.http_stores.exchange import EXCERPT, HTTPAnswer
+from webhookrx.observers.http_stores.http import PlainHTTP
+from webhookrx.observers.http_stores.store import BatchLimits, Verdict
 
 LINES = [b'{"MESSAGE":"one"}\n', b'{"MESSAGE":"two"}\n']
 
@@ -21,22 +23,22 @@ class CutTests(SynchronousTestCase):
 
     def test_count(self) -> None:
         """No request has more messages than it may."""
-        self.assertEqual([(0, 2), (2, 4), (4, 5)], list(BodyFormat(messages=2).cut([b"x\n"] * 5)))
+        self.assertEqual([(0, 2), (2, 4), (4, 5)], list(BatchLimits(messages=2).cut([b"x\n"] * 5)))
 
     def test_size(self) -> None:
         """No request is larger than it may be, unless one message is."""
         lines = [b"a" * 6, b"b" * 4, b"c", b"d" * 30, b"e", b"f"]
 
-        self.assertEqual([(0, 2), (2, 3), (3, 4), (4, 6)], list(BodyFormat(size=10).cut(lines)))
+        self.assertEqual([(0, 2), (2, 3), (3, 4), (4, 6)], list(BatchLimits(size=10).cut(lines)))
 
     def test_nothing(self) -> None:
         """Without messages there is no request."""
-        self.assertEqual([], list(BodyFormat().cut([])))
+        self.assertEqual([], list(BatchLimits().cut([])))
 
     @given(_lines, st.integers(1, 10), st.integers(1, 100))
     def test_all_in_order(self, lines: list[bytes], messages: int, size: int) -> None:
         """Each message is in one request, in order, within the limits; the rest after any request is cut the same."""
-        bodies = BodyFormat(messages=messages, size=size)
+        bodies = BatchLimits(messages, size)
         cuts = list(bodies.cut(lines))
 
         self.assertEqual(lines, [line for begin, end in cuts for line in lines[begin:end]])
@@ -52,29 +54,34 @@ class MakeTests(SynchronousTestCase):
 
     def test_ndjson(self) -> None:
         """One object a line."""
-        self.assertEqual(b'{"MESSAGE":"one"}\n{"MESSAGE":"two"}\n', BodyFormat().make(LINES).content)
+        self.assertEqual(b'{"MESSAGE":"one"}\n{"MESSAGE":"two"}\n', PlainHTTP().make(LINES).content)
 
     def test_json(self) -> None:
         """An array of objects."""
-        content = BodyFormat("json").make(LINES).content
+        content = PlainHTTP(format="json").make(LINES).content
 
         self.assertEqual([{"MESSAGE": "one"}, {"MESSAGE": "two"}], json.loads(content))
         self.assertNotIn(b"\n", content)
 
     def test_each(self) -> None:
         """One object, without a line end."""
-        self.assertEqual(b'{"MESSAGE":"one"}', BodyFormat("each", messages=1).make(LINES[:1]).content)
+        self.assertEqual(b'{"MESSAGE":"one"}', PlainHTTP(format="each").make(LINES[:1]).content)
 
     def test_lines(self) -> None:
         """Rendered texts, one a line."""
-        self.assertEqual(b"one\ntwo\n", BodyFormat("lines").make([b"one\n", b"two\n"]).content)
+        self.assertEqual(b"one\ntwo\n", PlainHTTP(format="lines").make([b"one\n", b"two\n"]).content)
 
     def test_gzip(self) -> None:
         """A packed body unpacks to the same, and is the same each time."""
-        packed = BodyFormat(gzip=True).make(LINES)
+        packed = PlainHTTP(gzip=True).make(LINES)
 
         self.assertEqual(b"".join(LINES), gzip.decompress(packed.content))
-        self.assertEqual(packed, BodyFormat(gzip=True).make(LINES))
+        self.assertEqual(packed, PlainHTTP(gzip=True).make(LINES))
+
+
+def key_of(store: PlainHTTP, lines: list[bytes]) -> bytes | None:
+    """Return the idempotency key of a request."""
+    return dict(store.make(lines).headers).get(b"Idempotency-Key")
 
 
 class KeyTests(SynchronousTestCase):
@@ -82,19 +89,19 @@ class KeyTests(SynchronousTestCase):
 
     def test_stable(self) -> None:
         """It is the same for the same messages, packed or not, today and after a restart."""
-        key = "2b85fb9e605dc7db5a0135cccb6943f21e7d789525e08d97dcecdb115b10485d"
+        key = b'"2b85fb9e605dc7db5a0135cccb6943f21e7d789525e08d97dcecdb115b10485d"'
 
-        self.assertEqual([key] * 2, [BodyFormat(gzip=packed).make(LINES).key for packed in (False, True)])
+        self.assertEqual([key] * 2, [key_of(PlainHTTP(gzip=packed), LINES) for packed in (False, True)])
 
     def test_different(self) -> None:
         """Other messages, fewer, or the same in another order have another key."""
         lines = [LINES, LINES[:1], LINES[1:], LINES[::-1]]
 
-        self.assertEqual(4, len({BodyFormat().make(each).key for each in lines}))
+        self.assertEqual(4, len({key_of(PlainHTTP(), each) for each in lines}))
 
     def test_not_distinct(self) -> None:
         """If different messages may have the same text there is no key: the second would be taken for a duplicate."""
-        self.assertIsNone(BodyFormat("lines", distinct=False).make([b"same\n"]).key)
+        self.assertIsNone(key_of(PlainHTTP(format="lines", distinct=False), [b"same\n"]))
 
 
 class VerdictTests(SynchronousTestCase):
@@ -109,7 +116,7 @@ class VerdictTests(SynchronousTestCase):
                 else:
                     expected = Verdict.REFUSED if status in (400, 413, 422) else Verdict.LATER
 
-                self.assertIs(expected, HTTPAnswer(status).verdict)
+                self.assertIs(expected, PlainHTTP().read(HTTPAnswer(status), 2).verdict)
 
 
 class DescribeTests(SynchronousTestCase):
@@ -130,22 +137,20 @@ class DescribeTests(SynchronousTestCase):
             (302, "redirect"),
         ]:
             with self.subTest(status):
-                self.assertIn(word, HTTPAnswer(status).describe())
+                self.assertIn(word, PlainHTTP().read(HTTPAnswer(status), 2).code)
 
     def test_excerpt(self) -> None:
         """The beginning of its body follows, on one line, without control characters."""
-        text = HTTPAnswer(400, body=b'{"error":\r\n  "\x1b[2J\xff\x00bad\xe2\x80\xae"}').describe()
+        text = HTTPAnswer(400).describe(words=b'{"error":\r\n  "\x1b[2J\xff\x00bad\xe2\x80\xae"}')
 
         self.assertEqual(r'it answers 400 Bad Request: {"error": "\u001b[2J\xff\u0000bad\u202e"}', text)
 
     def test_long_excerpt(self) -> None:
         """A long body is cut off."""
-        text = HTTPAnswer(400, body=b"a" * 4096).describe()
+        text = HTTPAnswer(400).describe(words=b"a" * 4096)
 
         self.assertTrue(text.endswith(": " + "a" * EXCERPT + "…"))
 
-    def test_no_excerpt(self) -> None:
-        """If the server may repeat a secret, its body is not quoted."""
-        text = HTTPAnswer(403, body=b"bad token").describe(excerpt=False)
-
-        self.assertEqual("it answers 403 Forbidden (look at token_file=, headers_file= and cert_file=)", text)
+    def test_hint_first(self) -> None:
+        """What an operator can check stands before the words of the server."""
+        self.assertEqual("it answers 403 Forbidden (code 7): no", HTTPAnswer(403).describe("code 7", "no"))

@@ -10,6 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from OpenSSL import SSL
 from treq import collect
@@ -32,8 +33,9 @@ from twisted.web.iweb import IAgent, IAgentEndpointFactory, IBodyProducer
 from zope.interface import implementer
 
 from webhookrx.observers.client_tls import WrongHost, ssl_reason
-from webhookrx.observers.http_connection import BoundedConnection
-from webhookrx.observers.http_exchange import HTTPAnswer, NoAnswer, Verdict
+from webhookrx.observers.http_stores.connection import BoundedConnection
+from webhookrx.observers.http_stores.exchange import Extent, HTTPAnswer, NoAnswer
+from webhookrx.observers.http_stores.store import KEPT
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import (
@@ -45,12 +47,13 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
     from twisted.web.iweb import IResponse
 
-    from webhookrx.observers.http_exchange import Header
+    from webhookrx.observers.http_stores.exchange import Header, StoreRequest
 
 BODY_LIMIT = 65536
-"""Bytes of the body of an answer after which its connection is aborted: a new one costs less than the rest."""
-KEPT = 4096
-"""Bytes of the body of an answer that are kept."""
+"""
+Bytes of the body of an answer after which its connection is aborted, unless more is kept: a new one costs less than the
+rest.
+"""
 STOP_TIME = 3.0
 """Seconds that a request may still take after L{Client.stop_now}."""
 
@@ -92,6 +95,7 @@ class Client:
     @param method: C{POST} or C{PUT}.
     @param headers: header fields of every request.
     @param timeout: seconds for connecting and the whole answer, together.
+    @param keep: bytes of the body of an answer that are kept.
     @param clock: seconds on the monotonic clock.
     """
 
@@ -103,6 +107,7 @@ class Client:
         url: str,
         headers: Sequence[Header],
         timeout: float,
+        keep: int = KEPT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._reactor = reactor
@@ -114,20 +119,24 @@ class Client:
         self._treq = HTTPClient(_BareAgent(agent))
         self._method = method
         self._url = url
+        parts = urlsplit(url)
+        self._origin = f"{parts.scheme}://{parts.netloc}"
         self._headers = tuple(headers)
         self._timeout = timeout
+        self._keep = keep
         self._clock = clock
         self._stopping: Future[None] = Future()
 
-    def post(self, content: bytes, headers: Sequence[Header] = ()) -> HTTPAnswer:
+    def post(self, request: StoreRequest) -> HTTPAnswer:
         """
-        Post a body and wait for the answer, never longer than the timeout. C{blockingCallFromThread} has none, and the
-        timers of the reactor follow the wall clock, which can be set; a reactor that has stopped runs no timers at all.
+        Make a request and wait for the answer, never longer than the timeout. C{blockingCallFromThread} has none, and
+        the timers of the reactor follow the wall clock, which can be set; a reactor that has stopped runs no timers at
+        all.
 
         @raise NoAnswer: no whole answer came in time.
         """
         pending = _PendingAnswer()
-        self._reactor.callFromThread(self._begin, pending, content, headers)
+        self._reactor.callFromThread(self._begin, pending, request)
         seconds = self._wait(pending)
         if pending.answer.done():
             return pending.answer.result()
@@ -135,9 +144,9 @@ class Client:
         head = pending.head
         if head is None:
             raise NoAnswer(f"no answer within {seconds:.3g} s")
-        if head.verdict is Verdict.STORED:
+        if head.is_success:
             raise NoAnswer(f"{head.describe()}, but the answer has not ended within {seconds:.3g} s")
-        return head
+        return replace(head, extent=Extent.BROKEN)
 
     def stop_now(self) -> None:
         """Let this request and all later ones take L{STOP_TIME} at most. Callable from any thread."""
@@ -160,7 +169,7 @@ class Client:
         wait((pending.answer,), seconds - passed)
         return seconds
 
-    def _begin(self, pending: _PendingAnswer, content: bytes, headers: Sequence[Header]) -> None:
+    def _begin(self, pending: _PendingAnswer, request: StoreRequest) -> None:
         def failed(failure: Failure) -> None:
             problem = None
             if self._connection is not None:
@@ -168,30 +177,30 @@ class Client:
                 self._connection.abort()
             pending.answer.set_exception(NoAnswer(problem or describe(failure.value)))
 
-        pending.request = Deferred.fromCoroutine(self._exchange(pending, content, headers))
+        pending.request = Deferred.fromCoroutine(self._exchange(pending, request))
         pending.request.addCallbacks(pending.answer.set_result, failed)
 
-    async def _exchange(self, pending: _PendingAnswer, content: bytes, headers: Sequence[Header]) -> HTTPAnswer:
+    async def _exchange(self, pending: _PendingAnswer, request: StoreRequest) -> HTTPAnswer:
         self._connection = None
         try:
-            response = await self._request(content, headers)
+            response = await self._request(request)
         except _BROKEN:
             used = self._connection
             if pending.is_cancelled or used is None or used.problem is not None or used.requests == 1:
                 raise
             # Servers close idle connections at any moment, which says nothing about their state.
-            response = await self._request(content, headers)
+            response = await self._request(request)
         connection = self._connection
         assert connection is not None
         head = connection.accept_head(response)
         pending.head = head
-        kept, size = bytearray(), 0
+        kept, size, limit = bytearray(), 0, max(BODY_LIMIT, self._keep)
 
         def take(data: bytes) -> None:
             nonlocal size
             size += len(data)
-            kept.extend(data[: KEPT - len(kept)])
-            if size > BODY_LIMIT:
+            kept.extend(data[: self._keep - len(kept)])
+            if size > limit:
                 connection.abort()
 
         try:
@@ -201,14 +210,15 @@ class Client:
             # Cancelled, cut off, or another failure.
             connection.abort()
             is_whole = False
-        if is_whole or size > BODY_LIMIT:
+        if is_whole or size > limit:
             connection.finish()
-            return replace(head, body=bytes(kept))
-        if head.verdict is Verdict.STORED:
+            extent = Extent.LONG if size > self._keep else Extent.WHOLE
+            return replace(head, beginning=bytes(kept), extent=extent)
+        if head.is_success:
             # A server whose answer breaks off may have failed before it stored the messages.
             raise NoAnswer(f"{head.describe()}, but the answer is cut off")
         # A refusal often breaks off: a server that doesn't read the rest of a request resets the connection.
-        return head
+        return replace(head, extent=Extent.BROKEN)
 
     def _make_connection(self, factory: WrappingFactory[Any], wrapped: IProtocol) -> BoundedConnection:
         def write_request(connection: BoundedConnection) -> None:
@@ -216,14 +226,16 @@ class Client:
 
         return BoundedConnection(self._reactor, write_request, factory, wrapped)
 
-    def _request(self, content: bytes, headers: Sequence[Header]) -> Deferred[Any]:
+    def _request(self, request: StoreRequest) -> Deferred[Any]:
         fields = Headers()
-        for name, value in (*self._headers, *headers):
+        for name, value in (*self._headers, *request.headers):
             fields.addRawHeader(name, value)
-        request: Deferred[Any] = self._treq.request(
-            self._method, self._url, headers=fields, data=_WholeBody(content), allow_redirects=False, unbuffered=True
+        url = self._origin + request.path if request.path else self._url
+        body = _WholeBody(request.content)
+        asked: Deferred[Any] = self._treq.request(
+            self._method, url, headers=fields, data=body, allow_redirects=False, unbuffered=True
         )
-        return request
+        return asked
 
 
 def make_client(
@@ -233,6 +245,7 @@ def make_client(
     url: str,
     headers: Sequence[Header],
     timeout: float,
+    keep: int = KEPT,
 ) -> Client:
     """
     Make a client on sockets.
@@ -243,7 +256,7 @@ def make_client(
     endpoint: IStreamClientEndpoint = HostnameEndpoint(reactor, uri.host.decode("ascii"), uri.port, timeout=timeout)
     if creator is not None:
         endpoint = wrapClientTLS(creator, endpoint)
-    return Client(reactor, endpoint, method, url, headers, timeout)
+    return Client(reactor, endpoint, method, url, headers, timeout, keep)
 
 
 def describe(error: BaseException | None) -> str:

@@ -1,0 +1,153 @@
+"""
+The shape of an HTTP store: what one store differs in from another, as a frozen value.
+
+L{webhookrx.observers.http_stores.observer.HTTPObserver} keeps connection, retries, division of batches, C{Retry-After},
+secrets and the end for all of them. A store says what a request is made of, and what an answer means.
+"""
+
+from __future__ import annotations
+
+import gzip
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from webhookrx.message.encoders import encode_line
+from webhookrx.observers.http_stores.exchange import Header, HTTPAnswer, StoreRequest
+from webhookrx.observers.writers import RenderLine
+from webhookrx.settings import MiB
+
+KEPT = 4096
+"""Bytes of the body of an answer that are kept where the status alone decides: enough for an excerpt."""
+
+_GZIP_LEVEL = 6
+
+
+class Verdict(Enum):
+    """What an answer means for messages."""
+
+    STORED = "stored"
+    """The store has them."""
+    KNOWN = "known"
+    """The store had them already, from an earlier try."""
+    REFUSED = "refused"
+    """At least one of them is refused for good, for what is wrong with itself: nothing else is ever refused."""
+    LATER = "later"
+    """The store, or a person, may remove the cause: they are tried again after a pause."""
+    AGAIN = "again"
+    """Not judged, because of others in the same request: they are sent again at once, without those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """
+    What an answer says of one message, or of all messages of its request.
+
+    @ivar code: the store's code and what an operator can check, shown even after a secret was sent: never a text of
+        the server, but a number, or a word that this program knows.
+    @ivar words: the server's own words; quoted only if no secret was sent, and only their beginning.
+    """
+
+    verdict: Verdict
+    code: str = ""
+    words: bytes | str = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """
+    A further request, whose answer decides about the messages: the store has only taken them so far.
+
+    It is asked until its answer has decided, or the time to retry is over; then the messages are not safe.
+
+    @ivar confirm: reads the answer, which may lead to another question. It raises what L{HTTPStore.read} raises.
+    @ivar pause: seconds before it is asked.
+    """
+
+    request: StoreRequest
+    confirm: Callable[[HTTPAnswer], Finding | Question]
+    pause: float = 0.0
+
+
+#: One finding for all messages of a request, one a message in their order, or what to ask next.
+Reading: TypeAlias = Finding | Sequence[Finding] | Question
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """
+    How many messages one request may have.
+
+    @ivar messages: the most.
+    @ivar size: the most bytes of lines, before packing; a larger message goes alone.
+    """
+
+    messages: int = 500
+    size: int = MiB
+
+    def cut(self, lines: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+        """
+        Yield where each request begins and ends. This depends only on the lines from there on, so that messages that
+        are retried in a later batch are cut as before and keep their key.
+        """
+        begin = size = 0
+        for place, line in enumerate(lines):
+            if place - begin >= self.messages or (place > begin and size + len(line) > self.size):
+                yield begin, place
+                begin, size = place, 0
+            size += len(line)
+        if begin < len(lines):
+            yield begin, len(lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HTTPStore(ABC):
+    """
+    One store with its options. A subclass adds its own options as fields.
+
+    @ivar render: what a message is in a request, as bytes; called once a message.
+    @ivar promise: how safe a message is after L{Verdict.STORED}: C{"durable"}, C{"written"} or C{"queued"}.
+    @ivar promise_reason: why that is weaker than durable, for the start line; empty when it is durable.
+    @ivar keep: bytes of an answer that are kept for L{read}.
+    @ivar content_type: the media type of bodies.
+    """
+
+    render: RenderLine = field(default=encode_line, repr=False)
+    limits: BatchLimits = BatchLimits()
+    gzip: bool = False
+    promise: str = "durable"
+    promise_reason: str = ""
+    keep: int = KEPT
+    content_type: str = "application/json"
+
+    @abstractmethod
+    def make(self, lines: Sequence[bytes]) -> StoreRequest:
+        """
+        Make one request of rendered messages. It depends on nothing but these and their order, so that the same
+        messages make the same request.
+        """
+
+    @abstractmethod
+    def read(self, answer: HTTPAnswer, count: int) -> Reading:
+        """
+        Tell what an answer means. What is not known to be stored or refused is L{Verdict.LATER}.
+
+        With one finding for all, L{Verdict.REFUSED} divides the request until the refused message is alone.
+
+        @param count: how many messages its request had.
+        @raise CutAnswer: its body decides and was not kept whole; the request is divided and sent again.
+        @raise UnreadableAnswer: its body decides, and is not what this store answers; the request is sent again.
+        """
+
+    def fields(self) -> list[Header]:
+        """Return the header fields of every request."""
+        fields = [(b"Content-Type", self.content_type.encode())]
+        if self.gzip:
+            fields.append((b"Content-Encoding", b"gzip"))
+        return fields
+
+    def pack(self, content: bytes) -> bytes:
+        """Pack a body, if this is wanted. It is the same each time, to the last byte: it holds no time."""
+        return gzip.compress(content, _GZIP_LEVEL, mtime=0) if self.gzip else content
