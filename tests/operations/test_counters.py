@@ -8,7 +8,7 @@ import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.operations.counters import Counters
-from webhookrx.store_counts import BOUNDS, Histogram
+from webhookrx.store_counts import BOUNDS
 
 
 class CountersTests(SynchronousTestCase):
@@ -130,23 +130,3 @@ class AddableTests(SynchronousTestCase):
         ):
             encoded = msgspec.msgpack.encode(bad)
             self.assertRaises(msgspec.ValidationError, msgspec.msgpack.decode, encoded, type=Counters)
-
-
-class HistogramTests(SynchronousTestCase):
-    """Times by bucket."""
-
-    def test_buckets(self) -> None:
-        """A time falls into the first bucket whose end is not before it, or into the last, which has no end."""
-        for seconds, bucket in (
-            (0.0, 0), (0.001, 0), (0.0011, 1), (2.0, BOUNDS.index(2.0)), (2.9, BOUNDS.index(3.0)),
-            (3.0, BOUNDS.index(3.0)), (3.1, BOUNDS.index(5.0)), (30.0, len(BOUNDS) - 1), (31.0, len(BOUNDS)),
-        ):  # fmt: skip
-            times = Histogram.empty()
-            times.observe(seconds)
-            self.assertEqual(1, times.counts[bucket], seconds)
-            self.assertEqual((1, seconds), (times.count, times.sum))
-
-    def test_deadlines(self) -> None:
-        """The times after which senders give up are ends of buckets."""
-        self.assertLessEqual({3.0, 5.0, 10.0, 30.0}, set(BOUNDS))
-        self.assertEqual(sorted(BOUNDS), list(BOUNDS))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from webhookrx.config.specs import SpecOptions
+from webhookrx.diagnostics import quoted
 
 #: A host name, which may have underscores, or an IPv4 address; or an IPv6 address in brackets. Then a port.
 _SERVER = re.compile(
@@ -81,7 +82,7 @@ def read_addresses(
             server = parse_server(text, schemes[scheme])
         except ValueError as error:
             # A password with a slash in it looks like a server.
-            shown = "a part of the URL" if "@" in url else repr(text)
+            shown = "a part of the URL" if "@" in url else quoted(text)
             raise options.problem(f"{shown} {error}; write for example {example}") from None
         if server in servers:
             raise options.problem(f"the URL names {server} twice")

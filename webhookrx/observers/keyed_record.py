@@ -82,10 +82,11 @@ def read_keyed_format(options: SpecOptions, default_key: str | None = None) -> K
     @raise ConfigError: one of them is no template.
     """
     identify: Callable[[Message], str] = message_id
-    key = options.given.get("key", default_key)
+    default = Template.parse(default_key) if default_key else None
     template = options.read("template", None, Template.parse)
     return KeyedFormat(
         options.read("id", identify, parse_id),
-        options.read("key", Template.parse(key), Template.parse) if key else None,
+        # An empty one is no key.
+        None if options.given.get("key") == "" else options.read("key", default, Template.parse),
         encode_line if template is None else template.render_line,
     )

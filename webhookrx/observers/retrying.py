@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from threading import Event
 from typing import Final, TypeVar
 
-from webhookrx.backoff import Backoff, Random
+from webhookrx.backoff import LONGEST_RETRY_AFTER, Backoff, Random
 from webhookrx.errors import Unavailable
 
 FIRST_PAUSE: Final = 0.25
@@ -77,7 +77,7 @@ class Retries:
             except Unavailable as error:
                 problem = str(error)
                 if error.retry_after is not None:
-                    self._not_before = self._clock() + error.retry_after
+                    self._not_before = self._clock() + min(error.retry_after, LONGEST_RETRY_AFTER)
             # Checked after the try, which may have run for long before the receiver had to stop.
             if self.stopping.is_set():
                 break
