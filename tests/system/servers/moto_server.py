@@ -19,8 +19,8 @@ class MotoServer(Server):
     @classmethod
     def missing(cls) -> str:
         """Say that it is not installed."""
-        found = all(importlib.util.find_spec(name) for name in ("moto", "flask", "boto3"))
-        return "" if found else "no moto: pip install 'moto[s3,server]'"
+        found = all(importlib.util.find_spec(name) for name in ("moto", "flask", "flask_cors", "boto3"))
+        return "" if found else "no moto: pip install 'moto[s3]' flask flask-cors"
 
     def command(self) -> list[str]:
         """Run it."""
