@@ -4,13 +4,13 @@ What every observer of a store or broker keeps to, on top of what every observer
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from zope.interface.verify import verifyObject
 
 from tests.contracts.played_store import Fate, Outcomes, PlayedStore, Record, Row
 from tests.contracts.secret_contract import SecretContract
-from webhookrx.interfaces import IWaitingObserver
+from webhookrx.interfaces import LARGEST_BATCH, ILocalObserver, IStoreObserver, Wants
 from webhookrx.settings import Limits
 
 __all__ = ["Fate", "Outcomes", "PlayedStore", "Record", "Row", "StoreContract"]
@@ -24,8 +24,29 @@ class StoreContract(SecretContract):
     """Mix into a C{SynchronousTestCase} that plays the store, see L{PlayedStore}."""
 
     def test_store_interface(self) -> None:
-        """It is one that may wait."""
-        self.assertTrue(verifyObject(IWaitingObserver, self.make_observer()))
+        """It is the observer of a store, for which the reactor never waits."""
+        observer = self.make_observer()
+
+        self.assertTrue(verifyObject(IStoreObserver, observer))
+        self.assertFalse(ILocalObserver.providedBy(observer))
+
+    def test_promise_reason(self) -> None:
+        """A promise that is weaker than durable has a reason, in one line, and none other has."""
+        observer: Any = self.make_observer()
+        self.assertEqual(observer.promise == "durable", observer.promise_reason == "")
+        self.assertNotIn("\n", observer.promise_reason)
+        promised = observer.promise
+        observer.open()
+        self.assertEqual(promised, observer.promise)
+        observer.close()
+
+    def test_wants(self) -> None:
+        """What it wants of a spool fits into what a batch may take."""
+        wants = cast("Wants | None", cast("Any", self.make_observer()).wants)
+        if wants is not None:
+            self.assertLessEqual(wants.bytes, LARGEST_BATCH)
+            self.assertGreater(min(wants.bytes, wants.messages or 1), 0)
+            self.assertGreaterEqual(wants.seconds, 0.0)
 
     def test_own_ids(self) -> None:
         """Each message is stored under its own id."""

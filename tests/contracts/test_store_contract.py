@@ -13,9 +13,10 @@ from zope.interface import implementer
 from tests.contracts.fake_time import FakeTime
 from tests.contracts.store_contract import Fate, Record, Row, StoreContract
 from webhookrx.errors import ConfigError, Rejected, Unavailable
-from webhookrx.interfaces import IWaitingObserver
+from webhookrx.interfaces import IStoreObserver
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.message import Message
+from webhookrx.store_counts import StoreCounts
 
 ANSWERS = {"ok": "stored", "bad": "rejected", "busy": "later"}
 
@@ -46,14 +47,17 @@ class PlainStore:
         return "ok"
 
 
-@implementer(IWaitingObserver)
+@implementer(IStoreObserver)
 class PlainObserver:
     """Brings messages to a L{PlainStore}, each until the answer decides, for ten seconds."""
 
     spec = "plain:"
     promise = "durable"
+    promise_reason = ""
+    wants = None
 
     def __init__(self, store: PlainStore, time: FakeTime, path: str = "") -> None:
+        self.counts = StoreCounts()
         self._store = store
         self._time = time
         self._path = path
