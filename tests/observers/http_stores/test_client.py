@@ -324,11 +324,11 @@ class TimeTests(WireCase):
         self.patch(client_module, "wait", wait)
         pending = self.ask()
         self.receive(OK)
-        self.assertEqual(10.0, self.client._wait(pending))
+        self.assertEqual(10.0, self.client._wait(pending, 10.0))
         client = self.make_client(Moments(0.0, 10.0))
         client.stop_now()
 
-        self.assertEqual(10.0, client._wait(_PendingAnswer()))
+        self.assertEqual(10.0, client._wait(_PendingAnswer(), 10.0))
 
 
 class DescribeTests(SynchronousTestCase):

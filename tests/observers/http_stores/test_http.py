@@ -78,7 +78,7 @@ class Server:
         self.fields = headers
         return cast("Client", self)
 
-    def post(self, request: StoreRequest) -> HTTPAnswer:
+    def post(self, request: StoreRequest, at_most: float | None = None) -> HTTPAnswer:
         """HTTPAnswer as told. It takes an eighth of a second."""
         content, headers, _ = request
         self.clock.now += 0.125

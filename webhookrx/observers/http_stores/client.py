@@ -96,6 +96,7 @@ class Client:
     @param headers: header fields of every request.
     @param timeout: seconds for connecting and the whole answer, together.
     @param keep: bytes of the body of an answer that are kept.
+    @param answer_fields: names of header fields of answers that are kept, in lower case.
     @param clock: seconds on the monotonic clock.
     """
 
@@ -108,6 +109,7 @@ class Client:
         headers: Sequence[Header],
         timeout: float,
         keep: int = KEPT,
+        answer_fields: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._reactor = reactor
@@ -116,7 +118,7 @@ class Client:
         self._pool.maxPersistentPerHost = 1
         self._pool.retryAutomatically = False
         agent = Agent.usingEndpointFactory(reactor, _BoundedEndpoint(endpoint, self._make_connection), self._pool)
-        self._treq = HTTPClient(_BareAgent(agent))
+        self._treq = HTTPClient(_BareAgent(agent, [name.encode() for name in answer_fields]))
         self._method = method
         self._url = url
         parts = urlsplit(url)
@@ -124,20 +126,22 @@ class Client:
         self._headers = tuple(headers)
         self._timeout = timeout
         self._keep = keep
+        self._answer_fields = tuple(answer_fields)
         self._clock = clock
         self._stopping: Future[None] = Future()
 
-    def post(self, request: StoreRequest) -> HTTPAnswer:
+    def post(self, request: StoreRequest, at_most: float | None = None) -> HTTPAnswer:
         """
         Make a request and wait for the answer, never longer than the timeout. C{blockingCallFromThread} has none, and
         the timers of the reactor follow the wall clock, which can be set; a reactor that has stopped runs no timers at
         all.
 
+        @param at_most: seconds for it, if these are fewer.
         @raise NoAnswer: no whole answer came in time.
         """
         pending = _PendingAnswer()
         self._reactor.callFromThread(self._begin, pending, request)
-        seconds = self._wait(pending)
+        seconds = self._wait(pending, self._timeout if at_most is None else min(at_most, self._timeout))
         if pending.answer.done():
             return pending.answer.result()
         self._reactor.callFromThread(pending.cancel)
@@ -157,15 +161,15 @@ class Client:
         """Close the idle connection, if any. Callable from any thread."""
         self._reactor.callFromThread(self._pool.closeCachedConnections)
 
-    def _wait(self, pending: _PendingAnswer) -> float:
+    def _wait(self, pending: _PendingAnswer, timeout: float) -> float:
         """Wait for an answer, and return how many seconds it had."""
         began = self._clock()
         either: tuple[Future[Any], ...] = (pending.answer, self._stopping)
-        wait(either, self._timeout, FIRST_COMPLETED)
+        wait(either, timeout, FIRST_COMPLETED)
         if pending.answer.done() or not self._stopping.done():
-            return self._timeout
+            return timeout
         passed = self._clock() - began
-        seconds = min(self._timeout, passed + STOP_TIME)
+        seconds = min(timeout, passed + STOP_TIME)
         wait((pending.answer,), seconds - passed)
         return seconds
 
@@ -192,7 +196,7 @@ class Client:
             response = await self._request(request)
         connection = self._connection
         assert connection is not None
-        head = connection.accept_head(response)
+        head = replace(connection.accept_head(response), fields=self._fields_of(response))
         pending.head = head
         kept, size, limit = bytearray(), 0, max(BODY_LIMIT, self._keep)
 
@@ -220,6 +224,11 @@ class Client:
         # A refusal often breaks off: a server that doesn't read the rest of a request resets the connection.
         return replace(head, extent=Extent.BROKEN)
 
+    def _fields_of(self, response: IResponse) -> dict[str, str]:
+        """Return the header fields that are kept; of several with one name the first."""
+        found = ((name, response.headers.getRawHeaders(name.encode())) for name in self._answer_fields)
+        return {name: values[0].decode("latin-1") for name, values in found if values}
+
     def _make_connection(self, factory: WrappingFactory[Any], wrapped: IProtocol) -> BoundedConnection:
         def write_request(connection: BoundedConnection) -> None:
             self._connection = connection
@@ -246,6 +255,7 @@ def make_client(
     headers: Sequence[Header],
     timeout: float,
     keep: int = KEPT,
+    answer_fields: Sequence[str] = (),
 ) -> Client:
     """
     Make a client on sockets.
@@ -256,7 +266,7 @@ def make_client(
     endpoint: IStreamClientEndpoint = HostnameEndpoint(reactor, uri.host.decode("ascii"), uri.port, timeout=timeout)
     if creator is not None:
         endpoint = wrapClientTLS(creator, endpoint)
-    return Client(reactor, endpoint, method, url, headers, timeout, keep)
+    return Client(reactor, endpoint, method, url, headers, timeout, keep, answer_fields)
 
 
 def describe(error: BaseException | None) -> str:
@@ -305,12 +315,13 @@ class _BoundedEndpoint:
 @implementer(IAgent)
 class _BareAgent:
     """
-    Removes all header fields of an answer but C{Retry-After}. With the rest, treq would unpack the body, of which 2 KB
-    can become 2 GB; fail over a field that is not UTF-8; and send back cookies.
+    Removes all header fields of an answer but C{Retry-After} and those that a store looks at. With the rest, treq would
+    unpack the body, of which 2 KB can become 2 GB; fail over a field that is not UTF-8; and send back cookies.
     """
 
-    def __init__(self, agent: IAgent) -> None:
+    def __init__(self, agent: IAgent, kept: Sequence[bytes]) -> None:
         self._agent = agent
+        self._kept = frozenset((b"retry-after", *kept))
 
     def request(
         self, method: bytes, uri: bytes, headers: Headers | None = None, bodyProducer: IBodyProducer | None = None
@@ -318,14 +329,13 @@ class _BareAgent:
         """Make a request for an answer that is not packed."""
         fields = Headers() if headers is None else headers.copy()
         fields.setRawHeaders(b"Accept-Encoding", [b"identity"])
-        return self._agent.request(method, uri, fields, bodyProducer).addCallback(_bare)
+        return self._agent.request(method, uri, fields, bodyProducer).addCallback(self._bare)
 
-
-def _bare(response: IResponse) -> IResponse:
-    for name, _ in list(response.headers.getAllRawHeaders()):
-        if name.lower() != b"retry-after":
-            response.headers.removeHeader(name)
-    return response
+    def _bare(self, response: IResponse) -> IResponse:
+        for name, _ in list(response.headers.getAllRawHeaders()):
+            if name.lower() not in self._kept:
+                response.headers.removeHeader(name)
+        return response
 
 
 @implementer(IBodyProducer)

@@ -4,8 +4,8 @@ What goes over HTTP: a request with messages, and an answer with how much of it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -62,12 +62,14 @@ class HTTPAnswer:
 
     @ivar retry_after: the C{Retry-After} as received, if the request was not successful.
     @ivar beginning: the beginning of the body, for people. What decides by a body takes L{body}.
+    @ivar fields: the header fields that the store looks at, by their names in lower case.
     """
 
     status: int
     retry_after: str | None = None
     beginning: bytes = b""
     extent: Extent = Extent.WHOLE
+    fields: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_success(self) -> bool:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, cast
 from zope.interface import implementer
 
 from webhookrx.errors import ConfigError, Unavailable
-from webhookrx.interfaces import IWaitingObserver
+from webhookrx.interfaces import IStoreObserver
 from webhookrx.observers.client_tls import make_creator
-from webhookrx.observers.http_stores.client import make_client
-from webhookrx.observers.http_stores.delivery import Delivery, RetryPauses
+from webhookrx.observers.http_stores.client import STOP_TIME, make_client
+from webhookrx.observers.http_stores.delivery import Delivery
+from webhookrx.observers.retrying import Retries
+from webhookrx.store_counts import StoreCounts
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     MakeClient = Callable[[HTTPTarget, HTTPStore, IOpenSSLClientConnectionCreator | None, Sequence[Header]], Client]
 
 
-@implementer(IWaitingObserver)
+@implementer(IStoreObserver)
 class HTTPObserver:
     """
     Posts messages to an HTTP store, and passes its promise on.
@@ -61,6 +63,9 @@ class HTTPObserver:
         self.spec = spec
         self.prepare = store.render
         self.promise = store.promise
+        self.promise_reason = store.promise_reason
+        self.wants = store.wants
+        self.counts = StoreCounts()
         self._target = target
         self._store = store
         self._connect = connect
@@ -68,8 +73,10 @@ class HTTPObserver:
         self._client: Client | None = None
         # An answer may repeat a secret, in any encoding.
         self._quotes = not target.secrets
-        self._stopping = Event() if stopping is None else stopping
-        self._pauses = RetryPauses(clock, wall_clock, random, self._stopping)
+        self._wall_clock = wall_clock
+        self._retries = Retries(target.retry_for, clock, random, stopping)
+        # When a store that is under way must end once the receiver stops.
+        self._end = 0.0
 
     def check(self) -> None:
         """
@@ -86,7 +93,7 @@ class HTTPObserver:
         @raise ConfigError: a file is missing or wrong.
         """
         # It may have been stopped, and be needed again.
-        self._stopping.clear()
+        self._retries.resume()
         self._use(self._make_client())
 
     def store(self, batch: Sequence[Prepared]) -> list[Exception | None] | None:
@@ -96,12 +103,15 @@ class HTTPObserver:
         @return: None, or for each message None, L{Rejected}, or L{Unavailable} from the first unsent one on.
         @raise Unavailable: no message was sent.
         """
+        self._end = self._clock() + STOP_TIME
         delivery = Delivery(
             self._store,
             cast("Sequence[bytes]", batch),
-            self._pauses,
-            self._clock() + self._target.retry_for,
+            self._retries,
             self._post,
+            self.counts,
+            self._clock,
+            self._wall_clock,
             quotes=self._quotes,
         )
         delivery.run()
@@ -109,7 +119,9 @@ class HTTPObserver:
 
     def hurry(self) -> None:
         """End a pause between two tries, and shorten this request and the next ones."""
-        self._stopping.set()
+        if not self._retries.stopping.is_set():
+            self._end = self._clock() + STOP_TIME
+        self._retries.hurry()
         client = self._client
         if client is not None:
             client.stop_now()
@@ -121,7 +133,7 @@ class HTTPObserver:
         @raise ConfigError: a file is wrong; the contents read before stay in use.
         """
         self._use(self._make_client())
-        self._pauses.forget()
+        self._retries.forget_pause()
 
     def close(self) -> None:
         """Close the connection."""
@@ -131,7 +143,13 @@ class HTTPObserver:
         client = self._client
         if client is None:
             raise Unavailable("it is closed")
-        return client.post(request)
+        if not self._retries.stopping.is_set():
+            return client.post(request)
+        # A batch may need many requests.
+        left = self._end - self._clock()
+        if left <= 0.0:
+            raise Unavailable("the receiver stops")
+        return client.post(request, left)
 
     def _make_client(self) -> Client:
         """
@@ -144,7 +162,7 @@ class HTTPObserver:
         """Switch to another client, and close the one before."""
         old, self._client = self._client, client
         # In this order: hurry(), in another thread, first sets the event and then stops the client.
-        if client is not None and self._stopping.is_set():
+        if client is not None and self._retries.stopping.is_set():
             client.stop_now()
         if old is not None:
             old.close()
@@ -198,4 +216,6 @@ def connect(
     from twisted.internet import reactor
 
     fields = request_headers(store, headers)
-    return make_client(reactor, creator, target.method, target.url, fields, target.timeout, store.keep)
+    return make_client(
+        reactor, creator, target.method, target.url, fields, target.timeout, store.keep, store.answer_fields
+    )

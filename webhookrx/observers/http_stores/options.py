@@ -6,7 +6,6 @@ Errors never quote these files, only line numbers.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.intake.tokens import check_token, parse_token_file
+from webhookrx.observers.addresses import check_plaintext, is_loopback, refuse_password
 from webhookrx.observers.client_tls import TLS_OPTIONS, ClientTLS, read_client_tls
 from webhookrx.observers.http_stores.exchange import Header
 
@@ -87,18 +87,26 @@ def read_target(
     example: str,
     secrets: Sequence[SecretFile] = (),
     method: str = "POST",
+    instead: str = "token_file=",
 ) -> HTTPTarget:
     """
     Read the URL, and the options that every HTTP store has, but not the files.
 
     @param example: a URL that is right.
+    @param instead: what takes the place of a password in the URL, for errors.
     @raise ConfigError: the URL or an option is wrong, or does not go with another.
     """
     if len(args) != 1 or not args[0]:
         raise options.problem(f"takes one URL, such as {options.observer}:{example}")
     url = args[0]
-    scheme, host = _read_url(url, options)
-    _check_secrets(scheme, host, secrets, options)
+    scheme, host = _read_url(url, options, instead)
+    check_plaintext(
+        options,
+        [secret.option for secret in secrets],
+        is_encrypted=scheme == "https",
+        is_local=is_loopback(host),
+        remedy="use https://",
+    )
     return HTTPTarget(
         name=options.observer,
         url=url,
@@ -125,15 +133,14 @@ def secret_fields(given: Mapping[str, str], scheme: str) -> list[SecretFile]:
     return secrets
 
 
-def _read_url(url: str, options: SpecOptions) -> tuple[str, str]:
+def _read_url(url: str, options: SpecOptions, instead: str) -> tuple[str, str]:
     """Return scheme and host. Errors never quote a URL that may hold a password."""
     shown = "the URL" if "@" in url else repr(url)
     if url.startswith("//"):
         raise options.problem(
             f"{shown} has no scheme; the URL comes after the colon: {options.observer}:http://HOST/PATH"
         )
-    if "@" in re.split("[/?#]", url.partition("://")[2] or url)[0]:
-        raise options.problem("no user or password in the URL: it is seen in logs and process lists; use token_file=")
+    refuse_password(url, options, instead)
     if not _URI.fullmatch(url):
         raise options.problem(f"{shown} holds a space or characters beyond ASCII; write them as %XX")
     try:
@@ -151,23 +158,6 @@ def _read_url(url: str, options: SpecOptions) -> tuple[str, str]:
             f"{shown} has a fragment, what follows #, which is never sent; write %23 for a # of the URL"
         )
     return parts.scheme, host
-
-
-def _check_secrets(scheme: str, host: str, secrets: Sequence[SecretFile], options: SpecOptions) -> None:
-    allowed = options.flag("allow_plaintext", False)
-    if secrets and scheme == "http" and not allowed and not _is_loopback(host):
-        raise options.problem(
-            f"{secrets[0].option}= over http:// would show its secret to the network; use https://, or "
-            "allow_plaintext=yes when something between speaks TLS"
-        )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        # RFC 6761, section 6.3.
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _read_tls(scheme: str, options: SpecOptions) -> ClientTLS | None:

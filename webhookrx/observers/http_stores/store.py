@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
+from webhookrx.interfaces import Wants
 from webhookrx.message.encoders import encode_line
 from webhookrx.observers.http_stores.exchange import Header, HTTPAnswer, StoreRequest
 from webhookrx.observers.writers import RenderLine
@@ -36,8 +37,6 @@ class Verdict(Enum):
     """At least one of them is refused for good, for what is wrong with itself: nothing else is ever refused."""
     LATER = "later"
     """The store, or a person, may remove the cause: they are tried again after a pause."""
-    AGAIN = "again"
-    """Not judged, because of others in the same request: they are sent again at once, without those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +47,14 @@ class Finding:
     @ivar code: the store's code and what an operator can check, shown even after a secret was sent: never a text of
         the server, but a number, or a word that this program knows.
     @ivar words: the server's own words; quoted only if no secret was sent, and only their beginning.
+    @ivar suspect: where a whole request is refused, the place of the message that the server blames. It is sent alone,
+        and refused only if it is refused so: that number may be wrong, and those before and after it are not judged.
     """
 
     verdict: Verdict
     code: str = ""
     words: bytes | str = b""
+    suspect: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ class Question:
 
     It is asked until its answer has decided, or the time to retry is over; then the messages are not safe.
 
-    @ivar confirm: reads the answer, which may lead to another question. It raises what L{HTTPStore.read} raises.
+    @ivar confirm: reads the answer, which may lead to another question. With L{Verdict.LATER}, or where it raises what
+        L{HTTPStore.read} raises, the same is asked again.
     @ivar pause: seconds before it is asked.
     """
 
@@ -110,7 +113,9 @@ class HTTPStore(ABC):
     @ivar render: what a message is in a request, as bytes; called once a message.
     @ivar promise: how safe a message is after L{Verdict.STORED}: C{"durable"}, C{"written"} or C{"queued"}.
     @ivar promise_reason: why that is weaker than durable, for the start line; empty when it is durable.
+    @ivar wants: the batches that a spool is to offer; None for those of today.
     @ivar keep: bytes of an answer that are kept for L{read}.
+    @ivar answer_fields: names of header fields of an answer, in lower case, that L{read} looks at.
     @ivar content_type: the media type of bodies.
     """
 
@@ -119,7 +124,9 @@ class HTTPStore(ABC):
     gzip: bool = False
     promise: str = "durable"
     promise_reason: str = ""
+    wants: Wants | None = None
     keep: int = KEPT
+    answer_fields: tuple[str, ...] = ()
     content_type: str = "application/json"
 
     @abstractmethod
