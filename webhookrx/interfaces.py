@@ -93,8 +93,9 @@ class IWaitingObserver(IMessageObserver):
 
 class ILocalObserver(IMessageObserver):
     """
-    An observer that only writes on this machine, so that a C{store} without a sync takes no longer than a page cache
-    does. The reactor may wait for it briefly, see L{webhookrx.pipeline.observer_thread.BriefWait}.
+    An observer that only writes on this machine, and waits for no answer of another one. Unless its promise is
+    'durable', which costs a sync, the reactor may wait briefly for its C{store}, see
+    L{webhookrx.pipeline.observer_thread.BriefWait}.
     """
 
 

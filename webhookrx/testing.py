@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from zope.interface import implementer
 
 from webhookrx.errors import NoRoom
-from webhookrx.interfaces import IMessageConsumer, IMessageObserver
+from webhookrx.interfaces import ILocalObserver, IMessageConsumer
 from webhookrx.message.message import Message, Value
 from webhookrx.pipeline.admission import Budget, ProducerGate, size_of
 from webhookrx.settings import Limits
@@ -38,7 +38,7 @@ def make_message(text: str = "hello", values: dict[str, Value] | None = None, re
     return Message({"HOST": "192.0.2.1", "MESSAGE": text, "SOURCEIP": "192.0.2.1", **(values or {})}, received)
 
 
-@implementer(IMessageObserver)
+@implementer(ILocalObserver)
 class MemoryObserver:
     """
     Keeps messages in memory.

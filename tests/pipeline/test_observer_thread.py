@@ -9,7 +9,9 @@ from typing import Any
 from weakref import ref
 
 from twisted.trial.unittest import SynchronousTestCase
+from zope.interface import implementer_only
 
+from webhookrx.interfaces import IMessageObserver
 from webhookrx.pipeline import observer_thread
 from webhookrx.pipeline.observer_thread import BriefWait, RealThread
 from webhookrx.testing import MemoryObserver
@@ -179,6 +181,11 @@ class Waits:
         return next(self._outcomes)
 
 
+@implementer_only(IMessageObserver)
+class RemoteObserver(MemoryObserver):
+    """One that is on another machine."""
+
+
 def make_wait(*outcomes: bool, promise: str = "written") -> tuple[BriefWait, Waits]:
     """Return what waits for an observer, and the thread with its outcomes."""
     thread = Waits(outcomes)
@@ -199,6 +206,13 @@ class BriefWaitTests(SynchronousTestCase):
         """Nobody waits for a sync, so it is not back."""
         wait, thread = make_wait(promise="durable")
         self.assertEqual((False, []), (wait.is_back(), thread.seconds))
+
+    def test_elsewhere(self) -> None:
+        """Nobody waits for an observer that waits for another machine, whatever it promises."""
+        thread = Waits(())
+        for promise in ("written", "queued"):
+            wait = BriefWait(RemoteObserver("remote", promise), thread)  # type: ignore[arg-type]
+            self.assertEqual((False, []), (wait.is_back(), thread.seconds))
 
     def test_in_vain(self) -> None:
         """Three in vain, one after the other, are enough; one that was not in vain makes up for those before it."""

@@ -19,7 +19,7 @@ from webhookrx.config.observers import Argument, ObserverSpec
 from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.filesystem import SHARE_YES, DiskSpace, FileLock, FileSystem, WriteLock, sharing_group
-from webhookrx.interfaces import IMessageObserver
+from webhookrx.interfaces import ILocalObserver
 from webhookrx.observers.writers import (
     LINE_OPTIONS,
     LineWriter,
@@ -190,7 +190,7 @@ class LineFile:
             self._file_system.close(fd)
 
 
-@implementer(IMessageObserver)
+@implementer(ILocalObserver)
 class FileObserver:
     """
     Appends messages to a file as lines, one write and, with C{--ack durable}, one C{fdatasync} a batch.

@@ -18,7 +18,7 @@ from zope.interface import implementer
 
 from webhookrx.config.observers import ObserverSpec
 from webhookrx.errors import ConfigError
-from webhookrx.interfaces import IMessageObserver
+from webhookrx.interfaces import ILocalObserver
 from webhookrx.message.encoders import encode_object
 from webhookrx.message.message import Message
 
@@ -45,7 +45,7 @@ _MAX_DIGITS = 640
 TakeEvent = Callable[[dict[str, Any]], object]
 
 
-@implementer(IMessageObserver)
+@implementer(ILocalObserver)
 class LogObserver:
     """
     Gives messages to an C{ILogObserver} as events, one at a time, in the thread of its lane; such observers are

@@ -16,7 +16,7 @@ from webhookrx.config.observers import ObserverSpec
 from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.filesystem import FileSystem
-from webhookrx.interfaces import IMessageObserver
+from webhookrx.interfaces import ILocalObserver
 from webhookrx.observers.writers import (
     LINE_OPTIONS,
     LineWriter,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 STDOUT_SPEC = ObserverSpec(LINE_OPTIONS)
 
 
-@implementer(IMessageObserver)
+@implementer(ILocalObserver)
 class StdoutObserver:
     """
     Writes messages as lines to a duplicate of a file descriptor.

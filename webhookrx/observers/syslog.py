@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from zope.interface import implementer
+from zope.interface import alsoProvides, implementer
 
 from webhookrx.errors import ConfigError, Rejected, Unavailable
-from webhookrx.interfaces import IWaitingObserver
+from webhookrx.interfaces import ILocalObserver, IWaitingObserver
 from webhookrx.observers.sockets import Deadline, describe
 from webhookrx.observers.syslog_connection import (
     SyslogConnection,
@@ -165,7 +165,7 @@ def build_syslog(spec: str, args: Sequence[str], given: Mapping[str, str], ack: 
     @raise ConfigError: an argument, an option or a file of certificates is wrong.
     """
     target = read_syslog(spec, args, given)
-    return SyslogObserver(
+    observer = SyslogObserver(
         spec,
         str(target),
         "queued" if target.transport == "udp" else "written",
@@ -174,6 +174,10 @@ def build_syslog(spec: str, args: Sequence[str], given: Mapping[str, str], ack: 
         timeout=target.timeout,
         max_size=target.max_size,
     )
+    # Over TCP it waits until the other machine has acknowledged the bytes.
+    if target.transport in ("udp", "unix"):
+        alsoProvides(observer, ILocalObserver)
+    return observer
 
 
 def _connect_to(target: SyslogTarget) -> Connect:

@@ -13,6 +13,8 @@ from weakref import finalize
 
 from twisted.logger import Logger
 
+from webhookrx.interfaces import ILocalObserver
+
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorFromThreads
 
@@ -147,7 +149,7 @@ def _deliver(done: Done, outcome: object) -> None:
 
 class BriefWait:
     """
-    Lets the reactor wait for an observer that only has to write, as long as it is quick.
+    Lets the reactor wait for an observer that only has to write on this machine, as long as it is quick.
 
     While the thread writes, the reactor would read a few requests more, with both competing for the interpreter's
     lock; those few would be the next batch, so that all batches stayed small. A reactor that waits sends the answers
@@ -161,12 +163,14 @@ class BriefWait:
 
     def __init__(self, observer: IMessageObserver, thread: ObserverThread) -> None:
         self._observer = observer
+        # Others wait for an answer from outside, which takes long enough to do something else meanwhile.
+        self._is_local = ILocalObserver.providedBy(observer)
         self._thread = thread
         self._in_vain = 0
 
     def is_back(self) -> bool:
         """Wait for the C{store} that has just begun. Return whether it is back and its outcome delivered."""
-        if self._in_vain >= ENOUGH or self._observer.promise == "durable":
+        if not self._is_local or self._in_vain >= ENOUGH or self._observer.promise == "durable":
             return False
         is_back = self._thread.wait(BRIEF)
         self._in_vain = 0 if is_back else self._in_vain + 1
