@@ -21,7 +21,6 @@ from tests.contracts.observer_contract import ObserverContract
 from tests.private_names import used_private_names
 from tests.specs import parse_observer
 from tests.system.certificates import Authority, server_settings
-from webhookrx.config.observers import KnownObservers
 from webhookrx.config.option_reader import Origin, RawValue
 from webhookrx.config.options import BY_YAML_KEY, OPTIONS
 from webhookrx.config.resolve import Environment, Resolved, resolve
@@ -35,7 +34,6 @@ from webhookrx.intake.judge import Accepted, Admission, Receipt, admit, judge
 from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.macros import ALIASES, DATE_MACROS, HARD_MACROS, SOFT_MACROS
-from webhookrx.observers.registry import find_spec
 from webhookrx.router.rules.rules_file import read_rules
 from webhookrx.service import known_observers
 from webhookrx.service.routes import rules_of
@@ -64,7 +62,7 @@ def settings_of(text: str, path: str) -> Resolved:
     environment = Environment(
         ENVIRONMENT,
         datetime.now(UTC),
-        KnownObservers(known_observers.known_names(), known_observers.build_observer, find_spec),
+        known_observers.known(with_promises=True),
     )
     return resolve({"config": (RawValue(path, Origin(("--config",), "test")),)}, environment)
 

@@ -16,11 +16,9 @@ from tests.documents import ROOT, read
 from tests.system.sandboxed import settings_of
 from webhookrx.commands import main as command
 from webhookrx.config.limits import LIMITS
-from webhookrx.config.observers import KnownObservers
 from webhookrx.config.option_reader import Origin, RawValue
 from webhookrx.config.options import OPTIONS
 from webhookrx.config.resolve import Environment, Resolved, resolve
-from webhookrx.observers.registry import find_spec
 from webhookrx.quantities import parse_duration
 from webhookrx.service import known_observers
 from webhookrx.settings import Limits
@@ -31,9 +29,7 @@ UNIT = str(ROOT / "etc" / "systemd" / "webhookrx.service")
 
 def load(path: str) -> Resolved:
     """Return what a configuration file comes to."""
-    environment = Environment(
-        {}, datetime.now(UTC), KnownObservers(known_observers.known_names(), known_observers.build_observer, find_spec)
-    )
+    environment = Environment({}, datetime.now(UTC), known_observers.known(with_promises=True))
     return resolve({"config": (RawValue(path, Origin(("--config",), "test")),)}, environment)
 
 

@@ -178,6 +178,8 @@ class Backlog(NamedTuple):
 class IBufferingObserver(IWaitingObserver):
     """An observer that keeps messages for another one, which may be away."""
 
+    inner: IMessageObserver = Attribute("The other one, or one of several that are alike. Nobody else calls it.")
+
     def backlog() -> Backlog:
         """Return what waits, from any thread, without waiting for a disk."""
 

@@ -20,7 +20,7 @@ from twisted.python import usage
 from webhookrx.config.check import check_report, error_lines, error_report, run_as, unwritable
 from webhookrx.config.limits import LIMITS
 from webhookrx.config.machine import most_open_files, usable_cpus
-from webhookrx.config.observers import KnownObservers, written_paths
+from webhookrx.config.observers import written_paths
 from webhookrx.config.option_reader import COMMAND_LINE, Origin, RawOptions, RawValue
 from webhookrx.config.options import BY_NAME, OPTIONS, Kind, Option, shown_name
 from webhookrx.config.resolve import Environment, Resolved, resolve
@@ -239,7 +239,7 @@ def _environment(*, checks_only: bool) -> Environment:
     return Environment(
         environ=os.environ,
         now=datetime.now(UTC),
-        observers=KnownObservers(known_observers.known_names(), known_observers.build_observer, find_spec),
+        observers=known_observers.known(with_promises=checks_only),
         cpus=usable_cpus(),
         open_files=most_open_files(),
         checks_only=checks_only,

@@ -33,10 +33,11 @@ def given(**options: str | Sequence[str]) -> RawOptions:
     return layer
 
 
-def check_observer(observer: Observer, ack: str) -> None:
+def check_observer(observer: Observer, ack: str) -> list[str]:
     """Stand in for the registry: C{stdout} takes no argument."""
     if observer.name == "stdout" and observer.args:
         raise ConfigError("The stdout observer takes no path.")
+    return []
 
 
 def start(environ: Mapping[str, str] | None = None, **options: str | Sequence[str]) -> Resolved:

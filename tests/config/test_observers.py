@@ -54,6 +54,30 @@ class URLTests(SynchronousTestCase):
             problem = self.assertRaises(ConfigError, parse_observer, text).problem
             self.assertNotIn("c4nary", problem)
 
+    def test_password_like_options(self) -> None:
+        """A password that looks like an option is refused as a password, and nothing of it is quoted."""
+        for text in (
+            "http:https://u:tiger=s@h/x",
+            "http:https://u:gzip=yes:tiger=s@h/x",
+        ):
+            error = self.assertRaises(ConfigError, parse_observer, text)
+            self.assertIn("no user or password in the URL", str(error))
+            self.assertNotIn("tiger", str(error))
+
+    def test_at_sign_in_option(self) -> None:
+        """An option may hold an at sign."""
+        parsed = parse_observer("http:https://h:auth_scheme=me@there")
+        self.assertEqual((("https://h",), (("auth_scheme", "me@there"),)), (parsed.args, parsed.options))
+
+    def test_values_with_colons(self) -> None:
+        """A value with colons is escaped, behind a spool, too; one with an equals sign or a comma is not."""
+        text = "http:https://h/x:content_type=http\\://a\\:1/b:auth_scheme=source=${SOURCE},host=${HOST}"
+        options = (("content_type", "http://a:1/b"), ("auth_scheme", "source=${SOURCE},host=${HOST}"))
+        self.assertEqual(options, parse_observer(text).options)
+        inner = parse_observer(f"spool:{os.path.abspath(self.mktemp())}:observer={text}").inner
+        assert inner is not None
+        self.assertEqual(options, inner.options)
+
     def test_syslog(self) -> None:
         """An IPv6 address stands in brackets, which are left out."""
         cases = {

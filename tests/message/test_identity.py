@@ -7,7 +7,7 @@ import hashlib
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.message.encoders import decode_stored, encode_stored
-from webhookrx.message.identity import LONGEST_ID, message_id, parse_id
+from webhookrx.message.identity import LONGEST_ID, is_unique, message_id, parse_id
 from webhookrx.message.message import Message
 from webhookrx.testing import make_message
 
@@ -44,6 +44,17 @@ class MessageIdTests(SynchronousTestCase):
             self.assertEqual(hashlib.sha256(text.encode()).hexdigest(), own)
 
 
+class UniqueTests(SynchronousTestCase):
+    """Whether a template tells messages apart."""
+
+    def test_table(self) -> None:
+        """It does when the receiver's id is in it."""
+        for text in ("$RCPTID", "a-${RCPTID}", "${RCPTID:-none}", "$( format-json )", "$$$RCPTID"):
+            self.assertTrue(is_unique(text), text)
+        for text in ("", "$MESSAGE", "RCPTID", "$$RCPTID", "$RCPTIDS", "${RCPTID_}", "${HOST:-RCPTID}"):
+            self.assertFalse(is_unique(text), text)
+
+
 class ParseIdTests(SynchronousTestCase):
     """Ids by a template."""
 
@@ -63,6 +74,12 @@ class ParseIdTests(SynchronousTestCase):
         self.assertEqual(short, identify(make_message(short)))
         self.assertEqual(hashlib.sha256(long.encode()).hexdigest(), identify(make_message(long)))
         self.assertNotEqual(identify(make_message(long)), identify(make_message(other)))
+
+    def test_empty(self) -> None:
+        """A message for which it is empty has its own id."""
+        identify = parse_id("${webhook.headers.X-Delivery}")
+
+        self.assertEqual("0a1b-7", identify(make_message(values={"RCPTID": "0a1b-7"})))
 
     def test_no_macro(self) -> None:
         """A template that is the same for all messages would make them one."""

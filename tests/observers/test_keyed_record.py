@@ -67,7 +67,7 @@ class KeyedFormatTests(SynchronousTestCase):
     def test_id(self) -> None:
         """A template makes the id, as one line."""
         self.assertEqual("x-a\\nb", encoded({"D": "a\nb"}, id="x-${D}").id)
-        self.assertEqual("", encoded({}, id="${D}").id)
+        self.assertEqual("id-1", encoded({}, id="${D}").id)
 
     def test_mistakes(self) -> None:
         """What is no template is refused."""

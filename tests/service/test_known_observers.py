@@ -11,7 +11,9 @@ import sys
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.documents import ROOT
+from tests.memory_store import MemoryStore
 from tests.specs import parse_observer
+from webhookrx.config.observers import Argument, ObserverSpec
 from webhookrx.errors import ConfigError
 from webhookrx.observers import registry
 from webhookrx.observers.file import FileObserver
@@ -99,6 +101,48 @@ class BuildTests(SynchronousTestCase):
 
             self.assertIn("bogus", error)
             self.assertIn(known, error)
+
+
+class CheckTests(SynchronousTestCase):
+    """What is checked beside what observers check themselves."""
+
+    def register(self, promise: str = "written", *, needs_spool: bool = False) -> None:
+        """Add an observer of a store by the name C{store}."""
+        spec = ObserverSpec(("id",), Argument.URL, needs_spool=needs_spool)
+        built_in = registry._BuiltIn(spec, lambda text, *_: MemoryStore(text, promise))
+        self.patch(registry, "_BUILT_IN", {**registry._BUILT_IN, "store": lambda _: built_in})
+
+    def check(self, text: str, *, with_promises: bool = True) -> list[str]:
+        """Check a spec string."""
+        return known_observers.check_observer(parse_observer(text), "durable", with_promises=with_promises)
+
+    def test_needs_spool(self) -> None:
+        """An observer that needs a spool is refused without one, with how to write it."""
+        self.register("durable", needs_spool=True)
+        error = self.assertRaises(ConfigError, self.check, "store:s3://bucket/logs")
+
+        self.assertIn("works only behind one: write spool:DIR:observer=SPEC", str(error))
+        self.assertIn("store:s3://bucket/logs", str(error))
+        self.assertEqual([], self.check(f"spool:{os.path.abspath(self.mktemp())}:observer=store:s3://bucket/logs"))
+
+    def test_promises(self) -> None:
+        """C{--check} tells what is weaker; the start does so itself, once all is open."""
+        self.register()
+        behind = f"spool:{os.path.abspath(self.mktemp())}:observer=store:x://h/y"
+
+        self.assertIn("its word means 'written' (it syncs later)", *self.check("store:x://h/y"))
+        self.assertIn("leaves the spool on the word 'written'", *self.check(behind))
+        self.assertEqual([], self.check(behind, with_promises=False))
+
+    def test_ids(self) -> None:
+        """A template of ids that may be equal is a warning, behind a spool, too; one that can't is none."""
+        self.register("durable")
+        spool = f"spool:{os.path.abspath(self.mktemp())}:observer="
+
+        for text in ("store:x://h/y:id=${HOST}-$MSGID", f"{spool}store:x://h/y:id=${{HOST}}-$MSGID"):
+            self.assertIn('id="${HOST}-$MSGID" may be equal for different messages', *self.check(text))
+        for text in ("store:x://h/y", "store:x://h/y:id=${HOST}-$RCPTID", "store:x://h/y:id=off"):
+            self.assertEqual([], self.check(text), text)
 
 
 class MemoryTests(SynchronousTestCase):

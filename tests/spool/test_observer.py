@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
@@ -12,6 +13,7 @@ from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
 from tests.contracts.observer_contract import ObserverContract
+from tests.memory_store import MemoryStore
 from tests.spool.faulty_spool import Clocks, Disk, FaultySpool
 from tests.spool.test_drainer import raiser
 from webhookrx.errors import ConfigError, NotStored, Unavailable
@@ -119,7 +121,7 @@ class SpoolCase(SynchronousTestCase):
         self.threads.append(HandThread(drainer))
         return self.threads[-1]
 
-    def make_observer(self) -> SpoolObserver:
+    def make_observer(self, **options: Any) -> SpoolObserver:
         """Make a spool that is not open."""
         clocks = Clocks()
         return SpoolObserver(
@@ -132,6 +134,7 @@ class SpoolCase(SynchronousTestCase):
             clock=clocks.monotonic,
             wall_clock=clocks.time_ns,
             jitter=lambda: 1.0,
+            **options,
         )
 
 
@@ -147,6 +150,34 @@ class SpoolContractTests(SpoolCase, ObserverContract):
         if self.threads[-1].running:
             self.threads[-1].drain()
         return [str(message.values["MESSAGE"]) for message in self.inner.messages]
+
+
+class RequireTests(SpoolCase):
+    """A spool that wants its messages to be durable elsewhere."""
+
+    def test_weaker_once_open(self) -> None:
+        """An observer whose promise turns out to be weaker when it is open is closed again, and so is the queue."""
+        inner = self.inner = MemoryStore(promise="durable")
+        spool = self.make_observer(require="durable")
+        self.patch(inner, "open", lambda: setattr(inner, "promise", "written"))
+        inner.is_open = True
+
+        self.assertIn("require=durable", str(self.assertRaises(ConfigError, spool.open)))
+
+        self.assertEqual((False, []), (inner.is_open, self.threads))
+        inner.promise = "durable"
+        again = self.make_observer()
+        again.open()
+        again.close()
+
+    def test_durable(self) -> None:
+        """One that is durable is opened."""
+        self.inner = MemoryStore(promise="durable")
+        spool = self.make_observer(require="durable")
+        spool.open()
+        self.addCleanup(spool.close)
+
+        self.assertTrue(self.inner.is_open)
 
 
 class SpoolTests(SpoolCase):

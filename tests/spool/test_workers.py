@@ -13,6 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from tests.contracts.observer_contract import ObserverContract
+from tests.memory_store import MemoryStore
 from tests.spool.faulty_spool import Clocks, Disk, FaultySpool, make_queue, stored
 from tests.spool.test_observer import HandThread, WaitingObserver
 from webhookrx.errors import ConfigError, Rejected, Unavailable
@@ -323,11 +324,29 @@ class BuildTests(SynchronousTestCase):
             ((("age", "0s"),), 'age="0s" is not enough; it takes 1s or more'),
             ((("full", "drop"),), 'full="drop" is not known; it takes refuse or drop-oldest'),
             ((("min_free", "x"),), 'min_free="x" is not a size'),
-            ((("batch", "5"),), 'unknown option "batch"; its options are age, full, min_free, observer, size'),
+            ((("require", "written"),), 'require="written": it takes durable'),
+            ((("require", ""),), 'require="": it takes durable'),
+            ((("batch", "5"),), 'unknown option "batch"; its options are age, full, min_free, observer, require, size'),
         ):
             self.assertIn(text, str(self.assertRaises(ConfigError, self.build, *options)))
         for args in ((), ("",), ("/a", "/b")):
             self.assertIn("one directory", str(self.assertRaises(ConfigError, self.build, args=args)))
+
+    def test_require_durable(self) -> None:
+        """With require=durable an observer behind that promises less is a mistake, found before anything is opened."""
+        error = self.assertRaises(
+            ConfigError,
+            build_spool,
+            Observer("spool:spec", "spool", ("/nowhere/spool",), (("require", "durable"),)),
+            MemoryStore,
+        )
+
+        self.assertEqual(
+            "observer 'spool': require=durable is more than store:there can promise: its word means "
+            "'written' (it syncs later)",
+            str(error),
+        )
+        self.build(("require", "durable"))
 
 
 class RemovalTests(SynchronousTestCase):

@@ -59,11 +59,12 @@ class KnownObservers(NamedTuple):
     The observers that specs may name.
 
     @ivar names: the first words of their specs.
-    @ivar check: makes an observer for an acknowledgement level and opens nothing; raises C{ConfigError}.
+    @ivar check: makes an observer for an acknowledgement level, opens nothing, and returns sentences on what is allowed
+        but probably not meant; raises C{ConfigError}.
     """
 
     names: Collection[str]
-    check: Callable[[Observer, str], object]
+    check: Callable[[Observer, str], Sequence[str]]
     find_spec: FindSpec
 
 
@@ -83,9 +84,12 @@ def read_observers(
         return (default,) if default else ()
     observers: list[Observer] = []
     for value in values:
-        observer = options.problems.attempt(value.origin, _checked_observer, value.text, known, ack)
-        if observer is None:
+        checked = options.problems.attempt(value.origin, _checked_observer, value.text, known, ack)
+        if checked is None:
             continue
+        observer, warnings = checked
+        for warning in warnings:
+            options.problems.warn(warning, value.origin)
         for name in secret_files(observer, known.find_spec):
             _warn_of_readers(options.problems, value.origin, name)
         targets = {(each.name, each.args) for other in observers for each in _with_inner(other)}
@@ -112,14 +116,14 @@ def _with_inner(observer: Observer) -> tuple[Observer, ...]:
     return (observer,) if observer.inner is None else (observer, observer.inner)
 
 
-def _checked_observer(text: str, known: KnownObservers, ack: str) -> Observer:
+def _checked_observer(text: str, known: KnownObservers, ack: str) -> tuple[Observer, Sequence[str]]:
+    """Return an observer, and the warnings of its check."""
     observer = parse_observer(text, known.find_spec)
     for each in _with_inner(observer):
         if each.name not in known.names:
             hint = f"Write http:{each.name}://…" if each.name == "https" else suggestion(each.name, known.names)
             raise ConfigError(f"There is no observer {quoted(each.name)}. {hint}")
-    known.check(observer, ack)
-    return observer
+    return observer, known.check(observer, ack)
 
 
 def parse_observer(text: str, find_spec: FindSpec) -> Observer:
@@ -136,7 +140,7 @@ def parse_observer(text: str, find_spec: FindSpec) -> Observer:
     if name == "spool":
         return _spool(text, find_spec)
     spec = find_spec(name)
-    args, options = _with_url(text) if spec.argument is Argument.URL else split_spec(text)
+    args, options = _with_url(text, spec.options) if spec.argument is Argument.URL else split_spec(text)
     rest = args[1:]
     if spec.argument is Argument.FILE and rest and rest[0]:
         rest = [_writable_place(text, rest[0]), *rest[1:]]
@@ -146,12 +150,20 @@ def parse_observer(text: str, find_spec: FindSpec) -> Observer:
     return Observer(text=text, name=name, args=tuple(rest), options=tuple(options.items()))
 
 
-def _with_url(text: str) -> tuple[list[str], dict[str, str]]:
-    """Split C{name:URL:key=value}: all up to the first option is the URL."""
+def _with_url(text: str, known: Collection[str]) -> tuple[list[str], dict[str, str]]:
+    """
+    Split C{name:URL:key=value}: all up to the first option is the URL.
+
+    @param known: the names of options.
+    @raise ConfigError: the grammar is broken, or a password in the URL looks like an option; it is not quoted.
+    """
     name, *parts = split_raw(text)
     url: list[str] = []
     while parts and not _OPTION.match(parts[0]):
         url.append(parts.pop(0))
+    place = re.split("[/?#]", text.partition("://")[2])[0]
+    if "@" in place and any(part.partition("=")[0] not in known for part in parts):
+        raise ConfigError(f"observer {name!r}: no user or password in the URL: it is seen in logs and process lists.")
     args, options = split_spec(":".join((name, *parts)))
     return [*args[:1], *([unescaped(":".join(url))] if url else []), *args[1:]], options
 

@@ -6,6 +6,7 @@ has already.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -19,6 +20,8 @@ LONGEST_ID: Final = 512
 """Bytes of an id in UTF-8: what Elasticsearch takes at most as C{_id}. A longer one is replaced by its SHA-256."""
 
 _PLAIN: Final = 128
+#: A macro that makes the text of each message unique.
+_UNIQUE: Final = re.compile(r"\$(?:RCPTID\b|\{RCPTID[:}]|\(\s*format-json\s*\))", re.ASCII)
 
 
 def message_id(message: Message) -> str:
@@ -35,14 +38,20 @@ def message_id(message: Message) -> str:
 def parse_id(text: str) -> Callable[[Message], str]:
     """
     Return what makes ids by a template: one line of text, with control characters as escapes, since it may become a
-    header field; empty where the template yields nothing.
+    header field. A message for which the template yields nothing has its own id: without one, some stores would keep
+    it again and again, and others not at all.
 
     @raise ValueError: it is no template, or has no macro, so that all ids would be equal.
     """
     template = Template.parse(text)
     if not template.has_macros:
         raise ValueError("it takes a template with a macro, such as ${RCPTID}; otherwise all messages have one id")
-    return lambda message: _shortened(template.render_line(message)[:-1])
+    return lambda message: _shortened(template.render_line(message)[:-1]) or message_id(message)
+
+
+def is_unique(template: str) -> bool:
+    """Tell whether no two messages make the same text by a template, since the receiver's id of each is in it."""
+    return bool(_UNIQUE.search(template.replace("$$", "")))
 
 
 def _shortened(raw: bytes) -> str:

@@ -26,7 +26,7 @@ class KeyedRecord(NamedTuple):
     One message.
 
     @ivar id: its own id, which is the same at every try: one line, at most L{webhookrx.message.identity.LONGEST_ID}
-        bytes in UTF-8; empty when an C{id=TEMPLATE} yields nothing.
+        bytes in UTF-8; empty when others made the message, without an id.
     @ivar key: what decides about its partition; empty for none.
     @ivar received: nanoseconds since the epoch.
     @ivar value: what is stored; without a line end.

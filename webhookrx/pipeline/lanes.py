@@ -12,13 +12,12 @@ from twisted.logger import Logger
 
 from webhookrx.errors import ConfigError
 from webhookrx.pipeline.lane import NO_ANSWER, Lane, LaneLife
+from webhookrx.promises import weaknesses
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import IMessageObserver, LaneStatus
 
 _log = Logger()
-
-_STRENGTHS = {"queued": 0, "written": 1, "durable": 2}
 
 
 class Lanes:
@@ -128,13 +127,8 @@ class Lanes:
         return [lane.status(now) for lane in self.current]
 
     def weaker_than(self, ack: str) -> list[str]:
-        """Return a warning for each observer that promises less than C{ack}, the C{--ack} level."""
-        return [
-            f"--ack {ack} is more than observer {observer.spec} can promise: "
-            f"its word means {observer.promise!r}, so a 200 means no more than that"
-            for observer in (lane.observer for lane in self.current)
-            if _STRENGTHS.get(observer.promise, 0) < _STRENGTHS[ack]
-        ]
+        """Return a warning for each observer that promises less than C{ack}, the C{--ack} level, or than its spool."""
+        return [sentence for lane in self.current for sentence in weaknesses(lane.observer, ack)]
 
     def _make(self, observer: IMessageObserver) -> Lane:
         self._made += 1

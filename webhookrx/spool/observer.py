@@ -18,6 +18,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import Backlog, IBufferingObserver, IMessageObserver, IWaitingObserver
 from webhookrx.message.encoders import encode_stored
+from webhookrx.promises import is_weaker, word_of
 from webhookrx.spool.directory import STILL_OURS, SpoolDirectory, SpoolFileSystem, open_to_others
 from webhookrx.spool.drain_log import printable
 from webhookrx.spool.drainer import Drainer, DrainThread
@@ -51,6 +52,7 @@ class SpoolObserver:
     @param within: as for L{SpoolDirectory}.
     @param size: as for L{Quota}; so is C{age}.
     @param full: what happens at these limits: C{"refuse"} or C{"drop-oldest"}.
+    @param require: the weakest promise of C{inner} with which it is opened.
     @param min_free: bytes that stay free on the file system; None for the default of L{DiskSpace}.
     @param space: replaces C{min_free}.
     @param make_thread: makes the thread that steps the drainer.
@@ -73,6 +75,7 @@ class SpoolObserver:
         size: int = DEFAULT_SIZE,
         age: float | None = None,
         full: str = REFUSE,
+        require: str = "queued",
         min_free: int | None = None,
         space: DiskSpace | None = None,
         file_system: SpoolFileSystem | None = None,
@@ -82,7 +85,8 @@ class SpoolObserver:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.spec = spec
-        self._inner = inner
+        self.inner = inner
+        self._require = require
         self._path = directory
         self._queue = SpoolQueue(
             SpoolDirectory(directory, file_system, within),
@@ -96,6 +100,16 @@ class SpoolObserver:
         self._drainer: Drainer | None = None
         self._thread: DrainThread | None = None
         self._former: DrainThread | None = None
+
+    def check_promise(self) -> None:
+        """
+        @raise ConfigError: the promise of the observer behind is weaker than C{require}.
+        """
+        if is_weaker(self.inner.promise, self._require):
+            raise ConfigError(
+                f"observer 'spool': require={self._require} is more than {self.inner.spec} can promise: its word means "
+                f"{word_of(self.inner)}"
+            )
 
     def open(self) -> None:
         """
@@ -115,9 +129,18 @@ class SpoolObserver:
         if problem := open_to_others(self._path):
             _log.warn("Spool {path} {problem}", path=self._path, problem=problem)
         try:
-            self._inner.open()
+            self.inner.open()
         except BaseException:
             self._queue.close()
+            raise
+        try:
+            # Once more: it is final only now.
+            self.check_promise()
+        except BaseException:
+            try:
+                self.inner.close()
+            finally:
+                self._queue.close()
             raise
         self._drainer = self._make_drainer()
         thread = self._make_thread(self._drainer)
@@ -152,12 +175,12 @@ class SpoolObserver:
         thread = self._thread
         if thread is not None:
             thread.stop()
-        if IWaitingObserver.providedBy(self._inner):
+        if IWaitingObserver.providedBy(self.inner):
             try:
-                self._inner.hurry()
+                self.inner.hurry()
             except BaseException as error:
                 problem = printable(error_text(error))
-                _log.error("Observer {spec} could not hurry: {problem}", spec=self._inner.spec, problem=problem)
+                _log.error("Observer {spec} could not hurry: {problem}", spec=self.inner.spec, problem=problem)
 
     def finish(self, seconds: float = LAST_BATCH) -> None:
         """Stop draining, and wait for the current batch at most C{seconds} seconds."""
@@ -179,7 +202,7 @@ class SpoolObserver:
             self._former = thread
             _log.warn(
                 "Observer {spec} has not come back with its last batch; until it does, {path} is not opened again",
-                spec=self._inner.spec,
+                spec=self.inner.spec,
                 path=self._path,
             )
 

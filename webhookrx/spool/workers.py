@@ -22,6 +22,7 @@ from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.filesystem import InUse
 from webhookrx.interfaces import Backlog, IBufferingObserver
+from webhookrx.promises import DURABLE
 from webhookrx.settings import ALONE, Group
 from webhookrx.spool.database import SpoolFile
 from webhookrx.spool.directory import LOCK, SpoolDirectory
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from webhookrx.interfaces import IMessageObserver, Prepared
     from webhookrx.settings import Observer
 
-SPOOL_OPTIONS: Final = ("age", "full", "min_free", "size")
+SPOOL_OPTIONS: Final = ("age", "full", "min_free", "require", "size")
 YOUNGEST: Final = 1.0
 """The shortest C{age}, in seconds."""
 
@@ -132,6 +133,7 @@ class WorkerSpool:
     ) -> None:
         self.spec = own.spec
         self.promise = own.promise
+        self.inner = own.inner
         self.prepare = own.prepare
         self._own = own
         self._left = left
@@ -224,7 +226,8 @@ def _report(path: str, done: str, error: Exception) -> None:
 
 def build_spool(observer: Observer, make_inner: Callable[[], IMessageObserver], group: Group = ALONE) -> WorkerSpool:
     """
-    Make the observer of C{spool:DIR[:size=SIZE:age=TIME:full=refuse|drop-oldest:min_free=SIZE]:observer=SPEC}.
+    Make the observer of
+    C{spool:DIR[:size=SIZE:age=TIME:full=refuse|drop-oldest:min_free=SIZE:require=durable]:observer=SPEC}.
 
     @param observer: the parsed spec string; its directory is absolute.
     @param make_inner: makes the observer that its C{observer=} names; called once for each directory.
@@ -243,6 +246,19 @@ def build_spool(observer: Observer, make_inner: Callable[[], IMessageObserver], 
         age=reader.duration("age", None, at_least=YOUNGEST),
         full=reader.choice("full", (REFUSE, DROP_OLDEST), REFUSE),
         min_free=reader.size("min_free", None),
+        require=_required(reader),
     )
     own = make(directory_of(path, group.number), make_inner(), within=path if group.number else None)
+    own.check_promise()
     return WorkerSpool(own, partial(left_to, path, group), lambda directory: make(directory, make_inner(), within=path))
+
+
+def _required(reader: SpecOptions) -> str:
+    """Return the weakest promise that the observer behind may have."""
+    return reader.read("require", "queued", _durable_only)
+
+
+def _durable_only(text: str) -> str:
+    if text != DURABLE:
+        raise ValueError(f"it takes {DURABLE}: a message then leaves the spool only when it is durable elsewhere")
+    return text
