@@ -1,6 +1,6 @@
 """
-Which private names of Twisted and pyOpenSSL the package uses: imports, attributes, and names that our classes share
-with theirs.
+Which private names of Twisted, pyOpenSSL and other libraries the package uses: imports, attributes, and names that our
+classes share with theirs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-OWNERS = ("twisted", "OpenSSL", "treq", "re2")
+OWNERS = ("twisted", "OpenSSL", "treq", "re2", "nats", "redis")
 ROOT = Path(__file__).parent.parent
 
 #: A leading underscore, but neither a dunder nor what named tuples and C{os} document.

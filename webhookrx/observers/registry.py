@@ -19,6 +19,7 @@ from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import nearest
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IMessageObserver, IObserverFactory
+from webhookrx.observers.packages import package_for
 from webhookrx.settings import ALONE, Group
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ def _log_observer(_: Group) -> _BuiltIn:
     return _BuiltIn(LOG_OBSERVER_SPEC, build_log_observer)
 
 
+def _nats(_: Group) -> _BuiltIn:
+    with package_for("nats", "nats-py>=2.16"):
+        from webhookrx.observers.nats import build_nats
+    from webhookrx.observers.nats_options import NATS_SPEC
+
+    return _BuiltIn(NATS_SPEC, build_nats)
+
+
 def _stdout(group: Group) -> _BuiltIn:
     from webhookrx.observers.stdout import STDOUT_SPEC, build_stdout
 
@@ -70,6 +79,7 @@ def _syslog(_: Group) -> _BuiltIn:
 _BUILT_IN: dict[str, Callable[[Group], _BuiltIn]] = {
     "file": _file,
     "http": _http,
+    "nats": _nats,
     "observer": _log_observer,
     "stdout": _stdout,
     "syslog": _syslog,
