@@ -52,7 +52,7 @@ class MetricsTestCase(SynchronousTestCase):
         """Return type and text as they are now."""
         counters = self.counters.copy()
         view = View(counters, self.snapshot, BUILD, 1_500_000_000.0, 900_000_000.0, self.workers)
-        return exposition(view, accept)
+        return exposition(METRICS, view, accept)
 
     def text(self, accept: bytes = b"") -> str:
         """Return the whole text."""

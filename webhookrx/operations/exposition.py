@@ -22,8 +22,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from webhookrx.operations.metric import Metric, Sample, View
-from webhookrx.operations.metrics import METRICS
+from webhookrx.operations.metric import Metric, Sample, V
 from webhookrx.store_counts import BOUNDS, Histogram
 
 _ENDS = (*map(floatToGoString, BOUNDS), "+Inf")
@@ -36,18 +35,18 @@ PIECE = 250
 _Write = Callable[[Collector], bytes]
 
 
-def exposition(view: View, accept: bytes) -> tuple[bytes, Iterator[bytes]]:
+def exposition(metrics: Sequence[Metric[V]], view: V, accept: bytes) -> tuple[bytes, Iterator[bytes]]:
     """
     Return the type and the text of all metrics: OpenMetrics 1.0, or Prometheus' older text. Its pieces are made when
     they are asked for.
 
-    @param view: with counters that nothing changes any more.
+    @param view: what the metrics are read from; nothing changes it any more.
     @param accept: the value of the C{Accept} header, empty when there is none (RFC 9110 §12.5.1). Of the two formats,
         the one that it names first; the older one when it names neither. No part of it is in the result.
     """
     if _asks_for_openmetrics(accept):
-        return openmetrics.CONTENT_TYPE_LATEST.encode("ascii"), _openmetrics(view)
-    return CONTENT_TYPE_PLAIN_0_0_4.encode("ascii"), _pieces(view, generate_latest)
+        return openmetrics.CONTENT_TYPE_LATEST.encode("ascii"), _openmetrics(metrics, view)
+    return CONTENT_TYPE_PLAIN_0_0_4.encode("ascii"), _pieces(metrics, view, generate_latest)
 
 
 class _OneFamily(Collector):
@@ -70,14 +69,14 @@ def _asks_for_openmetrics(accept: bytes) -> bool:
     return False
 
 
-def _openmetrics(view: View) -> Iterator[bytes]:
-    for piece in _pieces(view, openmetrics.generate_latest):
+def _openmetrics(metrics: Sequence[Metric[V]], view: V) -> Iterator[bytes]:
+    for piece in _pieces(metrics, view, openmetrics.generate_latest):
         yield piece.removesuffix(_EOF)
     yield _EOF
 
 
-def _pieces(view: View, write: _Write) -> Iterator[bytes]:
-    for metric in METRICS:
+def _pieces(metrics: Sequence[Metric[V]], view: V, write: _Write) -> Iterator[bytes]:
+    for metric in metrics:
         lines = len(_ENDS) + 2 if metric.kind == "histogram" else 1
         samples = iter(metric.read(view))
         text = write(_OneFamily(_family(metric, list(islice(samples, PIECE // lines)))))
@@ -91,7 +90,7 @@ def _without_head(text: bytes) -> bytes:
     return b"".join(line for line in text.splitlines(keepends=True) if not line.startswith((b"# HELP", b"# TYPE")))
 
 
-def _family(metric: Metric, samples: Sequence[Sample]) -> Family:
+def _family(metric: Metric[V], samples: Sequence[Sample]) -> Family:
     labels = metric.labels
     if metric.kind == "histogram":
         histogram = HistogramMetricFamily(metric.name, metric.help, labels=labels)

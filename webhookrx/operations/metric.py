@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from webhookrx.errors import (
     BAD_REQUEST,
@@ -74,9 +74,12 @@ class View(NamedTuple):
     workers: tuple[WorkerState, ...] = (ALONE,)
 
 
-class Metric(NamedTuple):
+V = TypeVar("V")
+
+
+class Metric(NamedTuple, Generic[V]):
     """
-    One line of the table.
+    One line of a table. Its values are read from a V.
 
     @ivar name: that of a counter ends in C{_total}.
     @ivar help: one sentence, for people.
@@ -86,20 +89,20 @@ class Metric(NamedTuple):
     kind: Kind
     labels: tuple[str, ...]
     help: str
-    read: Callable[[View], Iterable[Sample]]
+    read: Callable[[V], Iterable[Sample]]
 
 
-def gauge(name: str, help: str, read: Callable[[View], float]) -> Metric:
+def gauge(name: str, help: str, read: Callable[[View], float]) -> Metric[View]:
     """Return a gauge without labels."""
     return Metric(name, "gauge", (), help, lambda view: [((), read(view))])
 
 
-def counter(name: str, help: str, count: str) -> Metric:
+def counter(name: str, help: str, count: str) -> Metric[View]:
     """Return a counter without labels, of the count of that name."""
     return Metric(name, "counter", (), help, lambda view: [((), view.counters.get(count))])
 
 
-def by_source(name: str, kind: Kind, help: str, read: Callable[[SourceCounts], float | Histogram]) -> Metric:
+def by_source(name: str, kind: Kind, help: str, read: Callable[[SourceCounts], float | Histogram]) -> Metric[View]:
     """Return a metric of the counts of each source."""
     return Metric(
         name,
@@ -110,7 +113,7 @@ def by_source(name: str, kind: Kind, help: str, read: Callable[[SourceCounts], f
     )
 
 
-def count_by_source(name: str, help: str, count: str) -> Metric:
+def count_by_source(name: str, help: str, count: str) -> Metric[View]:
     """Return a counter of each source, of the rare count of that name."""
     return Metric(
         name,
@@ -121,7 +124,7 @@ def count_by_source(name: str, help: str, count: str) -> Metric:
     )
 
 
-def by_observer(name: str, kind: Kind, help: str, read: Callable[[ObserverCounts], float | Histogram]) -> Metric:
+def by_observer(name: str, kind: Kind, help: str, read: Callable[[ObserverCounts], float | Histogram]) -> Metric[View]:
     """Return a metric of the counts of each observer."""
     return Metric(
         name,
@@ -132,14 +135,14 @@ def by_observer(name: str, kind: Kind, help: str, read: Callable[[ObserverCounts
     )
 
 
-def by_lane(name: str, kind: Kind, help: str, read: Callable[[LaneStatus], float]) -> Metric:
+def by_lane(name: str, kind: Kind, help: str, read: Callable[[LaneStatus], float]) -> Metric[View]:
     """Return a metric of the lane to each observer."""
     return Metric(
         name, kind, ("observer",), help, lambda view: [((lane.spec,), read(lane)) for lane in view.snapshot.lanes]
     )
 
 
-def by_spool(name: str, kind: Kind, help: str, read: Callable[[Backlog, View], float]) -> Metric:
+def by_spool(name: str, kind: Kind, help: str, read: Callable[[Backlog, View], float]) -> Metric[View]:
     """Return a metric of the backlog of each observer that keeps messages for another."""
     return Metric(
         name,

@@ -12,6 +12,7 @@ from webhookrx.operations.metric import (
     RELOAD_RESULTS,
     Build,
     Metric,
+    View,
     by_lane,
     by_observer,
     by_source,
@@ -26,7 +27,7 @@ from webhookrx.operations.metric import (
     requests,
 )
 
-METRICS: tuple[Metric, ...] = (
+METRICS: tuple[Metric[View], ...] = (
     Metric(
         "webhookrx_requests_total",
         "counter",

@@ -23,7 +23,7 @@ from webhookrx.operations.snapshot import Phase, ReceiverSnapshot
 from webhookrx.operations.systemd import Notifier
 from webhookrx.operations.ticker import Ticker
 from webhookrx.quantities import format_duration
-from webhookrx.service.admin import Admin
+from webhookrx.service.admin import Admin, receiver_pages
 from webhookrx.service.description import cannot_listen, rules_not_taken, summary, where
 from webhookrx.service.receiver import LocalReceiver
 from webhookrx.service.reload import FileWatch, Reloads
@@ -143,8 +143,8 @@ class ReceiverService(Service):
         self._reactor = reactor
         self._reread = reread
         self._own_counters = Counters()
-        self._admin = Admin(reactor, self._counters, self._snapshot, lambda: receiver.workers)
-        self._admin.listeners.commit(self._admin.plan(self.settings))
+        self._admin = Admin(reactor, receiver_pages(self._counters, self._snapshot, lambda: receiver.workers))
+        self._admin.listeners.commit(self._admin.plan(self.settings.admin))
         self._ticker = Ticker(reactor, self._tick)
         self._ticks = 0
         self._watch = FileWatch()
@@ -291,7 +291,7 @@ class ReceiverService(Service):
         self._watch.read()
         settings = self._reread(before)
         self.receiver.check(settings)
-        admin_change = self._admin.plan(settings)
+        admin_change = self._admin.plan(settings.admin)
         try:
             admin_change.open()
             text = await self.receiver.change(settings)

@@ -233,7 +233,7 @@ class Drainer:
             outcomes = self._inner.store(prepared)
         except BaseException as error:
             return [error] * count
-        return [None] * count if outcomes is None else _outcome_of_each(count, outcomes)
+        return [None] * count if outcomes is None else outcomes_of(count, outcomes)
 
     def _letter(self, row: Row, reason: str) -> DeadLetter:
         return DeadLetter(row.id, row.received or 0, row.crc, row.data, reason, self._inner.spec, self._wall_clock())
@@ -249,7 +249,7 @@ class Drainer:
         _log.error("Observer {spec} could not {verb}: {problem}", spec=self._inner.spec, verb=verb, problem=problem)
 
 
-def _outcome_of_each(count: int, returned: object) -> _Outcomes:
+def outcomes_of(count: int, returned: object) -> _Outcomes:
     """
     Read what C{store} returned, other than None, as one entry a message: None, or why it is not stored.
 
