@@ -41,6 +41,7 @@ _webhookrx_command() {
         spool) verbs="list show replay drop" files=-d ;;
         rules) verbs="check preview explain" ;;
         query) verbs="check" files= ;;
+        relay) files= ;;
     esac
     case ${COMP_WORDS[1]-}${verbs:+ ${COMP_WORDS[2]-}} in
         "spool list") options="--help --json --waiting --limit" ;;
@@ -53,10 +54,11 @@ _webhookrx_command() {
         "query check") options="--help --json" ;;
         "try") options="--help --json --rules --router --router-label --elsewhere --rule --port --path --at --senders --allow-slow-patterns" ;;
         "import collector") options="--help" ;;
+        "relay") options="--help --from --to --group --dead --ack --admin --drain-timeout --pidfile --umask --check" ;;
         "classify") options="--help --json --senders --list --check" ;;
     esac
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "run config spool rules query classify try import --help --version" -- "$word"))
+        COMPREPLY=($(compgen -W "run relay config spool rules query classify try import --help --version" -- "$word"))
     elif ((COMP_CWORD == 2)) && [[ $verbs ]]; then
         COMPREPLY=($(compgen -W "$verbs --help" -- "$word"))
     elif [[ $word == -* ]]; then
@@ -64,6 +66,8 @@ _webhookrx_command() {
     else
         case $before in
             --limit | --router | --router-label | --selector | --rule | --port | --path | --at) ;;
+            --ack) COMPREPLY=($(compgen -W "durable written queued" -- "$word")) ;;
+            --pidfile) COMPREPLY=($(compgen -f -- "$word")) ;;
             --senders | --check) COMPREPLY=($(compgen -d -- "$word")) ;;
             -*) [[ $files ]] && COMPREPLY=($(compgen $files -- "$word")) ;;
             *) ((COMP_CWORD == (${#verbs} ? 3 : 2))) && [[ $files ]] && COMPREPLY=($(compgen $files -- "$word")) ;;

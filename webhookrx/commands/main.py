@@ -2,6 +2,7 @@
 The command C{webhookrx}: a receiver in the foreground, and the verbs of all subjects.
 
   - C{webhookrx run OPTIONS}, and C{webhookrx OPTIONS}: the same as C{twistd -n --pidfile= webhookrx OPTIONS}
+  - C{webhookrx relay OPTIONS}: moves messages from a broker to an observer
   - C{webhookrx config check FILE}: the same as C{twistd webhookrx --config FILE --check}
   - C{webhookrx spool list|show|replay|drop DIR}: what waits in a spool, and what was refused for good
   - C{webhookrx rules check|preview|explain FILE}: connector rules, and the connectors that they give to routers
@@ -27,6 +28,7 @@ from webhookrx.version import version_line
 
 SUBJECTS: Final = {
     "run": "run a receiver in the foreground; the word run is optional",
+    "relay": "move messages from Kafka, NATS or Redis to an observer",
     "config": "check a configuration and show every setting",
     "spool": "show, replay and drop messages of a spool",
     "rules": "check, preview and explain connector rules",
