@@ -13,13 +13,14 @@ from typing import Any, Final, TextIO
 
 from webhookrx.commands.terminal import DONE, FAILED, describe
 from webhookrx.config.check import error_lines, error_report, run_as, unwritable
-from webhookrx.config.observers import KnownObservers, written_paths
+from webhookrx.config.observers import written_paths
 from webhookrx.config.option_reader import COMMAND_LINE, Origin, RawOptions, RawValue
 from webhookrx.config.options import Kind, Option
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.observers.registry import find_spec
 from webhookrx.relay.settings import OPTIONS, RelaySettings, resolve_relay
+from webhookrx.relay.target import relay_weaknesses
 from webhookrx.service import known_observers
 from webhookrx.version import version_line
 
@@ -66,7 +67,7 @@ class _Once(argparse.Action):
 
 
 def _run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
-    known = KnownObservers(known_observers.known_names(), known_observers.build_observer, find_spec)
+    known = known_observers.known(with_promises=False)
     try:
         mask = _umask(asked.umask)
         settings = resolve_relay(_given(asked), known, os.environ)
@@ -129,7 +130,9 @@ def _check_report(settings: RelaySettings) -> str:
         ("admin", "none" if settings.admin is None else settings.admin.text),
     ]
     lines = [f"  {name:5}  {value}" for name, value in rows]
-    warnings = [f"warning: {warning}" for warning in settings.warnings]
+    built = [known_observers.build_observer(each, settings.ack) for each in settings.observers]
+    weak = [sentence for each in built for sentence in relay_weaknesses(each, settings.ack)]
+    warnings = [f"warning: {warning}" for warning in (*settings.warnings, *weak)]
     return "\n".join(["relay", *lines, "", version_line(), *warnings, "The configuration is good."])
 
 

@@ -24,7 +24,7 @@ from webhookrx.operations.signals import CUT_OFF, GRACE, Signals, end_with
 from webhookrx.operations.snapshot import NOTHING, Phase
 from webhookrx.operations.systemd import Notifier
 from webhookrx.operations.ticker import Ticker
-from webhookrx.pipeline.lanes import is_weaker
+from webhookrx.promises import word_of
 from webhookrx.quantities import format_duration
 from webhookrx.relay.consumer import Consumer
 from webhookrx.relay.part import Part
@@ -34,7 +34,7 @@ from webhookrx.relay.relay_thread import RelayThread
 from webhookrx.relay.settings import RelaySettings
 from webhookrx.relay.side_thread import SideThread
 from webhookrx.relay.status import RELAY_METRICS, RelayStatus, RelayView, relay_health, summary
-from webhookrx.relay.target import Target
+from webhookrx.relay.target import Target, relay_weaknesses
 from webhookrx.service import known_observers
 from webhookrx.service.admin import Admin, this_build
 from webhookrx.service.description import where
@@ -132,7 +132,8 @@ class RelayService(Service):
     def _log_state(self) -> None:
         settings = self.settings
         _log.info("{version}", version=version_line())
-        for warning in (*settings.warnings, *weaker_than_ack(settings, self._relay)):
+        weak = [sentence for each in self._relay.targets for sentence in relay_weaknesses(each.observer, settings.ack)]
+        for warning in (*settings.warnings, *weak):
             _log.warn("{problem}", problem=warning)
         for each in self._admin.listeners:
             _log.info("Health and metrics on {where}", where=where(each.service.address) or each.listener.text)
@@ -249,22 +250,11 @@ def start_lines(settings: RelaySettings, relay: Relay) -> list[str]:
     target, *dead = relay.targets
     broker = relay.broker_spec
     return [
-        f"Relaying from {broker} (group {settings.group}) to {_promise(target)}; ack: {settings.ack}",
-        *(f"What it refuses for good goes to {_promise(each)}" for each in dead),
+        f"Relaying from {broker} (group {settings.group}) to {_to(target)}; ack: {settings.ack}",
+        *(f"What it refuses for good goes to {_to(each)}" for each in dead),
     ]
 
 
-def _promise(target: Target) -> str:
-    """Return an observer with its word, and why that is not durable."""
-    reason = getattr(target.observer, "promise_reason", "")
-    return f"{target.spec}, on its word {target.observer.promise!r}{f': {reason}' if reason else ''}"
-
-
-def weaker_than_ack(settings: RelaySettings, relay: Relay) -> list[str]:
-    """Return a warning for each observer that promises less than C{--ack}. Call it once they are open."""
-    return [
-        f"--ack {settings.ack} is more than observer {target.spec} can promise: its word means "
-        f"{target.observer.promise!r}, and messages leave the broker on that"
-        for target in relay.targets
-        if is_weaker(target.observer.promise, settings.ack)
-    ]
+def _to(target: Target) -> str:
+    """Return an observer with its word."""
+    return f"{target.spec} on the word {word_of(target.observer)}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhookrx.interfaces import LARGEST_BATCH, LaneStatus
 from webhookrx.operations.counters import Counters
 from webhookrx.pipeline.guarded_calls import backlog_of, finish_and_close, hurry, why_not_opened
+from webhookrx.promises import is_weaker, weaknesses, word_of
 from webhookrx.relay.part import Part
 from webhookrx.relay.side_thread import Beside
 from webhookrx.spool.drainer import outcomes_of
@@ -145,3 +146,18 @@ class Target:
 def _size_of(prepared: Prepared) -> int:
     """Return the bytes that a message is counted for; of one that is not encoded yet, nothing."""
     return len(prepared) if isinstance(prepared, bytes) else 0
+
+
+def relay_weaknesses(observer: IMessageObserver, ack: str) -> list[str]:
+    """
+    Return a sentence for each promise that is weaker than it may seem, as L{webhookrx.promises.weaknesses} does for a
+    receiver. Call it once the observer is open, when its promise is final.
+    """
+    # No promise is weaker than this word: what is left is about spools.
+    found = weaknesses(observer, "queued")
+    if is_weaker(observer.promise, ack):
+        found.append(
+            f"--ack {ack} is more than observer {observer.spec} can promise: its word means {word_of(observer)}, and a "
+            "message leaves the broker on that"
+        )
+    return found
