@@ -18,9 +18,9 @@ from webhookrx.message.message import Message
 from webhookrx.operations.counters import Counters
 from webhookrx.relay.consumer import KEEP_ALIVE, Record
 from webhookrx.relay.dead_letters import PAIR
-from webhookrx.relay.part import FIRST_PAUSE, Part
+from webhookrx.relay.part import FIRST_PAUSE, RelayPart
 from webhookrx.relay.relay import DEAD, LOST, RECORDS, REDELIVERED, STORED, TEXTS, Relay
-from webhookrx.relay.target import Target
+from webhookrx.relay.target import RelayTarget
 from webhookrx.testing import RECEIVED, make_message
 
 T = TypeVar("T")
@@ -114,10 +114,10 @@ class RelayCase(SynchronousTestCase):
         dead = self.target(self.dead, self.dead_beside) if self.with_dead else None
         return Relay(self.consumer, target, dead, self.counters, lambda: 1.0, self.clock.seconds, lambda: RECEIVED)
 
-    def target(self, observer: Memory, beside: Inline) -> Target:
+    def target(self, observer: Memory, beside: Inline) -> RelayTarget:
         """Make a target of an observer."""
-        part = Part(f"Observer {observer.spec}", "take messages", lambda: 1.0, self.clock.seconds)
-        return Target(observer, beside, part, self.counters, self.clock.seconds)
+        part = RelayPart(f"Observer {observer.spec}", "take messages", lambda: 1.0, self.clock.seconds)
+        return RelayTarget(observer, beside, part, self.counters, self.clock.seconds)
 
     def publish(self, *texts: str) -> None:
         """Publish lines with these texts."""

@@ -29,7 +29,7 @@ REMINDER: Final = 300.0
 _log = Logger()
 
 
-class Part:
+class RelayPart:
     """
     One of the parts. Used in one thread, but for C{away}.
 

@@ -20,9 +20,9 @@ from webhookrx.pipeline.guarded_calls import error_text
 from webhookrx.relay.consumer import FETCH_WAIT, KEEP_ALIVE, Consumer, Record
 from webhookrx.relay.dead_letters import dead_letter
 from webhookrx.relay.decoding import decode_record
-from webhookrx.relay.part import Part
+from webhookrx.relay.part import RelayPart
 from webhookrx.relay.refusal_log import RefusalLog
-from webhookrx.relay.target import Target
+from webhookrx.relay.target import RelayTarget
 from webhookrx.spool.drain_log import NOT_ENCODED, printable
 
 if TYPE_CHECKING:
@@ -82,14 +82,14 @@ class Relay:
     def __init__(
         self,
         consumer: Consumer,
-        target: Target,
-        dead: Target | None,
+        target: RelayTarget,
+        dead: RelayTarget | None,
         counters: Counters,
         jitter: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.broker = Part(f"Broker {consumer.spec}", "deliver", jitter, clock)
+        self.broker = RelayPart(f"Broker {consumer.spec}", "deliver", jitter, clock)
         self.held = 0
         self.lag: int | None = None
         self.beat = clock()

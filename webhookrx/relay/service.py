@@ -27,14 +27,14 @@ from webhookrx.operations.ticker import Ticker
 from webhookrx.promises import word_of
 from webhookrx.quantities import format_duration
 from webhookrx.relay.consumer import Consumer
-from webhookrx.relay.part import Part
+from webhookrx.relay.part import RelayPart
 from webhookrx.relay.registry import FindKind, build_consumer, find_kind
 from webhookrx.relay.relay import Relay
 from webhookrx.relay.relay_thread import RelayThread
 from webhookrx.relay.settings import RelaySettings
 from webhookrx.relay.side_thread import SideThread
 from webhookrx.relay.status import RELAY_METRICS, RelayStatus, RelayView, relay_health, summary
-from webhookrx.relay.target import Target, relay_weaknesses
+from webhookrx.relay.target import RelayTarget, relay_weaknesses
 from webhookrx.service import known_observers
 from webhookrx.service.admin import Admin, this_build
 from webhookrx.service.description import where
@@ -86,12 +86,12 @@ class RelayService(Service):
         self._hurry_at: float | None = None
         self._leave_at: float | None = None
 
-    def _target(self, number: int) -> Target:
+    def _target(self, number: int) -> RelayTarget:
         observer = known_observers.build_observer(self.settings.observers[number], self.settings.ack)
         thread = SideThread(f"webhookrx-relay-to-{number}")
         self._threads.append(thread)
-        part = Part(f"Observer {observer.spec}", "take messages")
-        return Target(observer, thread, part, self._counters)
+        part = RelayPart(f"Observer {observer.spec}", "take messages")
+        return RelayTarget(observer, thread, part, self._counters)
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -255,6 +255,6 @@ def start_lines(settings: RelaySettings, relay: Relay) -> list[str]:
     ]
 
 
-def _to(target: Target) -> str:
+def _to(target: RelayTarget) -> str:
     """Return an observer with its word."""
     return f"{target.spec} on the word {word_of(target.observer)}"

@@ -12,7 +12,7 @@ from webhookrx.interfaces import LARGEST_BATCH, LaneStatus
 from webhookrx.operations.counters import Counters
 from webhookrx.pipeline.guarded_calls import backlog_of, finish_and_close, hurry, why_not_opened
 from webhookrx.promises import is_weaker, weaknesses, word_of
-from webhookrx.relay.part import Part
+from webhookrx.relay.part import RelayPart
 from webhookrx.relay.side_thread import Beside
 from webhookrx.spool.drainer import outcomes_of
 
@@ -33,7 +33,7 @@ MOST_MESSAGES: Final = 100_000
 """Records of a batch for an observer that wants any number."""
 
 
-class BatchSize(NamedTuple):
+class OfferSize(NamedTuple):
     """
     How large a batch is to be.
 
@@ -45,7 +45,7 @@ class BatchSize(NamedTuple):
     seconds: float = 0.0
 
 
-class Target:
+class RelayTarget:
     """
     An observer of a relay.
 
@@ -59,7 +59,7 @@ class Target:
         self,
         observer: IMessageObserver,
         beside: Beside,
-        part: Part,
+        part: RelayPart,
         counters: Counters,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -80,13 +80,13 @@ class Target:
         return self.observer.spec
 
     @property
-    def batch_size(self) -> BatchSize:
+    def batch_size(self) -> OfferSize:
         """How large its batches are to be."""
         wants: Wants | None = getattr(self.observer, "wants", None)
         if wants is None:
-            return BatchSize()
+            return OfferSize()
         messages = min(wants.messages or MOST_MESSAGES, MOST_MESSAGES)
-        return BatchSize(messages, min(wants.bytes, LARGEST_BATCH), wants.seconds)
+        return OfferSize(messages, min(wants.bytes, LARGEST_BATCH), wants.seconds)
 
     @property
     def hangs(self) -> bool:
