@@ -61,6 +61,12 @@ def _nats(_: Group) -> _BuiltIn:
     return _BuiltIn(NATS_SPEC, build_nats)
 
 
+def _splunk_hec(_: Group) -> _BuiltIn:
+    from webhookrx.observers.http_stores.splunk_hec_options import SPLUNK_HEC_SPEC, build_splunk_hec
+
+    return _BuiltIn(SPLUNK_HEC_SPEC, build_splunk_hec)
+
+
 def _stdout(group: Group) -> _BuiltIn:
     from webhookrx.observers.stdout import STDOUT_SPEC, build_stdout
 
@@ -81,6 +87,7 @@ _BUILT_IN: dict[str, Callable[[Group], _BuiltIn]] = {
     "http": _http,
     "nats": _nats,
     "observer": _log_observer,
+    "splunk-hec": _splunk_hec,
     "stdout": _stdout,
     "syslog": _syslog,
 }

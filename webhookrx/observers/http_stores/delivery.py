@@ -166,6 +166,8 @@ class Delivery:
             return
         self._waiting[0] = rest
         pause = parse_retry_after(answer.retry_after, self._wall_clock())
+        if pause is None:
+            pause = later.pause
         raise Unavailable(self._text(answer, reading, later), retry_after=pause)
 
     def _divide(self, suspect: int | None = None) -> None:

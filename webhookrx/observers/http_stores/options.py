@@ -88,11 +88,13 @@ def read_target(
     secrets: Sequence[SecretFile] = (),
     method: str = "POST",
     instead: str = "token_file=",
+    retry_for: float = DEFAULT_RETRY_FOR,
 ) -> HTTPTarget:
     """
     Read the URL, and the options that every HTTP store has, but not the files.
 
     @param example: a URL that is right.
+    @param retry_for: the default of C{retry_for}.
     @param instead: what takes the place of a password in the URL, for errors.
     @raise ConfigError: the URL or an option is wrong, or does not go with another.
     """
@@ -115,8 +117,14 @@ def read_target(
         secrets=tuple(secrets),
         method=method,
         timeout=options.duration("timeout", DEFAULT_TIMEOUT, at_least=SHORTEST_TIMEOUT),
-        retry_for=options.duration("retry_for", DEFAULT_RETRY_FOR),
+        retry_for=options.duration("retry_for", retry_for),
     )
+
+
+def path_behind(url: str, path: str) -> str:
+    """Return the path of an API behind that of a URL, which may end with it already."""
+    base = "/" + url.partition("://")[2].partition("/")[2]
+    return base if base.endswith(path) else base.rstrip("/") + path
 
 
 def secret_fields(given: Mapping[str, str], scheme: str) -> list[SecretFile]:

@@ -49,12 +49,14 @@ class Finding:
     @ivar words: the server's own words; quoted only if no secret was sent, and only their beginning.
     @ivar suspect: where a whole request is refused, the place of the message that the server blames. It is sent alone,
         and refused only if it is refused so: that number may be wrong, and those before and after it are not judged.
+    @ivar pause: with L{Verdict.LATER}, seconds before anything is sent again, where an early try does harm.
     """
 
     verdict: Verdict
     code: str = ""
     words: bytes | str = b""
     suspect: int | None = None
+    pause: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
