@@ -26,6 +26,7 @@ COSTLY = {
     "treq": "http:https://127.0.0.1:1/",
     "webhookrx.observers.http_stores.http": "http:https://127.0.0.1:1/",
     "webhookrx.observers.client_tls": "syslog:tls:127.0.0.1",
+    "confluent_kafka": "kafka:kafka://127.0.0.1:1/logs",
     "webhookrx.observers.syslog": "syslog:udp:127.0.0.1",
     "sqlite3": "spool:SPOOL:observer=file:SPOOL.jsonl",
     "webhookrx.spool.observer": "spool:SPOOL:observer=file:SPOOL.jsonl",

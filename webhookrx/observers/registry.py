@@ -47,6 +47,15 @@ def _http(_: Group) -> _BuiltIn:
     return _BuiltIn(HTTP_SPEC, build_http)
 
 
+def _kafka(_: Group) -> _BuiltIn:
+    from webhookrx.observers.kafka_cluster import PACKAGE
+    from webhookrx.observers.kafka_options import KAFKA_SPEC
+
+    with package_for("kafka", PACKAGE):
+        from webhookrx.observers.kafka import build_kafka
+    return _BuiltIn(KAFKA_SPEC, build_kafka)
+
+
 def _log_observer(_: Group) -> _BuiltIn:
     from webhookrx.observers.log_observer import LOG_OBSERVER_SPEC, build_log_observer
 
@@ -85,6 +94,7 @@ def _syslog(_: Group) -> _BuiltIn:
 _BUILT_IN: dict[str, Callable[[Group], _BuiltIn]] = {
     "file": _file,
     "http": _http,
+    "kafka": _kafka,
     "nats": _nats,
     "observer": _log_observer,
     "splunk-hec": _splunk_hec,

@@ -1,0 +1,152 @@
+"""
+The spec string of the kafka observer, and the properties of its producer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from webhookrx.config.observers import Argument, ObserverSpec
+from webhookrx.config.specs import SpecOptions
+from webhookrx.message.message import Message
+from webhookrx.message.template import Template
+from webhookrx.observers.kafka_cluster import (
+    CLUSTER_FILES,
+    CLUSTER_OPTIONS,
+    CLUSTER_SECRETS,
+    KafkaCluster,
+    Properties,
+    read_cluster,
+)
+from webhookrx.observers.keyed_record import KeyedFormat, KeyedRecord, read_keyed_format, unpack
+from webhookrx.settings import MiB
+from webhookrx.yield_point import encode_utf_8
+
+KAFKA_SPEC: Final = ObserverSpec(
+    options=("template", "id", "key", "acks", "compression", "partitioner", "timeout", "retry_for", *CLUSTER_OPTIONS),
+    argument=Argument.URL,
+    files=CLUSTER_FILES,
+    secrets=CLUSTER_SECRETS,
+)
+
+EXAMPLE: Final = "kafka:kafka://b1.example.com:9092,b2.example.com:9092/logs"
+
+COMPRESSIONS: Final = ("zstd", "lz4", "snappy", "gzip", "none")
+PARTITIONERS: Final = (
+    "murmur2_random",
+    "murmur2",
+    "consistent_random",
+    "consistent",
+    "fnv1a_random",
+    "fnv1a",
+    "random",
+)
+DEFAULT_TIMEOUT: Final = 5.0
+DEFAULT_RETRY_FOR: Final = 10.0
+SHORTEST_TIMEOUT: Final = 0.1
+LONGEST_TIMEOUT: Final = 300.0
+
+LARGEST_MESSAGE: Final = 64 * MiB
+"""
+Bytes of a message that goes to the broker, which decides whether it takes it (C{max.message.bytes} of the topic). One
+larger than C{socket.request.max.bytes}, 100 MiB, it would not answer: it closes the connection.
+"""
+SMALLEST_BATCH: Final = 16 * 1024
+"""Bytes below which a request is not made smaller (C{batch.size})."""
+_BATCH: Final = 1_000_000
+
+_SOURCE: Final = Template.parse("${SOURCE}")
+_SIZE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaFormat:
+    """
+    How messages become records of Kafka.
+
+    @ivar keyed: makes id, key and value.
+    """
+
+    keyed: KeyedFormat
+
+    def encode(self, message: Message) -> bytes:
+        """Return the source of a message and its packed record: what C{prepare} of the observer returns."""
+        source = encode_utf_8(_SOURCE.render(message))[: 256**_SIZE - 1]
+        return b"".join((len(source).to_bytes(_SIZE, "big"), source, self.keyed.encode(message)))
+
+
+def decode(prepared: bytes) -> tuple[bytes, KeyedRecord]:
+    """Return the source and the record of what L{KafkaFormat.encode} has made."""
+    end = _SIZE + int.from_bytes(prepared[:_SIZE], "big")
+    return prepared[_SIZE:end], unpack(prepared[end:])
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTarget:
+    """
+    Where messages go, and in which form.
+
+    @ivar acks: C{"all"} or C{"1"}.
+    @ivar timeout: seconds for one request that is not about messages, such as for metadata.
+    @ivar retry_for: seconds from the beginning of a C{store} in which its messages must be acknowledged.
+    """
+
+    cluster: KafkaCluster
+    topic: str
+    acks: str = "all"
+    compression: str = COMPRESSIONS[0]
+    partitioner: str = PARTITIONERS[0]
+    timeout: float = DEFAULT_TIMEOUT
+    retry_for: float = DEFAULT_RETRY_FOR
+    format: KafkaFormat = field(default_factory=lambda: KafkaFormat(KeyedFormat()))
+
+    def properties(self) -> Properties:
+        """
+        Read the files, and return the properties of a producer.
+
+        With C{acks=1} there is no idempotence, so one request at a time keeps the order over retries.
+
+        @raise ConfigError: a file is missing or wrong.
+        """
+        is_safe = self.acks == "all"
+        milliseconds = round(self.retry_for * 1000)
+        return {
+            "linger.ms": 0,
+            "batch.size": _BATCH,
+            **self.cluster.properties(),
+            "acks": self.acks,
+            "enable.idempotence": is_safe,
+            **({} if is_safe else {"max.in.flight.requests.per.connection": 1}),
+            "compression.type": self.compression,
+            "partitioner": self.partitioner,
+            "message.max.bytes": LARGEST_MESSAGE,
+            "message.timeout.ms": milliseconds,
+            "socket.timeout.ms": round(self.timeout * 1000),
+            # As long as a message may wait, or the default: the broker gives up on its replicas no later than we do.
+            "request.timeout.ms": min(milliseconds, 30_000),
+            # A topic that is not there is said to be so before the messages time out.
+            "topic.metadata.propagation.max.ms": min(milliseconds // 2, 30_000),
+            "delivery.report.only.error": False,
+        }
+
+
+def read_kafka(args: Sequence[str], given: Mapping[str, str]) -> KafkaTarget:
+    """
+    Read C{kafka:kafka://HOST:PORT,…/TOPIC[:key=value…]}, but not the files.
+
+    @raise ConfigError: an argument or option is wrong, or does not go with another.
+    """
+    options = SpecOptions("kafka", given)
+    cluster, topic = read_cluster(args, options, EXAMPLE)
+    return KafkaTarget(
+        cluster=cluster,
+        topic=topic,
+        acks=options.choice("acks", ("all", "1"), "all"),
+        compression=options.choice("compression", COMPRESSIONS, COMPRESSIONS[0]),
+        partitioner=options.choice("partitioner", PARTITIONERS, PARTITIONERS[0]),
+        timeout=options.duration("timeout", DEFAULT_TIMEOUT, at_least=SHORTEST_TIMEOUT, at_most=LONGEST_TIMEOUT),
+        retry_for=options.duration("retry_for", DEFAULT_RETRY_FOR, at_least=1.0, at_most=LONGEST_TIMEOUT),
+        format=KafkaFormat(read_keyed_format(options, "${HOST}")),
+    )

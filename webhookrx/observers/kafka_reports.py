@@ -1,0 +1,244 @@
+"""
+What Kafka says of each message of a batch: the delivery reports of librdkafka, and what they mean.
+
+An error of the broker is about a whole request, which librdkafka makes of many messages. So one that speaks against a
+message counts only when the message was alone. Whatever is behind a message that is not stored goes again, in the same
+partition, even where it is stored already: it comes twice, but never before the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
+
+from confluent_kafka import KafkaError, KafkaException
+
+from webhookrx.errors import Rejected, Unavailable
+from webhookrx.observers.kafka_options import decode
+
+EXCERPT: Final = 200
+"""The most characters of an error that a text quotes."""
+
+#: About the message itself. INVALID_RECORD: the broker has validated the records (KIP-467).
+_REFUSALS: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD})
+#: Another message of the same request was refused.
+_INNOCENT: Final = KafkaError._INVALID_DIFFERENT_RECORD
+#: No word of the broker: the time is up, or we have given up.
+_LATE: Final = frozenset({KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+
+#: What an operator can check.
+_HINTS: Final = {
+    "UNKNOWN_TOPIC_OR_PART": "create the topic, or look at its name",
+    "_UNKNOWN_TOPIC": "create the topic, or look at its name",
+    "_UNKNOWN_PARTITION": "the topic has become smaller",
+    "TOPIC_AUTHORIZATION_FAILED": "the user may not write to the topic",
+    "CLUSTER_AUTHORIZATION_FAILED": "the user may not write idempotently to the cluster",
+    "POLICY_VIOLATION": "a policy of the cluster is against it",
+    "SASL_AUTHENTICATION_FAILED": "look at user= and password_file=",
+    "_AUTHENTICATION": "look at user= and password_file=",
+    "_SSL": "look at tls=, ca_file=, cert_file= and the names in the server's certificate",
+    "_RESOLVE": "look at the names of the servers",
+    "_TRANSPORT": "no connection, or it was cut",
+    "_BAD_MSG": "is it Kafka, and does it expect TLS?",
+    "NOT_ENOUGH_REPLICAS": "fewer replicas are in sync than min.insync.replicas",
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": "fewer replicas are in sync than min.insync.replicas",
+    "THROTTLING_QUOTA_EXCEEDED": "a quota of the cluster",
+}
+#: How long it took, and how often, would make each text another one.
+_VARIES: Final = re.compile(r" \((?:after|after \d+ms) [^()]*(?:\([^()]*\)[^()]*)*\)")
+
+
+class Producer(Protocol):
+    """What is needed of C{confluent_kafka.Producer}."""
+
+    def produce(self, topic: str, value: bytes, key: bytes | None, *, on_delivery: Any, headers: Any) -> None:
+        """Copy a message into the queue."""
+
+    def poll(self, timeout: float) -> int:
+        """Call callbacks; wait for the first one."""
+
+    def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
+        """Fail what is in the queue, or sent and not acknowledged."""
+
+    def close(self) -> bool:
+        """End it; blocks while anything is in the queue."""
+
+    def __len__(self) -> int:
+        """Return how many messages and reports wait."""
+
+
+class Problem(NamedTuple):
+    """
+    Why a message goes again.
+
+    @ivar is_late: no word of the broker came in time; what librdkafka says of the connection tells more.
+    """
+
+    text: str
+    is_late: bool
+
+
+class Report(NamedTuple):
+    """What a delivery report says; the partition is None if the message never got one."""
+
+    partition: int | None
+    error: KafkaError | None
+
+
+_NO_REPORT: Final = Report(None, None)
+
+
+def describe(error: KafkaError, *, excerpt: bool = True) -> str:
+    """
+    Return an error in one line.
+
+    @param excerpt: quote its text, which is the broker's or librdkafka's: not after a secret was shown.
+    """
+    name = str(error.name())
+    hint = _HINTS.get(name)
+    text = name if hint is None else f"{name} ({hint})"
+    words = _VARIES.sub("", " ".join(error.str().split())) if excerpt else ""
+    shown = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in words[:EXCERPT])
+    return f"{text}: {shown}" if shown else text
+
+
+class Sending:
+    """
+    The reports of one round. Those of an earlier producer may still come while it ends, and change no other round.
+
+    @ivar waiting: how many messages are produced and not reported.
+    @ivar failed: one of them is not stored, so that those behind it are better not sent.
+    """
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.failed = False
+        self.reports: dict[int, Report] = {}
+
+    def take(self, index: int, is_alone: bool, error: KafkaError | None, message: Any) -> None:
+        """Take the report of a message that was produced."""
+        self.waiting -= 1
+        self.note(index, is_alone, Report(message.partition(), error))
+
+    def note(self, index: int, is_alone: bool, report: Report) -> None:
+        """Note what became of a message."""
+        self.reports[index] = report
+        if report.error is not None and not (is_alone and is_refusal(report.error)):
+            self.failed = True
+
+
+def is_refusal(error: KafkaError) -> bool:
+    """Tell whether an error is about the message itself, if it was alone."""
+    return error.code() in _REFUSALS
+
+
+class Delivery:
+    """
+    The delivery of one batch.
+
+    @ivar sending: the present round.
+    @ivar left: the messages that are neither stored nor refused, in order.
+    @ivar outcomes: as C{store} returns them.
+    @ivar refused_together: a refusal of the last round was about several messages; they are to be sent alone.
+    """
+
+    def __init__(self, batch: Sequence[bytes], *, excerpt: bool = True) -> None:
+        self.sending = Sending()
+        self.left: Sequence[int] = range(len(batch))
+        self.outcomes: list[Exception | None] = [None] * len(batch)
+        self.refused_together = False
+        self._records = list(map(decode, batch))
+        self._excerpt = excerpt
+        self._alone: set[int] = set()
+
+    def begin(self) -> Sending:
+        """Begin another round with all that is left."""
+        self.sending = Sending()
+        self.refused_together = False
+        return self.sending
+
+    def is_alone(self, index: int) -> bool:
+        """Tell whether a message must be sent when no other one is under way."""
+        return index in self._alone
+
+    def produce(self, producer: Producer, topic: str, index: int) -> None:
+        """
+        Hand a message over.
+
+        @raise BufferError: the queue is full; nothing has changed.
+        """
+        source, record = self._records[index]
+        sending = self.sending
+        is_alone = index in self._alone
+        try:
+            producer.produce(
+                topic,
+                record.value,
+                record.key or None,
+                on_delivery=partial(sending.take, index, is_alone),
+                headers=[("webhookrx-id", record.id.encode()), ("source", source)],
+            )
+        except KafkaException as problem:
+            error = problem.args[0]
+            if is_refusal(error):
+                # librdkafka itself refuses what is larger than message.max.bytes, whatever else is in the queue.
+                self._alone.add(index)
+                is_alone = True
+            sending.note(index, is_alone, Report(None, error))
+        else:
+            sending.waiting += 1
+
+    def end(self) -> Problem | None:
+        """
+        End a round: note what is settled, and what goes again.
+
+        @return: why the first message that goes again is not stored; None when none does.
+        """
+        reports = self.sending.reports
+        left: list[int] = []
+        partitions: set[int] = set()
+        keys: set[bytes] = set()
+        is_lost = False
+        problem: Problem | None = None
+        for index in self.left:
+            partition, error = reports.get(index, _NO_REPORT)
+            key = self._records[index][1].key
+            if error is None and index in reports:
+                if not (is_lost or partition in partitions or key in keys):
+                    continue
+            elif error is not None and index in self._alone and is_refusal(error):
+                self.outcomes[index] = Rejected(f"it refuses the message: {describe(error, excerpt=self._excerpt)}")
+                continue
+            else:
+                if problem is None or problem.is_late:
+                    problem = self._problem(error)
+                self._suspect(index, error)
+                # Of the same key, since the partition of a message that never got one is not known.
+                if key:
+                    keys.add(key)
+                if partition is not None and partition >= 0:
+                    partitions.add(partition)
+                elif not key:
+                    is_lost = True
+            left.append(index)
+        self.left = left
+        return problem
+
+    def _problem(self, error: KafkaError | None) -> Problem:
+        if error is None or error.code() in _LATE:
+            return Problem("it has not acknowledged them in time", True)
+        return Problem(describe(error, excerpt=self._excerpt), False)
+
+    def _suspect(self, index: int, error: KafkaError | None) -> None:
+        if error is None or index in self._alone:
+            return
+        if is_refusal(error) or error.code() == _INNOCENT:
+            self._alone.add(index)
+            self.refused_together = True
+
+    def give_up(self, problem: Unavailable) -> None:
+        """Say of all that is left that it may come later."""
+        for index in self.left:
+            self.outcomes[index] = problem
