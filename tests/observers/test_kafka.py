@@ -358,8 +358,9 @@ class KafkaOrderTests(SynchronousTestCase):
         self.assertEqual(["stored"] * 3, self.send("a1", "a2", "a3"))
 
         self.assertEqual(["a1", "a2", "a3"], self.texts("a"))
+        self.assertEqual(["stored"], self.send("a4"))
         sizes = [producer.properties["batch.size"] for producer in self.kafka.producers]
-        self.assertEqual([1_000_000, 500_000], sizes)
+        self.assertEqual([1_000_000, 1_000_000, 500_000], sizes)
 
     def test_innocent(self) -> None:
         """Beside an invalid record the others of its request are stored (KIP-467)."""
@@ -372,6 +373,7 @@ class KafkaOrderTests(SynchronousTestCase):
         self.kafka.judge = judge
 
         self.assertEqual(["stored", "Rejected", "stored"], self.send("a1", "a2", "a3"))
+        self.assertEqual({1_000_000}, {producer.properties["batch.size"] for producer in self.kafka.producers})
 
     def test_larger_than_librdkafka_takes(self) -> None:
         """What no broker would answer is refused for good at once, and alone."""

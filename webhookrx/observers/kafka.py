@@ -24,7 +24,7 @@ from webhookrx.backoff import Random
 from webhookrx.errors import Unavailable
 from webhookrx.interfaces import IStoreObserver
 from webhookrx.observers.kafka_options import SMALLEST_BATCH, KafkaTarget, read_kafka
-from webhookrx.observers.kafka_reports import Delivery, Problem, Producer, describe
+from webhookrx.observers.kafka_reports import KafkaDelivery, Problem, Producer, describe
 from webhookrx.observers.kafka_topic import Ask, ask_topic, report_in_thread
 from webhookrx.observers.retrying import Retries
 from webhookrx.store_counts import StoreCounts
@@ -139,7 +139,7 @@ class KafkaObserver:
 
         @return: None, or for each message None, L{webhookrx.errors.Rejected} or L{Unavailable}.
         """
-        delivery = Delivery(cast("Sequence[bytes]", batch), excerpt=self._excerpt)
+        delivery = KafkaDelivery(cast("Sequence[bytes]", batch), excerpt=self._excerpt)
         give_up_at = self._retries.begin()
         try:
             self._retries.call(lambda: self._deliver(delivery, give_up_at), give_up_at)
@@ -166,9 +166,9 @@ class KafkaObserver:
         self._discard()
         self._properties = None
 
-    def _deliver(self, delivery: Delivery, give_up_at: float) -> None:
+    def _deliver(self, delivery: KafkaDelivery, give_up_at: float) -> None:
         """
-        Send all that is left, until it is settled; once more, if a refusal was about several messages.
+        Send all that is left, until it is settled; again at once after a refusal, of which there are only so many.
 
         @raise Unavailable: not all of it is settled.
         """
@@ -177,72 +177,73 @@ class KafkaObserver:
             if problem is None:
                 break
             self._discard()
-            if not delivery.refused_together or self._retries.stopping.is_set() or self._clock() >= give_up_at:
+            if not delivery.refused or self._retries.stopping.is_set() or self._clock() >= give_up_at:
                 raise Unavailable(self._describe(problem))
-            # Perhaps it was too large together: then no message alone is. Those of the next requests are fewer.
-            self._make_smaller_batches()
+        if delivery.sending.fatal is not None:
+            # The last one was refused, alone, and there are no gaps.
+            self._discard()
+        if delivery.shrink:
+            # The topic takes less than librdkafka puts into a request (max.message.bytes below batch.size).
+            now = self._batch_size or int(self._require_properties()["batch.size"])
+            self._batch_size = max(now // 2, min(now, SMALLEST_BATCH))
+            self._discard()
         if not self._is_asked and self._target.acks == "all":
             self._is_asked = True
             properties = self._require_properties()
             self._report_topic(ask_topic, self.spec, _of_any_client(properties), self._target.topic, self._excerpt)
 
-    def _send(self, delivery: Delivery, give_up_at: float) -> Problem | None:
+    def _send(self, delivery: KafkaDelivery, give_up_at: float) -> Problem | None:
         """Produce all that is left, and wait for the reports; end as soon as one message has failed."""
         sending = delivery.begin()
         steps = self._retries.steps(give_up_at - self._clock())
-        try:
-            producer = self._get_producer()
-            if self._produce(delivery, producer, steps) and sending.waiting:
-                # Nothing else is sent behind what has failed. What is on its way may still arrive.
-                producer.purge(in_queue=True, in_flight=False, blocking=False)
-                seconds = 0.0 if self._retries.stopping.is_set() else ANSWER_WAIT
-                self._poll(producer, self._retries.steps(seconds), lambda: not sending.waiting)
-            if sending.waiting:
-                producer.purge(in_queue=True, in_flight=True, blocking=False)
-                self._poll(producer, self._retries.steps(PURGE_WAIT), lambda: not sending.waiting)
-        except (KafkaException, SystemError) as error:
-            # A fatal error is raised in the midst of callbacks, which may fail by it: only what was reported counts.
-            delivery.end()
-            problem = error.args[0]
-            if not isinstance(problem, KafkaError):
-                return Problem("a callback of librdkafka failed", True)
-            return Problem(describe(problem, excerpt=self._excerpt), False)
+        producer = self._get_producer()
+        if self._produce(delivery, producer, steps) and sending.waiting:
+            # Nothing else is sent behind what has failed. What is on its way may still arrive.
+            producer.purge(in_queue=True, in_flight=False, blocking=False)
+            seconds = 0.0 if self._retries.stopping.is_set() else ANSWER_WAIT
+            self._wait(delivery, producer, self._retries.steps(seconds), lambda: not sending.waiting)
+        if sending.waiting:
+            producer.purge(in_queue=True, in_flight=True, blocking=False)
+            self._wait(delivery, producer, self._retries.steps(PURGE_WAIT), lambda: not sending.waiting)
         return delivery.end()
 
-    def _produce(self, delivery: Delivery, producer: Producer, steps: Iterator[float]) -> bool:
-        """Produce and wait; return whether it ended in time."""
+    def _produce(self, delivery: KafkaDelivery, producer: Producer, steps: Iterator[float]) -> bool:
+        """Produce all that is left and wait for its reports, or for a failure; return whether it was in time."""
         sending = delivery.sending
 
         def is_over() -> bool:
             return sending.failed or not sending.waiting
 
         for index in delivery.left:
-            if delivery.is_alone(index) and not self._poll(producer, steps, is_over):
+            is_alone = delivery.is_alone(index)
+            if is_alone and not self._wait(delivery, producer, steps, is_over):
                 return False
             while not sending.failed:
                 try:
                     delivery.produce(producer, self._target.topic, index)
                     break
                 except BufferError:
-                    # Another batch than ours can't be in the queue, so there will be room.
-                    if not self._poll_once(producer, steps):
+                    # Nothing but this batch is in the queue, so there will be room.
+                    if not self._wait_once(delivery, producer, steps):
                         return False
-            if delivery.is_alone(index) and not self._poll(producer, steps, is_over):
+            if is_alone and not self._wait(delivery, producer, steps, is_over):
                 return False
-        return self._poll(producer, steps, is_over)
+        return self._wait(delivery, producer, steps, is_over)
 
-    def _poll(self, producer: Producer, steps: Iterator[float], is_over: Callable[[], bool]) -> bool:
+    def _wait(
+        self, delivery: KafkaDelivery, producer: Producer, steps: Iterator[float], is_over: Callable[[], bool]
+    ) -> bool:
         """Take reports until it is over; return whether it was in time."""
         while not is_over():
-            if not self._poll_once(producer, steps):
+            if not self._wait_once(delivery, producer, steps):
                 return False
         return True
 
-    def _poll_once(self, producer: Producer, steps: Iterator[float]) -> bool:
+    def _wait_once(self, delivery: KafkaDelivery, producer: Producer, steps: Iterator[float]) -> bool:
         step = next(steps, None)
         if step is None:
             return False
-        producer.poll(step)
+        delivery.sending.poll(producer, step)
         return True
 
     def _get_producer(self) -> Producer:
@@ -264,17 +265,13 @@ class KafkaObserver:
 
     def _note_error(self, error: KafkaError) -> None:
         """Remember why there is no connection. That all brokers are down says less."""
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+        if error.name() != "_ALL_BROKERS_DOWN":
             self._connection_error = describe(error, excerpt=self._excerpt)
 
     def _describe(self, problem: Problem) -> str:
         if problem.is_late and self._connection_error:
             return f"{problem.text}: {self._connection_error}"
         return problem.text
-
-    def _make_smaller_batches(self) -> None:
-        now = self._batch_size or int(self._require_properties()["batch.size"])
-        self._batch_size = max(now // 2, min(now, SMALLEST_BATCH))
 
     def _discard(self) -> None:
         producer, self._producer = self._producer, None

@@ -106,7 +106,9 @@ class KafkaTarget:
         """
         Read the files, and return the properties of a producer.
 
-        With C{acks=1} there is no idempotence, so one request at a time keeps the order over retries.
+        With C{acks=1} there is no idempotence, so one request at a time keeps the order over retries. With it, requests
+        are pipelined, and librdkafka stops at the first that fails instead of going on behind it (C{gapless}): brokers
+        refuse what follows on a gap, and librdkafka would number that anew and send it first.
 
         @raise ConfigError: a file is missing or wrong.
         """
@@ -118,6 +120,7 @@ class KafkaTarget:
             **self.cluster.properties(),
             "acks": self.acks,
             "enable.idempotence": is_safe,
+            "enable.gapless.guarantee": is_safe,
             **({} if is_safe else {"max.in.flight.requests.per.connection": 1}),
             "compression.type": self.compression,
             "partitioner": self.partitioner,

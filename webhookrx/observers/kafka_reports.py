@@ -22,11 +22,11 @@ EXCERPT: Final = 200
 """The most characters of an error that a text quotes."""
 
 #: About the message itself. INVALID_RECORD: the broker has validated the records (KIP-467).
-_REFUSALS: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD})
+_REFUSALS: Final = frozenset({"MSG_SIZE_TOO_LARGE", "INVALID_RECORD"})
 #: Another message of the same request was refused.
-_INNOCENT: Final = KafkaError._INVALID_DIFFERENT_RECORD
+_INNOCENT: Final = "_INVALID_DIFFERENT_RECORD"
 #: No word of the broker: the time is up, or we have given up.
-_LATE: Final = frozenset({KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+_LATE: Final = frozenset({"_MSG_TIMED_OUT", "_PURGE_QUEUE", "_PURGE_INFLIGHT"})
 
 #: What an operator can check.
 _HINTS: Final = {
@@ -80,14 +80,14 @@ class Problem(NamedTuple):
     is_late: bool
 
 
-class Report(NamedTuple):
+class DeliveryReport(NamedTuple):
     """What a delivery report says; the partition is None if the message never got one."""
 
     partition: int | None
     error: KafkaError | None
 
 
-_NO_REPORT: Final = Report(None, None)
+_NO_REPORT: Final = DeliveryReport(None, None)
 
 
 def describe(error: KafkaError, *, excerpt: bool = True) -> str:
@@ -110,19 +110,36 @@ class Sending:
 
     @ivar waiting: how many messages are produced and not reported.
     @ivar failed: one of them is not stored, so that those behind it are better not sent.
+    @ivar fatal: why this producer does nothing more.
     """
 
     def __init__(self) -> None:
         self.waiting = 0
         self.failed = False
-        self.reports: dict[int, Report] = {}
+        self.fatal: KafkaError | None = None
+        self.reports: dict[int, DeliveryReport] = {}
 
     def take(self, index: int, is_alone: bool, error: KafkaError | None, message: Any) -> None:
         """Take the report of a message that was produced."""
         self.waiting -= 1
-        self.note(index, is_alone, Report(message.partition(), error))
+        self.note(index, is_alone, DeliveryReport(message.partition(), error))
 
-    def note(self, index: int, is_alone: bool, report: Report) -> None:
+    def poll(self, producer: Producer, seconds: float) -> None:
+        """
+        Take reports, or wait for the first one.
+
+        A fatal error is raised in the midst of callbacks, one of which may fail by it; then its message counts as not
+        reported. The others are reported by further calls.
+        """
+        try:
+            producer.poll(seconds)
+        except KafkaException as error:
+            self.fatal = self.fatal or error.args[0]
+            self.failed = True
+        except SystemError:
+            self.failed = True
+
+    def note(self, index: int, is_alone: bool, report: DeliveryReport) -> None:
         """Note what became of a message."""
         self.reports[index] = report
         if report.error is not None and not (is_alone and is_refusal(report.error)):
@@ -131,33 +148,40 @@ class Sending:
 
 def is_refusal(error: KafkaError) -> bool:
     """Tell whether an error is about the message itself, if it was alone."""
-    return error.code() in _REFUSALS
+    return error.name() in _REFUSALS
 
 
-class Delivery:
+class KafkaDelivery:
     """
     The delivery of one batch.
 
     @ivar sending: the present round.
     @ivar left: the messages that are neither stored nor refused, in order.
     @ivar outcomes: as C{store} returns them.
-    @ivar refused_together: a refusal of the last round was about several messages; they are to be sent alone.
+    @ivar refused: messages of the last round were refused. Those that were not alone are to be sent alone, and the
+        others at once.
     """
 
     def __init__(self, batch: Sequence[bytes], *, excerpt: bool = True) -> None:
         self.sending = Sending()
         self.left: Sequence[int] = range(len(batch))
         self.outcomes: list[Exception | None] = [None] * len(batch)
-        self.refused_together = False
+        self.refused = False
         self._records = list(map(decode, batch))
         self._excerpt = excerpt
         self._alone: set[int] = set()
+        self._was_too_large = False
 
     def begin(self) -> Sending:
         """Begin another round with all that is left."""
         self.sending = Sending()
-        self.refused_together = False
+        self.refused = False
         return self.sending
+
+    @property
+    def shrink(self) -> bool:
+        """Whether requests were refused as too large, though no message is."""
+        return self._was_too_large and not any(self.outcomes)
 
     def is_alone(self, index: int) -> bool:
         """Tell whether a message must be sent when no other one is under way."""
@@ -186,7 +210,7 @@ class Delivery:
                 # librdkafka itself refuses what is larger than message.max.bytes, whatever else is in the queue.
                 self._alone.add(index)
                 is_alone = True
-            sending.note(index, is_alone, Report(None, error))
+            sending.note(index, is_alone, DeliveryReport(None, error))
         else:
             sending.waiting += 1
 
@@ -194,7 +218,7 @@ class Delivery:
         """
         End a round: note what is settled, and what goes again.
 
-        @return: why the first message that goes again is not stored; None when none does.
+        @return: why messages go again; None when none does.
         """
         reports = self.sending.reports
         left: list[int] = []
@@ -209,6 +233,7 @@ class Delivery:
                 if not (is_lost or partition in partitions or key in keys):
                     continue
             elif error is not None and index in self._alone and is_refusal(error):
+                self.refused = True
                 self.outcomes[index] = Rejected(f"it refuses the message: {describe(error, excerpt=self._excerpt)}")
                 continue
             else:
@@ -224,19 +249,23 @@ class Delivery:
                     is_lost = True
             left.append(index)
         self.left = left
+        fatal = self.sending.fatal
+        if fatal is not None and left and (problem is None or problem.is_late):
+            return Problem(describe(fatal, excerpt=self._excerpt), False)
         return problem
 
     def _problem(self, error: KafkaError | None) -> Problem:
-        if error is None or error.code() in _LATE:
+        if error is None or error.name() in _LATE:
             return Problem("it has not acknowledged them in time", True)
         return Problem(describe(error, excerpt=self._excerpt), False)
 
     def _suspect(self, index: int, error: KafkaError | None) -> None:
         if error is None or index in self._alone:
             return
-        if is_refusal(error) or error.code() == _INNOCENT:
+        if is_refusal(error) or error.name() == _INNOCENT:
             self._alone.add(index)
-            self.refused_together = True
+            self._was_too_large |= error.name() == "MSG_SIZE_TOO_LARGE"
+            self.refused = True
 
     def give_up(self, problem: Unavailable) -> None:
         """Say of all that is left that it may come later."""
