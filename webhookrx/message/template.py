@@ -134,6 +134,14 @@ class Template:
         """Return the text with each value as it is, line ends and all."""
         return "".join(self._parts(message, _as_is))
 
+    def render_by(self, message: Message, clean: Callable[[str], str]) -> str:
+        """
+        Return the text with each value as C{clean} makes it.
+
+        @param clean: is not applied to defaults, nor to what template functions return.
+        """
+        return "".join(self._parts(message, clean))
+
     def render_line(self, message: Message) -> bytes:
         """
         Return the text in UTF-8 as exactly one line, line feed included, whatever bytes a sender chose.

@@ -1,0 +1,125 @@
+"""
+Log records of OpenTelemetry in protobuf, made by C{opentelemetry-proto}.
+
+A request is joined of records that are serialised already: in protobuf a message within another is its bytes behind its
+length (U{https://protobuf.dev/programming-guides/encoding/}).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, InstrumentationScope, KeyValue, KeyValueList
+from opentelemetry.proto.logs.v1 import logs_pb2
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from webhookrx.message.fields import MISSING
+from webhookrx.message.message import Value
+from webhookrx.observers.http_stores.otlp_records import LogRecord, plain
+from webhookrx.yield_point import yield_point
+
+# Fields whose values have a length (wire type 2), as their number and type.
+_RESOURCE_LOGS: Final = b"\x0a"
+"""Field 1 of C{ExportLogsServiceRequest}."""
+_RESOURCE: Final = b"\x0a"
+"""Field 1 of C{ResourceLogs}."""
+_SCOPE_LOGS: Final = b"\x12"
+"""Field 2 of C{ResourceLogs}."""
+_SCOPE: Final = b"\x0a"
+"""Field 1 of C{ScopeLogs}."""
+_LOG_RECORDS: Final = b"\x12"
+"""Field 2 of C{ScopeLogs}."""
+
+
+def protobuf_record(record: LogRecord) -> bytes:
+    """Return a record as a serialised C{LogRecord}."""
+    made = logs_pb2.LogRecord(
+        time_unix_nano=record.moment,
+        observed_time_unix_nano=record.observed,
+        severity_number=record.severity_number,  # type: ignore[arg-type]
+        severity_text=record.severity_text,
+        attributes=_pairs(record.attributes, 0),
+    )
+    if record.body is not MISSING:
+        made.body.CopyFrom(protobuf_value(record.body))
+    yield_point()
+    return made.SerializeToString()
+
+
+def protobuf_resource(attributes: dict[str, str]) -> bytes:
+    """Return attributes that are texts as a serialised C{Resource}."""
+    return Resource(attributes=_pairs(attributes, 0)).SerializeToString()  # type: ignore[arg-type]
+
+
+def protobuf_scope(name: str, version: str) -> bytes:
+    """Return a serialised C{InstrumentationScope}."""
+    return InstrumentationScope(name=name, version=version).SerializeToString()
+
+
+def protobuf_resource_logs(resource: bytes, scope: bytes, records: Iterable[bytes]) -> bytes:
+    """Return a request of serialised records of one resource; two such requests behind each other are one request."""
+    logs = _field(_SCOPE, scope) + b"".join(_field(_LOG_RECORDS, record) for record in records)
+    return _field(_RESOURCE_LOGS, _field(_RESOURCE, resource) + _field(_SCOPE_LOGS, logs))
+
+
+def read_partial_success(body: bytes) -> tuple[int, str]:
+    """
+    Read an C{ExportLogsServiceResponse}.
+
+    @return: how many records are rejected, and what the server says of it.
+    @raise ValueError: it is none.
+    """
+    try:
+        response = ExportLogsServiceResponse.FromString(body)
+    except DecodeError:
+        raise ValueError("it is no ExportLogsServiceResponse") from None
+    return response.partial_success.rejected_log_records, response.partial_success.error_message
+
+
+def protobuf_value(value: Value, depth: int = 0) -> AnyValue:
+    """Return a value as an C{AnyValue}."""
+    value = plain(value, depth)
+    kind = type(value)
+    if kind is str:
+        return AnyValue(string_value=value)  # type: ignore[arg-type]
+    if kind is bool:
+        return AnyValue(bool_value=value)  # type: ignore[arg-type]
+    if kind is int:
+        return AnyValue(int_value=value)  # type: ignore[arg-type]
+    if kind is dict:
+        return AnyValue(kvlist_value=KeyValueList(values=_pairs(value, depth + 1)))  # type: ignore[arg-type]
+    if kind is list:
+        return AnyValue(array_value=ArrayValue(values=_elements(value, depth + 1)))  # type: ignore[arg-type]
+    return AnyValue() if value is None else AnyValue(double_value=float(bytes(value)))  # type: ignore[arg-type]
+
+
+def _pairs(values: dict[str, Value], depth: int) -> list[KeyValue]:
+    made = []
+    for name, value in values.items():
+        yield_point()
+        made.append(KeyValue(key=name, value=protobuf_value(value, depth)))
+    return made
+
+
+def _elements(values: list[Value], depth: int) -> list[AnyValue]:
+    made = []
+    for value in values:
+        yield_point()
+        made.append(protobuf_value(value, depth))
+    return made
+
+
+def _field(tag: bytes, content: bytes) -> bytes:
+    return tag + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    made = bytearray()
+    while number > 0x7F:
+        made.append(number & 0x7F | 0x80)
+        number >>= 7
+    made.append(number)
+    return bytes(made)

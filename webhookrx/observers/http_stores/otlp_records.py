@@ -1,0 +1,214 @@
+"""
+Messages as log records of OpenTelemetry: what goes where, and the records in the JSON form of OTLP.
+
+The JSON is the mapping of protobuf with the deviations of OTLP: names in lowerCamelCase, 64-bit integers as texts
+(U{https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding}). An attribute with the id of the message lets a
+receiver drop what comes twice (U{https://opentelemetry.io/docs/specs/semconv/general/logs/}).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from math import isfinite
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from webhookrx.message.escapes import encode
+from webhookrx.message.fields import MISSING
+from webhookrx.message.message import Message, Value
+from webhookrx.message.record import is_router_form, own_time
+from webhookrx.yield_point import PIECE, yield_point
+
+ID_ATTRIBUTE: Final = "log.record.uid"
+"""Records with the same are duplicates of each other, of which all but one can be dropped."""
+
+DEEPEST: Final = 30
+"""
+Levels of objects and lists in a value; what is deeper is JSON as text. An object is three nested messages of protobuf,
+and its parsers take a hundred (U{https://protobuf.dev/programming-guides/proto-limits/}).
+"""
+
+_LARGEST: Final = (1 << 63) - 1
+_SMALLEST: Final = -(1 << 63)
+#: Characters of the longest text that C{repr} makes of a double; a longer number is not surely one.
+_LONGEST_DOUBLE: Final = 24
+_INTEGER: Final = re.compile(rb"-?[0-9]+")
+_LARGEST_SEVERITY: Final = 24
+
+_decode: Final = msgspec.json.Decoder(Any, float_hook=lambda number: msgspec.Raw(number.encode("ascii"))).decode
+
+#: A text, an integer of 64 bits, a double by its text, a flag, a list, an object, or None.
+Plain: TypeAlias = "str | int | bool | msgspec.Raw | list[Value] | dict[str, Value] | None"
+#: Makes ids of messages.
+MakeID: TypeAlias = Callable[[Message], str]
+
+
+class LogRecord(NamedTuple):
+    """
+    A message as OpenTelemetry's log data model has it.
+
+    @ivar moment: when it happened, as the message says, in nanoseconds since the epoch; 0 if it does not.
+    @ivar observed: when it was received, likewise.
+    @ivar severity_number: 1 to 24; 0 if it is unknown.
+    @ivar body: L{MISSING} if there is none.
+    @ivar attributes: in their order, without equal names.
+    """
+
+    moment: int
+    observed: int
+    severity_number: int
+    severity_text: str
+    body: Any
+    attributes: dict[str, Value]
+
+
+def log_record(message: Message, make_id: MakeID) -> LogRecord:
+    """
+    Return a message as a record; nothing of it is left out.
+
+    In the source form C{MESSAGE} is the body, and every other pair an attribute. In the router form the members of
+    C{log} are where the data model has them, C{meta} is an attribute of that name, and what steps have added to C{log},
+    or have given another type, is in an attribute C{log}. An attribute of a sender that has the name of one of ours
+    gets C{webhook.} in front of it: no sender can make another's record a duplicate.
+    """
+    values = message.values
+    if is_router_form(values):
+        record = _of_router(message)
+    else:
+        attributes = {name: value for name, value in values.items() if name != "MESSAGE"}
+        record = LogRecord(0, message.received, 0, "", values.get("MESSAGE", MISSING), attributes)
+    own_id = make_id(message)
+    if own_id or ID_ATTRIBUTE in record.attributes:
+        _put(record.attributes, ID_ATTRIBUTE, own_id)
+    return record
+
+
+def _put(attributes: dict[str, Value], name: str, value: Value) -> None:
+    if name in attributes:
+        attributes[f"webhook.{name}"] = attributes.pop(name)
+    if value != "":
+        attributes[name] = value
+
+
+def _of_router(message: Message) -> LogRecord:
+    rest: dict[str, Any] = dict(message.values["log"])  # type: ignore[arg-type,call-overload]
+    moment = own_time(message.values)
+    if moment or _is_int(rest.get("time_unix_nano"), 0, 0):
+        rest.pop("time_unix_nano", None)
+    observed = message.received
+    if _is_int(rest.get("observed_time_unix_nano"), 1, _LARGEST):
+        observed = rest.pop("observed_time_unix_nano")
+    number = rest.pop("severity_number") if _is_int(rest.get("severity_number"), 0, _LARGEST_SEVERITY) else 0
+    text = rest.pop("severity_text") if type(rest.get("severity_text")) is str else ""
+    body = rest.pop("body", MISSING)
+    attributes = dict(rest.pop("attributes")) if type(rest.get("attributes")) is dict else {}
+    if rest:
+        _put(attributes, "log", rest)
+    _put(attributes, "meta", message.values["meta"])
+    return LogRecord(moment, observed, number, text, body, attributes)
+
+
+def _is_int(value: Any, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def plain(value: Value, depth: int) -> Plain:
+    """
+    Return a value as one of the kinds that OTLP has. A number that is neither an integer of 64 bits nor exactly a
+    double is its text, digit by digit.
+
+    @param depth: how many objects and lists it is in.
+    """
+    kind = type(value)
+    if kind is int:
+        return value if _SMALLEST <= value <= _LARGEST else encode(value).decode()  # type: ignore[operator]
+    if kind is msgspec.Raw:
+        value = _read(bytes(value))  # type: ignore[arg-type]
+        kind = type(value)
+    if depth >= DEEPEST and (kind is dict or kind is list):
+        return encode(value).decode()
+    return value
+
+
+def _read(text: bytes) -> Value:
+    """Return what a L{msgspec.Raw} holds: a number, as C{Raw} only if it is exactly a double, or an array."""
+    if text[:1] in (b"[", b"{", b'"'):
+        return _decode(text)  # type: ignore[no-any-return]
+    if _INTEGER.fullmatch(text) and len(text) < _LONGEST_DOUBLE:
+        number = int(text)
+        return number if _SMALLEST <= number <= _LARGEST else text.decode()
+    return msgspec.Raw(text) if _is_double(text.decode()) else text.decode()
+
+
+def _is_double(text: str) -> bool:
+    if len(text) > _LONGEST_DOUBLE:
+        return False
+    try:
+        number = float(text)
+    except ValueError:
+        return False
+    return isfinite(number) and Decimal(text) == Decimal(repr(number))
+
+
+def json_record(record: LogRecord) -> bytes:
+    """Return a record as the JSON of a C{LogRecord}, in one line."""
+    made: dict[str, Any] = {"timeUnixNano": str(record.moment)} if record.moment else {}
+    made["observedTimeUnixNano"] = str(record.observed)
+    if record.severity_number:
+        made["severityNumber"] = record.severity_number
+    if record.severity_text:
+        made["severityText"] = _text(record.severity_text)
+    if record.body is not MISSING:
+        made["body"] = json_value(record.body)
+    made["attributes"] = list(_pairs(record.attributes, 0))
+    return encode(made)
+
+
+def json_attributes(attributes: dict[str, str]) -> bytes:
+    """Return attributes that are texts, such as those of a resource, as JSON in one line."""
+    return encode(list(_pairs(attributes, 0)))  # type: ignore[arg-type]
+
+
+def json_value(value: Value, depth: int = 0) -> dict[str, Any]:
+    """Return a value as the JSON of an C{AnyValue}."""
+    value = plain(value, depth)
+    kind = type(value)
+    if kind is str:
+        return {"stringValue": _text(value)}  # type: ignore[arg-type]
+    if kind is bool:
+        return {"boolValue": value}
+    if kind is int:
+        return {"intValue": str(value)}
+    if kind is dict:
+        return {"kvlistValue": {"values": list(_pairs(value, depth + 1))}}  # type: ignore[arg-type]
+    if kind is list:
+        return {"arrayValue": {"values": list(_elements(value, depth + 1))}}  # type: ignore[arg-type]
+    return {} if value is None else {"doubleValue": value}
+
+
+def _pairs(values: dict[str, Value], depth: int) -> Iterator[dict[str, Any]]:
+    for name, value in values.items():
+        yield_point()
+        yield {"key": _text(name), "value": json_value(value, depth)}
+
+
+def _elements(values: list[Value], depth: int) -> Iterator[dict[str, Any]]:
+    for value in values:
+        yield_point()
+        yield json_value(value, depth)
+
+
+def _text(text: str) -> str | msgspec.Raw:
+    """Return a text, as JSON already if it is long: encoded in pieces, with a yield point after each."""
+    if len(text) <= PIECE:
+        return text
+    return msgspec.Raw(b'"' + b"".join(_encoded_pieces(text)) + b'"')
+
+
+def _encoded_pieces(text: str) -> Iterator[bytes]:
+    for start in range(0, len(text), PIECE):
+        yield encode(text[start : start + PIECE])[1:-1]
+        yield_point()
