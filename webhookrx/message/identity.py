@@ -8,13 +8,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from webhookrx.message.escapes import escape
 from webhookrx.message.macros import macro_value
 from webhookrx.message.message import Message
 from webhookrx.message.template import Template
 from webhookrx.yield_point import encode_utf_8
+
+#: Makes the id of a message.
+MakeID: TypeAlias = Callable[[Message], str]
 
 LONGEST_ID: Final = 512
 """Bytes of an id in UTF-8: what Elasticsearch takes at most as C{_id}. A longer one is replaced by its SHA-256."""
@@ -35,7 +38,7 @@ def message_id(message: Message) -> str:
     return own if len(own) <= _PLAIN and own.isascii() and own.isprintable() else _shortened(encode_utf_8(escape(own)))
 
 
-def parse_id(text: str) -> Callable[[Message], str]:
+def parse_id(text: str) -> MakeID:
     """
     Return what makes ids by a template: one line of text, with control characters as escapes, since it may become a
     header field. A message for which the template yields nothing has its own id: without one, some stores would keep

@@ -56,7 +56,9 @@ class ReceiptTemplate:
                 continue
             if not code or code not in DATE_CODES:
                 codes = ", ".join(f"%{each}" for each in DATE_CODES)
-                raise ValueError(f"column {found.start() + 1}: behind % comes a part of the date, {codes}, or another %")
+                raise ValueError(
+                    f"column {found.start() + 1}: behind % comes a part of the date, {codes}, or another %"
+                )
             pieces += (Template.parse(plain), f"%{code}")
             plain = ""
         pieces.append(Template.parse(plain + text[end:]))

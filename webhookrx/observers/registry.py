@@ -35,6 +35,12 @@ class _BuiltIn(NamedTuple):
     build: Callable[[str, Sequence[str], Mapping[str, str], str], IMessageObserver]
 
 
+def _elasticsearch(_: Group, name: str = "elasticsearch") -> _BuiltIn:
+    from webhookrx.observers.http_stores.elasticsearch import ELASTICSEARCH_SPEC, build_elasticsearch
+
+    return _BuiltIn(ELASTICSEARCH_SPEC, partial(build_elasticsearch, name))
+
+
 def _file(group: Group) -> _BuiltIn:
     from webhookrx.observers.file import FILE_SPEC, build_file
 
@@ -62,12 +68,24 @@ def _log_observer(_: Group) -> _BuiltIn:
     return _BuiltIn(LOG_OBSERVER_SPEC, build_log_observer)
 
 
+def _loki(_: Group) -> _BuiltIn:
+    from webhookrx.observers.http_stores.loki import LOKI_SPEC, build_loki
+
+    return _BuiltIn(LOKI_SPEC, build_loki)
+
+
 def _nats(_: Group) -> _BuiltIn:
     with package_for("nats", "nats-py>=2.16"):
         from webhookrx.observers.nats import build_nats
     from webhookrx.observers.nats_options import NATS_SPEC
 
     return _BuiltIn(NATS_SPEC, build_nats)
+
+
+def _otlp(_: Group) -> _BuiltIn:
+    from webhookrx.observers.http_stores.otlp import OTLP_SPEC, build_otlp
+
+    return _BuiltIn(OTLP_SPEC, build_otlp)
 
 
 def _splunk_hec(_: Group) -> _BuiltIn:
@@ -92,11 +110,15 @@ def _syslog(_: Group) -> _BuiltIn:
 #: What imports each observer, since an HTTP client takes megabytes that are needed only to send by HTTP. One that needs
 #: a package of its own imports within L{webhookrx.observers.packages.package_for}.
 _BUILT_IN: dict[str, Callable[[Group], _BuiltIn]] = {
+    "elasticsearch": _elasticsearch,
     "file": _file,
     "http": _http,
     "kafka": _kafka,
+    "loki": _loki,
     "nats": _nats,
     "observer": _log_observer,
+    "opensearch": partial(_elasticsearch, name="opensearch"),
+    "otlp": _otlp,
     "splunk-hec": _splunk_hec,
     "stdout": _stdout,
     "syslog": _syslog,

@@ -29,7 +29,9 @@ def parse_pairs(text: str, name_pattern: re.Pattern[str], names: str) -> Templat
     for item in _COMMA.split(text) if text else []:
         name, sign, value = item.partition("=")
         if not sign:
-            raise ValueError(f"{quoted(item)} is not NAME=TEMPLATE; write for example source=${{SOURCE}},host=${{HOST}}")
+            raise ValueError(
+                f"{quoted(item)} is not NAME=TEMPLATE; write for example source=${{SOURCE}},host=${{HOST}}"
+            )
         if not name_pattern.fullmatch(name):
             raise ValueError(f"the name {quoted(name)} is wrong; a name has {names}")
         if name in pairs:

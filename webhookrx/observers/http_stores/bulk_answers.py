@@ -37,9 +37,13 @@ _DOCUMENT: Final = frozenset(
 )
 """
 Types of exceptions of documents and mappings, over Elasticsearch 7 to 9 and OpenSearch 1 to 3. Elasticsearch says
-C{document_parsing_exception} since 8.8, and C{mapper_parsing_exception} before that, as OpenSearch does. With a pipeline,
-one document that can't be read makes the whole request 400 (U{https://github.com/elastic/elasticsearch/issues/138445}).
+C{document_parsing_exception} since 8.8 (U{https://github.com/elastic/elasticsearch/pull/92646}), and
+C{mapper_parsing_exception} before that, as OpenSearch does. With a pipeline, one document that can't be read makes the
+whole request 400 (U{https://github.com/elastic/elasticsearch/issues/138445}).
 """
+_MAPPING: Final = "mapper_parsing_exception"
+_TEMPLATE_REASONS: Final = ("Failed to parse mapping", "Root mapping definition", "No handler for type", "unknown ")
+"""How its reason begins when the mapping of an index template is wrong, which a person can mend."""
 
 _ARGUMENT: Final = "illegal_argument_exception"
 _DOCUMENT_REASONS: Final = (
@@ -52,9 +56,10 @@ _DOCUMENT_REASONS: Final = (
     "object mapping [",
 )
 """
-How the reason of an C{illegal_argument_exception} begins that is one of documents or mappings, such as a text that is too
-long for a keyword (U{https://github.com/logstash-plugins/logstash-output-elasticsearch/issues/465}) or one field too
-many (U{https://github.com/elastic/elasticsearch/issues/33269}). The same exception says that a pipeline does not exist.
+How the reason of an C{illegal_argument_exception} begins that is one of documents or mappings, such as a text that is
+too long for a keyword (U{https://github.com/logstash-plugins/logstash-output-elasticsearch/issues/465}) or one field
+too many (U{https://github.com/elastic/elasticsearch/issues/33269}). The same exception says that a pipeline does not
+exist (U{https://github.com/10up/ElasticPress/issues/927}).
 """
 
 _KNOWN: Final = "version_conflict_engine_exception"
@@ -98,6 +103,8 @@ class _BulkError(msgspec.Struct):
         if self.type == _ARGUMENT:
             caused = self.caused_by is not None and self.caused_by.type in _DOCUMENT
             return caused or (self.reason or "").startswith(_DOCUMENT_REASONS)
+        if self.type == _MAPPING and (self.reason or "").startswith(_TEMPLATE_REASONS):
+            return False
         return self.type in _DOCUMENT
 
 

@@ -19,15 +19,16 @@ from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import quoted
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.escapes import encode
-from webhookrx.message.identity import message_id, parse_id
+from webhookrx.message.identity import MakeID, message_id, parse_id
 from webhookrx.message.message import Message
 from webhookrx.message.record import is_router_form, own_time
 from webhookrx.message.rfc5424 import timestamp
+from webhookrx.observers.addresses import refuse_password
 from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS
 from webhookrx.observers.http_stores.bulk_answers import read_bulk
 from webhookrx.observers.http_stores.exchange import HTTPAnswer, StoreRequest
 from webhookrx.observers.http_stores.observer import HTTPObserver, connect
-from webhookrx.observers.http_stores.options import SecretFile, read_target, read_token, secret_fields
+from webhookrx.observers.http_stores.options import HTTPTarget, SecretFile, read_target, read_token, secret_fields
 from webhookrx.observers.http_stores.store import BatchLimits, HTTPStore, Reading
 from webhookrx.observers.receipt_template import ReceiptTemplate
 from webhookrx.settings import MiB
@@ -67,7 +68,7 @@ _TIMESTAMP: Final = "@timestamp"
 """A data stream takes no document without it."""
 
 _LONGEST_INDEX: Final = 255
-_INDEX: Final = re.compile(r"[a-z0-9][^\x00-\x20\\/*?\"<>|,#:A-Z]*")
+_INDEX: Final = re.compile(r"[a-z0-9][a-z0-9._+-]*")
 _NOT_INDEX: Final = re.compile(r"[^a-z0-9._-]")
 _PIPELINE: Final = re.compile(r"[!-~]+")
 _SHARDS: Final = re.compile(r"all|[1-9][0-9]{0,3}")
@@ -115,7 +116,7 @@ def document(message: Message) -> bytes:
     return b'{"@timestamp":"%b",%b' % (stamp, encode_line(message)[1:])
 
 
-def _action(message: Message, make_id: Callable[[Message], str] | None, index: ReceiptTemplate | None) -> bytes:
+def _action(message: Message, make_id: MakeID | None, index: ReceiptTemplate | None) -> bytes:
     action = {} if index is None else {"_index": index.render(message, _clean)[:_LONGEST_INDEX]}
     own_id = "" if make_id is None else make_id(message)
     # One that is empty is an error for both; then they make an id themselves.
@@ -139,14 +140,14 @@ def _read_index(text: str) -> ReceiptTemplate:
     sample = index.sample()
     if not _INDEX.fullmatch(sample) or len(sample) > _LONGEST_INDEX:
         raise ValueError(
-            "an index begins with a letter or digit that no macro makes, and has lower case and none of "
-            '\\ / * ? " < > | , # : or space'
+            "an index has lower-case letters, digits and . _ + -, and begins with a letter or digit that is not a macro"
         )
     return index
 
 
 def _read_path(url: str, options: SpecOptions) -> tuple[str, ReceiptTemplate]:
     """Take the index off a URL, and return the rest of it."""
+    refuse_password(url, options, "api_key_file= or headers_file=")
     base, sign, rest = url.partition("://")
     place, slash, path = rest.partition("/")
     before, between, name = path.rpartition("/")
@@ -180,18 +181,19 @@ def _matching(pattern: re.Pattern[str], takes: str, text: str) -> str:
     return text
 
 
-def _read_ids(options: SpecOptions) -> Callable[[Message], str] | None:
+def _read_ids(options: SpecOptions) -> MakeID | None:
     if options.given.get("id") in ("off", "no"):
         return None
-    return options.read("id", message_id, parse_id)
+    own: MakeID = message_id
+    return options.read("id", own, parse_id)
 
 
-def build_elasticsearch(name: str, spec: str, args: Sequence[str], given: Mapping[str, str], ack: str) -> HTTPObserver:
+def read_elasticsearch(name: str, args: Sequence[str], given: Mapping[str, str]) -> tuple[HTTPTarget, BulkStore]:
     """
-    Make the observer of C{elasticsearch:URL/INDEX[:key=value…]}, or of C{opensearch:}.
+    Read C{elasticsearch:URL/INDEX[:key=value…]}, or C{opensearch:}, but not the files.
 
     @param name: which of both it is, for errors.
-    @raise ConfigError: an argument, an option or a file is wrong.
+    @raise ConfigError: an argument or option is wrong.
     """
     options = SpecOptions(name, given)
     base, index = _read_path(args[0] if len(args) == 1 else "", options)
@@ -212,6 +214,15 @@ def build_elasticsearch(name: str, spec: str, args: Sequence[str], given: Mappin
         path=_path(base, index, options),
         has_ids=make_id is not None,
     )
-    observer = HTTPObserver(spec, replace(target, url=base), store, connect)
+    return replace(target, url=base), store
+
+
+def build_elasticsearch(name: str, spec: str, args: Sequence[str], given: Mapping[str, str], ack: str) -> HTTPObserver:
+    """
+    Make the observer.
+
+    @raise ConfigError: an argument, an option or a file is wrong.
+    """
+    observer = HTTPObserver(spec, *read_elasticsearch(name, args, given), connect)
     observer.check()
     return observer

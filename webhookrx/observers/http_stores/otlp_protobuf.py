@@ -7,7 +7,7 @@ length (U{https://protobuf.dev/programming-guides/encoding/}).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -18,7 +18,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Value
-from webhookrx.observers.http_stores.otlp_records import LogRecord, plain
+from webhookrx.observers.http_stores.otlp_records import SCOPE, LogRecord, OTLPEncoding, PartialSuccess, plain
 from webhookrx.yield_point import yield_point
 
 # Fields whose values have a length (wire type 2), as their number and type.
@@ -49,34 +49,27 @@ def protobuf_record(record: LogRecord) -> bytes:
     return made.SerializeToString()
 
 
-def protobuf_resource(attributes: dict[str, str]) -> bytes:
+def protobuf_resource(attributes: Mapping[str, str]) -> bytes:
     """Return attributes that are texts as a serialised C{Resource}."""
-    return Resource(attributes=_pairs(attributes, 0)).SerializeToString()  # type: ignore[arg-type]
+    return Resource(attributes=_pairs(attributes, 0)).SerializeToString()
 
 
-def protobuf_scope(name: str, version: str) -> bytes:
-    """Return a serialised C{InstrumentationScope}."""
-    return InstrumentationScope(name=name, version=version).SerializeToString()
+def protobuf_request(records: Mapping[bytes, Sequence[bytes]]) -> bytes:
+    """Return a serialised C{ExportLogsServiceRequest}."""
+    return b"".join(_resource_logs(resource, of_resource) for resource, of_resource in records.items())
 
 
-def protobuf_resource_logs(resource: bytes, scope: bytes, records: Iterable[bytes]) -> bytes:
-    """Return a request of serialised records of one resource; two such requests behind each other are one request."""
-    logs = _field(_SCOPE, scope) + b"".join(_field(_LOG_RECORDS, record) for record in records)
-    return _field(_RESOURCE_LOGS, _field(_RESOURCE, resource) + _field(_SCOPE_LOGS, logs))
-
-
-def read_partial_success(body: bytes) -> tuple[int, str]:
+def read_protobuf_response(body: bytes) -> PartialSuccess:
     """
     Read an C{ExportLogsServiceResponse}.
 
-    @return: how many records are rejected, and what the server says of it.
     @raise ValueError: it is none.
     """
     try:
-        response = ExportLogsServiceResponse.FromString(body)
+        partial = ExportLogsServiceResponse.FromString(body).partial_success
     except DecodeError:
         raise ValueError("it is no ExportLogsServiceResponse") from None
-    return response.partial_success.rejected_log_records, response.partial_success.error_message
+    return PartialSuccess(partial.rejected_log_records, partial.error_message)
 
 
 def protobuf_value(value: Value, depth: int = 0) -> AnyValue:
@@ -96,7 +89,7 @@ def protobuf_value(value: Value, depth: int = 0) -> AnyValue:
     return AnyValue() if value is None else AnyValue(double_value=float(bytes(value)))  # type: ignore[arg-type]
 
 
-def _pairs(values: dict[str, Value], depth: int) -> list[KeyValue]:
+def _pairs(values: Mapping[str, Value], depth: int) -> list[KeyValue]:
     made = []
     for name, value in values.items():
         yield_point()
@@ -112,6 +105,11 @@ def _elements(values: list[Value], depth: int) -> list[AnyValue]:
     return made
 
 
+def _resource_logs(resource: bytes, records: Sequence[bytes]) -> bytes:
+    logs = _SCOPE_FIELD + b"".join(_field(_LOG_RECORDS, record) for record in records)
+    return _field(_RESOURCE_LOGS, _field(_RESOURCE, resource) + _field(_SCOPE_LOGS, logs))
+
+
 def _field(tag: bytes, content: bytes) -> bytes:
     return tag + _varint(len(content)) + content
 
@@ -123,3 +121,10 @@ def _varint(number: int) -> bytes:
         number >>= 7
     made.append(number)
     return bytes(made)
+
+
+_SCOPE_FIELD: Final = _field(_SCOPE, InstrumentationScope(name=SCOPE).SerializeToString())
+
+OTLP_PROTOBUF: Final = OTLPEncoding(
+    "application/x-protobuf", protobuf_record, protobuf_resource, protobuf_request, read_protobuf_response
+)

@@ -1,15 +1,12 @@
 """
-Messages as log records of OpenTelemetry: what goes where, and the records in the JSON form of OTLP.
-
-The JSON is the mapping of protobuf with the deviations of OTLP: names in lowerCamelCase, 64-bit integers as texts
-(U{https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding}). An attribute with the id of the message lets a
-receiver drop what comes twice (U{https://opentelemetry.io/docs/specs/semconv/general/logs/}).
+Messages as log records of OpenTelemetry: what goes where, and which of its kinds a value is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -18,12 +15,18 @@ import msgspec
 
 from webhookrx.message.escapes import encode
 from webhookrx.message.fields import MISSING
+from webhookrx.message.identity import MakeID
 from webhookrx.message.message import Message, Value
 from webhookrx.message.record import is_router_form, own_time
-from webhookrx.yield_point import PIECE, yield_point
 
 ID_ATTRIBUTE: Final = "log.record.uid"
-"""Records with the same are duplicates of each other, of which all but one can be dropped."""
+"""
+Records with the same are duplicates of each other, of which all but one can be dropped
+(U{https://opentelemetry.io/docs/specs/semconv/general/logs/}).
+"""
+
+SCOPE: Final = "webhookrx"
+"""The instrumentation scope of all records."""
 
 DEEPEST: Final = 30
 """
@@ -38,12 +41,23 @@ _LONGEST_DOUBLE: Final = 24
 _INTEGER: Final = re.compile(rb"-?[0-9]+")
 _LARGEST_SEVERITY: Final = 24
 
-_decode: Final = msgspec.json.Decoder(Any, float_hook=lambda number: msgspec.Raw(number.encode("ascii"))).decode
+_decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(
+    Any, float_hook=lambda number: msgspec.Raw(number.encode("ascii"))
+).decode
 
 #: A text, an integer of 64 bits, a double by its text, a flag, a list, an object, or None.
 Plain: TypeAlias = "str | int | bool | msgspec.Raw | list[Value] | dict[str, Value] | None"
-#: Makes ids of messages.
-MakeID: TypeAlias = Callable[[Message], str]
+
+
+class PartialSuccess(NamedTuple):
+    """
+    What a server says of a request that it takes.
+
+    @ivar rejected: how many of its records it drops. It does not say which.
+    """
+
+    rejected: int = 0
+    message: str = ""
 
 
 class LogRecord(NamedTuple):
@@ -63,6 +77,24 @@ class LogRecord(NamedTuple):
     severity_text: str
     body: Any
     attributes: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class OTLPEncoding:
+    """
+    One of the two encodings of OTLP.
+
+    @ivar record: makes a record.
+    @ivar resource: makes a resource of its attributes.
+    @ivar request: makes a request of the records of each resource.
+    @ivar read: reads the answer to a request that the server takes; raises C{ValueError} if it is none.
+    """
+
+    content_type: str
+    record: Callable[[LogRecord], bytes]
+    resource: Callable[[Mapping[str, str]], bytes]
+    request: Callable[[Mapping[bytes, Sequence[bytes]]], bytes]
+    read: Callable[[bytes], PartialSuccess]
 
 
 def log_record(message: Message, make_id: MakeID) -> LogRecord:
@@ -94,7 +126,7 @@ def _put(attributes: dict[str, Value], name: str, value: Value) -> None:
 
 
 def _of_router(message: Message) -> LogRecord:
-    rest: dict[str, Any] = dict(message.values["log"])  # type: ignore[arg-type,call-overload]
+    rest: dict[str, Any] = dict(message.values["log"])  # type: ignore[arg-type]
     moment = own_time(message.values)
     if moment or _is_int(rest.get("time_unix_nano"), 0, 0):
         rest.pop("time_unix_nano", None)
@@ -151,64 +183,3 @@ def _is_double(text: str) -> bool:
     except ValueError:
         return False
     return isfinite(number) and Decimal(text) == Decimal(repr(number))
-
-
-def json_record(record: LogRecord) -> bytes:
-    """Return a record as the JSON of a C{LogRecord}, in one line."""
-    made: dict[str, Any] = {"timeUnixNano": str(record.moment)} if record.moment else {}
-    made["observedTimeUnixNano"] = str(record.observed)
-    if record.severity_number:
-        made["severityNumber"] = record.severity_number
-    if record.severity_text:
-        made["severityText"] = _text(record.severity_text)
-    if record.body is not MISSING:
-        made["body"] = json_value(record.body)
-    made["attributes"] = list(_pairs(record.attributes, 0))
-    return encode(made)
-
-
-def json_attributes(attributes: dict[str, str]) -> bytes:
-    """Return attributes that are texts, such as those of a resource, as JSON in one line."""
-    return encode(list(_pairs(attributes, 0)))  # type: ignore[arg-type]
-
-
-def json_value(value: Value, depth: int = 0) -> dict[str, Any]:
-    """Return a value as the JSON of an C{AnyValue}."""
-    value = plain(value, depth)
-    kind = type(value)
-    if kind is str:
-        return {"stringValue": _text(value)}  # type: ignore[arg-type]
-    if kind is bool:
-        return {"boolValue": value}
-    if kind is int:
-        return {"intValue": str(value)}
-    if kind is dict:
-        return {"kvlistValue": {"values": list(_pairs(value, depth + 1))}}  # type: ignore[arg-type]
-    if kind is list:
-        return {"arrayValue": {"values": list(_elements(value, depth + 1))}}  # type: ignore[arg-type]
-    return {} if value is None else {"doubleValue": value}
-
-
-def _pairs(values: dict[str, Value], depth: int) -> Iterator[dict[str, Any]]:
-    for name, value in values.items():
-        yield_point()
-        yield {"key": _text(name), "value": json_value(value, depth)}
-
-
-def _elements(values: list[Value], depth: int) -> Iterator[dict[str, Any]]:
-    for value in values:
-        yield_point()
-        yield json_value(value, depth)
-
-
-def _text(text: str) -> str | msgspec.Raw:
-    """Return a text, as JSON already if it is long: encoded in pieces, with a yield point after each."""
-    if len(text) <= PIECE:
-        return text
-    return msgspec.Raw(b'"' + b"".join(_encoded_pieces(text)) + b'"')
-
-
-def _encoded_pieces(text: str) -> Iterator[bytes]:
-    for start in range(0, len(text), PIECE):
-        yield encode(text[start : start + PIECE])[1:-1]
-        yield_point()
