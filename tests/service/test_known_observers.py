@@ -24,7 +24,11 @@ from webhookrx.spool.workers import WorkerSpool
 #: Modules that cost memory, and the spec string that needs them.
 COSTLY = {
     "treq": "http:https://127.0.0.1:1/",
+    "webhookrx.observers.http_stores.elasticsearch": "opensearch:https://127.0.0.1:1/logs",
     "webhookrx.observers.http_stores.http": "http:https://127.0.0.1:1/",
+    "webhookrx.observers.http_stores.loki": "loki:https://127.0.0.1:1",
+    "webhookrx.observers.http_stores.otlp": "otlp:https://127.0.0.1:1",
+    "webhookrx.observers.http_stores.otlp_protobuf": "otlp:https://127.0.0.1:2:encoding=protobuf",
     "webhookrx.observers.client_tls": "syslog:tls:127.0.0.1",
     "confluent_kafka": "kafka:kafka://127.0.0.1:1/logs",
     "webhookrx.observers.syslog": "syslog:udp:127.0.0.1",

@@ -316,7 +316,9 @@ class RequestTests(_Case):
 
     def test_json_rules(self) -> None:
         """Names are in lowerCamelCase, and integers of 64 bits are texts, as OTLP asks for."""
-        record = log_record(router_message({"time_unix_nano": 5, "severity_number": 9, "attributes": {"n": 1}}), message_id)
+        record = log_record(
+            router_message({"time_unix_nano": 5, "severity_number": 9, "attributes": {"n": 1}}), message_id
+        )
         made = json.loads(OTLP_JSON.record(record))
 
         self.assertEqual(("5", str(RECEIVED), 9), tuple(made[name] for name in list(made)[:3]))

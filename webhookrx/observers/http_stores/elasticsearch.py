@@ -17,6 +17,7 @@ from urllib.parse import quote
 from webhookrx.config.observers import Argument, ObserverSpec
 from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import quoted
+from webhookrx.interfaces import LARGEST_BATCH, Wants
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.escapes import encode
 from webhookrx.message.identity import MakeID, message_id, parse_id
@@ -204,12 +205,14 @@ def read_elasticsearch(name: str, args: Sequence[str], given: Mapping[str, str])
     target = read_target(options, [base], example="https://h:9200/logs-%Y.%m.%d", secrets=secrets)
     make_id = _read_ids(options)
     make_action = partial(_action, make_id=make_id, index=None if index.is_constant else index)
+    limits = BatchLimits(
+        messages=options.count("batch", _LIMITS.messages),
+        size=options.size("batch_size", _LIMITS.size, at_least=1),
+    )
     store = BulkStore(
         render=partial(_render, make_action=make_action),
-        limits=BatchLimits(
-            messages=options.count("batch", _LIMITS.messages),
-            size=options.size("batch_size", _LIMITS.size, at_least=1),
-        ),
+        limits=limits,
+        wants=Wants(limits.messages, min(limits.size, LARGEST_BATCH)),
         gzip=options.flag("gzip", False),
         path=_path(base, index, options),
         has_ids=make_id is not None,
