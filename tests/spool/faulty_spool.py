@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from webhookrx.filesystem import DiskSpace
+from webhookrx.interfaces import Wants
 from webhookrx.message.encoders import decode_stored, encode_stored
 from webhookrx.spool.directory import SpoolDirectory, SpoolFileSystem
 from webhookrx.spool.queue import SpoolQueue
@@ -181,11 +182,12 @@ def make_queue(
     clocks: Clocks | None = None,
     disk: Disk | SmallDisk | None = None,
     floor: int = 1000,
+    wants: Wants | None = None,
 ) -> SpoolQueue:
     """Make a queue that is not open yet."""
     clocks = Clocks() if clocks is None else clocks
     space = DiskSpace(path, floor, (Disk() if disk is None else disk).statvfs)
-    return SpoolQueue(SpoolDirectory(path, faults), room, space, clocks.monotonic, clocks.time_ns)
+    return SpoolQueue(SpoolDirectory(path, faults), room, space, clocks.monotonic, clocks.time_ns, wants)
 
 
 def stored(*texts: str, received: int | None = None) -> list[bytes]:

@@ -10,7 +10,7 @@ from unittest import mock
 
 from tests.spool.faulty_spool import _Connection, sqlite_error, stored
 from tests.spool.test_queue import QueueCase, letter
-from webhookrx.spool.database import SpoolFile, batch_for
+from webhookrx.spool.database import SpoolFile
 from webhookrx.spool.directory import SpoolDirectory
 from webhookrx.spool.faults import Fault, fault_of
 from webhookrx.spool.quota import SMALL_LOG_BYTES
@@ -262,8 +262,3 @@ class ReadTests(QueueCase):
         self.assertRaises(sqlite3.Error, SpoolFile, SpoolDirectory(self.path, self.faults), 1, writable=False)
         (db,) = opened
         self.assertRaises(sqlite3.ProgrammingError, db.execute, "SELECT 1")
-
-    def test_batch(self) -> None:
-        """A batch is a quarter of what waits, within its bounds."""
-        for waiting, count in ((0, 32), (131, 32), (132, 33), (3999, 999), (4000, 1000), (10**6, 1000)):
-            self.assertEqual(count, batch_for(waiting))

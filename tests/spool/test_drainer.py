@@ -14,13 +14,14 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import Clocks, FaultySpool, make_queue, stored
 from webhookrx.errors import NotStored, Rejected, Unavailable
-from webhookrx.interfaces import Prepared
+from webhookrx.interfaces import Prepared, Wants
 from webhookrx.message.message import Message
+from webhookrx.settings import MiB
 from webhookrx.spool.database import SpoolFile
 from webhookrx.spool.directory import SpoolDirectory
 from webhookrx.spool.drainer import DISK_PAUSE, POLL, Drainer, DrainThread
 from webhookrx.spool.quota import Quota
-from webhookrx.spool.rows import ROW_OVERHEAD
+from webhookrx.spool.rows import ROW_OVERHEAD, DeadLetter
 from webhookrx.testing import MemoryObserver
 
 
@@ -111,6 +112,120 @@ class DrainerCase(SynchronousTestCase):
             return [(letter.data[-8:].decode(errors="replace"), letter.reason) for letter in file.read_dead(0, 100)]
         finally:
             file.close()
+
+
+class GatherTests(DrainerCase):
+    """An observer that wants large batches."""
+
+    def setUp(self) -> None:
+        """Want as many as one can't deliver at once."""
+        super().setUp()
+        self.reopen_queue()
+
+    def reopen_queue(self) -> None:
+        """Close the queue, if it is open, and go on as a new process does."""
+        self.queue.close()
+        self.queue = make_queue(self.path, self.faults, clocks=self.clocks, wants=Wants(5000, 64 * MiB, 300.0))
+        self.queue.open()
+        self.addCleanup(self.queue.close)
+        self.drainer = self.make_drainer()
+
+    def append_now(self, *texts: str) -> None:
+        """Let messages wait that came just now."""
+        self.queue.append(stored(*texts, received=self.clocks.time_ns()))
+
+    def test_gathers(self) -> None:
+        """Messages wait until enough have come; those beyond wait for the next batch."""
+        self.append_now(*map(str, range(4999)))
+        self.assertEqual(POLL, self.drainer.step())
+        self.assertEqual([], self.inner.batch_sizes)
+        self.append_now("4999", "5000")
+        self.assertEqual(0.0, self.drainer.step())
+        self.assertEqual(POLL, self.drainer.step())
+
+        self.assertEqual([5000], self.inner.batch_sizes)
+        self.assertEqual([str(number) for number in range(5000)], self.delivered())
+        self.assertEqual(1, self.queue.status().messages)
+
+    def test_time(self) -> None:
+        """They wait no longer than their time; the last pause ends with it."""
+        self.append_now("one")
+        self.drainer.step()
+        self.clocks.now += 200.0
+        self.append_now("two")
+        self.assertEqual(POLL, self.drainer.step())
+        self.clocks.now += 99.75
+        self.assertAlmostEqual(0.25, self.drainer.step())
+        self.clocks.now += 0.25
+        self.assertEqual(0.0, self.drainer.step())
+
+        self.assertEqual(["one", "two"], self.delivered())
+
+    def test_same_batch(self) -> None:
+        """A large batch that is not taken is offered again as it was, after a restart too, and without gathering."""
+        self.append_now(*map(str, range(5000)))
+        self.inner.store_error = Unavailable("away")
+        self.drainer.step()
+        self.append_now("later")
+        self.reopen_queue()
+        self.drainer.step()
+        self.inner.store_error = None
+        self.step()
+
+        self.assertEqual([5000] * 3, self.inner.batch_sizes)
+        self.assertEqual(1, self.queue.status().messages)
+
+    def test_half_stored(self) -> None:
+        """What is left of a batch is offered again, without gathering."""
+        self.append_now(*map(str, range(5000)))
+        self.inner.judge = lambda message: Unavailable("later") if int(str(message.values["MESSAGE"])) % 2 else None
+        self.drainer.step()
+        self.inner.judge = lambda message: None
+        self.clocks.now += 1.0
+        self.drainer.step()
+
+        self.assertEqual([5000, 2500], self.inner.batch_sizes)
+        self.assertEqual(0, self.queue.status().messages)
+
+    def test_removed_in_pieces(self) -> None:
+        """It is removed a piece at a time, and what can't be removed is not delivered again."""
+        self.append_now(*map(str, range(5000)))
+        ack, acked = self.queue.ack, list[int]()
+
+        def failing(done: Sequence[int], dead: Sequence[DeadLetter] = ()) -> None:
+            acked.append(len(done) + len(dead))
+            if len(acked) == 3:
+                raise sqlite3.OperationalError("disk I/O error")
+            ack(done, dead)
+
+        self.patch(self.queue, "ack", failing)
+        self.inner.judge = lambda message: Rejected("bad") if message.values["MESSAGE"] == "3500" else None
+        self.assertEqual(DISK_PAUSE, self.drainer.step())
+        self.assertEqual(3000, self.queue.status().messages)
+        self.step()
+
+        self.assertEqual([1000] * 6, acked)
+        self.assertEqual(([5000], 0), (self.inner.batch_sizes, self.queue.status().messages))
+        self.assertEqual(1, self.queue.status().dead)
+
+    def test_failed_file(self) -> None:
+        """A batch of a file that has failed meanwhile is removed as it was offered."""
+        self.append_now(*map(str, range(5000)))
+        self.inner.store_error = Unavailable("away")
+        self.drainer.step()
+        with self.queue._files.lock:
+            newest = self.queue._files.newest
+            assert newest is not None
+            self.queue._files.retire(newest, "it failed")
+        self.append_now("later")
+        self.inner.store_error = None
+        self.step()
+
+        self.assertEqual([5000, 5000], self.inner.batch_sizes)
+        self.assertEqual(1, self.queue.status().messages)
+        self.step()
+        self.step()
+        self.assertEqual(5001, len(self.delivered()))
 
 
 class DrainTests(DrainerCase):

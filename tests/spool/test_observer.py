@@ -18,7 +18,8 @@ from tests.spool.faulty_spool import Clocks, Disk, FaultySpool
 from tests.spool.test_drainer import raiser
 from webhookrx.errors import ConfigError, NotStored, Unavailable
 from webhookrx.filesystem import DiskSpace
-from webhookrx.interfaces import IBufferingObserver, IWaitingObserver, Prepared
+from webhookrx.interfaces import IBufferingObserver, IWaitingObserver, Prepared, Wants
+from webhookrx.settings import MiB
 from webhookrx.spool import observer as spool_observer
 from webhookrx.spool.directory import STILL_OURS
 from webhookrx.spool.drainer import Drainer, DrainThread
@@ -113,6 +114,7 @@ class SpoolCase(SynchronousTestCase):
         self.inner: MemoryObserver = WaitingObserver()
         self.faults = FaultySpool()
         self.disk = Disk()
+        self.clocks = Clocks()
         self.threads: list[HandThread] = []
         self.real_threads: list[DrainThread] = []
 
@@ -123,7 +125,7 @@ class SpoolCase(SynchronousTestCase):
 
     def make_observer(self, **options: Any) -> SpoolObserver:
         """Make a spool that is not open."""
-        clocks = Clocks()
+        clocks = self.clocks
         return SpoolObserver(
             "spool:x:observer=memory",
             self.path,
@@ -178,6 +180,43 @@ class RequireTests(SpoolCase):
         self.addCleanup(spool.close)
 
         self.assertTrue(self.inner.is_open)
+
+
+class WantsTests(SpoolCase):
+    """A spool in front of an observer that wants large batches."""
+
+    def test_wakes(self) -> None:
+        """Its thread is woken once enough waits, not before; what waits at a stop stays on disk."""
+        self.inner = MemoryStore(wants=Wants(3, MiB, 60.0))
+        spool = self.make_observer()
+        spool.open()
+        (thread,) = self.threads
+        thread.drain()
+        for text in ("one", "two"):
+            spool.store([spool.prepare(make_message(text, received=self.clocks.time_ns()))])
+        self.assertEqual((0, []), (thread.woken, self.inner.messages))
+        spool.store([spool.prepare(make_message("three", received=self.clocks.time_ns()))])
+        self.assertEqual(1, thread.woken)
+        thread.drain()
+        self.assertEqual([3], self.inner.batch_sizes)
+        spool.store([spool.prepare(make_message("four", received=self.clocks.time_ns()))])
+        spool.hurry()
+        spool.finish()
+        spool.close()
+
+        self.assertEqual([3], self.inner.batch_sizes)
+        again = self.make_observer()
+        again.open()
+        self.addCleanup(again.close)
+        self.assertEqual(1, again.backlog().messages)
+
+    def test_too_large(self) -> None:
+        """A wish for more than there is memory for is refused."""
+        self.inner = MemoryStore(wants=Wants(None, 65 * MiB, 60.0))
+        error = self.assertRaises(ConfigError, self.make_observer().check)
+
+        self.assertIn("store:there wants batches of 65MiB", str(error))
+        self.assertIn("64MiB is the most", str(error))
 
 
 class SpoolTests(SpoolCase):

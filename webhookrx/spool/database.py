@@ -38,10 +38,10 @@ from webhookrx.spool.rows import (
     whole_numbers,
 )
 
-SMALL_BATCH: Final = 32
 BATCH_MESSAGES: Final = 1000
 BATCH_BYTES: Final = 1024**2
-"""A batch for the observer has at most so many messages and about so many bytes, or is one larger message."""
+"""A usual batch has at most so many messages and about so many bytes, or is one larger message."""
+USUAL_BATCH: Final = (BATCH_MESSAGES, BATCH_BYTES)
 
 IDLE_PAGES: Final = 4096
 """Free pages that are kept, so that the next messages need no new ones."""
@@ -56,16 +56,6 @@ _TRUNCATE_TIME: Final = 50
 """Milliseconds that truncating the log waits for readers."""
 _PAGE_OVERHEAD: Final = 16 * 1024
 """Bytes that a transaction writes besides its messages: whole pages of the tree, and the totals."""
-
-
-def batch_for(waiting: int) -> int:
-    """
-    Return the largest count of messages for a new batch.
-
-    A crash between the observer's answer and our removal delivers a batch again; so it is small while the observer
-    keeps up, and grows with the backlog.
-    """
-    return min(max(waiting // 4, SMALL_BATCH), BATCH_MESSAGES)
 
 
 class SpoolFile:
@@ -226,6 +216,12 @@ class SpoolFile:
         """Return one waiting message; None when it does not wait."""
         found = self._reader.execute("SELECT id, crc, data FROM waiting WHERE id = ?", (number,)).fetchone()
         return None if found is None else Row.of(*found)
+
+    @decode_errors_are_damage()
+    def first(self) -> int | None:
+        """Return the number of the first waiting message; None when none waits."""
+        found = self._reader.execute("SELECT id FROM waiting ORDER BY id LIMIT 1").fetchone()
+        return None if found is None else int(found[0])
 
     @decode_errors_are_damage()
     def oldest(self) -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from threading import Event, Thread
@@ -20,6 +21,7 @@ from twisted.logger import Logger
 from webhookrx.backoff import Backoff
 from webhookrx.errors import Rejected, Unavailable
 from webhookrx.message.encoders import NotAMessage, decode_stored
+from webhookrx.spool.batches import in_pieces
 from webhookrx.spool.drain_log import NOT_ENCODED, DrainLog, printable
 from webhookrx.spool.faults import error_text
 from webhookrx.spool.rows import DeadLetter, Row
@@ -76,7 +78,7 @@ class Drainer:
         self._drain_log = DrainLog(path, inner.spec, queue.status, clock, wall_clock)
         self._not_before = 0.0
         self._next_vacuum = 0.0
-        self._unacked: tuple[list[int], list[DeadLetter]] = ([], [])
+        self._unacked: deque[tuple[list[int], list[DeadLetter]]] = deque()
         self._away: str | None = None
         self._problem: str | None = None
         self._next_problem_line = 0.0
@@ -136,12 +138,16 @@ class Drainer:
         self.is_idle = True
         rows = self._queue.next_batch()
         if not rows:
-            return self._vacuum()
+            pause = self._vacuum()
+            return min(pause, self._queue.gathers() or pause)
         self.is_idle = False
-        done, dead, failure = self._offer(rows)
-        self._unacked = (done, dead)
+        letters, failures = self._offer(rows)
+        for piece in in_pieces(rows):
+            done = [row.id for row in piece if row.id not in letters and row.id not in failures]
+            self._unacked.append((done, [letters[row.id] for row in piece if row.id in letters]))
         self._ack()
-        if failure is None or done:
+        failure = next(iter(failures.values()), None)
+        if len(failures) + len(letters) < len(rows) or failure is None:
             self._backoff.succeeded()
         if failure is None:
             self._away = None
@@ -167,10 +173,11 @@ class Drainer:
         return took if more else POLL
 
     def _ack(self) -> None:
-        done, dead = self._unacked
-        if done or dead:
-            self._queue.ack(done, dead)
-            self._unacked = ([], [])
+        while self._unacked:
+            done, dead = self._unacked[0]
+            if done or dead:
+                self._queue.ack(done, dead)
+            self._unacked.popleft()
             self._drain_log.refused(dead)
 
     def _note_failure(self, error: BaseException) -> float:
@@ -189,28 +196,25 @@ class Drainer:
 
     # -- the observer --------------------------------------------------------------------------------------------
 
-    def _offer(self, rows: Sequence[Row]) -> tuple[list[int], list[DeadLetter], BaseException | None]:
-        """Offer a batch; return the numbers that are stored, the dead letters, and why a message is neither."""
-        dead: list[DeadLetter] = []
+    def _offer(self, rows: Sequence[Row]) -> tuple[dict[int, DeadLetter], dict[int, BaseException]]:
+        """Offer a batch; return the dead letters by number, and why a message is neither one nor stored."""
+        letters: dict[int, DeadLetter] = {}
+        failures: dict[int, BaseException] = {}
         whole: list[Row] = []
         prepared: list[Prepared] = []
         for row in rows:
             item = self._prepare(row)
             if isinstance(item, DeadLetter):
-                dead.append(item)
+                letters[row.id] = item
             else:
                 whole.append(row)
                 prepared.append(item)
-        done: list[int] = []
-        failure: BaseException | None = None
         for row, outcome in zip(whole, self._store(prepared), strict=True):
-            if outcome is None:
-                done.append(row.id)
-            elif isinstance(outcome, Rejected):
-                dead.append(self._letter(row, error_text(outcome)))
-            elif failure is None:
-                failure = outcome
-        return done, dead, failure
+            if isinstance(outcome, Rejected):
+                letters[row.id] = self._letter(row, error_text(outcome))
+            elif outcome is not None:
+                failures[row.id] = outcome
+        return letters, failures
 
     def _prepare(self, row: Row) -> Prepared | DeadLetter:
         if not row.is_whole:

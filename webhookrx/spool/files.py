@@ -17,7 +17,7 @@ from typing import Final
 
 from twisted.logger import Logger
 
-from webhookrx.spool.database import SpoolFile
+from webhookrx.spool.database import USUAL_BATCH, SpoolFile
 from webhookrx.spool.directory import SpoolDirectory
 from webhookrx.spool.faults import Fault, error_text, fault_of, is_full
 from webhookrx.spool.old_file import OldFile
@@ -67,6 +67,7 @@ class SpoolFiles:
     All files of one directory. Hold C{lock} during calls, but for reading C{newest} and C{old} files.
 
     @param clock: seconds on the monotonic clock.
+    @param most: the most messages and bytes of a batch.
     @ivar lock: serialises transactions.
     @ivar newest: the file that is written; None until one can be created.
     @ivar old: older files, the first one first.
@@ -76,7 +77,9 @@ class SpoolFiles:
     @ivar damaged: how many files were put aside since the start.
     """
 
-    def __init__(self, directory: SpoolDirectory, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, directory: SpoolDirectory, clock: Callable[[], float], most: tuple[int, int] = USUAL_BATCH
+    ) -> None:
         self.lock = FairLock()
         self.newest: SpoolFile | None = None
         self.old: list[OldFile] = []
@@ -86,6 +89,7 @@ class SpoolFiles:
         self.damaged = 0
         self._directory = directory
         self._clock = clock
+        self._most = most
         self._next_create = 0.0
         self._create_problem = ""
         self._locked_since: float | None = None  # since when the newest file is locked
@@ -132,7 +136,7 @@ class SpoolFiles:
             if file.is_writable:
                 self.newest = file
             else:
-                self.old.insert(0, _old_file(file, (cursors or {}).get(number)))
+                self.old.insert(0, _old_file(file, (cursors or {}).get(number), self._most))
             if cursors is None:
                 with suppress(sqlite3.Error):
                     cursors = file.read_cursors()
@@ -286,7 +290,14 @@ class SpoolFiles:
             file.stop_writing()
         totals = self.totals._replace(offered=max(self.totals.offered, self.offered))
         self.old.append(
-            OldFile(file, totals, self.oldest, damaged=fault is Fault.DAMAGED, is_locked=fault is Fault.LOCKED)
+            OldFile(
+                file,
+                totals,
+                self.oldest,
+                damaged=fault is Fault.DAMAGED,
+                is_locked=fault is Fault.LOCKED,
+                most=self._most,
+            )
         )
         self.totals, self.oldest, self.offered = NO_TOTALS, None, 0
         _log.error(
@@ -356,11 +367,11 @@ class SpoolFiles:
         _log.error("A damaged spool file was put aside: {path}; {remark}", path=path, remark=remark)
 
 
-def _old_file(file: SpoolFile, cursor: ReadCursor | None) -> OldFile:
+def _old_file(file: SpoolFile, cursor: ReadCursor | None, most: tuple[int, int]) -> OldFile:
     """Continue with a file of a former process."""
     try:
         file.check_totals()
-        return OldFile(file, file.read_totals(), file.oldest(), cursor)
+        return OldFile(file, file.read_totals(), file.oldest(), cursor, most=most)
     except sqlite3.Error:
         # Without totals; reading shows what is readable.
-        return OldFile(file, NO_TOTALS, None, cursor, damaged=True)
+        return OldFile(file, NO_TOTALS, None, cursor, damaged=True, most=most)

@@ -16,9 +16,18 @@ from zope.interface import implementer
 
 from webhookrx.errors import ConfigError
 from webhookrx.filesystem import DiskSpace
-from webhookrx.interfaces import Backlog, IBufferingObserver, IMessageObserver, IWaitingObserver
+from webhookrx.interfaces import (
+    LARGEST_BATCH,
+    Backlog,
+    IBufferingObserver,
+    IMessageObserver,
+    IStoreObserver,
+    IWaitingObserver,
+    Wants,
+)
 from webhookrx.message.encoders import encode_stored
 from webhookrx.promises import is_weaker, word_of
+from webhookrx.quantities import format_size
 from webhookrx.spool.directory import STILL_OURS, SpoolDirectory, SpoolFileSystem, open_to_others
 from webhookrx.spool.drain_log import printable
 from webhookrx.spool.drainer import Drainer, DrainThread
@@ -87,6 +96,7 @@ class SpoolObserver:
         self.spec = spec
         self.inner = inner
         self._require = require
+        self._wants: Wants | None = inner.wants if IStoreObserver.providedBy(inner) else None
         self._path = directory
         self._queue = SpoolQueue(
             SpoolDirectory(directory, file_system, within),
@@ -94,6 +104,7 @@ class SpoolObserver:
             DiskSpace(directory, min_free) if space is None else space,
             clock,
             wall_clock,
+            self._wants,
         )
         self._make_drainer = partial(Drainer, self._queue, inner, directory, jitter, clock, wall_clock)
         self._make_thread = make_thread
@@ -101,10 +112,15 @@ class SpoolObserver:
         self._thread: DrainThread | None = None
         self._former: DrainThread | None = None
 
-    def check_promise(self) -> None:
+    def check(self) -> None:
         """
-        @raise ConfigError: the promise of the observer behind is weaker than C{require}.
+        @raise ConfigError: the promise of the observer behind is weaker than C{require}, or it wants too large batches.
         """
+        if self._wants is not None and self._wants.bytes > LARGEST_BATCH:
+            raise ConfigError(
+                f"observer 'spool': {self.inner.spec} wants batches of {format_size(self._wants.bytes)}, each of which "
+                f"would be in memory; {format_size(LARGEST_BATCH)} is the most"
+            )
         if is_weaker(self.inner.promise, self._require):
             raise ConfigError(
                 f"observer 'spool': require={self._require} is more than {self.inner.spec} can promise: its word means "
@@ -135,7 +151,7 @@ class SpoolObserver:
             raise
         try:
             # Once more: it is final only now.
-            self.check_promise()
+            self.check()
         except BaseException:
             try:
                 self.inner.close()
@@ -158,8 +174,9 @@ class SpoolObserver:
         @raise webhookrx.errors.NotStored: none of it is stored.
         """
         self._queue.append(cast("Sequence[bytes]", batch))
-        if self._thread is not None and self._drainer is not None and self._drainer.is_idle:
-            self._thread.wake()
+        thread, drainer = self._thread, self._drainer
+        if thread is not None and drainer is not None and drainer.is_idle and not self._queue.gathers():
+            thread.wake()
 
     def reopen(self) -> None:
         """Reopen the observer behind before its next batch."""

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from webhookrx.spool.database import USUAL_BATCH
 from webhookrx.spool.faults import Fault, fault_of
 from webhookrx.spool.rows import ReadCursor
 
@@ -35,6 +36,7 @@ class OldFile:
     @param file: open; nobody writes to it.
     @param totals: its totals, as far as they are known.
     @param cursor: how far it has been delivered; None when that is unknown.
+    @param most: the most messages and bytes of a batch.
     @param is_locked: locks of this process may prevent reading it.
     @ivar oldest: when its first message was received.
     @ivar dead: how many dead letters it has.
@@ -50,12 +52,14 @@ class OldFile:
         *,
         damaged: bool = False,
         is_locked: bool = False,
+        most: tuple[int, int] = USUAL_BATCH,
     ) -> None:
         self.file = file
         self.oldest = oldest
         self.dead = totals.dead
         self.damaged = damaged
         self._is_locked = is_locked
+        self._most = most
         self._offered = totals.offered
         # Without totals, every number may exist.
         self._end = totals.next_id or sys.maxsize
@@ -79,7 +83,7 @@ class OldFile:
         if not self._batch:
             self._unlock()
             try:
-                rows = self.file.read(self._position)
+                rows = self.file.read(self._position, *self._most)
                 if rows:
                     # Not at the end: reading there succeeds again and again while dead letters can't be read.
                     self._failures = 0
@@ -122,8 +126,13 @@ class OldFile:
         """
         gone = set(done)
         left: list[Row] = []
-        for row in self.read():
+        rows = self.read()
+        for place, row in enumerate(rows):
+            if not gone:
+                left += rows[place:]
+                break
             if row.id in gone:
+                gone.discard(row.id)
                 self._messages = max(0, self._messages - 1)
                 self._bytes = max(0, self._bytes - row.size)
                 self._position = row.id if not left else self._position

@@ -19,8 +19,9 @@ from twisted.logger import Logger
 
 from webhookrx.errors import NotStored
 from webhookrx.filesystem import DiskSpace
-from webhookrx.interfaces import Backlog
-from webhookrx.spool.database import SpoolFile, batch_for
+from webhookrx.interfaces import Backlog, Wants
+from webhookrx.spool.batches import Batches
+from webhookrx.spool.database import SpoolFile
 from webhookrx.spool.directory import SpoolDirectory
 from webhookrx.spool.faults import damage, error_text, is_full
 from webhookrx.spool.files import SpoolFiles
@@ -47,6 +48,7 @@ class SpoolQueue:
     @param space: measures free space on the disk.
     @param clock: seconds on the monotonic clock.
     @param wall_clock: nanoseconds since the epoch.
+    @param wants: the batches that the observer wants.
     """
 
     def __init__(
@@ -56,19 +58,17 @@ class SpoolQueue:
         space: DiskSpace,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], int] = time.time_ns,
+        wants: Wants | None = None,
     ) -> None:
         self._quota = quota
         self._path = directory.path
         self._space = space
-        self._clock = clock
-        self._wall_clock = wall_clock
-        self._files = SpoolFiles(directory, clock)
-        self._acked: frozenset[int] = frozenset()  # the numbers of the last acknowledged batch
+        self._clock, self._wall_clock = clock, wall_clock
+        self._batches = Batches(wants, quota, clock, wall_clock)
+        self._files = SpoolFiles(directory, clock, (self._batches.messages, self._batches.bytes))
         self._refused: BatchSize | None = None  # the last batch for which there was no room; None once there is
-        self._refused_until = 0.0
-        self._dropped = 0
-        self._next_drop_line = 0.0
-        self._unreported_drops = 0
+        self._refused_until = self._next_drop_line = 0.0
+        self._dropped = self._unreported_drops = 0
 
     def open(self) -> None:
         """
@@ -79,7 +79,7 @@ class SpoolQueue:
         @raise OSError: it can't be made or read.
         @raise sqlite3.Error: no file can be created in it.
         """
-        self._acked = frozenset()
+        self._batches.forget()
         self._files.open()
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ class SpoolQueue:
     def next_batch(self) -> list[Row]:
         """
         Return the batch at the head: the one that was offered last, as far as it still waits, else a new one; empty
-        when nothing waits.
+        when nothing waits, or a new one still gathers.
 
         @raise sqlite3.Error: it can't be read now.
         @raise OSError: the next file could not be created.
@@ -196,8 +196,10 @@ class SpoolQueue:
                 return []
             began = self._clock()
             try:
-                rows = newest.read(0)
-                if rows and rows[0].id in self._acked:
+                if self.gathers() and (newest.first() or 0) > self._files.offered:
+                    return []
+                rows = newest.read(0, self._batches.messages, self._batches.bytes)
+                if rows and self._batches.is_acked(rows[0]):
                     # It would be delivered again and again.
                     raise damage("what was removed is still there")
                 return self._offered_of(newest, rows)
@@ -207,13 +209,18 @@ class SpoolQueue:
                     if not self._files.handle_fault(newest, error, began):
                         raise
 
+    def gathers(self) -> float:
+        """Return for how many seconds at most the next batch may still gather, see L{Batches}; in any thread."""
+        return self._batches.gathers(self._files.totals, self._files.oldest, is_full=self._refused is not None)
+
     def _offered_of(self, file: SpoolFile, rows: list[Row]) -> list[Row]:
         """Cut rows to the batch that is offered already, or else to a new one, and save where that ends."""
         if not rows:
             return rows
+        self._batches.offered()
         if rows[0].id <= self._files.offered:
             return [row for row in rows if row.id <= self._files.offered]
-        rows = rows[: batch_for(self._files.totals.messages)]
+        rows = rows[: self._batches.count_for(self._files.totals.messages)]
         with self._files.lock:
             try:
                 with self._files.writing(file, durable=False) as transaction:
@@ -230,7 +237,7 @@ class SpoolQueue:
 
     def ack(self, done: Sequence[int], dead: Sequence[DeadLetter] = ()) -> None:
         """
-        Remove messages of the batch at the head.
+        Remove messages of the batch at the head; those of a large one in several calls.
 
         @param done: the numbers of those that the observer has stored.
         @param dead: those that it has refused for good; they are kept as dead letters.
@@ -264,10 +271,7 @@ class SpoolQueue:
         self._checkpoint()
 
     def _ack_without_room(self, newest: SpoolFile, error: sqlite3.Error, tries: int) -> None:
-        """
-        Let delivery go on although the disk has no room for a removal: copy the log first, and if that does not help
-        make the file an old one, whose cursor is in memory.
-        """
+        """Without room for a removal, copy the log; then make the file an old one, whose cursor is in memory."""
         if tries == 1:
             self._files.checkpoint(at_once=True)
         else:
@@ -280,7 +284,8 @@ class SpoolQueue:
                 transaction.add_dead_letters(dead)
                 transaction.remove(numbers)
                 totals, oldest = transaction.totals(), transaction.oldest()
-            self._files.totals, self._files.oldest, self._acked = totals, oldest, frozenset(numbers)
+            self._files.totals, self._files.oldest = totals, oldest
+            self._batches.acked(numbers)
         else:
             self._keep_dead(dead)
             old.ack(numbers)

@@ -249,7 +249,7 @@ def build_spool(observer: Observer, make_inner: Callable[[], IMessageObserver], 
         require=_required(reader),
     )
     own = make(directory_of(path, group.number), make_inner(), within=path if group.number else None)
-    own.check_promise()
+    own.check()
     return WorkerSpool(own, partial(left_to, path, group), lambda directory: make(directory, make_inner(), within=path))
 
 
