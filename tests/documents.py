@@ -10,6 +10,7 @@ import ast
 import re
 import textwrap
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,8 +18,10 @@ from tests.api_page import observer_api
 from tests.refusals import cause_table
 from webhookrx.config.limits import limit_table
 from webhookrx.config.options import option_table
+from webhookrx.config.store_options import store_option_table
 from webhookrx.errors import REASONS
 from webhookrx.http.states import TRANSITIONS
+from webhookrx.observers.registry import find_spec, known_names
 from webhookrx.operations.metrics import METRICS
 from webhookrx.router.expressions import function_table
 from webhookrx.router.rules.schema import code_table, host_table, rule_table, schema_text, step_table
@@ -91,6 +94,27 @@ def state_pictures() -> str:
     return "".join(f"{line}\n" for line in lines[:-1])
 
 
+#: Observers in docs/reference/stores.md, in its order.
+STORES = (
+    "kafka",
+    "nats",
+    "redis",
+    "postgresql",
+    "s3",
+    "clickhouse",
+    "elasticsearch",
+    "opensearch",
+    "splunk-hec",
+    "loki",
+    "otlp",
+)
+
+
+def store_table(name: str) -> str:
+    """Return the options of a store."""
+    return store_option_table(find_spec(name))
+
+
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "modules": ("ARCHITECTURE.md", module_map),
     "connection-states": ("ARCHITECTURE.md", state_pictures),
@@ -109,6 +133,11 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "severities": ("docs/reference/sender-definitions.md", severity_table),
     "sender-format": ("docs/reference/sender-definitions.md", entry_table),
     "entry-codes": ("docs/reference/sender-definitions.md", entry_code_table),
+    **{
+        f"options-{name}": ("docs/reference/stores.md", partial(store_table, name))
+        for name in STORES
+        if name in known_names() and find_spec(name).texts
+    },
 }
 """Name of a generated block to its page and the function that makes it."""
 

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from webhookrx.config.files import absolute, default_state_dir, public_warning, read_file
@@ -33,6 +34,17 @@ class Argument(Enum):
     """A host, which may be an IPv6 address in brackets."""
 
 
+class OptionText(NamedTuple):
+    """
+    What the docs say of an option, in Markdown.
+
+    @ivar default: what holds without it.
+    """
+
+    default: str
+    meaning: str
+
+
 class ObserverSpec(NamedTuple):
     """
     What an observer declares of its spec string.
@@ -41,6 +53,7 @@ class ObserverSpec(NamedTuple):
     @ivar files: those options that name files. Their paths are made absolute.
     @ivar secrets: those files that only their owner should be able to read.
     @ivar needs_spool: it works only behind a spool, which gathers the large batches that it needs.
+    @ivar texts: what the docs say of its options, besides L{webhookrx.config.store_options.COMMON_TEXTS}.
     """
 
     options: tuple[str, ...] = ()
@@ -48,6 +61,7 @@ class ObserverSpec(NamedTuple):
     files: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     needs_spool: bool = False
+    texts: Mapping[str, OptionText] = MappingProxyType({})
 
 
 #: Returns the declaration of an observer by its name; an empty one for names of plugins.
