@@ -94,6 +94,14 @@ def _splunk_hec(_: Group) -> _BuiltIn:
     return _BuiltIn(SPLUNK_HEC_SPEC, build_splunk_hec)
 
 
+def _postgresql(_: Group) -> _BuiltIn:
+    with package_for("postgresql", "psycopg[binary]>=3.3"):
+        from webhookrx.observers.postgresql import build_postgresql
+    from webhookrx.observers.postgresql_options import POSTGRESQL_SPEC
+
+    return _BuiltIn(POSTGRESQL_SPEC, build_postgresql)
+
+
 def _stdout(group: Group) -> _BuiltIn:
     from webhookrx.observers.stdout import STDOUT_SPEC, build_stdout
 
@@ -120,6 +128,7 @@ _BUILT_IN: dict[str, Callable[[Group], _BuiltIn]] = {
     "opensearch": partial(_elasticsearch, name="opensearch"),
     "otlp": _otlp,
     "splunk-hec": _splunk_hec,
+    "postgresql": _postgresql,
     "stdout": _stdout,
     "syslog": _syslog,
 }

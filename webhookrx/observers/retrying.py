@@ -52,6 +52,10 @@ class Retries:
         """Return the time, on the monotonic clock, until when a C{store} that begins now makes further tries."""
         return self._clock() + self._retry_for
 
+    def is_over(self, give_up_at: float) -> bool:
+        """Tell whether no further tries are to begin: that time has come, or the receiver stops."""
+        return self.stopping.is_set() or self._clock() >= give_up_at
+
     def call(self, attempt: Callable[[], T], give_up_at: float) -> T:
         """
         Call C{attempt} until it returns, and return what it does. There is always one try, but during a pause that the

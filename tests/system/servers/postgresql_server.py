@@ -7,7 +7,9 @@ import grp
 import os
 import pwd
 import shutil
+import signal
 import subprocess
+from contextlib import suppress
 
 from tests.system.servers.process import Server, program
 
@@ -43,6 +45,7 @@ class PostgresqlServer(Server):
     def __init__(self, *options: str) -> None:
         super().__init__()
         self.options = list(options)
+        self._backends: list[int] = []
         if os.getuid() == 0:
             self.user = next(name for name in ("postgres", "nobody") if name in _users())
             self.group = grp.getgrgid(pwd.getpwnam(self.user).pw_gid).gr_name
@@ -90,3 +93,37 @@ class PostgresqlServer(Server):
         """Ask as a client does before it knows a password."""
         ready = (f"{_programs()}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-t", "1")
         return subprocess.run(ready, stdin=subprocess.DEVNULL, timeout=10).returncode == 0
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Reach its backends too, which have groups of their own (C{setsid} in C{InitPostmasterChild})."""
+        if self._process is None:
+            return
+        if number != signal.SIGCONT:
+            # It starts no further ones meanwhile.
+            super()._signal(signal.SIGSTOP)
+            self._backends = _children(self.pid)
+        for pid in self._backends:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        super()._signal(number)
+
+    def _is_gone(self) -> bool:
+        return super()._is_gone() and not any(_state(pid) not in ("", "Z") for pid in self._backends)
+
+
+def _children(parent: int) -> list[int]:
+    pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    return [pid for pid in pids if _stat(pid)[1:2] == [str(parent)]]
+
+
+def _state(pid: int) -> str:
+    return next(iter(_stat(pid)), "")
+
+
+def _stat(pid: int) -> list[str]:
+    """Return state, parent and so on of a process, see proc(5); nothing of one that is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
