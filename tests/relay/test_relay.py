@@ -73,6 +73,8 @@ class Memory:
         messages = [each for each in batch if isinstance(each, Message)]
         self.batches.append([str(each.values["MESSAGE"]) for each in messages])
         outcomes = [self.answer(str(each.values["MESSAGE"])) for each in messages]
+        if not outcomes:
+            return None
         if isinstance(outcomes[0], BaseException) and outcomes == outcomes[:1] * len(outcomes):
             raise outcomes[0]
         self.stored += [each for each, outcome in zip(messages, outcomes, strict=True) if outcome is None]

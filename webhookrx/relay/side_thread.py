@@ -39,9 +39,11 @@ class SideThread:
     A thread that provides L{Beside}.
 
     @param name: for debuggers and C{top -H}.
+    @param interval: seconds between two calls of C{meanwhile}.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, interval: float = KEEP_ALIVE) -> None:
+        self._interval = interval
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._outcomes: SimpleQueue[tuple[object, BaseException | None]] = SimpleQueue()
         self._began: float | None = None
@@ -62,7 +64,7 @@ class SideThread:
         self._work.put(work)
         while True:
             try:
-                result, error = self._outcomes.get(timeout=KEEP_ALIVE)
+                result, error = self._outcomes.get(timeout=self._interval)
             except Empty:
                 meanwhile()
                 continue

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 HANGS: Final = 60.0
 """Seconds after which an observer that has not come back from a call counts as hanging."""
 
-NOT_STORED: Final = "not_stored"
-"""The count of messages that an observer has not stored, refused ones included, by its spec."""
-
 MESSAGES: Final = 1000
 """Records of a batch, unless the observer wants another number."""
 BYTES: Final = 1024 * 1024
@@ -71,8 +68,6 @@ class RelayTarget:
         self._bytes = 0
         # Made here: the reactor's thread copies these while this one counts, so that their number must not change.
         self._counts = counters.observers[observer.spec]
-        counters.add(NOT_STORED, observer.spec, amount=0)
-        self._counters = counters
 
     @property
     def spec(self) -> str:
@@ -123,7 +118,6 @@ class RelayTarget:
         self._counts.messages += count
         self._counts.bytes += size
         self._counts.stores.observe(self._clock() - began)
-        self._counters.add(NOT_STORED, self.spec, amount=sum(outcome is not None for outcome in outcomes))
         self.messages = self._bytes = 0
         return outcomes
 
