@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Callable, Iterator
 from functools import partial
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.api_page import observer_api
 from tests.refusals import cause_table
@@ -22,7 +22,10 @@ from webhookrx.config.store_options import store_option_table
 from webhookrx.errors import REASONS
 from webhookrx.http.states import TRANSITIONS
 from webhookrx.observers.registry import find_spec, known_names
+from webhookrx.operations.metric import Metric
 from webhookrx.operations.metrics import METRICS
+from webhookrx.relay.settings import relay_option_table
+from webhookrx.relay.status import OWN_METRICS
 from webhookrx.router.expressions import function_table
 from webhookrx.router.rules.schema import code_table, host_table, rule_table, schema_text, step_table
 from webhookrx.senders.tables import entry_code_table, entry_table, sender_table, severity_table
@@ -52,8 +55,17 @@ def status_table() -> str:
 
 def metric_table() -> str:
     """Return the table of metrics, in the order in which they are exposed."""
+    return _metrics(METRICS)
+
+
+def relay_metric_table() -> str:
+    """Return the table of the metrics that only a relay has."""
+    return _metrics(OWN_METRICS)
+
+
+def _metrics(metrics: Iterable[Metric[Any]]) -> str:
     lines = ["| name | kind | labels | meaning |", "|---|---|---|---|"]
-    for metric in METRICS:
+    for metric in metrics:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         lines.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
     return "".join(f"{line}\n" for line in lines)
@@ -124,6 +136,8 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "statuses": ("docs/reference/statuses.md", status_table),
     "causes": ("docs/reference/statuses.md", cause_table),
     "metrics": ("docs/reference/metrics.md", metric_table),
+    "relay-options": ("docs/reference/relay.md", relay_option_table),
+    "relay-metrics": ("docs/reference/relay.md", relay_metric_table),
     "connector-rule-fields": ("docs/reference/connector-rules.md", rule_table),
     "connector-rule-steps": ("docs/reference/connector-rules.md", step_table),
     "connector-rule-hosts": ("docs/reference/connector-rules.md", host_table),
