@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from functools import partial
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
