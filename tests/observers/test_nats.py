@@ -12,10 +12,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.contracts.fake_time import FakeTime
 from tests.contracts.store_contract import Record, Row, StoreContract
 from webhookrx.errors import Rejected, Unavailable
+from webhookrx.observers.item_outcomes import Ack, Outcome
 from webhookrx.observers.nats import NatsObserver
 from webhookrx.observers.nats_client import reason_of
 from webhookrx.observers.nats_options import NatsSecrets, NatsTarget, read_nats
-from webhookrx.observers.nats_publisher import Ack, Outcome, Outgoing, read_ack
+from webhookrx.observers.nats_publisher import Outgoing, read_ack
 
 URL = "nats://127.0.0.1:4222/logs.${SOURCE:-none}"
 PUB_ACK = (None, b'{"stream":"LOGS","seq":7}')

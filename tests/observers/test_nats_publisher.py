@@ -11,8 +11,9 @@ import nats.errors
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import Rejected, Unavailable
+from webhookrx.observers.item_outcomes import Ack
 from webhookrx.observers.nats_client import NatsClient
-from webhookrx.observers.nats_publisher import Ack, Flight, Outgoing, Publisher, header_of, size_with_header
+from webhookrx.observers.nats_publisher import Flight, Outgoing, Publisher, header_of, size_with_header
 
 
 class Answer(NamedTuple):

@@ -15,13 +15,14 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from webhookrx.config.specs import SpecOptions
-from webhookrx.errors import ConfigError, Unavailable
+from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IStoreObserver
 from webhookrx.observers.client_tls import make_context
+from webhookrx.observers.item_outcomes import Outcome, store_items
 from webhookrx.observers.keyed_record import unpack
 from webhookrx.observers.nats_client import OLDEST_SOUND
 from webhookrx.observers.nats_options import read_nats, read_secrets
-from webhookrx.observers.nats_publisher import Ack, NatsLink, Outgoing
+from webhookrx.observers.nats_publisher import NatsLink, Outgoing
 from webhookrx.observers.retrying import Retries
 from webhookrx.store_counts import StoreCounts
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from webhookrx.observers.addresses import Server
     from webhookrx.observers.nats_client import NatsClient
     from webhookrx.observers.nats_options import NatsSecrets, NatsTarget
-    from webhookrx.observers.nats_publisher import Outcome
 
 _log = Logger()
 
@@ -118,33 +118,11 @@ class NatsObserver:
         """
         records = [unpack(packed) for packed in cast("Sequence[bytes]", batch)]
         messages = [Outgoing(record.key.decode(), record.id, record.value) for record in records]
-        outcomes: list[Exception | None] = [None] * len(messages)
-        left = list(range(len(messages)))
 
-        def attempt() -> None:
-            nonlocal left
-            answers = self._link.publish([messages[place] for place in left], self._retries.steps(self._target.timeout))
-            still: list[int] = []
-            problem: Unavailable | None = None
-            for place, answer in zip(left, answers, strict=True):
-                if isinstance(answer, Unavailable):
-                    still.append(place)
-                    problem = problem or answer
-                elif not isinstance(answer, Ack):
-                    outcomes[place] = answer
-            self.counts.known(sum(answer is Ack.KNOWN for answer in answers))
-            left = still
-            if problem is not None:
-                raise problem
+        def send(messages: Sequence[Outgoing]) -> Sequence[Outcome]:
+            return self._link.publish(messages, self._retries.steps(self._target.timeout))
 
-        try:
-            self._retries.call(attempt, self._retries.begin())
-        except Unavailable as problem:
-            if len(left) == len(messages):
-                raise
-            for place in left:
-                outcomes[place] = problem
-        return outcomes if any(outcomes) else None
+        return store_items(messages, send, self._retries, self.counts)
 
     def hurry(self) -> None:
         """End pauses, and shorten waits for answers."""

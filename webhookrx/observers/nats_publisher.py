@@ -8,32 +8,20 @@ import asyncio
 import re
 import ssl
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import nats.errors
 
 from webhookrx.errors import Rejected, Unavailable
 from webhookrx.observers.asyncio_thread import AsyncioThread
+from webhookrx.observers.item_outcomes import Ack, Outcome
 from webhookrx.observers.nats_client import EXCERPT, close, connect, reason_of
 
 if TYPE_CHECKING:
     from webhookrx.observers.addresses import Server
     from webhookrx.observers.nats_client import NatsClient
     from webhookrx.observers.nats_options import NatsSecrets, NatsTarget
-
-
-class Ack(Enum):
-    """What a PubAck says of a message."""
-
-    STORED = "stored"
-    KNOWN = "known"
-    """The stream had a message with this id already."""
-
-
-#: What became of a message: L{Rejected} if it is at fault itself, else L{Unavailable}.
-Outcome: TypeAlias = "Ack | Rejected | Unavailable"
 
 
 class Outgoing(NamedTuple):

@@ -88,6 +88,14 @@ def _otlp(_: Group) -> _BuiltIn:
     return _BuiltIn(OTLP_SPEC, build_otlp)
 
 
+def _redis(_: Group) -> _BuiltIn:
+    with package_for("redis", "redis>=8.1"):
+        from webhookrx.observers.redis import build_redis
+    from webhookrx.observers.redis_options import REDIS_SPEC
+
+    return _BuiltIn(REDIS_SPEC, build_redis)
+
+
 def _splunk_hec(_: Group) -> _BuiltIn:
     from webhookrx.observers.http_stores.splunk_hec_options import SPLUNK_HEC_SPEC, build_splunk_hec
 
@@ -127,6 +135,7 @@ _BUILT_IN: dict[str, Callable[[Group], _BuiltIn]] = {
     "observer": _log_observer,
     "opensearch": partial(_elasticsearch, name="opensearch"),
     "otlp": _otlp,
+    "redis": _redis,
     "splunk-hec": _splunk_hec,
     "postgresql": _postgresql,
     "stdout": _stdout,

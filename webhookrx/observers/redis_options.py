@@ -1,0 +1,211 @@
+"""
+The spec string of the redis observer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from webhookrx.config.observers import Argument, ObserverSpec
+from webhookrx.config.specs import SpecOptions
+from webhookrx.diagnostics import quoted
+from webhookrx.observers.addresses import Addresses, check_plaintext, read_addresses
+from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, read_client_tls
+from webhookrx.observers.keyed_record import KeyedFormat, read_keyed_format
+from webhookrx.observers.secret_files import read_secret
+
+_EXAMPLE: Final = "redis:redis://127.0.0.1:6379/0/logs"
+_SCHEMES: Final = {"redis": 6379, "rediss": 6379}
+
+CONNECTION_OPTIONS: Final = ("user", "password_file", "sentinel", "allow_plaintext", *TLS_OPTIONS)
+"""What says how to connect, for observers and consumers."""
+FILES: Final = ("password_file", *TLS_OPTIONS)
+SECRETS: Final = ("password_file", *TLS_SECRETS)
+
+REDIS_SPEC: Final = ObserverSpec(
+    options=(
+        "wait",
+        "waitaof",
+        "maxlen",
+        "dedup",
+        "dedup_window",
+        "template",
+        "id",
+        "batch",
+        "batch_size",
+        "timeout",
+        "retry_for",
+        *CONNECTION_OPTIONS,
+    ),
+    argument=Argument.URL,
+    files=FILES,
+    secrets=SECRETS,
+)
+
+DEFAULT_BATCH: Final = 500
+DEFAULT_BATCH_SIZE: Final = 1024 * 1024
+DEFAULT_TIMEOUT: Final = 10.0
+DEFAULT_RETRY_FOR: Final = 10.0
+SHORTEST_TIMEOUT: Final = 0.1
+DEFAULT_DEDUP_WINDOW: Final = 15 * 60.0
+
+_NUMBER: Final = re.compile(r"[0-9]{1,5}")
+
+
+@dataclass(frozen=True, slots=True)
+class RedisServers:
+    """
+    Where a client connects, and as whom.
+
+    @ivar sentinel: the name of the master that the servers, which are sentinels, know; None if they are Redis.
+    @ivar tls: None without.
+    @ivar user: None for the default user.
+    """
+
+    addresses: Addresses
+    database: int
+    sentinel: str | None = None
+    tls: ClientTLS | None = None
+    user: str | None = None
+    password_file: str | None = None
+
+    @property
+    def sends_secret(self) -> bool:
+        """Whether the server sees a secret, which its answers may quote."""
+        return self.password_file is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """
+    What is asked for after each batch.
+
+    @ivar local: whether the server itself must have synced its file, by WAITAOF; None for WAIT.
+    @ivar replicas: how many must have the batch: in memory by WAIT, synced by WAITAOF.
+    """
+
+    local: int | None
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class RedisTarget:
+    """
+    Where messages go, and in which form.
+
+    @ivar confirmation: None to believe the reply of XADD.
+    @ivar maxlen: about how many entries the stream keeps; None for all.
+    @ivar dedup_window: seconds for which the server knows an id; None not to ask it.
+    @ivar batch: messages, and C{batch_size} bytes of them, of one transaction at most.
+    @ivar timeout: seconds for connecting and the answers to one transaction.
+    @ivar retry_for: seconds from the beginning of a C{store} in which it begins further tries.
+    """
+
+    servers: RedisServers
+    stream: str
+    format: KeyedFormat
+    confirmation: Confirmation | None = None
+    maxlen: int | None = None
+    dedup_window: float | None = DEFAULT_DEDUP_WINDOW
+    batch: int = DEFAULT_BATCH
+    batch_size: int = DEFAULT_BATCH_SIZE
+    timeout: float = DEFAULT_TIMEOUT
+    retry_for: float = DEFAULT_RETRY_FOR
+
+
+def read_redis(args: Sequence[str], given: Mapping[str, str]) -> RedisTarget:
+    """
+    Read C{redis:redis://HOST:PORT/DB/STREAM[:key=value…]}, but not the files.
+
+    @raise ConfigError: an argument or option is wrong, or does not go with another.
+    """
+    options = SpecOptions("redis", given)
+    servers, stream = read_servers(args, options, _EXAMPLE)
+    has_dedup = options.choice("dedup", ("script", "off"), "script") == "script"
+    if "dedup_window" in options and not has_dedup:
+        raise options.problem("dedup_window= does not go with dedup=off")
+    window = options.duration("dedup_window", DEFAULT_DEDUP_WINDOW, at_least=1.0)
+    return RedisTarget(
+        servers,
+        stream,
+        read_keyed_format(options),
+        _read_confirmation(options),
+        options.count("maxlen", 1) if "maxlen" in options else None,
+        window if has_dedup else None,
+        batch=options.count("batch", DEFAULT_BATCH),
+        batch_size=options.size("batch_size", DEFAULT_BATCH_SIZE, at_least=1),
+        timeout=options.duration("timeout", DEFAULT_TIMEOUT, at_least=SHORTEST_TIMEOUT),
+        retry_for=options.duration("retry_for", DEFAULT_RETRY_FOR),
+    )
+
+
+def read_servers(args: Sequence[str], options: SpecOptions, example: str) -> tuple[RedisServers, str]:
+    """
+    Read the URL and L{CONNECTION_OPTIONS}, but not the files.
+
+    @return: the servers, and the name of the stream.
+    @raise ConfigError: one of them is wrong, or does not go with another.
+    """
+    given = options.given
+    has_sentinel = "sentinel" in options
+    addresses = read_addresses(args, options, _SCHEMES, example, several=has_sentinel)
+    database, slash, stream = addresses.path.partition("/")
+    if not _NUMBER.fullmatch(database) or not slash or not stream:
+        raise options.problem(f"the URL must name a database by its number, and a stream; write for example {example}")
+    if not stream.isprintable() or " " in stream:
+        raise options.problem(f"{quoted(stream)} is no name for a stream: it holds blanks or control characters")
+    has_tls = addresses.scheme == "rediss"
+    for key in TLS_OPTIONS:
+        if key in options and not has_tls:
+            raise options.problem(f"{key}= goes with a rediss:// URL")
+    for key in ("user", "password_file", "sentinel"):
+        if given.get(key) == "":
+            raise options.problem(f"{key}= is empty")
+    if "user" in options and "password_file" not in options:
+        raise options.problem("user= goes with password_file=")
+    check_plaintext(
+        options,
+        ("password_file",),
+        is_encrypted=has_tls,
+        # A sentinel of this machine may know a master on another one.
+        is_local=addresses.are_local and not has_sentinel,
+        remedy="use a rediss:// URL",
+    )
+    servers = RedisServers(
+        addresses,
+        int(database),
+        given.get("sentinel"),
+        read_client_tls(options) if has_tls else None,
+        given.get("user"),
+        given.get("password_file"),
+    )
+    return servers, stream
+
+
+def read_password(servers: RedisServers, options: SpecOptions) -> str | None:
+    """
+    Read the file of the password.
+
+    @raise ConfigError: it is missing or wrong; nothing of it is quoted.
+    """
+    if servers.password_file is None:
+        return None
+    return read_secret(servers.password_file, options, "password_file")
+
+
+def _read_confirmation(options: SpecOptions) -> Confirmation | None:
+    if "wait" in options and "waitaof" in options:
+        raise options.problem("wait= and waitaof= do not go together: waitaof= waits for replicas, too")
+    if "wait" in options:
+        return Confirmation(None, options.count("wait", 1))
+    return options.read("waitaof", None, _waitaof)
+
+
+def _waitaof(text: str) -> Confirmation:
+    local, comma, replicas = text.partition(",")
+    if local not in ("0", "1") or not comma or not _NUMBER.fullmatch(replicas) or (local, int(replicas)) == ("0", 0):
+        raise ValueError("it takes 1 or 0 for the server itself, and how many replicas, such as 1,0 or 1,2")
+    return Confirmation(int(local), int(replicas))
