@@ -41,6 +41,12 @@ def _elasticsearch(_: Group, name: str = "elasticsearch") -> _BuiltIn:
     return _BuiltIn(ELASTICSEARCH_SPEC, partial(build_elasticsearch, name))
 
 
+def _clickhouse(_: Group) -> _BuiltIn:
+    from webhookrx.observers.http_stores.clickhouse_options import CLICKHOUSE_SPEC, build_clickhouse
+
+    return _BuiltIn(CLICKHOUSE_SPEC, build_clickhouse)
+
+
 def _file(group: Group) -> _BuiltIn:
     from webhookrx.observers.file import FILE_SPEC, build_file
 
@@ -127,6 +133,7 @@ def _syslog(_: Group) -> _BuiltIn:
 #: a package of its own imports within L{webhookrx.observers.packages.package_for}.
 _BUILT_IN: dict[str, Callable[[Group], _BuiltIn]] = {
     "elasticsearch": _elasticsearch,
+    "clickhouse": _clickhouse,
     "file": _file,
     "http": _http,
     "kafka": _kafka,

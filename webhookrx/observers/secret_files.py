@@ -18,16 +18,25 @@ def read_secret(path: str, options: SpecOptions, option: str) -> str:
     @raise ConfigError: the file can't be read, or does not hold exactly one line of text that is not empty.
     """
     try:
-        content, _ = read_file(path)
+        return read_one_secret(path)
     except ConfigError as error:
         raise options.problem(f"{option}: {error.problem}") from None
+
+
+def read_one_secret(path: str) -> str:
+    """
+    Do the same as L{read_secret} where the caller names the option.
+
+    @raise ConfigError: the file can't be read, or does not hold exactly one line of text that is not empty.
+    """
+    content, _ = read_file(path)
     try:
         lines = content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError:
-        raise options.problem(f"{option}: {quoted(path)} is not UTF-8.") from None
+        raise ConfigError(f"{quoted(path)} is not UTF-8.") from None
     secrets = [line for line in (line.removesuffix("\r") for line in lines) if line]
     if len(secrets) != 1:
-        raise options.problem(f"{option}: {quoted(path)} holds {len(secrets)} lines; it must hold one, the secret.")
+        raise ConfigError(f"{quoted(path)} holds {len(secrets)} lines; it must hold one, the secret.")
     if not secrets[0].isprintable():
-        raise options.problem(f"{option}: {quoted(path)} holds a control character.")
+        raise ConfigError(f"{quoted(path)} holds a control character.")
     return secrets[0]
