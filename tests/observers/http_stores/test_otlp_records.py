@@ -36,7 +36,7 @@ def router_message(log: dict[str, Value], meta: dict[str, Value] | None = None) 
 def request_of(encoding: OTLPEncoding, *records: LogRecord) -> Any:
     """Encode records, and have protobuf read the request."""
     resource = encoding.resource({"service.name": "x"})
-    content = encoding.request({resource: [encoding.record(record) for record in records]})
+    content = encoding.request({resource: [encoding.record(record, b"") for record in records]})
     if encoding is OTLP_JSON:
         return json_format.Parse(content, ExportLogsServiceRequest())
     return ExportLogsServiceRequest.FromString(content)
@@ -288,7 +288,7 @@ class RequestTests(_Case):
         requests = []
         for encoding in (OTLP_JSON, OTLP_PROTOBUF):
             first, second = (encoding.resource({"host.name": name}) for name in ("one", HOSTILE))
-            made = [encoding.record(record) for record in records]
+            made = [encoding.record(record, b"") for record in records]
             content = encoding.request({first: made[:3], second: made[3:]})
             if encoding is OTLP_JSON:
                 requests.append(json_format.Parse(content, ExportLogsServiceRequest()))
@@ -319,7 +319,7 @@ class RequestTests(_Case):
         record = log_record(
             router_message({"time_unix_nano": 5, "severity_number": 9, "attributes": {"n": 1}}), message_id
         )
-        made = json.loads(OTLP_JSON.record(record))
+        made = json.loads(OTLP_JSON.record(record, b""))
 
         self.assertEqual(("5", str(RECEIVED), 9), tuple(made[name] for name in list(made)[:3]))
         self.assertEqual(["timeUnixNano", "observedTimeUnixNano", "severityNumber", "attributes"], list(made))

@@ -102,11 +102,11 @@ class BulkStore(HTTPStore):
         return read_bulk(answer, count, has_ids=self.has_ids)
 
 
-def document(message: Message) -> bytes:
+def document(message: Message, before: bytes = b"") -> bytes:
     """
-    Return a message as a document: its JSON line with C{@timestamp} in front, the time that the message says or that of
-    receipt. C{@timestamp} of a sender gets C{webhook.} in front of its name: one that is no date would make the index
-    refuse all others.
+    Return a message as a document, behind something else: its JSON line with C{@timestamp} in front, the time that the
+    message says or that of receipt. C{@timestamp} of a sender gets C{webhook.} in front of its name: one that is no
+    date would make the index refuse all others.
     """
     values = message.values
     if _TIMESTAMP in values:
@@ -114,7 +114,7 @@ def document(message: Message) -> bytes:
         message = Message({**rest, f"webhook.{_TIMESTAMP}": values[_TIMESTAMP]}, message.received)
     moment = own_time(values) if is_router_form(values) else 0
     stamp = timestamp(moment or message.received).encode("ascii")
-    return b'{"@timestamp":"%b",%b' % (stamp, encode_line(message)[1:])
+    return b"".join((before, b'{"@timestamp":"', stamp, b'",', memoryview(encode_line(message))[1:]))
 
 
 def _action(message: Message, make_id: MakeID | None, index: ReceiptTemplate | None) -> bytes:
@@ -127,7 +127,7 @@ def _action(message: Message, make_id: MakeID | None, index: ReceiptTemplate | N
 
 
 def _render(message: Message, *, make_action: _MakeAction) -> bytes:
-    return make_action(message) + document(message)
+    return document(message, make_action(message))
 
 
 def _clean(value: str) -> str:

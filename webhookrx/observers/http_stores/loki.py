@@ -28,7 +28,7 @@ from webhookrx.message.template import Template
 from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS
 from webhookrx.observers.http_stores.exchange import Header, HTTPAnswer, StoreRequest
 from webhookrx.observers.http_stores.http import REDIRECTION_HINT
-from webhookrx.observers.http_stores.json_texts import json_text
+from webhookrx.observers.http_stores.json_texts import json_pieces
 from webhookrx.observers.http_stores.observer import HTTPObserver, connect
 from webhookrx.observers.http_stores.options import (
     FIELD_VALUE,
@@ -146,10 +146,9 @@ class LokiStore(HTTPStore):
 def _render(message: Message, *, labels: TemplatePairs, metadata: TemplatePairs, line: RenderLine) -> bytes:
     """Return the labels as JSON, a line end, and the entry as JSON."""
     made = _values(message, labels) or {labels[0][0]: _NOTHING}
-    text = json_text(line(message)[:-1].decode())
-    entry = b'["%d",%b' % (message.received, text)
     more = _values(message, metadata)
-    return b"%b\n%b%b]" % (encode(made), entry, b"," + encode(more) if more else b"")
+    end = b",%b]" % encode(more) if more else b"]"
+    return b"".join((encode(made), b'\n["%d",' % message.received, *json_pieces(line(message)[:-1]), end))
 
 
 def _values(message: Message, pairs: TemplatePairs) -> dict[str, str]:

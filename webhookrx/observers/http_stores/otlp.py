@@ -143,7 +143,7 @@ class OTLPStore(HTTPStore):
 def _render(message: Message, *, encoding: OTLPEncoding, resource: TemplatePairs, make_id: MakeID) -> bytes:
     """Return the resource of a message behind its length, and its record."""
     described = encoding.resource({name: template.render(message) for name, template in resource})
-    return _LENGTH.pack(len(described)) + described + encoding.record(log_record(message, make_id))
+    return encoding.record(log_record(message, make_id), _LENGTH.pack(len(described)) + described)
 
 
 def _read_encoding(options: SpecOptions) -> OTLPEncoding:

@@ -5,6 +5,7 @@ as texts (U{https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding}).
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,25 +14,33 @@ import msgspec
 from webhookrx.message.escapes import encode
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Value
-from webhookrx.observers.http_stores.json_texts import raw_text
+from webhookrx.observers.http_stores.json_texts import raw_text, text_pieces
 from webhookrx.observers.http_stores.otlp_records import SCOPE, LogRecord, OTLPEncoding, PartialSuccess, plain
-from webhookrx.yield_point import yield_point
+from webhookrx.yield_point import PIECE, yield_point
 
 _SCOPE: Final = encode({"name": SCOPE})
+#: Placeholder for a long text; random, so that no sender can write it.
+_MARK: Final = secrets.token_hex(16)
 
 
-def json_record(record: LogRecord) -> bytes:
-    """Return the JSON of a C{LogRecord}."""
+def json_record(record: LogRecord, before: bytes = b"") -> bytes:
+    """Return the JSON of a C{LogRecord}, behind something else."""
     made: dict[str, Any] = {"timeUnixNano": str(record.moment)} if record.moment else {}
     made["observedTimeUnixNano"] = str(record.observed)
     if record.severity_number:
         made["severityNumber"] = record.severity_number
     if record.severity_text:
         made["severityText"] = raw_text(record.severity_text)
+    is_long = type(record.body) is str and len(record.body) > PIECE
     if record.body is not MISSING:
-        made["body"] = json_value(record.body)
+        made["body"] = {"stringValue": _MARK} if is_long else json_value(record.body)
     made["attributes"] = list(_pairs(record.attributes, 0))
-    return encode(made)
+    encoded = encode(made)
+    if not is_long:
+        return before + encoded
+    # Joined once: a copy of tens of megabytes takes long.
+    start, _, end = encoded.partition(encode(_MARK))
+    return b"".join((before, start, *text_pieces(record.body), end))
 
 
 def json_resource(attributes: Mapping[str, str]) -> bytes:

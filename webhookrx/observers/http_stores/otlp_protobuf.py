@@ -34,8 +34,8 @@ _LOG_RECORDS: Final = b"\x12"
 """Field 2 of C{ScopeLogs}."""
 
 
-def protobuf_record(record: LogRecord) -> bytes:
-    """Return a record as a serialised C{LogRecord}."""
+def protobuf_record(record: LogRecord, before: bytes = b"") -> bytes:
+    """Return a serialised C{LogRecord}, behind something else."""
     made = logs_pb2.LogRecord(
         time_unix_nano=record.moment,
         observed_time_unix_nano=record.observed,
@@ -46,7 +46,7 @@ def protobuf_record(record: LogRecord) -> bytes:
     if record.body is not MISSING:
         made.body.CopyFrom(protobuf_value(record.body))
     yield_point()
-    return made.SerializeToString()
+    return before + made.SerializeToString()
 
 
 def protobuf_resource(attributes: Mapping[str, str]) -> bytes:

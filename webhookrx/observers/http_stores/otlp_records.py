@@ -84,14 +84,14 @@ class OTLPEncoding:
     """
     One of the two encodings of OTLP.
 
-    @ivar record: makes a record.
+    @ivar record: makes a record, behind some bytes.
     @ivar resource: makes a resource of its attributes.
     @ivar request: makes a request of the records of each resource.
     @ivar read: reads the answer to a request that the server takes; raises C{ValueError} if it is none.
     """
 
     content_type: str
-    record: Callable[[LogRecord], bytes]
+    record: Callable[[LogRecord, bytes], bytes]
     resource: Callable[[Mapping[str, str]], bytes]
     request: Callable[[Mapping[bytes, Sequence[bytes]]], bytes]
     read: Callable[[bytes], PartialSuccess]
