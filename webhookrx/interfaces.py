@@ -12,7 +12,7 @@ from zope.interface import Attribute, Interface
 
 from webhookrx.errors import NotStored
 from webhookrx.message.message import Message
-from webhookrx.store_counts import StoreCounts
+from webhookrx.store_counts import StoreCounts, TakenCounts
 
 if TYPE_CHECKING:
     from socket import socket
@@ -182,6 +182,9 @@ class IBufferingObserver(IWaitingObserver):
 
     def backlog() -> Backlog:
         """Return what waits, from any thread, without waiting for a disk."""
+
+    def take_counts() -> TakenCounts:
+        """Return, from any thread, what was counted of the other one since the last call."""
 
     def finish() -> None:
         """

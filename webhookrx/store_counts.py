@@ -5,8 +5,9 @@ Counts of an observer that stores elsewhere, made in its own thread and taken by
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 from threading import Lock
-from typing import Annotated, Final, NamedTuple, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -50,7 +51,8 @@ class Histogram(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
         return Histogram([a + b for a, b in zip(self.counts, other.counts, strict=True)], self.sum + other.sum)
 
 
-class TakenCounts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TakenCounts:
     """
     What was counted between two calls of L{StoreCounts.take}.
 
@@ -62,6 +64,9 @@ class TakenCounts(NamedTuple):
     refused: int
     known: int
     confirms: Histogram
+
+    def __add__(self, other: TakenCounts) -> TakenCounts:
+        return TakenCounts(self.refused + other.refused, self.known + other.known, self.confirms + other.confirms)
 
 
 class StoreCounts:
@@ -87,6 +92,13 @@ class StoreCounts:
         """Count a confirmation that took so long: HEC's indexer acknowledgement, or WAITAOF."""
         with self._lock:
             self._confirms.observe(seconds)
+
+    def add(self, taken: TakenCounts) -> None:
+        """Count what was counted elsewhere."""
+        with self._lock:
+            self._refused += taken.refused
+            self._known += taken.known
+            self._confirms += taken.confirms
 
     def take(self) -> TakenCounts:
         """Return what was counted since the last call."""

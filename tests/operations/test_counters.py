@@ -8,7 +8,7 @@ import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.operations.counters import Counters
-from webhookrx.store_counts import BOUNDS
+from webhookrx.store_counts import BOUNDS, StoreCounts
 
 
 class CountersTests(SynchronousTestCase):
@@ -71,9 +71,14 @@ class AddableTests(SynchronousTestCase):
         source, observer = counters.sources["github"], counters.observers["file:/café"]
         source.messages, source.bytes, source.last = times, 10 * times, last
         observer.messages, observer.bytes = 2 * times, 20 * times
+        own = StoreCounts()
+        own.refused(3 * times)
+        own.known(4 * times)
         for _ in range(times):
             source.answers.observe(0.5)
             observer.stores.observe(2.5)
+            own.confirmed(0.25)
+        observer.add_taken(own.take())
         return counters
 
     def through_the_wire(self, counters: Counters) -> Counters:
@@ -93,6 +98,7 @@ class AddableTests(SynchronousTestCase):
         self.assertEqual((3, 30, 7.5), (source.messages, source.bytes, source.last))
         self.assertEqual((6, 60, 3), (observer.messages, observer.bytes, observer.stores.counts[BOUNDS.index(3.0)]))
         self.assertEqual((1.5, 7.5), (source.answers.sum, observer.stores.sum))
+        self.assertEqual((9, 12, 0.75), (observer.refused, observer.known, observer.confirms.sum))
         self.assertNotIn("gitlab", arrived.sources)
 
     def test_sum(self) -> None:
@@ -111,6 +117,7 @@ class AddableTests(SynchronousTestCase):
         self.assertEqual((7, 3.5), (source.answers.count, source.answers.sum))
         self.assertEqual((14, 140), (observer.messages, observer.bytes))
         self.assertEqual((7, 17.5), (observer.stores.count, observer.stores.sum))
+        self.assertEqual((21, 28, 7), (observer.refused, observer.known, observer.confirms.count))
         self.assertEqual(1, total.sources["gitlab"].messages)
         self.assertEqual(1, other.sources["gitlab"].messages)
 

@@ -27,7 +27,7 @@ from webhookrx.operations.metrics import METRICS
 from webhookrx.operations.oplog import LineLimit
 from webhookrx.operations.snapshot import Level, Phase
 from webhookrx.operations.traffic_log import TrafficLog
-from webhookrx.store_counts import BOUNDS
+from webhookrx.store_counts import BOUNDS, StoreCounts
 
 OVERLOAD = ("unread_age_seconds", "overloaded", "dropped_unread_connections_total")
 
@@ -202,10 +202,17 @@ class ValueTests(MetricsTestCase):
         )
         self.traffic.store_done("file:/x", 5, 500, 0.25)
         self.traffic.observer_failed("file:/x", "disk full", 2)
+        own = StoreCounts()
+        own.refused(3)
+        own.known(4)
+        own.confirmed(0.5)
+        self.traffic.store_counted("file:/x", own.take())
         for name, well, ill in (
             ("messages_total", 0, 5), ("bytes_total", 0, 500), ("store_seconds_count", 0, 1),
             ("store_seconds_sum", 0, 0.25), ("failed_messages_total", 0, 2), ("waiting_messages", 0, 7),
             ("waiting_bytes", 0, 700), ("stalled", 0, 1), ("failing", 0, 1),
+            ("refused_messages_total", 0, 3), ("known_messages_total", 0, 4), ("confirm_seconds_count", 0, 1),
+            ("confirm_seconds_sum", 0, 0.5),
         ):  # fmt: skip
             self.assertEqual(well, self.value(f"observer_{name}", observer="stdout"), name)
             self.assertEqual(ill, self.value(f"observer_{name}", observer="file:/x"), name)

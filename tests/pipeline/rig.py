@@ -14,6 +14,7 @@ from webhookrx.interfaces import Backlog, IBufferingObserver, IMessageObserver, 
 from webhookrx.message.message import Message
 from webhookrx.pipeline.chain import Chain
 from webhookrx.pipeline.observer_thread import Done, Work
+from webhookrx.store_counts import StoreCounts, TakenCounts
 from webhookrx.testing import MemoryObserver, StepThread, make_message
 from webhookrx.transport.turn_end import TurnEnd
 
@@ -47,6 +48,12 @@ class BufferingObserver(WaitingObserver):
         super().__init__(spec)
         self.finished: list[bool] = []
         self.finish_error: Exception | None = None
+        self.inner = MemoryObserver()
+        self.counts = StoreCounts()
+
+    def take_counts(self) -> TakenCounts:
+        """Return what the test has counted."""
+        return self.counts.take()
 
     def backlog(self) -> Backlog:
         """Nothing waits."""
@@ -114,6 +121,7 @@ class Rig:
         self.threads: list[NotingThread] = []
         self.reports: list[tuple[str, str, int]] = []
         self.stored: list[tuple[str, int, int, float]] = []
+        self.counted: dict[str, TakenCounts] = {}
         self.chain = Chain(
             self.clock,
             observers,
@@ -126,11 +134,16 @@ class Rig:
             answer_time=answer_time,
             pause_time=pause_time,
             stored=lambda *told: self.stored.append(told),
+            counted=self.count,
             monotonic=self.clock.seconds,
             at_turn_end=(turn_end or TurnEnd()).add,
         )
         if start:
             self.chain.start()
+
+    def count(self, spec: str, taken: TakenCounts) -> None:
+        """Add up what was counted."""
+        self.counted[spec] = self.counted[spec] + taken if spec in self.counted else taken
 
     def make_thread(self, name: str) -> NotingThread:
         """Make a thread that can be held."""

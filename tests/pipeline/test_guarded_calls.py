@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import Rejected
-from webhookrx.pipeline.guarded_calls import outcome_of_each, rejects_only
+from webhookrx.pipeline.guarded_calls import outcome_of_each, refused_in, rejects_only
 
 
 class OutcomeTests(SynchronousTestCase):
@@ -27,6 +27,19 @@ class OutcomeTests(SynchronousTestCase):
             (None, False),
         ):
             self.assertIs(expected, rejects_only(outcome), outcome)
+
+    def test_refused_in(self) -> None:
+        """Only refusals for good count, and only where the observer has said one thing of each message."""
+        refused, away = Rejected("no"), OSError("away")
+        for outcome, expected in (
+            ([refused, None, refused], 2),
+            ((refused, away, None), 1),
+            ([refused, refused], 0),
+            ([away, None, None], 0),
+            (refused, 0),
+            (None, 0),
+        ):
+            self.assertEqual(expected, refused_in(3, outcome), outcome)
 
     def test_outcome_of_each(self) -> None:
         """An observer that does not say one thing of each message has said nothing of any."""

@@ -16,7 +16,7 @@ from tests.contracts.observer_contract import ObserverContract
 from tests.memory_store import MemoryStore
 from tests.spool.faulty_spool import Clocks, Disk, FaultySpool
 from tests.spool.test_drainer import raiser
-from webhookrx.errors import ConfigError, NotStored, Unavailable
+from webhookrx.errors import ConfigError, NotStored, Rejected, Unavailable
 from webhookrx.filesystem import DiskSpace
 from webhookrx.interfaces import IBufferingObserver, IWaitingObserver, Prepared, Wants
 from webhookrx.settings import MiB
@@ -209,6 +209,20 @@ class WantsTests(SpoolCase):
         again.open()
         self.addCleanup(again.close)
         self.assertEqual(1, again.backlog().messages)
+
+    def test_counts(self) -> None:
+        """What the observer counts, and what it has refused for good, is taken once."""
+        inner = self.inner = MemoryStore()
+        spool = self.make_observer()
+        spool.open()
+        self.addCleanup(spool.close)
+        inner.judge = lambda message: Rejected("bad") if message.values["MESSAGE"] == "bad" else None
+        spool.store([spool.prepare(make_message(text)) for text in ("good", "bad")])
+        inner.counts.known(1)
+        self.threads[0].drain()
+        taken = spool.take_counts(), spool.take_counts()
+
+        self.assertEqual([(1, 1), (0, 0)], [(each.refused, each.known) for each in taken])
 
     def test_too_large(self) -> None:
         """A wish for more than there is memory for is refused."""

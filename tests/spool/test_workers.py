@@ -283,6 +283,19 @@ class WorkerSpoolTests(WorkerCase):
         self.assertEqual([True, True], [inner.hurried for inner in self.inners])
         self.assertEqual([False, False], [thread.running for thread in self.threads])
 
+    def test_counts(self) -> None:
+        """What is counted of all observers behind is taken, also of those that are closed meanwhile."""
+        self.leave(2, 1)
+        spool = self.opened()
+        for inner in self.inners:
+            inner.judge = lambda _: Rejected("bad")
+        self.drained()
+        refused = spool.take_counts().refused
+        spool._others[next(iter(spool._others))]._counts.refused(5)
+        spool.close()
+
+        self.assertEqual((1, 5, 0), (refused, spool.take_counts().refused, spool.take_counts().refused))
+
     def test_finish(self) -> None:
         """All of them share one time limit for their last batches."""
         self.leave(3, 1, 2)

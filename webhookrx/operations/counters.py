@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-from webhookrx.store_counts import Histogram
+from webhookrx.store_counts import Histogram, TakenCounts
 
 # This type checks what a worker sends, before its counts are added up.
 _Count: TypeAlias = Annotated[int, Meta(ge=0)]
@@ -51,19 +51,38 @@ class ObserverCounts(Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
     @ivar messages: messages that it has finished, stored or not.
     @ivar bytes: bytes of these.
     @ivar stores: times that its batches took, stored or not.
+    @ivar refused: messages that it, or the one behind it, has refused for good.
+    @ivar known: messages that its store had already.
+    @ivar confirms: times that its store took to confirm that messages are safe, where that is asked for.
     """
 
     messages: _Count
     bytes: _Count
     stores: Histogram
+    refused: _Count
+    known: _Count
+    confirms: Histogram
 
     @classmethod
     def empty(cls) -> ObserverCounts:
         """Return the counts of an observer that has done nothing."""
-        return cls(0, 0, Histogram.empty())
+        return cls(0, 0, Histogram.empty(), 0, 0, Histogram.empty())
+
+    def add_taken(self, taken: TakenCounts) -> None:
+        """Add what an observer has counted itself."""
+        self.refused += taken.refused
+        self.known += taken.known
+        self.confirms += taken.confirms
 
     def __add__(self, other: ObserverCounts) -> ObserverCounts:
-        return ObserverCounts(self.messages + other.messages, self.bytes + other.bytes, self.stores + other.stores)
+        return ObserverCounts(
+            self.messages + other.messages,
+            self.bytes + other.bytes,
+            self.stores + other.stores,
+            self.refused + other.refused,
+            self.known + other.known,
+            self.confirms + other.confirms,
+        )
 
 
 class Counters(Struct, forbid_unknown_fields=True):

@@ -225,6 +225,24 @@ METRICS: tuple[Metric[View], ...] = (
         "Messages that an observer could not make safe. Their senders got 503.",
         not_stored,
     ),
+    by_observer(
+        "webhookrx_observer_refused_messages_total",
+        "counter",
+        "Messages that an observer, or the one behind a spool, refused for good.",
+        lambda counts: counts.refused,
+    ),
+    by_observer(
+        "webhookrx_observer_known_messages_total",
+        "counter",
+        "Messages that the store had already, so that it keeps them once.",
+        lambda counts: counts.known,
+    ),
+    by_observer(
+        "webhookrx_observer_confirm_seconds",
+        "histogram",
+        "Time from an answer of the store to its word that the messages are safe, where that is asked for.",
+        lambda counts: counts.confirms,
+    ),
     by_lane(
         "webhookrx_observer_waiting_messages",
         "gauge",

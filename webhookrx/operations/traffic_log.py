@@ -18,7 +18,7 @@ from webhookrx.errors import Reason
 from webhookrx.interfaces import ITraffic
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.oplog import LineLimit
-from webhookrx.store_counts import BOUNDS
+from webhookrx.store_counts import BOUNDS, TakenCounts
 
 # Its first use opens a file, which may be impossible by the time of the first refusal.
 codecs.lookup("unicode_escape")
@@ -126,6 +126,10 @@ class TrafficLog:
         counts.messages += messages
         counts.bytes += size
         counts.stores.observe(seconds)
+
+    def store_counted(self, spec: str, taken: TakenCounts) -> None:
+        """An observer, or the one behind it, has counted this itself."""
+        self._counters.observers[spec].add_taken(taken)
 
     def observer_failed(self, spec: str, error: object, messages: int) -> None:
         """An observer could not store this many messages; 0: it could not be reopened or closed."""

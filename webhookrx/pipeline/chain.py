@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhookrx.interfaces import Acknowledge, IMessageObserver, LaneStatus
     from webhookrx.message.message import Message
     from webhookrx.pipeline.batch import Batch, Report
-    from webhookrx.pipeline.lane import Stored
+    from webhookrx.pipeline.lane import Counted, Stored
     from webhookrx.pipeline.observer_thread import ObserverThread
 
 #: Messages of one turn beyond this go out as further batches, so that one C{store} stays bounded in time.
@@ -65,6 +65,7 @@ class Chain:
     @param pause_time: seconds, from the first pause, in which the producer may be paused.
     @param stored: called after each C{store}, whatever its outcome, in the reactor thread: the observer's spec,
         messages, bytes, and seconds that it took in the observer's thread; it must not raise.
+    @param counted: called now and then with what an observer has counted itself, in the reactor thread; likewise.
     @param monotonic: seconds on a clock that nobody sets, from any thread.
     @param max_batch_bytes: a single message may be larger.
     @param at_turn_end: has a function called at the end of a shorter turn, if one is under way, see
@@ -84,6 +85,7 @@ class Chain:
         answer_time: float = _LIMITS.answer_time,
         pause_time: float = _LIMITS.pause_time,
         stored: Stored | None = None,
+        counted: Counted | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         max_batch_bytes: int = MAX_BATCH_BYTES,
         at_turn_end: Callable[[Callable[[], None]], bool] = _no_turns,
@@ -96,6 +98,7 @@ class Chain:
         self._max_batch_bytes = max_batch_bytes
         self._make_thread = make_thread
         self._stored = stored
+        self._counted = counted
         self._gate = ProducerGate(self.budget, monotonic, pause_time)
         self._drain_rate = DrainRate(monotonic())
         self._lanes = Lanes(observers, self._make_lane, answer_time, monotonic)
@@ -374,6 +377,7 @@ class Chain:
             settle=self._settle,
             report=self._report,
             stored=self._stored,
+            counted=self._counted,
             changed=self._lane_changed,
             monotonic=self._monotonic,
         )

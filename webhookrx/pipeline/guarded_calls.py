@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, cast
 from twisted.logger import Logger
 
 from webhookrx.errors import ConfigError, Rejected
-from webhookrx.interfaces import IBufferingObserver, IWaitingObserver
+from webhookrx.interfaces import IBufferingObserver, IStoreObserver, IWaitingObserver
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Backlog, IMessageObserver
+    from webhookrx.store_counts import TakenCounts
 
 _log = Logger()
 
@@ -34,6 +35,25 @@ def backlog_of(observer: IMessageObserver) -> Backlog | None:
         except Exception:
             _log.failure("Observer {spec} can't tell what it keeps", spec=observer.spec)
     return None
+
+
+def take_counts(observer: IMessageObserver) -> TakenCounts | None:
+    """Return what an observer, or the one behind it, has counted since the last call; None when it counts nothing."""
+    try:
+        if IBufferingObserver.providedBy(observer):
+            return observer.take_counts()
+        if IStoreObserver.providedBy(observer):
+            return observer.counts.take()
+    except Exception:
+        _log.failure("Observer {spec} can't tell what it has counted", spec=observer.spec)
+    return None
+
+
+def refused_in(count: int, outcome: object) -> int:
+    """Return how many of C{count} messages were refused for good; none, where C{store} breaks its contract."""
+    if not isinstance(outcome, (list, tuple)) or len(outcome) != count:
+        return 0
+    return sum(isinstance(entry, Rejected) for entry in outcome)
 
 
 def hurry(observer: IMessageObserver) -> str:

@@ -24,10 +24,13 @@ from webhookrx.pipeline.guarded_calls import (
     finish_and_close,
     hurry,
     outcome_of_each,
+    refused_in,
     rejects_only,
+    take_counts,
     why_not_opened,
 )
 from webhookrx.pipeline.observer_thread import BriefWait
+from webhookrx.store_counts import Histogram, TakenCounts
 
 if TYPE_CHECKING:
     from webhookrx.errors import ConfigError
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
 
 #: Called after each C{store}: the observer's spec, messages, bytes, and seconds that it took.
 Stored = Callable[[str, int, int, float], None]
+
+#: Called with the observer's spec, and what it has counted since the last call.
+Counted = Callable[[str, TakenCounts], None]
 
 #: Why an observer takes no messages while its C{store} does not come back.
 NO_ANSWER = "it does not answer"
@@ -104,6 +110,7 @@ class Lane:
     @param settle: called with batches that the observer is done with, stored or failed.
     @param report: called with failures.
     @param stored: called after each C{store}.
+    @param counted: called with what the observer, or its lane, has counted beside that.
     @param changed: called when the lane has come to rest: open, closed, or in RETRY_OPEN.
     @param monotonic: seconds on a clock that nobody sets, from any thread.
     @ivar waiting: bytes that wait or are being stored.
@@ -121,6 +128,7 @@ class Lane:
         settle: Callable[[list[Batch]], None],
         report: Report,
         stored: Stored | None,
+        counted: Counted | None = None,
         changed: Callable[[], None],
         monotonic: Callable[[], float],
     ) -> None:
@@ -134,6 +142,7 @@ class Lane:
         self._settle = settle
         self._report = report
         self._on_stored = stored
+        self._on_counted = counted
         self._changed = changed
         self._monotonic = monotonic
         self._pending: deque[Part] = deque()
@@ -283,6 +292,7 @@ class Lane:
 
     def status(self, now: float) -> LaneStatus:
         """Return the status of the observer."""
+        self._take_counts()
         batches = [batch for batch, _ in self._pending]
         if self._store is not None:
             batches += self._store.batches
@@ -348,6 +358,8 @@ class Lane:
         failed, reason = 0, ""
         if outcome is not None:
             failed, reason = store.note_failures(outcome_of_each(store.count, outcome))
+            if refused := refused_in(store.count, outcome):
+                self._count(TakenCounts(refused, 0, Histogram.empty()))
         if store.count:
             is_failing = failed == store.count and not rejects_only(outcome)
             self._failed_at = self._monotonic() if is_failing else None
@@ -378,6 +390,15 @@ class Lane:
             self.limit.stored(now, store.size, store.seconds, self.waiting, now - store.parts[0][0].came)
             if self._on_stored is not None:
                 self._on_stored(self.observer.spec, store.count, store.size, store.seconds)
+
+    def _take_counts(self) -> None:
+        taken = take_counts(self.observer)
+        if taken is not None:
+            self._count(taken)
+
+    def _count(self, taken: TakenCounts) -> None:
+        if self._on_counted is not None:
+            self._on_counted(self.observer.spec, taken)
 
     # -- opening and closing ---------------------------------------------------------------------------------------
 
@@ -432,5 +453,6 @@ class Lane:
 
     def _end(self) -> None:
         self.life = LaneLife.CLOSED
+        self._take_counts()
         self._thread.stop()
         self._changed()

@@ -83,6 +83,7 @@ class LocalReceiver:
             make_thread=partial(RealThread, reactor),
             report=self._traffic.observer_failed,
             stored=self._traffic.store_done,
+            counted=self._traffic.store_counted,
             at_turn_end=turn_end.add,
         )
         self._recorder = Recorder(reactor, self.counters)

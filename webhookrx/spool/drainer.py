@@ -25,6 +25,7 @@ from webhookrx.spool.batches import in_pieces
 from webhookrx.spool.drain_log import NOT_ENCODED, DrainLog, printable
 from webhookrx.spool.faults import error_text
 from webhookrx.spool.rows import DeadLetter, Row
+from webhookrx.store_counts import StoreCounts
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import IMessageObserver, Prepared
@@ -57,6 +58,7 @@ class Drainer:
     @param jitter: a number from 0 to 1.
     @param clock: seconds on the monotonic clock.
     @param wall_clock: nanoseconds since the epoch.
+    @param counts: those of messages that the observer has refused for good.
     @ivar is_idle: nothing waited at the last read.
     """
 
@@ -68,8 +70,10 @@ class Drainer:
         jitter: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], int] = time.time_ns,
+        counts: StoreCounts | None = None,
     ) -> None:
         self.is_idle = False
+        self._counts = StoreCounts() if counts is None else counts
         self._queue = queue
         self._inner = inner
         self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, jitter)
@@ -212,6 +216,7 @@ class Drainer:
         for row, outcome in zip(whole, self._store(prepared), strict=True):
             if isinstance(outcome, Rejected):
                 letters[row.id] = self._letter(row, error_text(outcome))
+                self._counts.refused(1)
             elif outcome is not None:
                 failures[row.id] = outcome
         return letters, failures

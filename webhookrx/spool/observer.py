@@ -34,6 +34,7 @@ from webhookrx.spool.drainer import Drainer, DrainThread
 from webhookrx.spool.faults import error_text
 from webhookrx.spool.queue import SpoolQueue
 from webhookrx.spool.quota import Quota
+from webhookrx.store_counts import StoreCounts, TakenCounts
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared
@@ -106,7 +107,8 @@ class SpoolObserver:
             wall_clock,
             self._wants,
         )
-        self._make_drainer = partial(Drainer, self._queue, inner, directory, jitter, clock, wall_clock)
+        self._counts = StoreCounts()
+        self._make_drainer = partial(Drainer, self._queue, inner, directory, jitter, clock, wall_clock, self._counts)
         self._make_thread = make_thread
         self._drainer: Drainer | None = None
         self._thread: DrainThread | None = None
@@ -222,6 +224,11 @@ class SpoolObserver:
                 spec=self.inner.spec,
                 path=self._path,
             )
+
+    def take_counts(self) -> TakenCounts:
+        """Return what was counted since the last call."""
+        taken = self._counts.take()
+        return taken + self.inner.counts.take() if IStoreObserver.providedBy(self.inner) else taken
 
     def backlog(self) -> Backlog:
         """Return the backlog."""

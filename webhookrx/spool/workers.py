@@ -29,6 +29,7 @@ from webhookrx.spool.directory import LOCK, SpoolDirectory
 from webhookrx.spool.drain_log import printable
 from webhookrx.spool.faults import error_text
 from webhookrx.spool.observer import DEFAULT_SIZE, DROP_OLDEST, LAST_BATCH, REFUSE, SpoolObserver
+from webhookrx.store_counts import StoreCounts, TakenCounts
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import IMessageObserver, Prepared
@@ -140,6 +141,7 @@ class WorkerSpool:
         self._make = make
         self._clock = clock
         self._others: dict[str, SpoolObserver] = {}
+        self._former = StoreCounts()  # of others that are closed
 
     def open(self) -> None:
         """
@@ -182,10 +184,18 @@ class WorkerSpool:
         others, self._others = self._others, {}
         for path, other in others.items():
             other.close()
+            self._former.add(other.take_counts())
             try:
                 remove_if_empty(path)
             except Exception as error:
                 _report(path, "removed", error)
+
+    def take_counts(self) -> TakenCounts:
+        """Return what was counted of the observers behind all of them since the last call."""
+        taken = self._former.take()
+        for spool in self._all():
+            taken += spool.take_counts()
+        return taken
 
     def backlog(self) -> Backlog:
         """Return the backlog of all of them."""
