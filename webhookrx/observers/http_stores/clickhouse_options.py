@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from webhookrx.config.files import read_file
-from webhookrx.config.observers import Argument, ObserverSpec
+from webhookrx.config.observers import Argument, ObserverSpec, OptionText
 from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
@@ -54,6 +54,18 @@ CLICKHOUSE_SPEC = ObserverSpec(
     argument=Argument.URL,
     files=("settings_file", *_SECRETS, *TLS_OPTIONS),
     secrets=(*_SECRETS, *TLS_SECRETS),
+    texts={
+        "row": OptionText("`columns`", "`message` inserts the JSON object itself, whose names are the columns"),
+        "id": OptionText("the message's id", "[template](messages.md#templates) of the column `id`"),
+        "async": OptionText(
+            "`no`", "`yes` lets the server gather inserts of many receivers, and waits until it has them"
+        ),
+        "fsync": OptionText("`no`", "`yes` if the table has `fsync_after_insert=1`: you vouch for it"),
+        "quorum": OptionText("none", "how many replicas must have a part, from 2 on, or `auto`; for replicated tables"),
+        "settings_file": OptionText("none", "file with further settings, one `name=value` per line; read at start"),
+        "batch": OptionText("`10000`", "most messages in one insert"),
+        "batch_size": OptionText("`8MiB`", "most bytes of one insert, before compression"),
+    },
 )
 
 _EXAMPLE: Final = "https://clickhouse.example.com:8443/logs.messages"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from webhookrx.config.observers import Argument, ObserverSpec
+from webhookrx.config.observers import Argument, ObserverSpec, OptionText
 from webhookrx.config.specs import SpecOptions
 from webhookrx.interfaces import LARGEST_BATCH, Wants
 from webhookrx.message.encoders import encode_object
@@ -32,6 +32,8 @@ from webhookrx.observers.http_stores.options import (
 from webhookrx.observers.http_stores.splunk_hec import ACKS, EVENTS, LIMITS, AckChannel, SplunkHEC
 from webhookrx.observers.http_stores.store import BatchLimits
 
+_TOKENS: Final = "that of the token"
+
 SPLUNK_HEC_SPEC = ObserverSpec(
     options=(
         "ack",
@@ -53,6 +55,21 @@ SPLUNK_HEC_SPEC = ObserverSpec(
     argument=Argument.URL,
     files=(*SECRET_FILES, *TLS_OPTIONS),
     secrets=(*SECRET_FILES, *TLS_SECRETS),
+    texts={
+        "ack": OptionText("`none`", "`indexer` asks after each request whether its events are indexed"),
+        "index": OptionText(_TOKENS, "[template](messages.md#templates) of the index"),
+        "sourcetype": OptionText("`_json`", "template of the source type"),
+        "source": OptionText(_TOKENS, "template of the source"),
+        "host": OptionText("`${HOST}`", "template of the host"),
+        "template": OptionText("none", "template of the text of an event, instead of the JSON object"),
+        "id": OptionText("the message's id", "template of the indexed field `webhookrx_id`"),
+        "batch": OptionText("`5000`", "most events in one request"),
+        "batch_size": OptionText("`5MiB`", "most bytes of one request, before compression"),
+        "retry_for": OptionText(
+            "`10s`; `15s` with `ack=indexer`", "how long a batch is retried, and how long it is asked for"
+        ),
+        "token_file": OptionText("needed", "file with the token of the collector"),
+    },
 )
 
 _ACK_LEVELS: Final = ("none", "indexer")
