@@ -4,6 +4,7 @@ Tests for what C{setup.cfg} and C{setup.py} say of the tree.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
 import re
@@ -78,6 +79,24 @@ class SetupCfgTests(SynchronousTestCase):
         # cryptography and zope come with twisted[tls], which alone knows which versions fit each other.
         others = imported() - modules - {"cryptography", "zope", "webhookrx"}
         self.assertLessEqual(others, optional)
+
+    def test_packages_of_observers(self) -> None:
+        """What an observer says that it needs is what the extras install, for users and for the tests."""
+        extras = {name: set(text.split()) for name, text in setup_cfg()["options.extras_require"].items()}
+        asked = {
+            node.value
+            for room in ("observers", "relay")
+            for path in Path(PROJECT, "webhookrx", room).rglob("*.py")
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and re.fullmatch(r"[a-z0-9-]+(\[[a-z,]+\])?>=[0-9.]+", node.value)
+        }
+        self.assertLessEqual({"confluent-kafka>=2.16", "nats-py>=2.16", "redis>=8.1", "psycopg[binary]>=3.3"}, asked)
+        self.assertLessEqual(asked, extras["stores"] | extras["parquet"])
+        self.assertLessEqual(extras["stores"] | extras["parquet"], extras["test"])
+        single = set().union(*(extras[name] for name in ("kafka", "nats", "redis", "postgresql", "s3", "otlp")))
+        self.assertEqual(single, extras["stores"])
 
     def test_extra(self) -> None:
         """What reads OTLP as protobuf is an extra, each requirement with a lower bound, and the tests have it."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from importlib import metadata
 from io import BytesIO, StringIO, TextIOWrapper
+from unittest import mock
 
 from twisted.application.service import IService
 from twisted.application.twist._options import TwistOptions
@@ -226,6 +228,33 @@ class CheckTests(SynchronousTestCase):
         self.assertEqual((1, ""), (status, out))
         self.assertIn(f'error: {path}:1: There is no key "auth_tokn"', err)
         self.assertNotIn(SECRET, err)
+
+    def test_missing_package(self) -> None:
+        """A package that an observer needs is named with what installs it, behind a spool, too."""
+        self.patch(metadata, "version", mock.Mock(side_effect=metadata.PackageNotFoundError))
+        for before in ("", f"spool:{os.path.abspath(self.mktemp())}:observer="):
+            status, out, err = self.check("--port", LOOPBACK, "--observer", f"{before}kafka:kafka://127.0.0.1/logs")
+            self.assertEqual((1, ""), (status, out))
+            self.assertIn(
+                "observer 'kafka' needs the package confluent-kafka: pip install 'confluent-kafka>=2.16'", err
+            )
+
+    def test_promises(self) -> None:
+        """What promises less than asked for, and on which word messages leave a spool, is a warning."""
+        spool = f"spool:{os.path.abspath(self.mktemp())}"
+        nats = "nats:nats://127.0.0.1:4222/logs"
+        for observer, warning in (
+            (nats, f"--ack durable is more than observer {nats} can promise: its word means 'written' (JetStream "),
+            (f"{spool}:observer={nats}", "leaves the spool on the word 'written' (JetStream acknowledges before it"),
+        ):
+            status, out, err = self.check("--port", LOOPBACK, "--observer", observer)
+            self.assertEqual((0, ""), (status, err))
+            self.assertIn(warning, "".join(line for line in out.splitlines() if line.startswith("warning: ")))
+        status, out, err = self.check("--port", LOOPBACK, "--observer", f"{spool}:require=durable:observer={nats}")
+        self.assertEqual((1, ""), (status, out))
+        self.assertIn("require=durable is more than nats:nats://127.0.0.1:4222/logs can promise", err)
+        _, out, _ = self.check("--port", LOOPBACK, "--observer", f"{nats}:synced=yes")
+        self.assertNotIn("can promise", out)
 
 
 class CommandTests(SynchronousTestCase):
