@@ -82,6 +82,10 @@ class PostServer:
         """Return the lines of all that is stored."""
         return [line for posted in self.stored for line in posted.body.splitlines()]
 
+    def decide(self, posted: Posted) -> Reply:
+        """Return what is answered when nothing else was told."""
+        return self.reply(posted.body)
+
     def answer(self, request: _Request) -> None:
         """Read a request and answer it, or don't."""
         length = int(request.headers["Content-Length"])
@@ -91,8 +95,8 @@ class PostServer:
             request.close_connection = True
             return
         body = request.rfile.read(length)
-        reply = self.replies.pop(0) if self.replies else self.reply(body)
         posted = Posted(request.path, fields, body)
+        reply = self.replies.pop(0) if self.replies else self.decide(posted)
         self.posted.append(posted)
         if reply.silent:
             self._stopped.wait(_IDLE)
