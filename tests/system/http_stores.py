@@ -9,6 +9,8 @@ import ssl
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+
 from tests.observers.http_stores.fake_collector import FakeCollector
 from tests.observers.http_stores.fake_elasticsearch import PARSING, FakeElasticsearch
 from tests.observers.http_stores.fake_loki import TOO_LONG, FakeLoki
@@ -72,12 +74,13 @@ class PlayedCollector(FakeCollector):
 
     def copies(self) -> list[tuple[str, str]]:
         """Return the records."""
-        return [
-            (each.value.string_value, record.body.string_value)
-            for record in self.records
-            for each in record.attributes
-            if each.key == "log.record.uid"
-        ]
+        return [self.copy_of(record) for record in self.records]
+
+    @staticmethod
+    def copy_of(record: LogRecord) -> tuple[str, str]:
+        """Return id and text of a record."""
+        (own_id,) = (each.value.string_value for each in record.attributes if each.key == "log.record.uid")
+        return own_id, record.body.string_value
 
 
 class HTTPStoreKind(NamedTuple):

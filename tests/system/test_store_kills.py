@@ -25,16 +25,8 @@ TIMES = 5 if LONG else 2
 _LONG_TIME = 10 * PATIENCE
 
 
-class KillTests(ReceiverCase, ServerCase):
+class KillCase(ReceiverCase, ServerCase):
     """Nothing that got a 200 is missing from a store that failed meanwhile, and came back each time."""
-
-    def test_nats(self) -> None:
-        """NATS, whose messages have one id in all tries."""
-        self.holds(NatsPlace, spool=False)
-
-    def test_nats_spool(self) -> None:
-        """NATS behind a spool."""
-        self.holds(NatsPlace, spool=True)
 
     def holds(self, kind: type[Place], *, spool: bool) -> None:
         """Send while the store fails, print figures, and compare what it holds."""
@@ -80,6 +72,18 @@ class KillTests(ReceiverCase, ServerCase):
             wait_until(lambda: has_stored(MESSAGES), "the spool is empty", _LONG_TIME)
             self.assertEqual(0, metric(receiver, "spool_dead_messages"))
         return sent
+
+
+class KillTests(KillCase):
+    """Real servers."""
+
+    def test_nats(self) -> None:
+        """NATS, whose messages have one id in all tries."""
+        self.holds(NatsPlace, spool=False)
+
+    def test_nats_spool(self) -> None:
+        """NATS behind a spool."""
+        self.holds(NatsPlace, spool=True)
 
 
 def count_late(copies: list[Copy]) -> int:

@@ -62,8 +62,9 @@ class FakeCollector:
         if any(self.is_bad(record) for record, _ in records):
             return 400, b"bad data"
         taken = [each for each in records if not self.rejects(each[0])]
-        self.records += [record for record, _ in taken]
-        self.resources += [resource for _, resource in taken]
+        for record, resource in taken:
+            self.records.append(record)
+            self.resources.append(resource)
         return 200, self._response(encoding, len(records) - len(taken))
 
     def _response(self, encoding: str, rejected: int) -> bytes:
