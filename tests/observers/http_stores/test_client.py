@@ -49,6 +49,38 @@ class PostTests(WireCase):
         for field in (b"x-key: 1", b"x-key: 2", b'idempotency-key: "k"', b"content-length: 5", b"host: h"):
             self.assertIn(field, fields)
 
+    def test_path(self) -> None:
+        """A request may go elsewhere on the same server."""
+        self.client._begin(_PendingAnswer(), StoreRequest(b"{}", path="/ack?channel=1"))
+
+        self.assertEqual(b"PUT /ack?channel=1 HTTP/1.1", self.sent()[0])
+
+    def test_fields(self) -> None:
+        """Of the fields of an answer only those are kept that are asked for; of several the first."""
+        self.client = self.make_client(lambda: 0.0, answer_fields=("x-code", "x-other"))
+        answer = self.answered(500, X_Code=b"27", x_code=b"28", X_More=b"1")
+
+        assert isinstance(answer, HTTPAnswer)
+        self.assertEqual({"x-code": "27"}, answer.fields)
+
+    def test_malformed_field(self) -> None:
+        """Whatever bytes it has."""
+        self.client = self.make_client(lambda: 0.0, answer_fields=("x-code",))
+        answer = self.answered(500, X_Code=b"\xff\xfe")
+
+        assert isinstance(answer, HTTPAnswer)
+        self.assertEqual({"x-code": "\xff\xfe"}, answer.fields)
+
+    def test_kept(self) -> None:
+        """As much of an answer is kept as is asked for, also more than is read of others; the rest cuts it."""
+        self.client = self.make_client(lambda: 0.0, keep=100_000)
+
+        self.assertEqual(HTTPAnswer(200, None, b"b" * 100_000), self.answered(200, b"b" * 100_000))
+        self.assertFalse(self.wire.aborted)
+        self.assertEqual(HTTPAnswer(200, None, b"b" * 100_000, Extent.LONG), self.answered(200, b"b" * 100_001))
+        self.clock.advance(0)
+        self.assertTrue(self.wire.aborted)
+
     def test_answer(self) -> None:
         """The answer has status, the beginning of the body, and Retry-After if it is there."""
         self.assertEqual(HTTPAnswer(200, None, b"fine"), self.answered(200))
@@ -309,6 +341,14 @@ class TimeTests(WireCase):
             self.client.stop_now()
 
         self.assertEqual(("no answer within 3 s", [STOP_TIME]), (self.problem(), self.waits))
+
+    def test_at_most(self) -> None:
+        """A request may get less time than others, and never more."""
+        for seconds, expected in ((1.5, 1.5), (20.0, 10.0)):
+            self.setUp()
+            error = self.assertRaises(NoAnswer, self.client.post, StoreRequest(b""), seconds)
+
+            self.assertEqual((f"no answer within {expected:.3g} s", [expected]), (str(error), self.waits))
 
     def test_stop_shortens(self) -> None:
         """A request that runs already has as little left."""

@@ -136,10 +136,10 @@ class WireCase(SynchronousTestCase):
         self.endpoint = WireEndpoint(self.clock)
         self.client = self.make_client(lambda: 0.0)
 
-    def make_client(self, clock: Callable[[], float]) -> Client:
+    def make_client(self, clock: Callable[[], float], **how: Any) -> Client:
         """Make a client on a monotonic clock."""
         headers = [(b"X-Key", b"1"), (b"X-Key", b"2")]
-        return Client(self.clock, self.endpoint, "PUT", self.url, headers, 10.0, clock=clock)
+        return Client(self.clock, self.endpoint, "PUT", self.url, headers, 10.0, clock=clock, **how)
 
     @property
     def wire(self) -> Wire:
