@@ -9,8 +9,12 @@ import json
 import random
 import time
 from collections.abc import Iterable, Iterator
+from http.client import HTTPConnection
 from typing import Any, ClassVar, NamedTuple
 
+from tests.system.servers.clickhouse_front import ClickhouseFront
+from tests.system.servers.clickhouse_server import ClickhouseServer
+from tests.system.servers.hec_server import HECServer
 from tests.system.servers.kafka_mock import KafkaMock
 from tests.system.servers.moto_server import MotoServer
 from tests.system.servers.nats_server import NatsServer
@@ -195,6 +199,59 @@ class PostgresqlPlace(KilledPlace):
         """Read the table."""
         with self.connect() as connection:
             return [copy_of(line) for (line,) in connection.execute("SELECT message::text FROM webhooks ORDER BY n")]
+
+
+class ClickhousePlace(KilledPlace):
+    """A table of the old ClickHouse of Debian, which does not know inserts again."""
+
+    name = "ClickHouse 18.16"
+    once = False
+    is_ordered = False
+
+    def start(self) -> None:
+        """Start it behind a front that takes from inserts what it does not know, and make the table."""
+        self.server = self.case.serve(ClickhouseServer)
+        self.front = ClickhouseFront(self.server.port)
+        self.case.addCleanup(self.front.stop)
+        self.proxy = Proxy(self.front.port)
+        self.case.addCleanup(self.proxy.stop)
+        columns = "id String, received DateTime, source String, host String, message String"
+        self.ask(f"CREATE TABLE messages ({columns}) ENGINE = MergeTree ORDER BY (received, id)")
+        self.spec = f"clickhouse:http://127.0.0.1:{self.proxy.port}/default.messages:retry_for=5s:timeout=5s"
+
+    def ask(self, query: str) -> str:
+        """Ask the server itself."""
+        connection = HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        connection.request("POST", "/", query.encode())
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        assert answer.status == 200, text
+        return text
+
+    def copies(self) -> Iterator[Copy]:
+        """Read the table."""
+        for row in self.ask("SELECT message FROM messages FORMAT JSONEachRow").splitlines():
+            yield copy_of(json.loads(row)["message"])
+
+
+class SplunkPlace(KilledPlace):
+    """A collector that answers before events are safe, and loses them when it is killed."""
+
+    name = "Splunk (played)"
+    once = False
+
+    def start(self) -> None:
+        """Start it."""
+        port = self.serve(HECServer)
+        token = self.server.write("token", "t0ken\n")
+        self.spec = f"splunk-hec:http://127.0.0.1:{port}:token_file={token}:ack=indexer:retry_for=5s:timeout=5s"
+
+    def copies(self) -> Iterator[Copy]:
+        """Read what is indexed."""
+        with open(self.server.path("index"), "rb") as file:
+            for line in file:
+                yield copy_of(line)
 
 
 class KafkaPlace(Place):

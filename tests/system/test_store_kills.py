@@ -16,7 +16,7 @@ from tests import LONG
 from tests.system.numbered_senders import NumberedSenders, Sent, host_of
 from tests.system.receiver import PATIENCE, Connection, Receiver, ReceiverCase, wait_until
 from tests.system.servers.process import ServerCase
-from tests.system.store_places import Copy, NatsPlace, Place
+from tests.system.store_places import ClickhousePlace, Copy, NatsPlace, Place, SplunkPlace
 
 MESSAGES = 200_000 if LONG else 6_000
 TIMES = 5 if LONG else 2
@@ -27,6 +27,14 @@ _LONG_TIME = 10 * PATIENCE
 
 class KillCase(ReceiverCase, ServerCase):
     """Nothing that got a 200 is missing from a store that failed meanwhile, and came back each time."""
+
+    def test_clickhouse(self) -> None:
+        """ClickHouse behind a spool."""
+        self.holds(ClickhousePlace, spool=True)
+
+    def test_splunk(self) -> None:
+        """A collector of which only the acknowledgement of the indexer counts, behind a spool."""
+        self.holds(SplunkPlace, spool=True)
 
     def holds(self, kind: type[Place], *, spool: bool) -> None:
         """Send while the store fails, print figures, and compare what it holds."""
