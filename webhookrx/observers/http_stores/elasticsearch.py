@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 from urllib.parse import quote
 
-from webhookrx.config.observers import Argument, ObserverSpec
+from webhookrx.config.observers import Argument, ObserverSpec, OptionText
 from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import quoted
 from webhookrx.interfaces import LARGEST_BATCH, Wants
@@ -53,6 +53,21 @@ ELASTICSEARCH_SPEC = ObserverSpec(
     argument=Argument.URL,
     files=(*_SECRETS, *TLS_OPTIONS),
     secrets=(*_SECRETS, *TLS_SECRETS),
+    texts={
+        "id": OptionText(
+            "the message's id", "[template](messages.md#templates) of `_id`; `off` lets the server make ids"
+        ),
+        "pipeline": OptionText("that of the index", "the name of an ingest pipeline"),
+        "active_shards": OptionText(
+            "that of the index", "copies of a shard that must be there before it takes documents: a number, or `all`"
+        ),
+        "batch": OptionText("`5000`", "most documents in one request"),
+        "batch_size": OptionText(
+            "`5MiB`", "most bytes of one request, before compression; a larger document goes alone"
+        ),
+        "api_key_file": OptionText("none", "file with one API key of Elasticsearch, encoded, sent as `ApiKey …`"),
+        "token_file": OptionText("none", "file with one token, sent as `Bearer …`"),
+    },
 )
 """C{opensearch:} has the same."""
 

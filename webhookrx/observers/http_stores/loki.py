@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from webhookrx.config.observers import Argument, ObserverSpec
+from webhookrx.config.observers import Argument, ObserverSpec, OptionText
 from webhookrx.config.specs import SpecOptions
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.escapes import encode
@@ -62,6 +62,20 @@ LOKI_SPEC = ObserverSpec(
     argument=Argument.URL,
     files=(*SECRET_FILES, *TLS_OPTIONS),
     secrets=(*SECRET_FILES, *TLS_SECRETS),
+    texts={
+        "labels": OptionText(
+            "`source=${SOURCE},host=${HOST}`",
+            "`NAME=TEMPLATE,…`: at most 15 labels, by [templates](messages.md#templates)",
+        ),
+        "metadata": OptionText(
+            "`id=${RCPTID}`", "structured metadata, in the same form; nothing behind `=` sends none"
+        ),
+        "tenant": OptionText("none", "sent as `X-Scope-OrgID`"),
+        "template": OptionText("none", "template of the line, instead of the JSON object"),
+        "batch": OptionText("`500`", "most entries in one request"),
+        "batch_size": OptionText("`1MiB`", "most bytes of one request, before compression; a larger entry goes alone"),
+        "auth_scheme": OptionText("`Bearer`", "the word before the token"),
+    },
 )
 
 _PATH: Final = "/loki/api/v1/push"

@@ -14,7 +14,7 @@ from functools import partial
 from struct import Struct
 from typing import Final
 
-from webhookrx.config.observers import Argument, ObserverSpec
+from webhookrx.config.observers import Argument, ObserverSpec, OptionText
 from webhookrx.config.specs import SpecOptions
 from webhookrx.message.identity import MakeID, message_id, parse_id
 from webhookrx.message.message import Message
@@ -56,6 +56,18 @@ OTLP_SPEC = ObserverSpec(
     argument=Argument.URL,
     files=(*SECRET_FILES, *TLS_OPTIONS),
     secrets=(*SECRET_FILES, *TLS_SECRETS),
+    texts={
+        "encoding": OptionText("`json`", "or `protobuf`, which needs `pip install 'opentelemetry-proto>=1.45'`"),
+        "resource": OptionText(
+            "`service.name=webhookrx`",
+            "`NAME=TEMPLATE,…`: attributes of the resource, by [templates](messages.md#templates)",
+        ),
+        "next": OptionText("`queued`", "what the server's word is worth: `durable` or `written` if you vouch for it"),
+        "id": OptionText("the message's id", "template of the attribute `log.record.uid`"),
+        "batch": OptionText("`100`", "most records in one request, 100 at most"),
+        "batch_size": OptionText("`1MiB`", "most bytes of one request, before compression; a larger record goes alone"),
+        "auth_scheme": OptionText("`Bearer`", "the word before the token"),
+    },
 )
 
 _PATH: Final = "/v1/logs"
