@@ -155,6 +155,20 @@ class HealthyTests(PostgreSQLCase):
         self.server = HealthyTests._shared
         self.sql("DROP SCHEMA public CASCADE", "CREATE SCHEMA public", "GRANT USAGE ON SCHEMA public TO PUBLIC")
 
+    def test_order_within_a_batch(self) -> None:
+        """A batch is inserted in its order, whatever the sizes of its rows: a number that the table gives follows it."""
+        self.sql(
+            "CREATE TABLE numbered (n bigserial, id text PRIMARY KEY, received timestamptz, source text,"
+            " host text, message json)"
+        )
+        observer = self.observer(table="numbered", create="no")
+        texts = [f"{number} {'x' * (number * 7919 % 900)}" for number in range(1000)]
+        self.assertIsNone(observer.store(prepared(observer, *texts)))
+        self.assertIsNone(observer.store(prepared(observer, *texts, first=1000)))
+
+        ids = [row[0] for row in self.sql("SELECT id FROM numbered ORDER BY n")]
+        self.assertEqual([id_of(number) for number in range(2000)], ids)
+
     def test_stored(self) -> None:
         """Each message is a row under its own id, with the moment to the microsecond and the line as it is."""
         observer = self.observer()

@@ -21,6 +21,8 @@ CANCEL_TIME: Final = 0.5
 
 #: A table of the session's own: COPY knows no ON CONFLICT.
 _BATCH: Final = "pg_temp.webhookrx_batch"
+#: The number of a row in it; no name of a column that anybody would choose.
+_PLACE: Final = "webhookrx_batch_place"
 
 _RV = TypeVar("_RV")
 
@@ -230,11 +232,13 @@ class PsycopgSession:
             # The types are those of the table, so that a value is refused here as it is there; without its constraints,
             # and without the right to read it.
             columns = ", ".join(f"{quote_name(column.name)} {types[column.name]}" for column in table.columns)
-            self._execute(f"CREATE TEMPORARY TABLE webhookrx_batch ({columns}) ON COMMIT DELETE ROWS".encode())
+            # Numbered: a row that fits into what is left of an earlier page is read before those of later pages.
+            place = f"{_PLACE} bigint GENERATED ALWAYS AS IDENTITY"
+            self._execute(f"CREATE TEMPORARY TABLE webhookrx_batch ({columns}, {place}) ON COMMIT DELETE ROWS".encode())
             into = _BATCH
             # With the columns named: a row that meets any other unique index is an error, and not passed over.
             unique = ", ".join(map(quote_name, table.unique))
-            select = f"SELECT {names} FROM {_BATCH}"  # noqa: S608  # all names are quoted
+            select = f"SELECT {names} FROM {_BATCH} ORDER BY {_PLACE}"  # noqa: S608  # all names are quoted
             self._insert = (
                 f"INSERT INTO {table.identifier} ({names}) {select} ON CONFLICT ({unique}) DO NOTHING".encode()
             )
