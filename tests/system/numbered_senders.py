@@ -42,16 +42,17 @@ class NumberedSenders:
     @param count: how many messages in all.
     @param hosts: how many hosts, 200 at most.
     @param size: bytes of a message, about.
+    @param first: the number of the first host, so that several of these have hosts of their own.
     """
 
-    def __init__(self, port: int, count: int, hosts: int = 64, size: int = 400) -> None:
+    def __init__(self, port: int, count: int, hosts: int = 64, size: int = 400, first: int = 1) -> None:
         self.count = count
         self.acknowledged = self.refused = self.unsure = 0
         self._filler = "x" * max(0, size - 12)
         self._selector = selectors.DefaultSelector()
         self._later: deque[tuple[float, _Host]] = deque()
         shares = [count // hosts + (number < count % hosts) for number in range(hosts)]
-        self._hosts = [_Host(port, f"127.0.1.{number + 1}", share) for number, share in enumerate(shares)]
+        self._hosts = [_Host(port, f"127.0.1.{first + number}", share) for number, share in enumerate(shares)]
         self._stopping = False
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -70,8 +71,13 @@ class NumberedSenders:
         try:
             wait_until(lambda: not self.is_running, "all is sent", seconds)
         finally:
-            self._stopping = True
-            self._thread.join(PATIENCE)
+            sent = self.stop()
+        return sent
+
+    def stop(self) -> Sent:
+        """Send no more, and wait for no answer."""
+        self._stopping = True
+        self._thread.join(PATIENCE)
         texts = {host.text(number) for host in self._hosts for number in range(host.next)}
         return Sent(texts, self.refused, self.unsure)
 
