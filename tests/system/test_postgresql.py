@@ -156,11 +156,9 @@ class HealthyTests(PostgreSQLCase):
         self.sql("DROP SCHEMA public CASCADE", "CREATE SCHEMA public", "GRANT USAGE ON SCHEMA public TO PUBLIC")
 
     def test_order_within_a_batch(self) -> None:
-        """A batch is inserted in its order, whatever the sizes of its rows: a number that the table gives follows it."""
-        self.sql(
-            "CREATE TABLE numbered (n bigserial, id text PRIMARY KEY, received timestamptz, source text,"
-            " host text, message json)"
-        )
+        """A batch is inserted in its order, whatever the sizes of its rows: a number of the table follows it."""
+        columns = "n bigserial, id text PRIMARY KEY, received timestamptz, source text, host text, message json"
+        self.sql(f"CREATE TABLE numbered ({columns})")
         observer = self.observer(table="numbered", create="no")
         texts = [f"{number} {'x' * (number * 7919 % 900)}" for number in range(1000)]
         self.assertIsNone(observer.store(prepared(observer, *texts)))
