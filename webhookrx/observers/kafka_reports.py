@@ -16,10 +16,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from confluent_kafka import KafkaError, KafkaException
 
 from webhookrx.errors import Rejected, Unavailable
+from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.kafka_options import decode
-
-EXCERPT: Final = 200
-"""The most characters of an error that a text quotes."""
 
 #: About the message itself. INVALID_RECORD: the broker has validated the records (KIP-467).
 _REFUSALS: Final = frozenset({"MSG_SIZE_TOO_LARGE", "INVALID_RECORD"})
@@ -99,8 +97,7 @@ def describe(error: KafkaError, *, excerpt: bool = True) -> str:
     name = str(error.name())
     hint = _HINTS.get(name)
     text = name if hint is None else f"{name} ({hint})"
-    words = _VARIES.sub("", " ".join(error.str().split())) if excerpt else ""
-    shown = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in words[:EXCERPT])
+    shown = excerpt_of(_VARIES.sub("", " ".join(error.str().split()))) if excerpt else ""
     return f"{text}: {shown}" if shown else text
 
 

@@ -18,14 +18,13 @@ import nats.errors
 from nats.aio.client import Client
 
 from webhookrx.errors import Unavailable
+from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.sockets import describe
 
 if TYPE_CHECKING:
     from webhookrx.observers.addresses import Server
     from webhookrx.observers.nats_options import NatsSecrets, NatsServers
 
-EXCERPT: Final = 200
-"""Characters of a server's words that are quoted."""
 OLDEST_SOUND: Final = (2, 10, 23)
 """
 The release that mends the loss of streams when the process of a server with 2.10.20 to 2.10.22 is killed, see
@@ -230,4 +229,4 @@ def reason_of(error: BaseException | None, *, excerpt: bool) -> str:
         return "it says Authorization Violation: user, password, creds or nkey are wrong"
     if not excerpt and text not in _OUR_WORDS:
         return f"it says {known}" if known is not None else type(error).__name__
-    return text[:EXCERPT] if text.isprintable() else repr(text[:EXCERPT])
+    return excerpt_of(text)

@@ -15,8 +15,9 @@ import nats.errors
 
 from webhookrx.errors import Rejected, Unavailable
 from webhookrx.observers.asyncio_thread import AsyncioThread
+from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.item_outcomes import Ack, Outcome
-from webhookrx.observers.nats_client import EXCERPT, close, connect, reason_of
+from webhookrx.observers.nats_client import close, connect, reason_of
 
 if TYPE_CHECKING:
     from webhookrx.observers.addresses import Server
@@ -98,8 +99,8 @@ def _describe(error: _Error, *, excerpt: bool) -> str:
     text = f"JetStream answers {error.code}, err_code {error.err_code}"
     if hint := _HINTS.get(error.err_code):
         text += f" ({hint})"
-    words = " ".join(error.description[:EXCERPT].split()) if excerpt else ""
-    return f"{text}: {words}" if words and words.isprintable() else text
+    words = excerpt_of(error.description) if excerpt else ""
+    return f"{text}: {words}" if words else text
 
 
 def header_of(message: Outgoing, stream: str | None) -> dict[str, str]:

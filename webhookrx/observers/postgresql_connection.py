@@ -21,6 +21,7 @@ from psycopg.waiting import Ready, Wait
 
 from webhookrx.errors import ConfigError
 from webhookrx.observers.addresses import Server
+from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.postgresql_answers import ConnectionFailed
 from webhookrx.observers.postgresql_options import PostgreSQLTarget
 
@@ -35,8 +36,6 @@ _BUNDLES: Final = (
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
-
-_EXCERPT: Final = 200
 
 _RV = TypeVar("_RV")
 
@@ -136,10 +135,10 @@ def _why(pgconn: pq.abc.PGconn) -> str:
     """Return why there is no connection. Nothing is quoted once a password was shown."""
     if pgconn.used_password:
         return "it refuses the connection, after it was shown the password; look at user=, password_file= and its log"
-    text = " ".join(pgconn.error_message.decode("utf-8", "replace").split())
+    text = pgconn.error_message.decode("utf-8", "replace")
     if "authentication method requirement" in text:
         return "it wants a password, or another proof of who this is; look at user= and password_file="
-    return "".join(char for char in text if char.isprintable())[:_EXCERPT] or "there is no connection"
+    return excerpt_of(text) or "there is no connection"
 
 
 def _parameters(place: _Place, target: PostgreSQLTarget, password: str | None) -> bytes:

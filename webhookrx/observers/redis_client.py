@@ -18,12 +18,11 @@ from redis.connection import Connection
 
 from webhookrx.errors import Unavailable
 from webhookrx.observers.addresses import Server
+from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.redis_options import RedisServers
 from webhookrx.observers.retrying import HURRY_TIME
 from webhookrx.observers.sockets import Deadline, connect_to_host, describe, shake_hands
 
-EXCERPT: Final = 200
-"""Characters of a server's words that are quoted."""
 _PIECE: Final = 65536
 """Bytes that are sent at once, so that a slow network has time for each."""
 
@@ -199,12 +198,12 @@ def reason_of(error: BaseException, *, excerpt: bool) -> str:
         return "its name is no host name"
     code = code_of(error)
     if not code:
-        return " ".join(str(error).split())[:EXCERPT] if excerpt else type(error).__name__
+        return excerpt_of(str(error)) if excerpt else type(error).__name__
     text = f"it answers {code}"
     if hint := _HINTS.get(code):
         text += f" ({hint})"
-    words = " ".join(str(error).removeprefix(f"{code} ").split())[:EXCERPT] if excerpt else ""
-    return f"{text}: {words}" if words and words.isprintable() else text
+    words = excerpt_of(str(error).removeprefix(f"{code} ")) if excerpt else ""
+    return f"{text}: {words}" if words else text
 
 
 def code_of(error: BaseException) -> str:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.observers.http_stores.exchange import (
-    EXCERPT,
-    CutAnswer,
-    Extent,
-    HTTPAnswer,
-    UnreadableAnswer,
-)
+from webhookrx.observers.excerpts import EXCERPT
+from webhookrx.observers.http_stores.exchange import CutAnswer, Extent, HTTPAnswer, UnreadableAnswer
 
 
 class BodyTests(SynchronousTestCase):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from webhookrx.backoff import parse_retry_after
 from webhookrx.errors import Rejected, Unavailable
-from webhookrx.observers.http_stores.exchange import CutAnswer, NoAnswer, UnreadableAnswer, excerpt
+from webhookrx.observers.excerpts import excerpt_of
+from webhookrx.observers.http_stores.exchange import CutAnswer, NoAnswer, UnreadableAnswer
 from webhookrx.observers.http_stores.store import Finding, Question, Verdict
 
 if TYPE_CHECKING:
@@ -185,5 +186,5 @@ class Delivery:
         words = finding.words if self._quotes else b""
         if reading is finding:
             return answer.describe(finding.code, words)
-        quoted = excerpt(words)
+        quoted = excerpt_of(words)
         return f"it answers {finding.code}: {quoted}" if quoted else f"it answers {finding.code}"

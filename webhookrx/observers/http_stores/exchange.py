@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from webhookrx.observers.excerpts import excerpt_of
+
 #: A header field: its name and its value.
 Header = tuple[bytes, bytes]
-
-EXCERPT = 200
-"""The most characters of an answer that an error quotes."""
 
 
 class StoreRequest(NamedTuple):
@@ -113,7 +112,7 @@ class HTTPAnswer:
         text = f"it answers {self.status} {_phrase(self.status)}".rstrip()
         if hint:
             text += f" ({hint})"
-        quoted = excerpt(words)
+        quoted = excerpt_of(words)
         return f"{text}: {quoted}" if quoted else text
 
 
@@ -123,10 +122,3 @@ def _phrase(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return ""
-
-
-def excerpt(words: bytes | str) -> str:
-    """Return the beginning of what a server says, on one line and without control characters."""
-    text = " ".join((words if isinstance(words, str) else words.decode("utf-8", "backslashreplace")).split())
-    shown = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[:EXCERPT])
-    return f"{shown}…" if len(text) > EXCERPT else shown

@@ -5,13 +5,13 @@ C{http:URL}: posts messages to another HTTP server, whose status alone decides.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from webhookrx.config.observers import Argument, ObserverSpec
 from webhookrx.config.specs import SpecOptions
 from webhookrx.message.encoders import encode_line
+from webhookrx.message.identity import is_unique
 from webhookrx.message.template import Template
 from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS
 from webhookrx.observers.http_stores.exchange import HTTPAnswer, StoreRequest
@@ -56,9 +56,6 @@ _CONTENT_TYPES = {
     "each": "application/json",
     "lines": "text/plain; charset=utf-8",
 }
-
-#: A macro that makes the text of each message unique.
-_UNIQUE = re.compile(r"\$(?:RCPTID\b|\{RCPTID[:}]|\(\s*format-json\s*\))", re.ASCII)
 
 #: Statuses about the messages themselves: malformed, too large, unprocessable.
 _REFUSALS = frozenset({400, 413, 422})
@@ -156,7 +153,7 @@ def _read_store(options: SpecOptions) -> PlainHTTP:
         ),
         gzip=options.flag("gzip", False),
         # Two messages of the same text would have one key, and a server would drop the second as a duplicate.
-        distinct=template is None or bool(_UNIQUE.search(template.replace("$$", ""))),
+        distinct=template is None or is_unique(template),
         render=encode_line if lines is None else lines.render_line,
         content_type=options.read("content_type", _CONTENT_TYPES[name if template is None else "lines"], _media_type),
     )
