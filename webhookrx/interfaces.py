@@ -104,7 +104,7 @@ class Wants(NamedTuple):
     The batches that an observer needs, for a spool in front of it: it waits until so many messages or bytes wait, or
     the oldest of them is so old, and offers about as much. Without a spool it changes nothing.
 
-    @ivar messages: None for any number.
+    @ivar messages: None for any number up to L{MOST_MESSAGES}.
     @ivar bytes: as the spool counts them, and no more than L{LARGEST_BATCH}.
     @ivar seconds: since the receipt of the oldest message; 0 to wait for no further ones.
     """
@@ -116,6 +116,8 @@ class Wants(NamedTuple):
 
 LARGEST_BATCH: Final = 64 * 1024**2
 """The most bytes of L{Wants}: C{store} gets all of a batch at once, and may pack it beside."""
+MOST_MESSAGES: Final = 100_000
+"""The most messages of a batch, whatever L{Wants} says: each costs some hundred bytes beside its own."""
 
 
 class IStoreObserver(IWaitingObserver):

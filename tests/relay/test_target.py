@@ -5,12 +5,13 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.memory_store import MemoryStore
 from tests.relay.test_relay import Inline, Memory
 from webhookrx.errors import ConfigError, Rejected, Unavailable
-from webhookrx.interfaces import LARGEST_BATCH, LaneStatus, Wants
+from webhookrx.interfaces import LARGEST_BATCH, MOST_MESSAGES, LaneStatus, Wants
 from webhookrx.operations.counters import Counters
 from webhookrx.relay.part import RelayPart
-from webhookrx.relay.target import HANGS, MOST_MESSAGES, OfferSize, RelayTarget, relay_weaknesses
+from webhookrx.relay.target import HANGS, OfferSize, RelayTarget, relay_weaknesses
 from webhookrx.testing import make_message
 
 
@@ -46,6 +47,21 @@ class RelayTargetTests(SynchronousTestCase):
         self.assertEqual((2, 0, 1), (counts.messages, counts.bytes, counts.stores.count))
         self.target.store([b"12345"], lambda: None)
         self.assertEqual((3, 5, 2), (counts.messages, counts.bytes, counts.stores.count))
+
+    def test_own_counts(self) -> None:
+        """What the observer counts itself is added, and what it refuses for good; also what comes at its end."""
+        store = MemoryStore("store")
+        part = RelayPart("Observer store", "take messages", lambda: 1.0, Clock().seconds)
+        target = RelayTarget(store, self.beside, part, self.counters)
+        target.open()
+        store.judge = lambda _: Rejected("no")
+        store.counts.known(2)
+        target.store([make_message("a")], lambda: None)
+        self.patch(store, "close", lambda: store.counts.confirmed(0.5))
+        target.close(lambda: None)
+
+        counts = self.counters.observers["store"]
+        self.assertEqual((1, 2, 1), (counts.refused, counts.known, counts.confirms.count))
 
     def test_status(self) -> None:
         """Its status says whether it fails or hangs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.spool.faulty_spool import Clocks
-from webhookrx.interfaces import LARGEST_BATCH, Wants
+from webhookrx.interfaces import LARGEST_BATCH, MOST_MESSAGES, Wants
 from webhookrx.settings import MiB
 from webhookrx.spool.batches import Batches, in_pieces
 from webhookrx.spool.database import BATCH_BYTES, BATCH_MESSAGES
@@ -44,11 +44,12 @@ class CountTests(SynchronousTestCase):
     def test_gathered(self) -> None:
         """One that has gathered is as large as it may be, in messages and in bytes."""
         self.assertEqual(10_000, Batches(Wants(10_000, MiB, 1.0), Quota(GiB)).count_for(40))
-        self.assertGreater(Batches(Wants(None, MiB, 1.0), Quota(GiB)).count_for(40), 10**9)
+        self.assertEqual(MOST_MESSAGES, Batches(Wants(None, MiB, 1.0), Quota(GiB)).count_for(40))
 
     def test_bound(self) -> None:
         """No observer gets more than the memory for it."""
-        self.assertEqual(LARGEST_BATCH, Batches(Wants(None, GiB, 1.0), Quota(GiB)).bytes)
+        batches = Batches(Wants(10**9, GiB, 1.0), Quota(GiB))
+        self.assertEqual((MOST_MESSAGES, LARGEST_BATCH), (batches.messages, batches.bytes))
 
 
 class GatherTests(SynchronousTestCase):

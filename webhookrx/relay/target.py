@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhookrx.interfaces import LARGEST_BATCH, LaneStatus
+from webhookrx.errors import Rejected
+from webhookrx.interfaces import LARGEST_BATCH, MOST_MESSAGES, LaneStatus
 from webhookrx.operations.counters import Counters
-from webhookrx.pipeline.guarded_calls import backlog_of, finish_and_close, hurry, why_not_opened
+from webhookrx.pipeline.guarded_calls import backlog_of, finish_and_close, hurry, take_counts, why_not_opened
 from webhookrx.promises import is_weaker, weaknesses, word_of
 from webhookrx.relay.part import RelayPart
 from webhookrx.relay.side_thread import Beside
@@ -26,8 +27,6 @@ MESSAGES: Final = 1000
 """Records of a batch, unless the observer wants another number."""
 BYTES: Final = 1024 * 1024
 """Bytes of a batch, likewise."""
-MOST_MESSAGES: Final = 100_000
-"""Records of a batch for an observer that wants any number."""
 
 
 class OfferSize(NamedTuple):
@@ -118,6 +117,8 @@ class RelayTarget:
         self._counts.messages += count
         self._counts.bytes += size
         self._counts.stores.observe(self._clock() - began)
+        self._counts.refused += sum(isinstance(outcome, Rejected) for outcome in outcomes)
+        self._take_counts()
         self.messages = self._bytes = 0
         return outcomes
 
@@ -134,7 +135,14 @@ class RelayTarget:
         hurried = hurry(self.observer)
         problems = self._beside.call(lambda: finish_and_close(self.observer), meanwhile)
         self._beside.stop()
+        self._take_counts()
         return [*([hurried] if hurried else []), *problems]
+
+    def _take_counts(self) -> None:
+        """Add what the observer, or the one behind it, has counted itself."""
+        taken = take_counts(self.observer)
+        if taken is not None:
+            self._counts.add_taken(taken)
 
 
 def _size_of(prepared: Prepared) -> int:

@@ -4,12 +4,11 @@ The batches of a spool: how large they are, and how long one gathers for an obse
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from webhookrx.interfaces import LARGEST_BATCH, Wants
+from webhookrx.interfaces import LARGEST_BATCH, MOST_MESSAGES, Wants
 from webhookrx.spool.database import BATCH_BYTES, BATCH_MESSAGES
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class Batches:
         wall_clock: Callable[[], int] = time.time_ns,
     ) -> None:
         usual = Wants(BATCH_MESSAGES, BATCH_BYTES) if wants is None else wants
-        self.messages = sys.maxsize if usual.messages is None else usual.messages
+        self.messages = min(usual.messages or MOST_MESSAGES, MOST_MESSAGES)
         self.bytes = min(usual.bytes, LARGEST_BATCH)
         self._enough = min(self.bytes, quota.size // 2)
         self._seconds = usual.seconds if quota.age is None else min(usual.seconds, quota.age / 2)
