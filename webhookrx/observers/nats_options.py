@@ -22,6 +22,9 @@ from webhookrx.observers.keyed_record import KeyedFormat, KeyedRecord, pack, rea
 from webhookrx.observers.packages import package_for
 from webhookrx.observers.secret_files import read_secret
 
+PACKAGE: Final = "nats-py>=2.16"
+"""What nats-py is called for pip."""
+
 _EXAMPLE: Final = "nats:nats://127.0.0.1:4222/logs.${SOURCE}"
 #: The port of each scheme.
 _SCHEMES: Final = {"nats": 4222, "tls": 4222}
@@ -29,12 +32,14 @@ _SCHEMES: Final = {"nats": 4222, "tls": 4222}
 SECRET_FILES: Final = ("password_file", "creds_file", "nkey_file")
 CONNECTION_OPTIONS: Final = ("user", *SECRET_FILES, "allow_plaintext", *TLS_OPTIONS)
 """What says how to connect, for observers and consumers."""
+CONNECTION_FILES: Final = (*SECRET_FILES, *TLS_OPTIONS)
+CONNECTION_SECRETS: Final = (*SECRET_FILES, *TLS_SECRETS)
 
 NATS_SPEC: Final = ObserverSpec(
     options=("stream", "synced", "template", "id", "batch", "batch_size", "timeout", "retry_for", *CONNECTION_OPTIONS),
     argument=Argument.URL,
-    files=(*SECRET_FILES, *TLS_OPTIONS),
-    secrets=(*SECRET_FILES, *TLS_SECRETS),
+    files=CONNECTION_FILES,
+    secrets=CONNECTION_SECRETS,
 )
 
 DEFAULT_BATCH: Final = 256

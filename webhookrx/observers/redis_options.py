@@ -17,6 +17,9 @@ from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, 
 from webhookrx.observers.keyed_record import KeyedFormat, read_keyed_format
 from webhookrx.observers.secret_files import read_secret
 
+PACKAGE: Final = "redis>=8.1"
+"""What redis-py is called for pip."""
+
 _EXAMPLE: Final = "redis:redis://127.0.0.1:6379/0/logs"
 _SCHEMES: Final = {"redis": 6379, "rediss": 6379}
 

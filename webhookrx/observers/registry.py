@@ -81,10 +81,10 @@ def _loki(_: Group) -> _BuiltIn:
 
 
 def _nats(_: Group) -> _BuiltIn:
-    with package_for("nats", "nats-py>=2.16"):
-        from webhookrx.observers.nats import build_nats
-    from webhookrx.observers.nats_options import NATS_SPEC
+    from webhookrx.observers.nats_options import NATS_SPEC, PACKAGE
 
+    with package_for("nats", PACKAGE):
+        from webhookrx.observers.nats import build_nats
     return _BuiltIn(NATS_SPEC, build_nats)
 
 
@@ -95,10 +95,10 @@ def _otlp(_: Group) -> _BuiltIn:
 
 
 def _redis(_: Group) -> _BuiltIn:
-    with package_for("redis", "redis>=8.1"):
-        from webhookrx.observers.redis import build_redis
-    from webhookrx.observers.redis_options import REDIS_SPEC
+    from webhookrx.observers.redis_options import PACKAGE, REDIS_SPEC
 
+    with package_for("redis", PACKAGE):
+        from webhookrx.observers.redis import build_redis
     return _BuiltIn(REDIS_SPEC, build_redis)
 
 

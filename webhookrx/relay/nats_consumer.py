@@ -1,0 +1,456 @@
+"""
+Reads a stream of NATS JetStream as one of a group of relays, which share a durable pull consumer.
+
+A message is acknowledged once it is settled, and the acknowledgement is confirmed by the server. Until then the server
+is told every third of C{ack_wait} that it is in progress, so that nobody else gets it while the observer is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from threading import Event
+from typing import Any, Final, TypeVar
+
+import nats.errors
+import nats.js.errors
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from twisted.logger import Logger
+
+from webhookrx.errors import ConfigError, Unavailable
+from webhookrx.observers.asyncio_thread import AsyncioThread
+from webhookrx.observers.client_tls import make_context
+from webhookrx.observers.nats_client import NatsClient, close, connect, reason_of
+from webhookrx.observers.nats_options import NatsSecrets, read_secrets
+from webhookrx.relay.consumer import BrokerOptions, Record
+from webhookrx.relay.nats_source import DEFAULT_ACK_WAIT, DEFAULT_MAX_ACK_PENDING, NatsSource
+
+T = TypeVar("T")
+
+_STEP: Final = 0.1
+_CALL_TIME: Final = 1.0
+"""Seconds that a call may take besides its wait for the first record."""
+_CONNECT_TIME: Final = 10.0
+"""Seconds for connecting to one server, in the background."""
+_QUIET: Final = 0.005
+"""Seconds without a further message after which what was there is complete, should the end of a request be lost."""
+
+_PROGRESS: Final = b"+WPI"
+_REJECT: Final = b"-NAK"
+
+_log = Logger()
+
+
+class _Delivered:
+    """
+    A message that is not settled.
+
+    @ivar reply: the subject of its latest delivery, which settles it.
+    @ivar kept: when the server was last told, or told us, that it is here.
+    """
+
+    __slots__ = ("kept", "record", "reply")
+
+    def __init__(self, reply: str, record: Record, kept: float) -> None:
+        self.reply = reply
+        self.record = record
+        self.kept = kept
+
+
+class NatsConsumer:
+    """
+    A consumer, see L{webhookrx.relay.consumer.Consumer}. Besides the thread of the relay it has one with a loop; what
+    both read and write is only touched by the latter while the former waits.
+
+    @param clock: seconds on the monotonic clock.
+    """
+
+    def __init__(self, spec: str, source: NatsSource, clock: Callable[[], float] = time.monotonic) -> None:
+        self.spec = spec
+        self._source = source
+        self._clock = clock
+        self._options = BrokerOptions("nats", {})
+        self._thread = AsyncioThread("webhookrx-relay-nats")
+        self._stopping = Event()
+        self._access: tuple[NatsSecrets, ssl.SSLContext | None] | None = None
+        self._client: NatsClient | None = None
+        self._connecting: asyncio.Task[NatsClient] | None = None
+        self._first = 0
+        self._serial = 0
+        self._arrived: list[_Delivered] = []
+        self._news = asyncio.Event()
+        self._statuses: dict[str, str] = {}
+        self._answers: dict[str, _Delivered] = {}
+        self._held: dict[str, _Delivered] = {}
+        self._ack_wait = source.ack_wait or DEFAULT_ACK_WAIT
+        self._lag: int | None = None
+        self._warned = False
+
+    def check(self) -> None:
+        """
+        Read the files.
+
+        @raise ConfigError: a file is missing or wrong.
+        """
+        self._read_files()
+
+    def open(self) -> None:
+        """Read the files; the first fetch connects."""
+        self._access = self._read_files()
+
+    def fetch(self, messages: int, size: int, seconds: float) -> Sequence[Record]:
+        """Ask for what is there, and wait for the next one if there is nothing."""
+        return self._run(self._fetch(messages, size, seconds), seconds + _CALL_TIME)
+
+    def settle(self, records: Sequence[Record]) -> None:
+        """Acknowledge messages, and wait until the server has confirmed that."""
+        held = [found for record in records if (found := self._found(record)) is not None]
+        if held:
+            self._run(self._settle(held), _CALL_TIME)
+
+    def keep_alive(self) -> None:
+        """Tell the server that messages are in progress, after connecting anew if that is needed."""
+        now = self._clock()
+        # Somebody else may have them.
+        self._held = {origin: each for origin, each in self._held.items() if now - each.kept < self._ack_wait}
+        self._arrived = [each for each in self._arrived if now - each.kept < self._ack_wait]
+        due = now - self._ack_wait / 3
+        held = [each for each in (*self._held.values(), *self._arrived) if each.kept <= due]
+        if not held:
+            return
+        try:
+            self._run(self._keep(held), _CALL_TIME)
+        except Exception:
+            # The next fetch or settle says what is wrong.
+            _log.debug("Broker {spec} was not told what is in progress", spec=self.spec)
+
+    def is_ours(self, record: Record) -> bool:
+        """Tell whether the server has not given it to another one, as far as we can know."""
+        held = self._found(record)
+        return held is not None and self._clock() - held.kept < self._ack_wait
+
+    def lag(self) -> int | None:
+        """Return how many messages wait, as of the last one that came."""
+        return self._lag
+
+    def reopen(self) -> None:
+        """Read the files again; they are used by the next connection, which is made at once."""
+        self._access = self._read_files()
+        self._disconnect()
+
+    def hurry(self) -> None:
+        """End the wait for the next message."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Give back what is not settled, and close the connection."""
+        client, self._client = self._client, None
+        if client is not None:
+            held = [*self._held.values(), *self._arrived]
+            try:
+                self._thread.run(close(client, _tell(client, held, _REJECT, flush=True)), [_STEP] * 20)
+            except Exception:
+                _log.debug("Broker {spec} was not told what is not settled", spec=self.spec)
+        self._thread.close()
+
+    # -- in the relay's thread -------------------------------------------------------------------------------------
+
+    def _run(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+        """
+        @raise Unavailable: it fails, or takes longer.
+        """
+        steps = [_STEP] * (int(seconds / _STEP) + 1)
+        try:
+            return self._thread.run(work, steps)
+        except Unavailable:
+            raise
+        except (TimeoutError, asyncio.CancelledError):
+            problem = "no answer in time"
+        except (nats.errors.Error, OSError) as error:
+            problem = reason_of(error, excerpt=not self._source.servers.sends_secret)
+        self._disconnect()
+        raise Unavailable(problem)
+
+    def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            try:
+                self._thread.run(close(client), [_STEP] * 10)
+            except Exception:
+                client.abort()
+
+    def _found(self, record: Record) -> _Delivered | None:
+        held = self._held.get(record.origin)
+        return held if held is not None and held.record.place is record.place else None
+
+    def _read_files(self) -> tuple[NatsSecrets, ssl.SSLContext | None]:
+        servers = self._source.servers
+        secrets = read_secrets(servers, self._options)
+        if servers.tls is None:
+            return secrets, None
+        try:
+            return secrets, make_context(servers.tls)
+        except ConfigError as error:
+            raise self._options.problem(error.problem) from None
+
+    # -- in the loop -----------------------------------------------------------------------------------------------
+
+    async def _connected(self, seconds: float) -> NatsClient:
+        """
+        Return the connection, which is made in the background.
+
+        @raise Unavailable: there is none, or not within C{seconds}.
+        """
+        if self._client is not None and self._client.is_connected:
+            return self._client
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect())
+        done, _ = await asyncio.wait([self._connecting], timeout=seconds)
+        if not done:
+            raise Unavailable("it has not answered yet")
+        task, self._connecting = self._connecting, None
+        self._client = task.result()
+        return self._client
+
+    async def _connect(self) -> NatsClient:
+        access = self._access
+        if access is None:
+            raise Unavailable("it is closed")
+        source = self._source
+        problems: list[Exception] = []
+        client, _ = await connect(
+            source.servers, *access, _CONNECT_TIME, problems.append, self._news.set, first=self._first
+        )
+        try:
+            await self._set_up(client)
+        except BaseException as error:
+            self._first += 1
+            await close(client)
+            if isinstance(error, (nats.errors.Error, OSError, TimeoutError)):
+                # A missing right is said beside the answers, of which there is none.
+                told = problems[0] if problems else error
+                raise Unavailable(self._explain(told)) from None
+            raise
+        return client
+
+    def _explain(self, error: Exception) -> str:
+        excerpt = not self._source.servers.sends_secret
+        if isinstance(error, nats.js.errors.NotFoundError):
+            return f"there is no stream {self._source.stream}"
+        if isinstance(error, nats.js.errors.ServiceUnavailableError | nats.js.errors.NoStreamResponseError):
+            return "it has no JetStream, or not for this account"
+        if isinstance(error, nats.errors.NoRespondersError):
+            return "it has no JetStream, or not for this account"
+        if isinstance(error, nats.js.errors.APIError):
+            text = f"JetStream answers {error.code}, err_code {error.err_code}"
+            return f"{text}: {' '.join(str(error.description).split())[:200]}" if excerpt else text
+        return reason_of(error, excerpt=excerpt)
+
+    async def _set_up(self, client: NatsClient) -> None:
+        """Find or make the durable consumer, and listen."""
+        source = self._source
+        manager = client.jsm(timeout=_CONNECT_TIME / 2)
+        try:
+            config = (await manager.consumer_info(source.stream, source.durable)).config
+        except nats.js.errors.NotFoundError:
+            config = None
+        wanted = {
+            name: value
+            for name, value in (
+                ("filter_subject", source.subject),
+                ("ack_wait", source.ack_wait),
+                ("max_ack_pending", source.max_ack_pending),
+            )
+            if value is not None
+        }
+        if config is None:
+            config = ConsumerConfig(
+                durable_name=source.durable,
+                deliver_policy=DeliverPolicy.ALL,
+                ack_policy=AckPolicy.EXPLICIT,
+                **{"ack_wait": DEFAULT_ACK_WAIT, "max_ack_pending": DEFAULT_MAX_ACK_PENDING, **wanted},  # type: ignore[arg-type]
+            )
+            config = (await manager.add_consumer(source.stream, config)).config
+        elif any(getattr(config, name) != value for name, value in wanted.items()):
+            config = (await manager.add_consumer(source.stream, config.evolve(**wanted))).config
+        self._look_at(config)
+        self._ack_wait = config.ack_wait or DEFAULT_ACK_WAIT
+        self._inbox = client.new_inbox()
+        self._statuses.clear()
+        self._answers.clear()
+        await client.subscribe(f"{self._inbox}.*", cb=self._on_message)
+
+    def _look_at(self, config: ConsumerConfig) -> None:
+        """
+        @raise Unavailable: messages could get lost with this consumer.
+        """
+        if config.ack_policy not in (AckPolicy.EXPLICIT, "explicit") or config.deliver_subject:
+            raise Unavailable(f"consumer {self._source.durable} is not a pull consumer with explicit acknowledgements")
+        if (config.max_deliver or -1) > 0 and not self._warned:
+            self._warned = True
+            _log.warn(
+                "Broker {spec}: consumer {name} has max_deliver={count}: after so many deliveries JetStream gives a "
+                "message up",
+                spec=self.spec,
+                name=self._source.durable,
+                count=config.max_deliver,
+            )
+
+    async def _fetch(self, messages: int, size: int, seconds: float) -> list[Record]:
+        began = self._clock()
+        client = await self._connected(max(seconds, 0.5))
+        records = self._take(messages, size)
+        if records:
+            return records
+        status = await self._pull(client, {"batch": messages, "max_bytes": max(size, 1), "no_wait": True}, _CALL_TIME)
+        if status.startswith("409") and not self._arrived:
+            # The next one is larger than that.
+            await self._pull(client, {"batch": 1, "no_wait": True}, _CALL_TIME)
+        left = began + seconds - self._clock()
+        if not self._arrived and left > 0 and not self._stopping.is_set():
+            await self._pull(client, {"batch": 1, "expires": int(left * 1e9)}, left)
+        return self._take(messages, size)
+
+    async def _pull(self, client: NatsClient, request: dict[str, Any], seconds: float) -> str:
+        """
+        Make one request, and wait until all messages for it, or its end, have come.
+
+        @return: the status with which it has ended; empty if it has not said.
+        @raise Unavailable: there is no such consumer any more, or no answer.
+        """
+        self._serial += 1
+        reply = f"{self._inbox}.p{self._serial}"
+        source = self._source
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{source.stream}.{source.durable}"
+        enough = len(self._arrived) + request["batch"]
+        self._statuses.clear()
+        await client.publish(subject, json.dumps(request).encode(), reply=reply)
+        end = self._clock() + seconds
+        lingers = "expires" in request
+        while len(self._arrived) < enough and reply not in self._statuses:
+            if not client.is_connected:
+                raise Unavailable("it has closed the connection")
+            left = end - self._clock()
+            if left <= 0 or (lingers and self._stopping.is_set()):
+                if lingers or self._arrived:
+                    return ""
+                # A consumer that is not there does not answer either. The next connection looks for it.
+                self._client = None
+                await close(client)
+                raise Unavailable("no answer in time")
+            before = len(self._arrived)
+            self._news.clear()
+            try:
+                await asyncio.wait_for(self._news.wait(), _QUIET if self._arrived else min(left, _STEP))
+            except TimeoutError:
+                if self._arrived and len(self._arrived) == before:
+                    return ""
+        status = self._statuses.get(reply, "")
+        if status.startswith("404") and not self._arrived and not self._held:
+            self._lag = 0
+        if status.startswith("503") or status == "409 Consumer Deleted":
+            self._client = None
+            await close(client)
+            raise Unavailable(f"there is no consumer {source.durable} any more")
+        return status
+
+    async def _on_message(self, message: Any) -> None:
+        now = self._clock()
+        token = message.subject[len(self._inbox) + 1 :] if message.subject.startswith(f"{self._inbox}.") else ""
+        headers = message.headers or {}
+        if token.startswith("a"):
+            self._answers.pop(token, None)
+        elif token.startswith("p"):
+            self._statuses[message.subject] = f"{headers.get('Status', '')} {headers.get('Description', '')}".strip()
+        elif message.reply:
+            self._deliver(message.reply, message.data, headers, now)
+        self._news.set()
+
+    def _deliver(self, reply: str, data: bytes, headers: dict[str, str], now: float) -> None:
+        """Take a message that was delivered."""
+        place = read_place(reply)
+        if place is None:
+            return
+        sequence, delivered, received, pending = place
+        origin = f"{self._source.stream}/{sequence}"
+        self._lag = pending
+        known = self._held.get(origin) or next((each for each in self._arrived if each.record.origin == origin), None)
+        if known is not None and now - known.kept < self._ack_wait:
+            # The server has not heard of it in time, and gave it to us once more.
+            known.reply, known.kept = reply, now
+            return
+        own = headers.get("webhookrx-id") or headers.get("Nats-Msg-Id") or ""
+        record = Record(data, own, origin, received, object(), redelivered=delivered > 1)
+        self._held.pop(origin, None)
+        self._arrived.append(_Delivered(reply, record, now))
+
+    def _take(self, messages: int, size: int) -> list[Record]:
+        """Return what has arrived, up to what was asked for."""
+        records: list[Record] = []
+        while self._arrived and len(records) < messages:
+            held = self._arrived[0]
+            size -= held.record.size
+            if size < 0 and records:
+                break
+            self._arrived.pop(0)
+            self._held[held.record.origin] = held
+            records.append(held.record)
+        return records
+
+    async def _settle(self, held: Sequence[_Delivered]) -> None:
+        client = await self._connected(_CALL_TIME / 2)
+        self._answers.clear()
+        for each in held:
+            self._serial += 1
+            self._answers[f"a{self._serial}"] = each
+            await client.publish(each.reply, b"", reply=f"{self._inbox}.a{self._serial}")
+        end = self._clock() + _CALL_TIME / 2
+        while self._answers and client.is_connected and self._clock() < end:
+            self._news.clear()
+            try:
+                await asyncio.wait_for(self._news.wait(), _STEP)
+            except TimeoutError:
+                continue
+        missing = {each.record.origin for each in self._answers.values()}
+        for each in held:
+            if each.record.origin not in missing:
+                self._held.pop(each.record.origin, None)
+        if missing:
+            raise Unavailable(f"{len(missing)} acknowledgements are not confirmed")
+
+    async def _keep(self, held: Sequence[_Delivered]) -> None:
+        client = await self._connected(_CALL_TIME / 2)
+        await _tell(client, held, _PROGRESS, flush=True)
+        now = self._clock()
+        for each in held:
+            each.kept = now
+
+
+async def _tell(client: NatsClient, held: Sequence[_Delivered], word: bytes, *, flush: bool) -> None:
+    """Say something about messages that are not settled; C{flush} waits until the server has read it."""
+    for each in held:
+        await client.publish(each.reply, word)
+    if flush:
+        await asyncio.wait_for(client.flush(), 1.0)
+
+
+def read_place(reply: str) -> tuple[int, int, int, int] | None:
+    """
+    Read the reply subject of a delivered message: its sequence number in the stream, how often it was delivered, when
+    it was stored (nanoseconds since the epoch), and how many wait behind it. None for any other subject.
+
+    There are two forms, see U{https://docs.nats.io/reference/reference-protocols/nats_api_reference}: C{$JS.ACK},
+    stream, consumer, deliveries, sequence, that of the consumer, time, pending; and one with domain and account hash
+    before the stream, and a token behind.
+    """
+    tokens = reply.split(".")
+    if tokens[:2] != ["$JS", "ACK"]:
+        return None
+    numbers = tokens[4:9] if len(tokens) == 9 else tokens[6:11]
+    if len(numbers) != 5 or not all(number.isdecimal() for number in numbers):
+        return None
+    deliveries, sequence, _, stored, pending = map(int, numbers)
+    return sequence, deliveries, stored, pending

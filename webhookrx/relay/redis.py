@@ -1,0 +1,46 @@
+"""
+redis:URL, to relay from: the spec string of a stream of Redis, without the package that reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from webhookrx.config.observers import Argument, ObserverSpec
+from webhookrx.observers.packages import package_for
+from webhookrx.observers.redis_options import (
+    CONNECTION_OPTIONS,
+    FILES,
+    PACKAGE,
+    SECRETS,
+    read_servers,
+)
+from webhookrx.relay.consumer import BrokerOptions, ConsumerKind
+
+if TYPE_CHECKING:
+    from webhookrx.relay.consumer import Consumer
+
+_EXAMPLE: Final = "redis:redis://127.0.0.1:6379/0/logs"
+DEFAULT_CLAIM_AFTER: Final = 30.0
+
+
+def build_redis_consumer(spec: str, args: Sequence[str], given: Mapping[str, str], group: str) -> Consumer:
+    """
+    Make a consumer of a stream; see L{ConsumerKind}.
+
+    @raise webhookrx.errors.ConfigError: an argument, an option or a file is wrong, or the package is missing.
+    """
+    options = BrokerOptions("redis", given)
+    servers, stream = read_servers(args, options, _EXAMPLE)
+    claim_after = options.duration("claim_after", DEFAULT_CLAIM_AFTER, at_least=1.0)
+    with package_for("redis", PACKAGE):
+        from webhookrx.relay.redis_consumer import RedisConsumer, RedisSource
+    consumer = RedisConsumer(spec, RedisSource(servers, stream, group, claim_after))
+    consumer.check()
+    return consumer
+
+
+CONSUMER: Final = ConsumerKind(
+    ObserverSpec(("claim_after", *CONNECTION_OPTIONS), Argument.URL, FILES, SECRETS), build_redis_consumer
+)
