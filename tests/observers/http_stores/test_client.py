@@ -18,6 +18,7 @@ from zope.interface.verify import verifyObject
 
 from tests.observers.http_stores.wire import OK, WireCase
 from webhookrx.observers.client_tls import ClientTLS, WrongHost, make_creator
+from webhookrx.observers.http_stores import agent
 from webhookrx.observers.http_stores import client as client_module
 from webhookrx.observers.http_stores.client import STOP_TIME, _PendingAnswer, describe, make_client
 from webhookrx.observers.http_stores.exchange import Extent, HTTPAnswer, NoAnswer, StoreRequest
@@ -162,7 +163,7 @@ class BodyTests(SynchronousTestCase):
     def test_at_once(self) -> None:
         """It is written whole, at once, whatever the transport says of its pace."""
         transport = StringTransport()
-        body = client_module._WholeBody(b"x" * 100_000)
+        body = agent.WholeBody(b"x" * 100_000)
 
         self.assertTrue(verifyObject(IBodyProducer, body))
         done = body.startProducing(transport)

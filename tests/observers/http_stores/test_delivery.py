@@ -38,7 +38,10 @@ class WordStore(HTTPStore):
             return Finding(Verdict.REFUSED, "number", suspect=words)
         if isinstance(words, str):
             return Finding(WORDS[words], "all", words)
-        return [Finding(WORDS[word], "item 7", "its words") for word in words]
+        return [
+            Finding(WORDS.get(word, Verdict.LATER), "item 7", "its words", pause=60.0 if word == "patience" else None)
+            for word in words
+        ]
 
     def confirm(self, answer: HTTPAnswer) -> Finding | Question:
         """Read yes, no, or not yet."""
@@ -61,6 +64,7 @@ class DeliveryCase(SynchronousTestCase):
         self.sent: list[str] = []
         self.serve: Callable[[str], object] = lambda letters: "ok"
         self.counts = StoreCounts()
+        self.retries: Retries | None = None
         self.quotes = True
 
     def post(self, request: StoreRequest) -> HTTPAnswer:
@@ -76,7 +80,7 @@ class DeliveryCase(SynchronousTestCase):
     def deliver(self, letters: str, *, retry_for: float = 10.0, batch: int = 500) -> str:
         """Deliver, and return what became of each: C{+} stored, C{x} refused, C{?} later."""
         store = WordStore(limits=BatchLimits(batch))
-        retries = Retries(retry_for, self.time, lambda: 1.0, self.time)
+        retries = self.retries = self.retries or Retries(retry_for, self.time, lambda: 1.0, self.time)
         self.delivery = Delivery(
             store,
             [letter.encode() for letter in letters],
@@ -130,11 +134,23 @@ class ItemTests(DeliveryCase):
 
     def test_retry_after(self) -> None:
         """A pause that the server asks for holds for the rest, too."""
-        self.plays = [answer(200, ["ok", "busy"], retry_after="3")]
+        self.plays = [answer(503, ["ok", "busy"], retry_after="3")]
 
         self.assertEqual("++", self.deliver("ab"))
 
         self.assertEqual([3.0], self.time.waits)
+
+    def test_long_pause(self) -> None:
+        """Where an early try does harm, the store asks for a pause itself; later batches keep to it, too."""
+        self.plays = [["ok", "patience"]]
+
+        self.assertEqual("+?", self.deliver("ab"))
+
+        left = [each.retry_after for each in self.delivery.outcomes if isinstance(each, Unavailable)]
+        self.assertEqual([60.0], left)
+        self.time.now += 55.0
+        self.assertEqual("++", self.deliver("bc"))
+        self.assertEqual([5.0], self.time.waits)
 
     def test_other_number(self) -> None:
         """An answer for fewer or more messages than were sent settles none of them."""
@@ -217,6 +233,12 @@ class ConfirmTests(DeliveryCase):
         self.assertEqual(["ab", *["safe?"] * 4], self.sent)
         taken = self.counts.take()
         self.assertEqual((1, True), (taken.confirms.count, taken.confirms.sum > 2.0))
+
+    def test_no_time(self) -> None:
+        """Without any time to retry it is asked once."""
+        self.plays = [99, "ok"]
+
+        self.assertEqual("+", self.deliver("a", retry_for=0.0))
 
     def test_not_in_time(self) -> None:
         """What is not confirmed in time is not safe, and neither is what follows."""

@@ -467,6 +467,11 @@ class OptionTests(SynchronousTestCase):
             (URL, {"token_file": "/t", "index": "${"}, "index="),
             (URL, {"token_file": "/t", "id": "same"}, "id="),
             (URL, {"token_file": "/t", "batch": "0"}, "batch="),
+            (
+                URL,
+                {"token_file": "/t", "ack": "indexer", "retry_for": "1s"},
+                'retry_for="1s" is not enough; it takes 5s',
+            ),
             ("https://user:pass@h", {"token_file": "/t"}, "no user or password"),
         ]:
             with self.subTest(problem):

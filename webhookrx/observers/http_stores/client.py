@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from OpenSSL import SSL
 from treq import collect
 from treq.client import HTTPClient
-from twisted.internet.defer import CancelledError, Deferred, succeed
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
 from twisted.internet.error import ConnectError, ConnectionClosed
 from twisted.internet.interfaces import IStreamClientEndpoint
@@ -29,20 +29,17 @@ from twisted.web.client import (
     ResponseNeverReceived,
 )
 from twisted.web.http_headers import Headers
-from twisted.web.iweb import IAgent, IAgentEndpointFactory, IBodyProducer
-from zope.interface import implementer
 
 from webhookrx.observers.client_tls import WrongHost, ssl_reason
+from webhookrx.observers.http_stores.agent import BareAgent, BoundedEndpoint, WholeBody
 from webhookrx.observers.http_stores.connection import BoundedConnection
 from webhookrx.observers.http_stores.exchange import Extent, HTTPAnswer, NoAnswer
 from webhookrx.observers.http_stores.store import KEPT
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import (
-        IConsumer,
         IOpenSSLClientConnectionCreator,
         IProtocol,
-        IProtocolFactory,
     )
     from twisted.python.failure import Failure
     from twisted.web.iweb import IResponse
@@ -117,8 +114,8 @@ class Client:
         self._pool = HTTPConnectionPool(reactor)
         self._pool.maxPersistentPerHost = 1
         self._pool.retryAutomatically = False
-        agent = Agent.usingEndpointFactory(reactor, _BoundedEndpoint(endpoint, self._make_connection), self._pool)
-        self._treq = HTTPClient(_BareAgent(agent, [name.encode() for name in answer_fields]))
+        agent = Agent.usingEndpointFactory(reactor, BoundedEndpoint(endpoint, self._make_connection), self._pool)
+        self._treq = HTTPClient(BareAgent(agent, [name.encode() for name in answer_fields]))
         self._method = method
         self._url = url
         parts = urlsplit(url)
@@ -240,7 +237,7 @@ class Client:
         for name, value in (*self._headers, *request.headers):
             fields.addRawHeader(name, value)
         url = self._origin + request.path if request.path else self._url
-        body = _WholeBody(request.content)
+        body = WholeBody(request.content)
         asked: Deferred[Any] = self._treq.request(
             self._method, url, headers=fields, data=body, allow_redirects=False, unbuffered=True
         )
@@ -286,79 +283,3 @@ def describe(error: BaseException | None) -> str:
     if isinstance(error, (ConnectError, OSError)):
         return str(error).rstrip(".") or type(error).__name__
     return f"the request failed: {type(error).__name__}"
-
-
-@implementer(IAgentEndpointFactory, IStreamClientEndpoint)
-class _BoundedEndpoint:
-    """
-    Connects an agent by one endpoint, whatever the URL, and puts a L{BoundedConnection} into each connection.
-    """
-
-    def __init__(self, endpoint: IStreamClientEndpoint, protocol: Callable[..., BoundedConnection]) -> None:
-        self._endpoint = endpoint
-        self._protocol = protocol
-
-    def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
-        """Return this endpoint."""
-        return self
-
-    def connect(self, protocolFactory: IProtocolFactory) -> Deferred[IProtocol]:
-        """Connect."""
-        bounded: Any = WrappingFactory(protocolFactory)
-        bounded.protocol = self._protocol
-        # Two lines in the log for each connection are too many.
-        bounded.noisy = protocolFactory.noisy = False  # type: ignore[attr-defined]
-        connecting: Deferred[Any] = self._endpoint.connect(bounded)
-        return connecting.addCallback(lambda connection: connection.wrappedProtocol)
-
-
-@implementer(IAgent)
-class _BareAgent:
-    """
-    Removes all header fields of an answer but C{Retry-After} and those that a store looks at. With the rest, treq would
-    unpack the body, of which 2 KB can become 2 GB; fail over a field that is not UTF-8; and send back cookies.
-    """
-
-    def __init__(self, agent: IAgent, kept: Sequence[bytes]) -> None:
-        self._agent = agent
-        self._kept = frozenset((b"retry-after", *kept))
-
-    def request(
-        self, method: bytes, uri: bytes, headers: Headers | None = None, bodyProducer: IBodyProducer | None = None
-    ) -> Deferred[IResponse]:
-        """Make a request for an answer that is not packed."""
-        fields = Headers() if headers is None else headers.copy()
-        fields.setRawHeaders(b"Accept-Encoding", [b"identity"])
-        return self._agent.request(method, uri, fields, bodyProducer).addCallback(self._bare)
-
-    def _bare(self, response: IResponse) -> IResponse:
-        for name, _ in list(response.headers.getAllRawHeaders()):
-            if name.lower() not in self._kept:
-                response.headers.removeHeader(name)
-        return response
-
-
-@implementer(IBodyProducer)
-class _WholeBody:
-    """
-    Writes a body at once. C{twisted.web} looks at an answer only after the end of the request, and a body that waits
-    for the transport is not finished when a server answers 413 in the middle of it.
-    """
-
-    def __init__(self, content: bytes) -> None:
-        self.length = len(content)
-        self._content = content
-
-    def startProducing(self, consumer: IConsumer) -> Deferred[None]:
-        """Write it."""
-        consumer.write(self._content)
-        return succeed(None)
-
-    def pauseProducing(self) -> None:
-        """Do nothing: all is written."""
-
-    def resumeProducing(self) -> None:
-        """Do nothing: all is written."""
-
-    def stopProducing(self) -> None:
-        """Do nothing: all is written."""

@@ -102,7 +102,7 @@ class Delivery:
 
     def _confirm(self, question: Question) -> None:
         """
-        Ask until the store has said that it has the messages of the first request that waits.
+        Ask, at least once, until the store has said that it has the messages of the first request that waits.
 
         @raise Unavailable: it has not said so in time. They are not sent again before the next C{store}: asking is
             what takes the time.
@@ -110,7 +110,7 @@ class Delivery:
         began = self._clock()
         asked: Question | None = question
         while asked is not None:
-            if self._clock() + asked.pause > self._give_up_at:
+            if asked is not question and self._clock() + asked.pause > self._give_up_at:
                 raise Unavailable("it has not confirmed in time that the messages are safe")
             self._retries.stopping.wait(asked.pause)
             was_stopping = self._retries.stopping.is_set()

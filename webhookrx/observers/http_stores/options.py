@@ -89,12 +89,14 @@ def read_target(
     method: str = "POST",
     instead: str = "token_file=",
     retry_for: float = DEFAULT_RETRY_FOR,
+    retry_at_least: float = 0.0,
 ) -> HTTPTarget:
     """
     Read the URL, and the options that every HTTP store has, but not the files.
 
     @param example: a URL that is right.
     @param retry_for: the default of C{retry_for}.
+    @param retry_at_least: the least that it may be.
     @param instead: what takes the place of a password in the URL, for errors.
     @raise ConfigError: the URL or an option is wrong, or does not go with another.
     """
@@ -117,7 +119,7 @@ def read_target(
         secrets=tuple(secrets),
         method=method,
         timeout=options.duration("timeout", DEFAULT_TIMEOUT, at_least=SHORTEST_TIMEOUT),
-        retry_for=options.duration("retry_for", retry_for),
+        retry_for=options.duration("retry_for", retry_for, at_least=retry_at_least),
     )
 
 

@@ -77,6 +77,8 @@ _REASON: Final = "it answers before the events enter its pipeline; ack=indexer w
 
 ACK_RETRY_FOR: Final = 15.0
 """The default of C{retry_for} with C{ack=indexer}, in seconds: what a sender without a spool in front can wait."""
+SHORTEST_ACK_RETRY_FOR: Final = 5.0
+"""The least of it: what is not acknowledged in time is sent again, and indexed twice."""
 
 #: Returns the text of a field for a message; empty to leave it out.
 _MakeText = Callable[[Message], str]
@@ -117,6 +119,7 @@ def read_splunk_hec(args: Sequence[str], given: Mapping[str, str]) -> tuple[HTTP
         example="https://splunk.example.com:8088",
         secrets=secret_fields(given, "Splunk"),
         retry_for=ACK_RETRY_FOR if has_acks else DEFAULT_RETRY_FOR,
+        retry_at_least=SHORTEST_ACK_RETRY_FOR if has_acks else 0.0,
     )
     if not target.secrets:
         raise options.problem("needs token_file=, a file with the token of the collector")
