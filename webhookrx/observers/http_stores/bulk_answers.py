@@ -62,6 +62,7 @@ too many (U{https://github.com/elastic/elasticsearch/issues/33269}). The same ex
 exist (U{https://github.com/10up/ElasticPress/issues/927}).
 """
 
+_CREATED: Final = frozenset({200, 201})
 _KNOWN: Final = "version_conflict_engine_exception"
 
 _HINTS: Final = {
@@ -145,13 +146,16 @@ def read_bulk(answer: HTTPAnswer, count: int, *, has_ids: bool) -> Finding | lis
         raise UnreadableAnswer(f"{answer.describe()}, but not as the bulk API does") from None
     if len(items) != count:
         raise UnreadableAnswer(f"{answer.describe()} with {len(items)} items for {count} documents")
+    # The usual case, in a tenth of the time.
+    if all(item.create.error is None and item.create.status in _CREATED for item in items):
+        return Finding(Verdict.STORED)
     return [_read_item(item.create, has_ids=has_ids) for item in items]
 
 
 def _read_item(item: _Item, *, has_ids: bool) -> Finding:
     error, status = item.error, item.status
     if error is None:
-        if status in (200, 201):
+        if status in _CREATED:
             return Finding(Verdict.STORED)
         return Finding(Verdict.LATER, f"item {status}")
     if status == 409 and has_ids and error.type == _KNOWN:
