@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.observers.http_stores.fake_loki import TOO_FAR_BEHIND, TOO_LONG, TOO_OLD, FakeLoki, LokiEntry
-from tests.observers.http_stores.played_http_store import HTTPStoreContract, Record, Row, answer, broken
+from tests.observers.http_stores.played_http_store import HTTPStoreContract, Record, Row, answer, broken, cut
 from webhookrx.errors import ConfigError, Rejected
 from webhookrx.message.message import Message
 from webhookrx.observers.http_stores.exchange import HTTPAnswer
@@ -65,7 +65,13 @@ class LokiTests(HTTPStoreContract, SynchronousTestCase):
     url = URL
     spec = LOKI_SPEC
     rows = ROWS
-    nonsense = (answer(999), answer(200, b"<html>Welcome</html>"), broken(answer(500)))
+    nonsense = (
+        answer(999),
+        answer(200, b"<html>Welcome</html>"),
+        broken(answer(500)),
+        broken(answer(400, TOO_OLD.encode())),
+        cut(answer(400, TOO_OLD.encode())),
+    )
 
     def setUp(self) -> None:
         """Make a server."""

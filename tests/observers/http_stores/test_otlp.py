@@ -166,6 +166,7 @@ class JSONTests(_Played, SynchronousTestCase):
         answer(200, {"partialSuccess": {"rejectedLogRecords": "x"}}),
         cut(answer(200, {"partialSuccess": {"rejectedLogRecords": 1}})),
         broken(answer(200, {})),
+        broken(answer(400, b"bad data")),
     )
 
 
@@ -186,6 +187,7 @@ class ProtobufTests(_Played, SynchronousTestCase):
         answer(200, b"\x0a\x03\x08\xe8\x07"),
         cut(answer(200, b"\x0a\x05\x08\x01\x12\x01x")),
         broken(answer(200)),
+        broken(answer(400, b"bad data")),
     )
 
 

@@ -86,6 +86,9 @@ MOST_LABELS: Final = 15
 LONGEST_VALUE: Final = 2048
 """Bytes of a value that Loki takes unless told otherwise (C{max_label_value_length}); what is longer is cut."""
 
+_KEEP: Final = 256 * 1024
+"""An error quotes all labels of a stream, with escapes."""
+
 _NAME: Final = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 _NAMES: Final = "letters, digits and underscores, and begins with neither a digit nor two underscores"
 _NOTHING: Final = "unknown"
@@ -119,8 +122,9 @@ class LokiStore(HTTPStore):
     @ivar tenant: sent as C{X-Scope-OrgID}; empty for none.
     """
 
+    keep: int = _KEEP
     promise: str = "written"
-    promise_reason: str = "Loki answers before its write-ahead log is on disk"
+    promise_reason: str = "it answers before its write-ahead log is on disk"
     path: str = _PATH
     tenant: str = ""
 
@@ -150,6 +154,7 @@ class LokiStore(HTTPStore):
         if answer.is_success:
             return Finding(Verdict.LATER, "Loki answers 204 for what it takes", words)
         if status == 400:
+            words = answer.body
             hint = next((hint for text, hint in _CONFIGURATION if text in words), None)
             if hint is not None or words.lstrip()[:1] == b"<":
                 return Finding(Verdict.LATER, hint or "look at the URL", words)

@@ -80,6 +80,9 @@ U{https://github.com/open-telemetry/opentelemetry-proto/issues/470}).
 """
 _LIMITS: Final = BatchLimits(MOST_RECORDS, MiB)
 
+_KEEP: Final = 256 * 1024
+"""A partial success may say something of each record; were it cut, records that were taken would be sent again."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9_./-]+")
 _NAMES: Final = "letters, digits and _ . / -"
 _ENCODINGS: Final = ("json", "protobuf")
@@ -109,6 +112,7 @@ class OTLPStore(HTTPStore):
     """
 
     limits: BatchLimits = _LIMITS
+    keep: int = _KEEP
     promise: str = "queued"
     promise_reason: str = _REASON
     path: str = _PATH
@@ -127,9 +131,10 @@ class OTLPStore(HTTPStore):
         Tell it by the status, and a 200 by its C{partial_success}. A 204 can't hold one; Loki answers so
         (U{https://github.com/grafana/loki/issues/15761}). A 400 that begins like HTML is not of OTLP.
         """
-        status, words = answer.status, answer.beginning
+        status = answer.status
         if status in (200, 204):
             return self._read_success(answer, count)
+        words = answer.body if status == 400 else answer.beginning
         is_page = words.lstrip()[:1] == b"<"
         verdict = Verdict.REFUSED if status == 413 or (status == 400 and not is_page) else Verdict.LATER
         return Finding(verdict, REDIRECTION_HINT if 300 <= status < 400 else _HINTS.get(status, ""), words)
