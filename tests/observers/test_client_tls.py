@@ -29,8 +29,10 @@ from webhookrx.observers.client_tls import (
     ClientTLS,
     WrongHost,
     make_context,
+    make_context_if,
     make_creator,
     read_client_tls,
+    read_tls_if,
     ssl_reason,
 )
 
@@ -364,6 +366,31 @@ class OptionTests(SynchronousTestCase):
         for key in TLS_OPTIONS:
             error = str(self.assertRaises(ConfigError, read_client_tls, SpecOptions("x", {key: ""})))
             self.assertIn(f'{key}="" is not a file', error)
+
+    def test_without_tls(self) -> None:
+        """Without TLS there are no files; an option that would change nothing is wrong."""
+        for given, used, found in (
+            ({}, False, None),
+            ({}, True, ClientTLS()),
+            ({"ca_file": "/ca"}, True, ClientTLS("/ca")),
+        ):
+            options = SpecOptions("nats", given)
+            self.assertEqual(found, read_tls_if(options, is_used=used, goes_with="a tls:// URL"))
+        for name in TLS_OPTIONS:
+            options = SpecOptions("nats", {name: "/f"})
+            with self.assertRaises(ConfigError) as caught:
+                read_tls_if(options, is_used=False, goes_with="a tls:// URL")
+            self.assertIn(f"observer 'nats': {name}= goes with a tls:// URL", str(caught.exception))
+
+    def test_context(self) -> None:
+        """There is a context where there is TLS; an error of a file names the observer."""
+        options = SpecOptions("nats", {})
+
+        self.assertIsNone(make_context_if(None, options))
+        self.assertIsInstance(make_context_if(ClientTLS(), options), ssl.SSLContext)
+        with self.assertRaises(ConfigError) as caught:
+            make_context_if(ClientTLS("/nowhere/at/all"), options)
+        self.assertIn("observer 'nats': ca_file: ", str(caught.exception))
 
 
 class ReasonTests(SynchronousTestCase):

@@ -82,6 +82,22 @@ def read_client_tls(options: SpecOptions) -> ClientTLS:
     return ClientTLS(**files)
 
 
+def read_tls_if(options: SpecOptions, *, is_used: bool, goes_with: str) -> ClientTLS | None:
+    """
+    Read L{TLS_OPTIONS} of a connection that may go without TLS, but not the files.
+
+    @param goes_with: what makes it use TLS, for errors, such as C{"an https:// URL"}.
+    @return: None without TLS.
+    @raise ConfigError: as L{read_client_tls}, or one of them is there though it changes nothing.
+    """
+    if is_used:
+        return read_client_tls(options)
+    for key in TLS_OPTIONS:
+        if key in options:
+            raise options.problem(f"{key}= goes with {goes_with}")
+    return None
+
+
 def make_creator(host: str, tls: ClientTLS) -> IOpenSSLClientConnectionCreator:
     """
     Read the files, and return what makes TLS for connections of Twisted to a host: 1.2 or 1.3, with certificate and
@@ -118,6 +134,20 @@ def make_context(tls: ClientTLS) -> ssl.SSLContext:
     except OSError as error:
         raise ConfigError(f"the files of {', '.join(TLS_OPTIONS)} can't be used: {error}") from error
     return context
+
+
+def make_context_if(tls: ClientTLS | None, options: SpecOptions) -> ssl.SSLContext | None:
+    """
+    Return L{make_context} of the files, or None without TLS.
+
+    @raise ConfigError: as L{make_context}; the text names the observer, too.
+    """
+    if tls is None:
+        return None
+    try:
+        return make_context(tls)
+    except ConfigError as error:
+        raise options.problem(error.problem) from None
 
 
 class WrongHost(Exception):

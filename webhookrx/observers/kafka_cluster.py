@@ -14,7 +14,7 @@ from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.observers.addresses import check_plaintext, is_loopback, read_addresses
-from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, read_client_tls
+from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, read_tls_if
 from webhookrx.observers.secret_files import read_secret
 
 PACKAGE: Final = "confluent-kafka>=2.16"
@@ -202,8 +202,7 @@ def read_cluster(args: Sequence[str], options: SpecOptions, example: str) -> tup
             f"hyphens; write for example {example}"
         )
     has_tls = options.flag("tls", not addresses.are_local)
-    if not has_tls and (unused := next((key for key in TLS_OPTIONS if key in options), None)):
-        raise options.problem(f"{unused}= goes with tls=yes")
+    tls = read_tls_if(options, is_used=has_tls, goes_with="tls=yes")
     if ("user" in options) != ("password_file" in options):
         raise options.problem("user= and password_file= go together")
     if "sasl" in options and "user" not in options:
@@ -214,7 +213,7 @@ def read_cluster(args: Sequence[str], options: SpecOptions, example: str) -> tup
     cluster = KafkaCluster(
         servers=str(addresses),
         is_local=addresses.are_local,
-        tls=read_client_tls(options) if has_tls else None,
+        tls=tls,
         user=options.given.get("user"),
         password_file=options.given.get("password_file"),
         mechanism=MECHANISMS[options.choice("sasl", tuple(MECHANISMS), "plain")],

@@ -15,9 +15,8 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from webhookrx.config.specs import SpecOptions
-from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IStoreObserver
-from webhookrx.observers.client_tls import make_context
+from webhookrx.observers.client_tls import make_context_if
 from webhookrx.observers.item_outcomes import Outcome, store_items
 from webhookrx.observers.keyed_record import unpack
 from webhookrx.observers.nats_client import OLDEST_SOUND
@@ -143,12 +142,7 @@ class NatsObserver:
     def _read_files(self) -> tuple[NatsSecrets, ssl.SSLContext | None]:
         servers = self._target.servers
         secrets = read_secrets(servers, self._options)
-        if servers.tls is None:
-            return secrets, None
-        try:
-            return secrets, make_context(servers.tls)
-        except ConfigError as error:
-            raise self._options.problem(error.problem) from None
+        return secrets, make_context_if(servers.tls, self._options)
 
     def _look_at_server(self, client: NatsClient, server: Server) -> None:
         """Warn once of a server that may lose what it has acknowledged."""

@@ -17,7 +17,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.message.message import Message
 from webhookrx.message.template import Template
 from webhookrx.observers.addresses import Addresses, check_plaintext, read_addresses
-from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, read_client_tls
+from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, read_tls_if
 from webhookrx.observers.keyed_record import KeyedFormat, KeyedRecord, pack, read_keyed_format
 from webhookrx.observers.packages import package_for
 from webhookrx.observers.secret_files import read_secret
@@ -154,9 +154,7 @@ def read_servers(args: Sequence[str], options: SpecOptions, example: str) -> Nat
     addresses = read_addresses(args, options, _SCHEMES, example)
     given = options.given
     has_tls = addresses.scheme == "tls"
-    for key in TLS_OPTIONS:
-        if key in options and not has_tls:
-            raise options.problem(f"{key}= goes with a tls:// URL")
+    tls = read_tls_if(options, is_used=has_tls, goes_with="a tls:// URL")
     if ("user" in options) != ("password_file" in options):
         raise options.problem("user= and password_file= go together")
     ways = [key for key in SECRET_FILES if key in options]
@@ -170,7 +168,7 @@ def read_servers(args: Sequence[str], options: SpecOptions, example: str) -> Nat
     )
     return NatsServers(
         addresses,
-        read_client_tls(options) if has_tls else None,
+        tls,
         **{key: given.get(key) for key in ("user", *SECRET_FILES)},
     )
 

@@ -16,7 +16,7 @@ from webhookrx.diagnostics import quoted
 from webhookrx.message.identity import message_id, parse_id
 from webhookrx.message.message import Message
 from webhookrx.observers.addresses import Addresses, check_plaintext, read_addresses
-from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, read_client_tls
+from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, read_tls_if
 from webhookrx.observers.postgresql_table import (
     LONGEST_NAME,
     STANDARD_COLUMNS,
@@ -134,11 +134,8 @@ def _read_path(path: str, options: SpecOptions) -> tuple[str, str | None, str]:
 
 def _read_tls(addresses: Addresses, options: SpecOptions) -> ClientTLS | None:
     given = next((key for key in TLS_OPTIONS if key in options), None)
-    if options.flag("tls", not addresses.are_local or given is not None):
-        return read_client_tls(options)
-    if given is not None:
-        raise options.problem(f"{given}= goes with tls=yes")
-    return None
+    is_used = options.flag("tls", not addresses.are_local or given is not None)
+    return read_tls_if(options, is_used=is_used, goes_with="tls=yes")
 
 
 def _read_user(options: SpecOptions) -> str:

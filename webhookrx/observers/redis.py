@@ -15,9 +15,8 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from webhookrx.config.specs import SpecOptions
-from webhookrx.errors import ConfigError
 from webhookrx.interfaces import IStoreObserver
-from webhookrx.observers.client_tls import make_context
+from webhookrx.observers.client_tls import make_context_if
 from webhookrx.observers.item_outcomes import Outcome, store_items
 from webhookrx.observers.keyed_record import KeyedRecord, unpack
 from webhookrx.observers.redis_appender import RedisLink
@@ -150,12 +149,7 @@ class RedisObserver:
     def _read_files(self) -> tuple[str | None, ssl.SSLContext | None]:
         servers = self._target.servers
         password = read_password(servers, self._options)
-        if servers.tls is None:
-            return password, None
-        try:
-            return password, make_context(servers.tls)
-        except ConfigError as error:
-            raise self._options.problem(error.problem) from None
+        return password, make_context_if(servers.tls, self._options)
 
     def _look_at_server(self, server: Server, info: Mapping[str, str]) -> None:
         """Warn once of each setting by which a server may lose what it has acknowledged."""

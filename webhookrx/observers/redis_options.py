@@ -13,7 +13,7 @@ from webhookrx.config.observers import Argument, ObserverSpec
 from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import quoted
 from webhookrx.observers.addresses import Addresses, check_plaintext, read_addresses
-from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, read_client_tls
+from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, read_tls_if
 from webhookrx.observers.keyed_record import KeyedFormat, read_keyed_format
 from webhookrx.observers.secret_files import read_secret
 
@@ -161,9 +161,7 @@ def read_servers(args: Sequence[str], options: SpecOptions, example: str) -> tup
     if not stream.isprintable() or " " in stream:
         raise options.problem(f"{quoted(stream)} is no name for a stream: it holds blanks or control characters")
     has_tls = addresses.scheme == "rediss"
-    for key in TLS_OPTIONS:
-        if key in options and not has_tls:
-            raise options.problem(f"{key}= goes with a rediss:// URL")
+    tls = read_tls_if(options, is_used=has_tls, goes_with="a rediss:// URL")
     for key in ("user", "password_file", "sentinel"):
         if given.get(key) == "":
             raise options.problem(f"{key}= is empty")
@@ -181,7 +179,7 @@ def read_servers(args: Sequence[str], options: SpecOptions, example: str) -> tup
         addresses,
         int(database),
         given.get("sentinel"),
-        read_client_tls(options) if has_tls else None,
+        tls,
         given.get("user"),
         given.get("password_file"),
     )

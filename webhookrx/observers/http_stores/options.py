@@ -19,7 +19,7 @@ from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.intake.tokens import check_token, parse_token_file
 from webhookrx.observers.addresses import check_plaintext, is_loopback, refuse_password
-from webhookrx.observers.client_tls import TLS_OPTIONS, ClientTLS, read_client_tls
+from webhookrx.observers.client_tls import ClientTLS, read_tls_if
 from webhookrx.observers.http_stores.exchange import Header
 
 SECRET_FILES = ("token_file", "headers_file")
@@ -115,7 +115,7 @@ def read_target(
         name=options.observer,
         url=url,
         host=host,
-        tls=_read_tls(scheme, options),
+        tls=read_tls_if(options, is_used=scheme == "https", goes_with="an https:// URL"),
         secrets=tuple(secrets),
         method=method,
         timeout=options.duration("timeout", DEFAULT_TIMEOUT, at_least=SHORTEST_TIMEOUT),
@@ -168,15 +168,6 @@ def _read_url(url: str, options: SpecOptions, instead: str) -> tuple[str, str]:
             f"{shown} has a fragment, what follows #, which is never sent; write %23 for a # of the URL"
         )
     return parts.scheme, host
-
-
-def _read_tls(scheme: str, options: SpecOptions) -> ClientTLS | None:
-    if scheme == "https":
-        return read_client_tls(options)
-    for key in TLS_OPTIONS:
-        if key in options:
-            raise options.problem(f"{key}= goes with an https:// URL")
-    return None
 
 
 def read_auth_scheme(options: SpecOptions) -> str:
