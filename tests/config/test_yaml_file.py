@@ -360,7 +360,7 @@ class BareReferenceTests(SynchronousTestCase):
         self.assertEqual(None, bare_reference("${env:TOKEN}${file:/x}", is_spec=False))
 
     def test_specs(self) -> None:
-        """In observer strings it is where no template stands, behind a spool too; plugins know their own."""
+        """In observer strings it is where no template stands, behind a spool too; stores and plugins know their own."""
         for text, name in (
             ("file:/x/${DIR}", "DIR"),
             ("file:/x:template=${HOST}", None),
@@ -372,6 +372,11 @@ class BareReferenceTests(SynchronousTestCase):
             (r"spool:d:observer=file\:${X}:max=1MiB", "X"),
             ("${OBSERVER}", "OBSERVER"),
             ("plugin:${ANYTHING}", None),
+            ("kafka:kafka://b/t:key=${HOST}:labels=source=${SOURCE}", None),
+            ("spool:d:size=1GiB:observer=kafka:kafka://b/t:key=${HOST}", None),
+            (r"spool:d:observer=nats\:nats\://b/logs.${HOST}:size=1GiB", None),
+            (r"spool:d:observer=nats\:nats\://b/logs.${HOST}:size=${SIZE}", "SIZE"),
+            ("spool:d:observer=file:${X}:mode=0600", "X"),
             ("8181", None),
         ):
             self.assertEqual(name, bare_reference(text, is_spec=True), text)

@@ -32,7 +32,7 @@ _PLAIN_TAGS: Final = frozenset(
 _REFERENCE: Final = re.compile(r"(?P<escape>\$?)\$\{(?P<kind>env|file):(?P<name>[^}]*)(?P<end>\}?)")
 _BARE: Final = re.compile(r"(?<!\$)\$\{([A-Za-z_]\w*)\}")
 
-#: Observers of ours, and their options that are templates; those of plugins are theirs to know.
+#: Observers with few templates, and the options that are; all others know themselves where they take one.
 _OBSERVERS: Final = ("file", "http", "spool", "stdout", "syslog")
 _TEMPLATES: Final = ("template", "app_name")
 
@@ -284,10 +284,13 @@ def _bare_in_spec(text: str) -> re.Match[str] | None:
     parts = split_raw(text)
     if not (parts[0] in _OBSERVERS or _BARE.search(parts[0])):
         return None
-    for part in parts:
+    for number, part in enumerate(parts):
         key, equals, value = part.partition("=")
         if equals and key == "observer":
-            found = _bare_in_spec(unescaped(value) if "\\:" in value else value)
+            if "\\:" not in value:
+                # All that follows is the observer's, whose templates are its own to know.
+                return _bare_in_spec(":".join((value, *parts[number + 1 :])))
+            found = _bare_in_spec(unescaped(value))
         elif equals and key in _TEMPLATES:
             found = None
         else:
