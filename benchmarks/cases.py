@@ -31,6 +31,8 @@ from benchmarks.keeping import Growth, Memory
 from benchmarks.peer_cases import beside_peers
 from benchmarks.runs import ConstantRate, Loaded, Shares, Steps
 from benchmarks.servers import uvicorn
+from benchmarks.stores.places import PLACES
+from benchmarks.stores.runs import EndToEnd, Storing
 
 REQUESTS = 50_000
 """How many requests L{Memory} and L{Growth} send in the short mode to see what is kept of them."""
@@ -45,7 +47,7 @@ def all_cases(requests: int = REQUESTS) -> tuple[Case, ...]:
 
     @param requests: how many the cases C{memory} and C{router} send to see what is kept of them.
     """
-    return (*beside_peers(), *_of_ours(requests), *_figures(requests))
+    return (*beside_peers(), *_of_ours(requests), *_of_stores(), *_figures(requests))
 
 
 def _of_ours(requests: int) -> tuple[Case, ...]:
@@ -128,6 +130,35 @@ def _of_ours(requests: int) -> tuple[Case, ...]:
                 Ratio(Loaded(PURE), PLAIN),
             ),
             "WEBHOOKRX_PURE=1, beside an earlier version that had no such module, and beside the module",
+        ),
+    )
+
+
+def _of_stores() -> tuple[Case, ...]:
+    return (
+        Case(
+            "stores",
+            "observers of stores, each beside the client that it uses, alone",
+            tuple(
+                Ratio(
+                    Storing(place), Storing(place, alone=True), "rate", Goal(0.8, 0.95), f"batches of {place.batch:,}"
+                )
+                for place in PLACES
+            ),
+            "messages of 311 bytes to servers on the other core; the client does what a program would do with it to "
+            "have them as safe, and its lines are ready; Kafka is librdkafka's mock, S3 moto; HTTP stores are a "
+            "program that gives their documented answers and stores nothing, and their client is treq, with bodies "
+            "made as the observer makes them",
+        ),
+        Case(
+            "kafka",
+            "from request to Kafka, and back",
+            (
+                Bound(EndToEnd(), "rate", "512 connections", "requests/s", Goal(40_000, 40_000)),
+                Ratio(EndToEnd(), Loaded(DURABLE, connections=512), "rate"),
+                Ratio(EndToEnd(connections=64), Loaded(DURABLE), "rate"),
+            ),
+            "acks=all to three brokers of librdkafka's mock, which has the other core together with the load",
         ),
     )
 

@@ -11,12 +11,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from statistics import median
 
 from benchmarks.cases import all_cases
 from benchmarks.comparisons import Bound, Case, Ratio, Rounds
 from benchmarks.outcome import Outcome
 from benchmarks.report import markdown_table, parts, spread_text
 from benchmarks.runs import Asking, Loaded
+from benchmarks.stores.runs import Storing
 from benchmarks.tools import ROOT
 
 _PAGES = tuple(
@@ -59,6 +61,14 @@ def blocks(cases: Sequence[Case], outcome: Outcome) -> dict[str, str]:
                 if case.name.startswith("durable") and isinstance(ratio.ours, Loaded)
             ),
         ),
+        "stores": markdown_table(
+            ("store", "observer, messages/s", "client alone, messages/s", "ratio"),
+            (
+                (ratio.ours.place.name, *_rates(ratio, outcome.of(case)), spread_text(ratio.spread(outcome.of(case))))
+                for case, ratio in _ratios(measured, outcome)
+                if isinstance(ratio.ours, Storing)
+            ),
+        ),
         **{
             name: markdown_table(
                 ("webhookrx", "ratio"),
@@ -95,6 +105,14 @@ def _ratios(cases: Iterable[Case], outcome: Outcome) -> Iterator[tuple[Case, Rat
         for comparison in case.comparisons:
             if isinstance(comparison, Ratio) and comparison.spread(outcome.of(case)) is not None:
                 yield case, comparison
+
+
+def _rates(ratio: Ratio, rounds: Rounds) -> tuple[str, str]:
+    """Return the medians of both."""
+    ours, other = (
+        median(figures["rate"] for figures in rounds[run.name] if figures) for run in (ratio.ours, ratio.other)
+    )
+    return f"{ours:,.0f}", f"{other:,.0f}"
 
 
 def _title(comparison: Ratio | Bound, rounds: Rounds) -> str:

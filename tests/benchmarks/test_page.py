@@ -12,7 +12,9 @@ from benchmarks.compared import DURABLE, NGINX, PLAIN, WRITTEN
 from benchmarks.comparisons import Case, Goal, Ratio
 from benchmarks.outcome import Outcome
 from benchmarks.page import blocks, merged, with_blocks
-from benchmarks.runs import Loaded
+from benchmarks.runs import Figures, Loaded
+from benchmarks.stores.places import PLACES
+from benchmarks.stores.runs import Storing
 
 CASES = (
     Case("vs-nginx", "", (Ratio(PLAIN, Loaded(NGINX), goal=Goal(0.54, 0.67)),)),
@@ -43,6 +45,14 @@ class BlockTests(SynchronousTestCase):
     def test_ours(self) -> None:
         """What is compared with webhookrx itself stands in a table of its own."""
         self.assertEqual(["| 64 | 0.70 |"], blocks(CASES, OUTCOME)["durability"].splitlines()[2:])
+
+    def test_stores(self) -> None:
+        """A store stands with what its observer and the client alone store a second, and the ratio."""
+        place = PLACES[0]
+        ours, alone = Storing(place), Storing(place, alone=True)
+        rounds: dict[str, list[Figures | None]] = {ours.name: [{"rate": 9000.0}, None], alone.name: [{"rate": 1e4}] * 2}
+        found = blocks((Case("stores", "", (Ratio(ours, alone, "rate"),)),), Outcome({}, {"stores": rounds}))
+        self.assertEqual([f"| {place.name} | 9,000 | 10,000 | 0.90 |"], found["stores"].splitlines()[2:])
 
     def test_missed(self) -> None:
         """Missed goals are listed, those that were reached or not measured are not."""

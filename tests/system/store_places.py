@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from http.client import HTTPConnection
 from typing import Any, ClassVar, NamedTuple
 
+from tests import LONG
 from tests.system.servers.clickhouse_front import ClickhouseFront
 from tests.system.servers.clickhouse_server import ClickhouseServer
 from tests.system.servers.hec_server import HECServer
@@ -277,7 +278,7 @@ class KafkaPlace(Place):
         """Freeze all brokers for longer than a try takes; or lose answers and cut all connections."""
         if number % 2 == 0:
             self.server.freeze()
-            time.sleep(self.chance.uniform(1.0, 7.0))
+            time.sleep(self.chance.uniform(1.0, 7.0 if LONG else 3.0))
             self.server.thaw()
         else:
             for proxy in self.proxies:
@@ -285,7 +286,7 @@ class KafkaPlace(Place):
             time.sleep(self.chance.uniform(0.2, 1.0))
             for proxy in self.proxies:
                 proxy.refuse()
-            time.sleep(self.chance.uniform(0.2, 3.0))
+            time.sleep(self.chance.uniform(0.2, 3.0 if LONG else 1.0))
             for proxy in self.proxies:
                 proxy.mend()
 
@@ -337,13 +338,13 @@ class S3Place(Place):
         """Freeze it; or lose answers and cut all connections."""
         if number % 2 == 0:
             self.server.freeze()
-            time.sleep(self.chance.uniform(1.0, 7.0))
+            time.sleep(self.chance.uniform(1.0, 7.0 if LONG else 3.0))
             self.server.thaw()
         else:
             self.proxy.swallow_answers()
             time.sleep(self.chance.uniform(0.2, 1.0))
             self.proxy.refuse()
-            time.sleep(self.chance.uniform(0.2, 3.0))
+            time.sleep(self.chance.uniform(0.2, 3.0 if LONG else 1.0))
             self.proxy.mend()
 
     def copies(self) -> Iterator[Copy]:

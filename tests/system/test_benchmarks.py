@@ -12,6 +12,8 @@ from benchmarks.disturbed import HOSTILE, RATE, honest_times, hostile_heads
 from benchmarks.lab import Lab
 from benchmarks.lines import FLATTENED
 from benchmarks.measure import connections_of
+from benchmarks.stores.places import PLACES
+from benchmarks.stores.runs import EndToEnd, Storing
 from benchmarks.tools import Tools
 from benchmarks.traffic import prepare
 from benchmarks.verify import look_for
@@ -21,11 +23,11 @@ from webhookrx.speedups import compiled
 class MeasuringTests(SynchronousTestCase):
     """Small measurements, whose figures nobody judges."""
 
-    def lab(self) -> Lab:
+    def lab(self, seconds: float = 0.0) -> Lab:
         """Make a place for servers."""
         directory = self.mktemp()
         os.mkdir(directory)
-        return Lab(Tools(), 0.0, os.path.abspath(directory))
+        return Lab(Tools(), seconds, os.path.abspath(directory))
 
     def test_connections(self) -> None:
         """The connections to a receiver are counted, each at the process that has it."""
@@ -44,6 +46,20 @@ class MeasuringTests(SynchronousTestCase):
                 self.assertIs(used, lab.compiled(server))
                 lab.end(server)
                 self.assertIs(used, lab.compiled(server))
+
+    def test_stores(self) -> None:
+        """An observer and its client alone are measured at a store that is started for them."""
+        for name in ("Kafka", "Splunk HEC"):
+            (place,) = (place for place in PLACES if place.name == name)
+            for alone in (True, False):
+                with self.subTest(f"{name}, {alone}"), self.lab() as lab:
+                    figures = Storing(place, alone).measure(lab)
+                    self.assertGreater(min(figures["rate"], figures["cpu"]), 0.0)
+
+    def test_to_kafka(self) -> None:
+        """A receiver that sends to Kafka is measured, and each of its answers is in the topic."""
+        with self.lab(0.2) as lab:
+            self.assertGreater(EndToEnd(8).measure(lab)["rate"], 0.0)
 
     def test_hostile(self) -> None:
         """All requests of an honest sender are answered and stored beside hostile ones, who have answers as well."""

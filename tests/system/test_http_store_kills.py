@@ -1,15 +1,15 @@
 """
-Played HTTP stores that are killed while messages come: what got a 200 is there, in order.
+Played HTTP stores that are killed while messages come, see L{tests.system.kill_case}.
 """
 
 from __future__ import annotations
 
 from tests.system.http_store_places import ElasticsearchPlace, LokiPlace, OTLPPlace, OTLPProtobufPlace
-from tests.system.test_store_kills import KillCase
+from tests.system.kill_case import KillCase
 
 
 class HTTPStoreKillTests(KillCase):
-    """As L{tests.system.test_store_kills}; no real server of these is at hand."""
+    """Nothing that got a 200 is missing; no real server of these is at hand."""
 
     def test_elasticsearch(self) -> None:
         """Elasticsearch, which keeps a document once that comes twice."""
