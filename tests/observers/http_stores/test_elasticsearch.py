@@ -511,6 +511,13 @@ class DocumentTests(SynchronousTestCase):
 class MistakeTests(SynchronousTestCase):
     """Spec strings that can't be used."""
 
+    def test_right(self) -> None:
+        """One that can be used makes an observer, which tells a spool what it needs."""
+        observer = build_elasticsearch("opensearch", "x", (URL,), {"batch": "7", "batch_size": "1GiB"}, "durable")
+
+        self.assertEqual((7, 64 * 1024 * 1024, 0.0), observer.wants)
+        self.assertEqual(("durable", ""), (observer.promise, observer.promise_reason))
+
     def problem(self, url: str, **options: str) -> str:
         """Return what is said."""
         error = self.assertRaises(ConfigError, build_elasticsearch, "opensearch", "x", (url,), options, "durable")

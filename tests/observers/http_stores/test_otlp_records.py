@@ -230,6 +230,7 @@ class ValuesTests(_Case):
 
     def test_raw_arrays(self) -> None:
         """The text of an array is an array."""
+        self.assertIs(True, self.value(msgspec.Raw(b"true")))
         raw = msgspec.Raw(b'[1, 2.5, "a", [null, %b], {"b": true}]' % (b"7" * 40))
 
         self.assertEqual([1, 2.5, "a", [None, "7" * 40], {"b": True}], self.value(raw))

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from webhookrx.observers.http_stores.exchange import HTTPAnswer, UnreadableAnswer
+from webhookrx.observers.http_stores.http import REDIRECTION_HINT
 from webhookrx.observers.http_stores.store import Finding, Verdict
 
 _DOCUMENT: Final = frozenset(
@@ -87,7 +88,6 @@ _STATUS_HINTS: Final = {
     413: "larger than http.max_content_length; look at batch_size=",
     415: "look at headers_file= and gzip=",
 }
-_REDIRECTION_HINT: Final = "redirections are not followed; write the URL that they lead to"
 
 
 class _Cause(msgspec.Struct):
@@ -172,7 +172,7 @@ def _read_whole(answer: HTTPAnswer) -> Finding:
     try:
         error = _decode_error(answer.beginning).error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        hint = _REDIRECTION_HINT if 300 <= status < 400 else _STATUS_HINTS.get(status, "")
+        hint = REDIRECTION_HINT if 300 <= status < 400 else _STATUS_HINTS.get(status, "")
         return Finding(Verdict.LATER, hint, answer.beginning)
     verdict = Verdict.REFUSED if status == 400 and error.is_of_document else Verdict.LATER
     return Finding(verdict, _code("", error) or _STATUS_HINTS.get(status, ""), error.reason or "")

@@ -150,8 +150,6 @@ def _clean(value: str) -> str:
 
 
 def _read_index(text: str) -> ReceiptTemplate:
-    if not text:
-        raise ValueError("it is empty")
     index = ReceiptTemplate.parse(text)
     sample = index.sample()
     if not _INDEX.fullmatch(sample) or len(sample) > _LONGEST_INDEX:

@@ -38,6 +38,7 @@ _LARGEST: Final = (1 << 63) - 1
 _SMALLEST: Final = -(1 << 63)
 #: Characters of the longest text that C{repr} makes of a double; a longer number is not surely one.
 _LONGEST_DOUBLE: Final = 24
+_NUMBER: Final = b"-0123456789"
 _INTEGER: Final = re.compile(rb"-?[0-9]+")
 _LARGEST_SEVERITY: Final = 24
 
@@ -167,7 +168,7 @@ def plain(value: Value, depth: int) -> Plain:
 
 def _read(text: bytes) -> Value:
     """Return what a L{msgspec.Raw} holds: a number, as C{Raw} only if it is exactly a double, or an array."""
-    if text[:1] in (b"[", b"{", b'"'):
+    if text[:1] not in _NUMBER:
         return _decode(text)  # type: ignore[no-any-return]
     if _INTEGER.fullmatch(text) and len(text) < _LONGEST_DOUBLE:
         number = int(text)
@@ -178,8 +179,5 @@ def _read(text: bytes) -> Value:
 def _is_double(text: str) -> bool:
     if len(text) > _LONGEST_DOUBLE:
         return False
-    try:
-        number = float(text)
-    except ValueError:
-        return False
+    number = float(text)
     return isfinite(number) and Decimal(text) == Decimal(repr(number))
