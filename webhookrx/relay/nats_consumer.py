@@ -23,6 +23,7 @@ from twisted.logger import Logger
 from webhookrx.errors import ConfigError, Unavailable
 from webhookrx.observers.asyncio_thread import AsyncioThread
 from webhookrx.observers.client_tls import make_context
+from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.nats_client import NatsClient, close, connect, reason_of
 from webhookrx.observers.nats_options import NatsSecrets, read_secrets
 from webhookrx.relay.consumer import BrokerOptions, Record
@@ -246,7 +247,7 @@ class NatsConsumer:
             return "it has no JetStream, or not for this account"
         if isinstance(error, nats.js.errors.APIError):
             text = f"JetStream answers {error.code}, err_code {error.err_code}"
-            return f"{text}: {' '.join(str(error.description).split())[:200]}" if excerpt else text
+            return f"{text}: {excerpt_of(error.description or '')}" if excerpt else text
         return reason_of(error, excerpt=excerpt)
 
     async def _set_up(self, client: NatsClient) -> None:
