@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from webhookrx.interfaces import Acknowledge, IMessageObserver, LaneStatus
     from webhookrx.message.message import Message
     from webhookrx.pipeline.batch import Batch, Report
-    from webhookrx.pipeline.lane import Counted, Stored
+    from webhookrx.pipeline.lane import Stored
+    from webhookrx.pipeline.lane_counts import Counted
     from webhookrx.pipeline.observer_thread import ObserverThread
 
 #: Messages of one turn beyond this go out as further batches, so that one C{store} stays bounded in time.

@@ -24,13 +24,11 @@ from webhookrx.pipeline.guarded_calls import (
     finish_and_close,
     hurry,
     outcome_of_each,
-    refused_in,
     rejects_only,
-    take_counts,
     why_not_opened,
 )
+from webhookrx.pipeline.lane_counts import Counted, LaneCounts
 from webhookrx.pipeline.observer_thread import BriefWait
-from webhookrx.store_counts import Histogram, TakenCounts
 
 if TYPE_CHECKING:
     from webhookrx.errors import ConfigError
@@ -40,9 +38,6 @@ if TYPE_CHECKING:
 
 #: Called after each C{store}: the observer's spec, messages, bytes, and seconds that it took.
 Stored = Callable[[str, int, int, float], None]
-
-#: Called with the observer's spec, and what it has counted since the last call.
-Counted = Callable[[str, TakenCounts], None]
 
 #: Why an observer takes no messages while its C{store} does not come back.
 NO_ANSWER = "it does not answer"
@@ -142,7 +137,7 @@ class Lane:
         self._settle = settle
         self._report = report
         self._on_stored = stored
-        self._on_counted = counted
+        self._counts = LaneCounts(observer, counted)
         self._changed = changed
         self._monotonic = monotonic
         self._pending: deque[Part] = deque()
@@ -292,7 +287,7 @@ class Lane:
 
     def status(self, now: float) -> LaneStatus:
         """Return the status of the observer."""
-        self._take_counts()
+        self._counts.take()
         batches = [batch for batch, _ in self._pending]
         if self._store is not None:
             batches += self._store.batches
@@ -358,8 +353,7 @@ class Lane:
         failed, reason = 0, ""
         if outcome is not None:
             failed, reason = store.note_failures(outcome_of_each(store.count, outcome))
-            if refused := refused_in(store.count, outcome):
-                self._count(TakenCounts(refused, 0, Histogram.empty()))
+            self._counts.note_refused(store.count, outcome)
         if store.count:
             is_failing = failed == store.count and not rejects_only(outcome)
             self._failed_at = self._monotonic() if is_failing else None
@@ -390,15 +384,6 @@ class Lane:
             self.limit.stored(now, store.size, store.seconds, self.waiting, now - store.parts[0][0].came)
             if self._on_stored is not None:
                 self._on_stored(self.observer.spec, store.count, store.size, store.seconds)
-
-    def _take_counts(self) -> None:
-        taken = take_counts(self.observer)
-        if taken is not None:
-            self._count(taken)
-
-    def _count(self, taken: TakenCounts) -> None:
-        if self._on_counted is not None:
-            self._on_counted(self.observer.spec, taken)
 
     # -- opening and closing ---------------------------------------------------------------------------------------
 
@@ -453,6 +438,6 @@ class Lane:
 
     def _end(self) -> None:
         self.life = LaneLife.CLOSED
-        self._take_counts()
+        self._counts.take()
         self._thread.stop()
         self._changed()
