@@ -12,11 +12,14 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Module to the names of it that an author of an observer meets, in the order of the page.
 PUBLIC = {
     "webhookrx/interfaces.py": (
-        "IMessageObserver", "IObserverFactory", "IWaitingObserver", "IBufferingObserver", "Backlog"
+        "IMessageObserver", "IObserverFactory", "ILocalObserver", "IWaitingObserver", "IStoreObserver", "Wants",
+        "IBufferingObserver", "Backlog"
     ),
     "webhookrx/errors.py": ("ConfigError", "NotStored", "Rejected", "Unavailable"),
     "webhookrx/message/message.py": ("Message",),
     "webhookrx/message/encoders.py": ("encode_line",),
+    "webhookrx/message/identity.py": ("message_id",),
+    "webhookrx/store_counts.py": ("StoreCounts", "TakenCounts"),
     "webhookrx/testing.py": ("make_message", "MemoryObserver"),
     "tests/contracts/observer_contract.py": ("ObserverContract",),
 }  # fmt: skip
