@@ -20,7 +20,7 @@ from twisted.python import usage
 from webhookrx.config.check import check_report, error_lines, error_report, run_as, unwritable
 from webhookrx.config.limits import LIMITS
 from webhookrx.config.machine import most_open_files, usable_cpus
-from webhookrx.config.observers import written_paths
+from webhookrx.config.observers import check_notes, written_paths
 from webhookrx.config.option_reader import COMMAND_LINE, Origin, RawOptions, RawValue
 from webhookrx.config.options import BY_NAME, OPTIONS, Kind, Option, shown_name
 from webhookrx.config.resolve import Environment, Resolved, resolve
@@ -185,7 +185,7 @@ class Options(_TableOptions):
             if unusable:
                 print(error_report("\n".join(unusable)), file=sys.stderr)
                 raise SystemExit(1)
-            print(check_report(resolved))
+            print(check_report(resolved, check_notes(resolved.settings.observers, find_spec)))
             raise SystemExit(0)
         forget_plugin_cache_complaints()
         if self.parent is not None:

@@ -52,6 +52,13 @@ class CheckReportTests(SynchronousTestCase):
         self.assertEqual("The configuration is good.", lines[-1])
         self.assertNotIn("c4nary", "\n".join(lines))
 
+    def test_notes(self) -> None:
+        """What observers have to say besides comes before the version."""
+        lines = check_report(start(port=LOOPBACK), ["one\ntwo", "three"]).splitlines()
+        place = lines.index("one")
+
+        self.assertEqual(["one", "two", "", "three", "", version_line()], lines[place : place + 6])
+
     def test_tls(self) -> None:
         """The line of an endpoint says what its TLS asks of clients."""
         directory = os.path.abspath(self.mktemp())

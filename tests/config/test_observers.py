@@ -9,6 +9,8 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.specs import default_observer, parse_observer
+from webhookrx.config import observers as config
+from webhookrx.config.observers import Argument, ObserverSpec
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Observer
 
@@ -161,6 +163,24 @@ class ParseObserverTests(SynchronousTestCase):
         }
         for text, fragment in cases.items():
             self.assertIn(fragment, self.assertRaises(ConfigError, parse_observer, text).problem)
+
+
+class CheckNoteTests(SynchronousTestCase):
+    """What C{--check} prints besides."""
+
+    def test_notes(self) -> None:
+        """An observer with a note has one, also behind a spool, by its own arguments and options."""
+        spec = ObserverSpec(("x",), Argument.URL, note=lambda args, given: f"{args} {given}")
+        specs = {"noted": spec}
+
+        def find(name: str) -> ObserverSpec:
+            return specs.get(name, ObserverSpec())
+
+        directory = os.path.abspath(self.mktemp())
+        texts = ("stdout", "noted:a://b:x=1", f"spool:{directory}:observer=noted:c://d")
+        observers = [config.parse_observer(text, find) for text in texts]
+
+        self.assertEqual(["('a://b',) {'x': '1'}", "('c://d',) {}"], config.check_notes(observers, find))
 
 
 class DefaultObserverTests(SynchronousTestCase):

@@ -13,7 +13,7 @@ from typing import Any, Final, TextIO
 
 from webhookrx.commands.terminal import DONE, FAILED, describe
 from webhookrx.config.check import error_lines, error_report, run_as, unwritable
-from webhookrx.config.observers import written_paths
+from webhookrx.config.observers import check_notes, written_paths
 from webhookrx.config.option_reader import COMMAND_LINE, Origin, RawOptions, RawValue
 from webhookrx.config.options import Kind, Option
 from webhookrx.diagnostics import quoted
@@ -133,7 +133,8 @@ def _check_report(settings: RelaySettings) -> str:
     built = [known_observers.build_observer(each, settings.ack) for each in settings.observers]
     weak = [sentence for each in built for sentence in relay_weaknesses(each, settings.ack)]
     warnings = [f"warning: {warning}" for warning in (*settings.warnings, *weak)]
-    return "\n".join(["relay", *lines, "", version_line(), *warnings, "The configuration is good."])
+    notes = [line for note in check_notes(settings.observers, find_spec) for line in (note, "")]
+    return "\n".join(["relay", *lines, "", *notes, version_line(), *warnings, "The configuration is good."])
 
 
 def _relay(settings: RelaySettings, err: TextIO) -> int:

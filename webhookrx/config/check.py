@@ -20,13 +20,19 @@ from webhookrx.version import version_line
 _ORDER = {option.name: number for number, option in enumerate(OPTIONS)}
 
 
-def check_report(resolved: Resolved) -> str:
-    """Return every setting with its origin, the endpoints, and the warnings. Secrets are C{***}."""
+def check_report(resolved: Resolved, notes: Sequence[str] = ()) -> str:
+    """
+    Return every setting with its origin, the endpoints, and the warnings. Secrets are C{***}.
+
+    @param notes: see L{webhookrx.config.observers.check_notes}.
+    """
     lines = ["service", *_columns(resolved.effective, ""), ""]
     for source in resolved.settings.sources:
         lines += [f"source {source.name}", *_columns(resolved.effective, source.name)]
         lines += [f"  listens on {_listener(listener)}" for listener in source.listeners]
         lines.append("")
+    for note in notes:
+        lines += [note, ""]
     lines.append(version_line())
     lines.append(_delay(resolved.settings.limits.body))
     lines += [f"warning: {warning}" for warning in resolved.settings.warnings]

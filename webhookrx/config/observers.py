@@ -54,6 +54,7 @@ class ObserverSpec(NamedTuple):
     @ivar secrets: those files that only their owner should be able to read.
     @ivar needs_spool: it works only behind a spool, which gathers the large batches that it needs.
     @ivar texts: what the docs say of its options, besides L{webhookrx.config.store_options.COMMON_TEXTS}.
+    @ivar note: returns what C{--check} prints besides of a spec string without mistakes, by its arguments and options.
     """
 
     options: tuple[str, ...] = ()
@@ -62,6 +63,7 @@ class ObserverSpec(NamedTuple):
     secrets: tuple[str, ...] = ()
     needs_spool: bool = False
     texts: Mapping[str, OptionText] = MappingProxyType({})
+    note: Callable[[Sequence[str], Mapping[str, str]], str] | None = None
 
 
 #: Returns the declaration of an observer by its name; an empty one for names of plugins.
@@ -223,6 +225,13 @@ def secret_files(observer: Observer, find_spec: FindSpec) -> list[str]:
     if observer.inner is not None:
         return secret_files(observer.inner, find_spec)
     return [value for key, value in observer.options if key in find_spec(observer.name).secrets]
+
+
+def check_notes(observers: Sequence[Observer], find_spec: FindSpec) -> list[str]:
+    """Return what C{--check} prints of observers besides."""
+    ends = [observer.inner or observer for observer in observers]
+    notes = [(find_spec(end.name).note, end) for end in ends]
+    return [note(end.args, dict(end.options)) for note, end in notes if note is not None]
 
 
 def written_paths(observer: Observer, find_spec: FindSpec) -> list[str]:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 from urllib.parse import unquote
 
-from webhookrx.config.observers import Argument, ObserverSpec
+from webhookrx.config.observers import Argument, ObserverSpec, OptionText
 from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import quoted
 from webhookrx.message.identity import message_id, parse_id
@@ -24,6 +24,16 @@ from webhookrx.observers.postgresql_table import (
     parse_columns,
     parse_unique,
 )
+
+EXAMPLE: Final = "postgresql:postgresql://db.example.com/logs/webhooks"
+DEFAULT_USER: Final = "webhookrx"
+DEFAULT_TIMEOUT: Final = 10.0
+SHORTEST_TIMEOUT: Final = 0.1
+LONGEST_TIMEOUT: Final = 3600.0
+DEFAULT_RETRY_FOR: Final = 10.0
+SYNCS: Final = ("on", "remote_apply")
+
+_PORT: Final = 5432
 
 POSTGRESQL_SPEC: Final = ObserverSpec(
     options=(
@@ -43,17 +53,27 @@ POSTGRESQL_SPEC: Final = ObserverSpec(
     argument=Argument.URL,
     files=("password_file", *TLS_OPTIONS),
     secrets=("password_file", *TLS_SECRETS),
+    texts={
+        "user": OptionText(f"`{DEFAULT_USER}`", "the role to log in as"),
+        "password_file": OptionText("none", "file with its password, on a line of its own; without it none is shown"),
+        "tls": OptionText(
+            "`yes`, `no` to this machine", "`yes` is libpq's `sslmode=verify-full`, `no` connects without TLS"
+        ),
+        "columns": OptionText(
+            f"`{','.join(STANDARD_COLUMNS)}`",
+            "columns that are filled: each of these by its name or as `NAME=id` and so on, others as `NAME=TEMPLATE`",
+        ),
+        "dedup": OptionText(
+            "`yes`",
+            "by which columns a row is known: `yes` for that of the id; several with commas, such as `id,received` for "
+            "a partitioned table; `no` adds rows whatever is there",
+        ),
+        "sync": OptionText("`on`", "`synchronous_commit` of the session: `on` or `remote_apply`"),
+        "create": OptionText("`no`", "`yes` makes the table where there is none; `--check` shows how"),
+        "timeout": OptionText("`10s`", "time limit of each transaction, with its connection, here and on the server"),
+    },
+    note=lambda args, given: table_note(args, given),
 )
-
-EXAMPLE: Final = "postgresql:postgresql://db.example.com/logs/webhooks"
-DEFAULT_USER: Final = "webhookrx"
-DEFAULT_TIMEOUT: Final = 10.0
-SHORTEST_TIMEOUT: Final = 0.1
-LONGEST_TIMEOUT: Final = 3600.0
-DEFAULT_RETRY_FOR: Final = 10.0
-SYNCS: Final = ("on", "remote_apply")
-
-_PORT: Final = 5432
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +137,13 @@ def read_postgresql(args: Sequence[str], given: Mapping[str, str]) -> PostgreSQL
         timeout=options.duration("timeout", DEFAULT_TIMEOUT, at_least=SHORTEST_TIMEOUT, at_most=LONGEST_TIMEOUT),
         retry_for=options.duration("retry_for", DEFAULT_RETRY_FOR, at_most=LONGEST_TIMEOUT),
     )
+
+
+def table_note(args: Sequence[str], given: Mapping[str, str]) -> str:
+    """Return what C{--check} prints: the table as it may be made."""
+    target = read_postgresql(args, given)
+    made = "is made, if there is none, as" if target.create else "can be made, and is with create=yes, as"
+    return f"the table of observer 'postgresql' {made}\n{target.table.ddl()};"
 
 
 def _read_path(path: str, options: SpecOptions) -> tuple[str, str | None, str]:
