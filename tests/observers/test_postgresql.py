@@ -168,7 +168,8 @@ class ObserverTests(PlayedCase, SynchronousTestCase):
         self.assertIn(b"to_regclass", layout)
         self.assertEqual(
             b'CREATE TEMPORARY TABLE webhookrx_batch ("id" text, "received" timestamp with time zone, "source" text, '
-            b'"host" character varying(40), "message" json) ON COMMIT DELETE ROWS',
+            b'"host" character varying(40), "message" json, webhookrx_batch_place bigint GENERATED ALWAYS AS IDENTITY) '
+            b"ON COMMIT DELETE ROWS",
             temporary,
         )
         names = b'"id", "received", "source", "host", "message"'
@@ -176,8 +177,8 @@ class ObserverTests(PlayedCase, SynchronousTestCase):
             [
                 b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
                 b"COPY pg_temp.webhookrx_batch (%s) FROM STDIN" % names,
-                b'INSERT INTO "webhooks" (%s) SELECT %s FROM pg_temp.webhookrx_batch ON CONFLICT ("id") DO NOTHING'
-                % (names, names),
+                b'INSERT INTO "webhooks" (%s) SELECT %s FROM pg_temp.webhookrx_batch ORDER BY webhookrx_batch_place '
+                b'ON CONFLICT ("id") DO NOTHING' % (names, names),
                 b"COMMIT",
             ],
             transaction,

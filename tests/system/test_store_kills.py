@@ -11,6 +11,7 @@ from tests.system.store_places import (
     NatsPlace,
     PostgresqlPlace,
     RedisPlace,
+    S3Place,
     SplunkPlace,
 )
 
@@ -57,3 +58,7 @@ class KillTests(KillCase):
     def test_splunk(self) -> None:
         """A collector of which only the acknowledgement of the indexer counts, behind a spool."""
         self.holds(SplunkPlace, spool=True)
+
+    def test_s3(self) -> None:
+        """S3 behind a spool, without which it does not work."""
+        self.holds(S3Place, spool=True)

@@ -116,6 +116,14 @@ def _postgresql(_: Group) -> _BuiltIn:
     return _BuiltIn(POSTGRESQL_SPEC, build_postgresql)
 
 
+def _s3(_: Group) -> _BuiltIn:
+    with package_for("s3", "obstore>=0.12"):
+        from webhookrx.observers.s3 import build_s3
+    from webhookrx.observers.s3_options import S3_SPEC
+
+    return _BuiltIn(S3_SPEC, build_s3)
+
+
 def _stdout(group: Group) -> _BuiltIn:
     from webhookrx.observers.stdout import STDOUT_SPEC, build_stdout
 
@@ -145,6 +153,7 @@ _BUILT_IN: dict[str, Callable[[Group], _BuiltIn]] = {
     "redis": _redis,
     "splunk-hec": _splunk_hec,
     "postgresql": _postgresql,
+    "s3": _s3,
     "stdout": _stdout,
     "syslog": _syslog,
 }
