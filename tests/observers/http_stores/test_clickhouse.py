@@ -157,6 +157,36 @@ class ClickHouseTests(HTTPStoreContract, SynchronousTestCase):
         self.mended()
         self.assertEqual([], self.deliver(observer, "a", "b"))
 
+    def test_hints(self) -> None:
+        """Each code that a person can do something about says what."""
+        observer = self.opened_with(retry_for="0s")
+        for code, words in (
+            (16, "look at the columns"),
+            (47, "look at the columns"),
+            (60, "look at the table in the URL"),
+            (81, "look at the table in the URL"),
+            (115, "its version is too old"),
+            (117, "look at the columns"),
+            (164, "the user may not write"),
+            (192, "look at user="),
+            (193, "look at user="),
+            (194, "look at user="),
+            (241, "memory"),
+            (242, "read-only"),
+            (252, "larger batches"),
+            (285, "quorum="),
+            (291, "look at user="),
+            (319, "enough replicas"),
+            (452, "settings_file="),
+            (497, "may not insert"),
+            (516, "look at user="),
+        ):
+            with self.subTest(code):
+                self.answer_with(failed(500, code))
+                self.assertRegex(str(self.outcomes(observer, "a")[0]), rf"\(code {code}: .*{words}")
+        self.answer_with(answer(300))
+        self.assertIn("redirections are not followed", str(self.outcomes(observer, "a")[0]))
+
     def test_too_many_parts(self) -> None:
         """
         Back-pressure refuses nothing, and is not answered by a storm of tries
@@ -406,6 +436,7 @@ class RequestTests(SynchronousTestCase):
             (URL, {"quorum": "1"}, "quorum="),
             (URL, {"quorum": "many"}, "quorum="),
             (URL, {"async": "maybe"}, "async="),
+            (URL, {"batch_size": "0"}, "batch_size="),
             (URL, {"row": "json"}, "it takes columns or message"),
             (URL, {"row": "message", "id": "${HOST}"}, "id= goes with row=columns"),
             (URL, {"settings_file": "/does/not/exist"}, "settings_file: "),

@@ -178,6 +178,35 @@ class CollectorTests(PlayedCollector, SynchronousTestCase):
                 self.answer_with(row.answer)
                 self.assertIn("token", str(self.outcomes(observer, "a")[0]))
 
+    def test_hints(self) -> None:
+        """Each code that a person can do something about says what; what stands in front of Splunk, by its status."""
+        observer = self.opened_with(retry_for="0s")
+        for played, words in (
+            *((row.answer, f"code {row.name}: the token is disabled") for row in CODES if row.name in ("1", "22")),
+            *(
+                (row.answer, f"code {row.name}: look at token_file=")
+                for row in CODES
+                if row.name in ("2", "3", "4", "21")
+            ),
+            (said(400, 7, "Incorrect index"), "code 7: look at index="),
+            (said(503, 9, "Server is busy"), "(code 9)"),
+            (said(400, 10, "Data channel is missing"), "code 10: the token asks for indexer acknowledgement"),
+            (said(400, 11, "Invalid data channel"), "code 11: the channel"),
+            (said(400, 13, "Event field cannot be blank"), "(code 13)"),
+            (said(400, 14, "ACK is disabled"), "code 14: the token has no indexer acknowledgement"),
+            (said(503, 23, "Server is shutting down"), "code 23: shutting down"),
+            (said(429, 26, "HEC queue is at capacity"), "code 26: its queue is full"),
+            (said(429, 27, "HEC ACK channel is at capacity"), "code 27: it has too many"),
+            (answer(401), "look at token_file="),
+            (answer(403), "look at token_file="),
+            (answer(404), "look at the URL"),
+            (answer(300), "redirections are not followed"),
+            (answer(413), "look at batch_size="),
+        ):
+            with self.subTest(words):
+                self.answer_with(played)
+                self.assertIn(words, str(self.outcomes(observer, "a")[0]))
+
     def test_one_bad_event(self) -> None:
         """
         A bad event holds up no other, and is not sent with others again and again
@@ -438,6 +467,7 @@ class OptionTests(SynchronousTestCase):
         self.assertEqual((URL, 10.0), (target.url, target.retry_for))
         self.assertEqual((EVENTS, ACKS, None), (store.path, store.ack_path, store.channel))
         self.assertEqual(Wants(5000, 5 * MiB, 0.0), store.wants)
+        read_splunk_hec((URL,), {"token_file": "/t", "retry_for": "0s", "batch_size": "1"})
 
     def test_acknowledgement(self) -> None:
         """With acknowledgement there is more time."""
@@ -467,6 +497,7 @@ class OptionTests(SynchronousTestCase):
             (URL, {"token_file": "/t", "index": "${"}, "index="),
             (URL, {"token_file": "/t", "id": "same"}, "id="),
             (URL, {"token_file": "/t", "batch": "0"}, "batch="),
+            (URL, {"token_file": "/t", "batch_size": "0"}, "batch_size="),
             (
                 URL,
                 {"token_file": "/t", "ack": "indexer", "retry_for": "1s"},
