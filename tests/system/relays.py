@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 
 from tests.system.receiver import Connection, Receiver, ReceiverCase
 
@@ -13,12 +14,13 @@ class RelayProcess(Receiver):
     One process of C{webhookrx relay}, or several after one another with the same directory.
 
     @param options: of the relay, but C{--admin}.
+    @param within: a command that runs another one, in its own place.
     """
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, within: Sequence[str] = ()) -> None:
         super().__init__(port=None)
         command = (sys.executable, "-m", "webhookrx", "relay", "--admin", "unix:admin.sock")
-        self._arguments = (*command, *options)
+        self._arguments = (*within, *command, *options)
 
     def _is_up(self, started_at: int) -> bool:
         return super()._is_up(started_at) or "Relaying from" in self.log()[started_at:]

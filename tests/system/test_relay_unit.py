@@ -5,16 +5,23 @@ program can do its work within it.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from tests.system.sandboxed import settings_of
+from tests.system.receiver import wait_until
+from tests.system.relays import RelayProcess
+from tests.system.sandboxed import LIBRARY, settings_of
+from tests.system.servers.process import ServerCase, ask
+from tests.system.servers.redis_server import RedisServer
 from tests.system.test_systemd_unit import ROOT, SECONDS, tool
 from webhookrx.quantities import parse_duration
 from webhookrx.relay.service import LAST_CALLS
@@ -82,6 +89,38 @@ class RelayUnitSettingTests(SynchronousTestCase):
         """systemd waits longer for the end than the program takes by itself."""
         (seconds,) = self.settings["TimeoutStopSec"]
         self.assertGreater(parse_duration(seconds), Settings((), ()).drain_timeout + LAST_CALLS + 5)
+
+
+class RelaySandboxTests(ServerCase):
+    """The program under the unit's own filters."""
+
+    def test_relays(self) -> None:
+        """Within them it reads from a broker, writes, reopens on SIGHUP, and stops."""
+        tool("systemd-analyze")
+        try:
+            ctypes.CDLL(LIBRARY)
+        except OSError:
+            raise SkipTest(f"{LIBRARY} is not installed") from None
+        redis = self.serve(RedisServer)
+        relay = RelayProcess(
+            *("--from", f"redis:redis://{redis.address}/0/logs", "--group", "g"),
+            *("--to", "file:messages.jsonl", "--dead", "file:dead.jsonl"),
+            within=(sys.executable, "-m", "tests.system.sandboxed", UNIT),
+        )
+        self.addCleanup(relay.clean_up)
+        # Coverage would need more than the program does.
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+        self.patch(os, "environ", kept)
+        relay.start()
+        for text in (b"one", b"two"):
+            ask(redis.port, b"*5\r\n$4\r\nXADD\r\n$4\r\nlogs\r\n$1\r\n*\r\n$1\r\nm\r\n$3\r\n%s\r\n" % text, b"\r\n")
+            wait_until(lambda: len(relay.lines()) == 2, "a message arrives")
+            os.rename(relay.path("messages.jsonl"), relay.path(text.decode()))
+            relay.signal(signal.SIGHUP)
+            wait_until(lambda: os.path.exists(relay.path("messages.jsonl")), "the file is there again")
+        self.assertEqual(0, relay.stop())
+        self.assertEqual(["one", "two"], [relay.messages(name)[0]["MESSAGE"] for name in ("one", "two")])
+        self.assertNotIn("Traceback", relay.log())
 
 
 def variables(broker: str) -> dict[str, str]:

@@ -42,8 +42,8 @@ from webhookrx.version import version_line
 
 STUCK: Final = 20.0
 """Seconds without a sign of life of the thread after which systemd gets no keep-alive."""
-LAST_CALLS: Final = 3.0
-"""Seconds that the observers and the broker have at the end, once they were told to hurry."""
+LAST_CALLS: Final = 6.0
+"""Seconds that observers and broker have at the end, once they were told to hurry: each takes three at most."""
 
 #: Ticks, of half a second each, between two reports of lines held back, and of status.
 _TICKS_TO_REPORT = 10
