@@ -173,7 +173,7 @@ PLACES = (
     Place("Redis", "redis", partial(redis, ":dedup=off")),
     Place("PostgreSQL", "postgresql", postgresql),
     Place("HTTP", "treq", partial(http, "http", "/in", ":batch=500")),
-    Place("ClickHouse", "treq", partial(http, "clickhouse", "/default.logs"), batch=10_000),
+    Place("ClickHouse", "treq", partial(http, "clickhouse", "/default.logs"), batch=5_000),
     Place("Elasticsearch", "treq", partial(http, "elasticsearch", "/logs")),
     Place("Loki", "treq", partial(http, "loki", "")),
     Place("OTLP", "treq", partial(http, "otlp", ""), batch=100),

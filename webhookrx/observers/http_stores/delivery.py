@@ -142,6 +142,9 @@ class Delivery:
         """
         places = self._waiting[0]
         if isinstance(reading, Finding):
+            if reading.verdict is Verdict.STORED:
+                self._waiting.popleft()
+                return
             if reading.verdict is Verdict.REFUSED and len(places) > 1:
                 self._divide(reading.suspect)
                 return
