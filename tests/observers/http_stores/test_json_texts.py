@@ -27,6 +27,11 @@ class TextTests(SynchronousTestCase):
             self.assertEqual(text, json.loads(b"".join(json_pieces(text.encode()))))
             self.assertEqual([text], json.loads(msgspec.json.encode([raw_text(text)])))
 
+    def test_raw(self) -> None:
+        """Only a long text is JSON already."""
+        self.assertIs(SHORT, raw_text(SHORT))
+        self.assertIsInstance(raw_text(LONG), msgspec.Raw)
+
     def test_pieces(self) -> None:
         """A long text is in pieces that are worked on one by one, none of them cut within a character."""
         for pieces in (text_pieces(LONG), json_pieces(LONG.encode())):

@@ -15,7 +15,9 @@ from tests.observers.http_stores.played_http_store import HTTPStoreContract, Rec
 from webhookrx.errors import ConfigError, Rejected
 from webhookrx.message.message import Message
 from webhookrx.observers.http_stores.exchange import HTTPAnswer
+from webhookrx.observers.http_stores.http import REDIRECTION_HINT
 from webhookrx.observers.http_stores.loki import LOKI_SPEC, build_loki, read_loki
+from webhookrx.observers.http_stores.store import Finding
 from webhookrx.testing import RECEIVED, make_message
 
 if TYPE_CHECKING:
@@ -243,12 +245,39 @@ class LokiTests(HTTPStoreContract, SynchronousTestCase):
         ):
             self.assertEqual(path, read_loki((url,), {})[1].path)
 
+    def test_hints(self) -> None:
+        """A status is told with what an operator can look at."""
+        _, store = read_loki((URL,), {})
+        for status in (300, 302, 399):
+            self.assertEqual(REDIRECTION_HINT, _finding(store.read(answer(status), 1)).code)
+        for status, hint in (
+            (401, "tenant="),
+            (404, "/loki/api/v1/push"),
+            (413, "batch_size="),
+            (429, "ingestion_rate"),
+        ):
+            self.assertIn(hint, _finding(store.read(answer(status), 1)).code)
+        for status in (400, 500):
+            self.assertEqual("", _finding(store.read(answer(status), 1)).code)
+
+    def test_kept(self) -> None:
+        """What is kept of an answer holds an error with fifteen long labels, each byte as four; nothing is packed."""
+        _, store = read_loki((URL,), {})
+
+        self.assertGreater(store.keep, 15 * 2048 * 4)
+        self.assertFalse(store.gzip)
+
     def test_promise(self) -> None:
         """Its word is "written", and why it is no more is said."""
         observer = self.make_observer()
 
         self.assertEqual("written", observer.promise)
         self.assertIn("write-ahead log", observer.promise_reason)
+
+
+def _finding(reading: object) -> Finding:
+    assert isinstance(reading, Finding)
+    return reading
 
 
 class LokiMistakeTests(SynchronousTestCase):
@@ -288,5 +317,6 @@ class LokiMistakeTests(SynchronousTestCase):
             ("metadata", "x"),
             ("template", "${"),
             ("batch", "0"),
+            ("batch_size", "0"),
         ):
             self.assertIn(f"{option}=", self.problem(**{option: value}))

@@ -14,7 +14,9 @@ from tests.observers.http_stores.played_http_store import HTTPStoreContract, Rec
 from webhookrx.errors import ConfigError, Rejected
 from webhookrx.observers import packages
 from webhookrx.observers.http_stores.exchange import HTTPAnswer, UnreadableAnswer
+from webhookrx.observers.http_stores.http import REDIRECTION_HINT
 from webhookrx.observers.http_stores.otlp import OTLP_SPEC, build_otlp, read_otlp
+from webhookrx.observers.http_stores.store import Finding
 from webhookrx.testing import make_message
 
 if TYPE_CHECKING:
@@ -219,10 +221,29 @@ class OptionTests(SynchronousTestCase):
         ):
             self.assertEqual(path, read_otlp((url,), {})[1].path)
 
+    def test_hints(self) -> None:
+        """A status is told with what an operator can look at."""
+        _, store = read_otlp((URL,), {})
+        for status in (300, 302, 399):
+            self.assertEqual(REDIRECTION_HINT, _finding(store.read(answer(status), 1)).code)
+        for status, hint in ((401, "token_file="), (404, "/v1/logs"), (413, "batch_size="), (415, "encoding=")):
+            self.assertIn(hint, _finding(store.read(answer(status), 1)).code)
+        for status in (400, 500):
+            self.assertEqual("", _finding(store.read(answer(status), 1)).code)
+
+    def test_defaults(self) -> None:
+        """Nothing is packed; a partial success that says something of each record is kept whole."""
+        for given in ({}, {"encoding": "protobuf"}):
+            _, store = read_otlp((URL,), given)
+
+            self.assertFalse(store.gzip)
+            self.assertGreater(store.keep, 100 * 2000)
+
     def test_mistakes(self) -> None:
         """Wrong values are told with what is allowed."""
         for option, value, said in (
             ("batch", "101", "at most 100"),
+            ("batch_size", "0", "1B or more"),
             ("encoding", "grpc", "json or protobuf"),
             ("next", "safe", "queued, written or durable"),
             ("resource", "x", "is not NAME=TEMPLATE"),
@@ -253,6 +274,11 @@ class OptionTests(SynchronousTestCase):
         error = self.assertRaises(UnreadableAnswer, store.read, answer(200, b"secret"), 1)
 
         self.assertEqual("it answers 200 OK, but it is no JSON", str(error))
+
+
+def _finding(reading: object) -> Finding:
+    assert isinstance(reading, Finding)
+    return reading
 
 
 def _attribute(record: Any, name: str) -> str:

@@ -227,6 +227,10 @@ class ValuesTests(_Case):
         """An integer that is kept as its text is one as any other."""
         self.assertEqual(5, self.value(msgspec.Raw(b"5")))
         self.assertEqual("7" * 40, self.value(msgspec.Raw(b"7" * 40)))
+        for number in (-(1 << 63), (1 << 63) - 1):
+            self.assertEqual(number, self.value(msgspec.Raw(str(number).encode())))
+        for number in (-(1 << 63) - 1, 1 << 63):
+            self.assertEqual(str(number), self.value(msgspec.Raw(str(number).encode())))
 
     def test_raw_arrays(self) -> None:
         """The text of an array is an array."""
