@@ -132,7 +132,7 @@ class IStoreObserver(IWaitingObserver):
         "Why C{promise} is weaker than 'durable', and which option raises it: a clause for the start line, such as "
         "'it acknowledges before it syncs; synced=yes if sync_interval is always'. C{''} when it is 'durable'."
     )
-    wants: Wants | None = Attribute("The batches it needs; None for those of today's spool.")
+    wants: Wants | None = Attribute("The batches it needs; None for usual ones.")
     counts: StoreCounts = Attribute(
         "What it counts itself: messages that the store had already, and confirmations. Whoever calls C{store} counts "
         "those that are refused for good, and takes all counts."
