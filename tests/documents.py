@@ -24,6 +24,7 @@ from webhookrx.http.states import TRANSITIONS
 from webhookrx.observers.registry import find_spec, known_names
 from webhookrx.operations.metric import Metric
 from webhookrx.operations.metrics import METRICS
+from webhookrx.relay.registry import find_kind
 from webhookrx.relay.settings import relay_option_table
 from webhookrx.relay.status import OWN_METRICS
 from webhookrx.router.expressions import function_table
@@ -127,6 +128,15 @@ def store_table(name: str) -> str:
     return store_option_table(find_spec(name))
 
 
+#: Brokers whose options are in docs/reference/relay.md.
+BROKERS = ("nats", "redis")
+
+
+def broker_table(name: str) -> str:
+    """Return the options of a broker that a relay reads from."""
+    return store_option_table(find_kind(name).spec)
+
+
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "modules": ("ARCHITECTURE.md", module_map),
     "connection-states": ("ARCHITECTURE.md", state_pictures),
@@ -152,6 +162,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
         for name in STORES
         if name in known_names() and find_spec(name).texts
     },
+    **{f"relay-options-{name}": ("docs/reference/relay.md", partial(broker_table, name)) for name in BROKERS},
 }
 """Name of a generated block to its page and the function that makes it."""
 

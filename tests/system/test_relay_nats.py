@@ -29,13 +29,14 @@ class NatsConsumerTests(RelayConsumerContract, ServerCase):
         """Start a server with a stream."""
         super().setUp()
         self.server = self.serve(NatsServer)
+        self.login: dict[str, Any] = {}
         self.ask(lambda stream: stream.add_stream(name="LOGS", subjects=["logs.>"]))
 
     def ask(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """Do something with JetStream over a connection of its own."""
 
         async def run() -> T:
-            client = await nats.connect(f"nats://{self.server.address}", allow_reconnect=False)
+            client = await nats.connect(f"nats://{self.server.address}", allow_reconnect=False, **self.login)
             try:
                 return await work(client.jetstream())
             finally:
@@ -208,3 +209,44 @@ class NatsConsumerTests(RelayConsumerContract, ServerCase):
         error = self.assertRaises(Unavailable, consumer.fetch, 10, MiB, 5.0)
 
         self.assertIn("explicit acknowledgements", str(error))
+
+    def test_rights(self) -> None:
+        """The rights that the docs list are enough, and a missing one is told, without the password."""
+        self.server.stop()
+        allowed = [
+            "$JS.API.CONSUMER.INFO.LOGS.g",
+            "$JS.API.CONSUMER.MSG.NEXT.LOGS.g",
+            "$JS.ACK.LOGS.g.>",
+            "$JS.API.CONSUMER.DURABLE.CREATE.LOGS.g",
+            "$JS.API.CONSUMER.CREATE.LOGS.>",
+        ]
+        subjects = ", ".join(f'"{subject}"' for subject in allowed)
+        self.server.options.append(
+            "authorization { users: ["
+            '{user: "all", password: "all"}, {user: "none", password: "hunter2", permissions: {publish: ["x"]}},'
+            f'{{user: "me", password: "hunter2", permissions: {{publish: [{subjects}], subscribe: ["_INBOX.>"]}}}}'
+            "] }"
+        )
+        self.server.start()
+        self.login = {"user": "all", "password": "all"}
+        self.publish([b"one", b"two"])
+        path = self.server.write("password", "hunter2\n")
+        consumer = self.make_consumer(options=f":user=me:password_file={path}")
+        consumer.open()
+        self.addCleanup(consumer.close)
+        consumer.settle(self.fetched(consumer, 2))
+        self.nothing_comes(consumer)
+        poor = self.make_consumer(options=f":user=none:password_file={path}")
+        poor.open()
+        self.addCleanup(poor.close)
+        said: list[str] = []
+
+        def told() -> bool:
+            try:
+                poor.fetch(10, MiB, 0.5)
+            except Unavailable as error:
+                said.append(str(error))
+            return any("permissions violation" in text for text in said)
+
+        wait_until(told, "the missing right is told")
+        self.assertNotIn("hunter2", " ".join(said))

@@ -179,3 +179,24 @@ class RedisConsumerTests(RelayConsumerContract, ServerCase):
         consumer.close()
 
         self.assertEqual(1, len(self.client.xinfo_consumers("logs", "g")))
+
+    def test_rights(self) -> None:
+        """The rights that the docs list are enough, and no more are needed to settle."""
+        rights = "+xreadgroup +xack +xclaim +xautoclaim +xpending +xgroup|create +xgroup|delconsumer +xinfo|groups"
+        self.client.execute_command("ACL", "SETUSER", "me", "on", ">hunter2", "~logs", *rights.split(" "))
+        path = self.server.write("password", "hunter2\n")
+        self.publish([b"one", b"two"])
+        spec = f"redis:redis://{self.server.address}/0/logs:claim_after=1s:user=me:password_file={path}"
+        consumer = build_consumer(spec, "g")
+        consumer.open()
+        records = self.fetched(consumer, 2)
+        consumer.keep_alive()
+        consumer.settle(records)
+        self.nothing_comes(consumer)
+        self.assertEqual(0, consumer.lag())
+
+        consumer.close()
+
+        self.assertEqual([], self.client.xinfo_consumers("logs", "g"))
+        refused = self.client.acl_log()
+        self.assertEqual([], refused)

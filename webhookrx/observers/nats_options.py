@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from webhookrx.config.files import read_file
-from webhookrx.config.observers import Argument, ObserverSpec
+from webhookrx.config.observers import Argument, ObserverSpec, OptionText
 from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
@@ -32,6 +32,14 @@ _SCHEMES: Final = {"nats": 4222, "tls": 4222}
 SECRET_FILES: Final = ("password_file", "creds_file", "nkey_file")
 CONNECTION_OPTIONS: Final = ("user", *SECRET_FILES, "allow_plaintext", *TLS_OPTIONS)
 """What says how to connect, for observers and consumers."""
+CONNECTION_TEXTS: Final = {
+    "creds_file": OptionText(
+        "none", "file with a JWT and the seed of its key, as `nsc` writes it; needs the package `nkeys`"
+    ),
+    "nkey_file": OptionText("none", "file with the seed of a key, `SU…`; needs the package `nkeys`"),
+    "password_file": OptionText("none", "file with the password of `user`, on a line of its own"),
+}
+"""What the docs say of them."""
 CONNECTION_FILES: Final = (*SECRET_FILES, *TLS_OPTIONS)
 CONNECTION_SECRETS: Final = (*SECRET_FILES, *TLS_SECRETS)
 
@@ -40,6 +48,18 @@ NATS_SPEC: Final = ObserverSpec(
     argument=Argument.URL,
     files=CONNECTION_FILES,
     secrets=CONNECTION_SECRETS,
+    texts={
+        "stream": OptionText(
+            "any", "the stream that must take the messages: an answer of another one counts for nothing"
+        ),
+        "synced": OptionText(
+            "`no`", "`yes` if `sync_interval` of all servers is `always`: the promise is then `durable`"
+        ),
+        "batch": OptionText("`256`", "most messages that wait for their PubAck at a time"),
+        "batch_size": OptionText("`1MiB`", "most bytes of them; a larger message goes alone"),
+        "timeout": OptionText("`10s`", "time limit of connecting and of all PubAcks of a batch"),
+        **CONNECTION_TEXTS,
+    },
 )
 
 DEFAULT_BATCH: Final = 256

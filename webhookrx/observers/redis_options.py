@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhookrx.config.observers import Argument, ObserverSpec
+from webhookrx.config.observers import Argument, ObserverSpec, OptionText
 from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import quoted
 from webhookrx.observers.addresses import Addresses, check_plaintext, read_addresses
@@ -25,6 +25,14 @@ _SCHEMES: Final = {"redis": 6379, "rediss": 6379}
 
 CONNECTION_OPTIONS: Final = ("user", "password_file", "sentinel", "allow_plaintext", *TLS_OPTIONS)
 """What says how to connect, for observers and consumers."""
+CONNECTION_TEXTS: Final = {
+    "user": OptionText("the default user", "the name of a user of ACL"),
+    "password_file": OptionText("none", "file with the password, on a line of its own"),
+    "sentinel": OptionText(
+        "none", "the name of a master: the servers of the URL are sentinels, which know where it is"
+    ),
+}
+"""What the docs say of them."""
 FILES: Final = ("password_file", *TLS_OPTIONS)
 SECRETS: Final = ("password_file", *TLS_SECRETS)
 
@@ -46,6 +54,19 @@ REDIS_SPEC: Final = ObserverSpec(
     argument=Argument.URL,
     files=FILES,
     secrets=SECRETS,
+    texts={
+        "wait": OptionText("none", "how many replicas must have a batch in memory (`WAIT`) before it is stored"),
+        "waitaof": OptionText(
+            "none", "`1,N` or `0,N`: whether the server itself, and how many replicas, must have synced it (`WAITAOF`)"
+        ),
+        "maxlen": OptionText("none", "about how many entries the stream keeps: the oldest are dropped, read or not"),
+        "dedup": OptionText("`script`", "`script` lets Redis keep the ids and store each once; `off` does not"),
+        "dedup_window": OptionText("`15min`", "how long Redis knows an id"),
+        "batch": OptionText("`500`", "most messages of one transaction"),
+        "batch_size": OptionText("`1MiB`", "most bytes of one transaction; a larger message goes alone"),
+        "timeout": OptionText("`10s`", "time limit of the answer to one transaction, and of its confirmation"),
+        **CONNECTION_TEXTS,
+    },
 )
 
 DEFAULT_BATCH: Final = 500

@@ -7,8 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from webhookrx.config.observers import Argument, ObserverSpec
-from webhookrx.observers.nats_options import CONNECTION_FILES, CONNECTION_OPTIONS, CONNECTION_SECRETS, PACKAGE
+from webhookrx.config.observers import Argument, ObserverSpec, OptionText
+from webhookrx.observers.nats_options import (
+    CONNECTION_FILES,
+    CONNECTION_OPTIONS,
+    CONNECTION_SECRETS,
+    CONNECTION_TEXTS,
+    PACKAGE,
+)
 from webhookrx.observers.packages import package_for
 from webhookrx.relay.consumer import BrokerOptions, ConsumerKind
 from webhookrx.relay.nats_source import SOURCE_OPTIONS, read_source
@@ -38,6 +44,16 @@ CONSUMER: Final = ConsumerKind(
         Argument.URL,
         CONNECTION_FILES,
         CONNECTION_SECRETS,
+        texts={
+            "subject": OptionText(
+                "all", "which subjects of the stream; `*` stands for one token, `>` for all that follow"
+            ),
+            "ack_wait": OptionText(
+                "`30s`", "after which a message goes to another relay, if nobody has settled or kept it"
+            ),
+            "max_ack_pending": OptionText("`20000`", "how many messages all relays of the group may have at a time"),
+            **CONNECTION_TEXTS,
+        },
     ),
     build_nats_consumer,
 )

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from webhookrx.config.observers import Argument, ObserverSpec
+from webhookrx.config.observers import Argument, ObserverSpec, OptionText
 from webhookrx.observers.packages import package_for
 from webhookrx.observers.redis_options import (
     CONNECTION_OPTIONS,
+    CONNECTION_TEXTS,
     FILES,
     PACKAGE,
     SECRETS,
@@ -42,5 +43,17 @@ def build_redis_consumer(spec: str, args: Sequence[str], given: Mapping[str, str
 
 
 CONSUMER: Final = ConsumerKind(
-    ObserverSpec(("claim_after", *CONNECTION_OPTIONS), Argument.URL, FILES, SECRETS), build_redis_consumer
+    ObserverSpec(
+        ("claim_after", *CONNECTION_OPTIONS),
+        Argument.URL,
+        FILES,
+        SECRETS,
+        texts={
+            "claim_after": OptionText(
+                "`30s`", "after which an entry goes to another relay, if nobody has settled or kept it"
+            ),
+            **CONNECTION_TEXTS,
+        },
+    ),
+    build_redis_consumer,
 )
