@@ -97,6 +97,10 @@ class BatchLimits:
         Yield where each request begins and ends. This depends only on the lines from there on, so that messages that
         are retried in a later batch are cut as before and keep their key.
         """
+        if 0 < len(lines) <= self.messages and sum(map(len, lines)) <= self.size:
+            # The usual case, in a fifth of the time.
+            yield 0, len(lines)
+            return
         begin = size = 0
         for place, line in enumerate(lines):
             if place - begin >= self.messages or (place > begin and size + len(line) > self.size):
