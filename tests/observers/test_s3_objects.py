@@ -9,7 +9,7 @@ from pyarrow import parquet
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.observers.played_s3 import lines_of
-from webhookrx.observers.s3_objects import ObjectFormat, PackedObject
+from webhookrx.observers.s3_objects import PackedObject, object_format
 from webhookrx.observers.s3_options import read_s3
 from webhookrx.observers.s3_parquet import SCHEMA
 from webhookrx.testing import RECEIVED, make_message
@@ -17,7 +17,7 @@ from webhookrx.testing import RECEIVED, make_message
 
 def pack(*texts: str, first: str = "id-0", received: int = RECEIVED, **options: str) -> PackedObject:
     """Make an object."""
-    made = ObjectFormat(read_s3(["s3://logs/in"], options))
+    made = object_format(read_s3(["s3://logs/in"], options))
     messages = [
         make_message(text, {"RCPTID": first if not number else f"id-{number}", "SOURCE": "web"}, received + number)
         for number, text in enumerate(texts)
@@ -108,6 +108,6 @@ class ContentTests(SynchronousTestCase):
             raise Stop
 
         for options in ({}, {"format": "parquet"}):
-            made = ObjectFormat(read_s3(["s3://logs/in"], options))
+            made = object_format(read_s3(["s3://logs/in"], options))
             batch = [made.prepare(make_message("x" * 1024**2, {"RCPTID": str(number)})) for number in range(17)]
             self.assertRaises(Stop, made.make, batch, stop)

@@ -72,7 +72,15 @@ class PostgreSQLCase(ServerCase):
 
     server: PostgresqlServer
 
-    def observer(self, place: str = "", *, database: str = "logs", table: str = "webhooks", **options: str) -> Any:
+    def observer(
+        self,
+        place: str = "",
+        *,
+        database: str = "logs",
+        table: str = "webhooks",
+        with_password: bool = True,
+        **options: str,
+    ) -> Any:
         """
         Make an observer and open it.
 
@@ -81,7 +89,9 @@ class PostgreSQLCase(ServerCase):
         self.password_file = self.server.path("shown-password")
         if not os.path.exists(self.password_file):
             self.write_password(self.server.PASSWORD)
-        given = {"create": "yes", "password_file": self.password_file, "timeout": "5s", "retry_for": "0s", **options}
+        given = {"create": "yes", "timeout": "5s", "retry_for": "0s", **options}
+        if with_password:
+            given["password_file"] = self.password_file
         spec = f"postgresql:postgresql://{place or self.server.address}/{database}/{table}:"
         spec += ":".join(f"{key}={value}" for key, value in given.items())
         observer: Any = registry.build(parse_observer(spec, registry.find_spec), "durable")
@@ -572,7 +582,8 @@ class BrokenServerTests(PostgreSQLCase):
                     observer.reopen()
                 self.server.freeze()
                 found: list[Outcomes] = []
-                batch = prepared(observer, "second", first=1)
+                # More than the sockets between them hold.
+                batch = prepared(observer, *["second" * 100_000] * 20, first=1)
                 thread = self.in_thread(lambda batch=batch, found=found: found.append(outcomes_of(observer, batch)))
                 time.sleep(0.5)
                 began_at = time.monotonic()
@@ -688,13 +699,16 @@ class _TLSServer(PostgresqlServer):
 
     def prepare(self) -> None:
         super().prepare()
+        with open(self.path("data/pg_hba.conf"), "w") as file:
+            file.write("hostssl all by_cert 127.0.0.1/32 cert\nhost all all 127.0.0.1/32 scram-sha-256\n")
+        ca_file = write_ca_file(self.directory, "clients", self.authority)
         names = [x509.DNSName("localhost")]
         files = self.authority.issue("server", names=names).write(self.directory, "server")
-        for path in files:
+        for path in (*files, ca_file):
             if self.user:
                 shutil.chown(path, self.user, self.group)
             os.chmod(path, 0o600)
-        self.options += ["ssl=on", f"ssl_key_file={files[0]}", f"ssl_cert_file={files[1]}"]
+        self.options += ["ssl=on", f"ssl_key_file={files[0]}", f"ssl_cert_file={files[1]}", f"ssl_ca_file={ca_file}"]
 
 
 class TLSTests(PostgreSQLCase):
@@ -717,4 +731,29 @@ class TLSTests(PostgreSQLCase):
         self.assertIn("does not match host name", self.reason(wrong_name, prepared(wrong_name, "two")))
         for other in (wrong_ca, system):
             self.assertIn("certificate verify failed", self.reason(other, prepared(other, "two")))
+        self.assertEqual([(1,)], self.sql("SELECT count(*) FROM webhooks"))
+
+    def test_client_certificate(self) -> None:
+        """A role may log in by a certificate, without a password; who has none, or another, is refused."""
+        self.server = self.serve(_TLSServer)
+        self.sql("CREATE ROLE by_cert LOGIN", "GRANT CREATE ON SCHEMA public TO by_cert")
+        ca_file = write_ca_file(self.server.directory, "ca", _TLSServer.authority)
+        place = f"localhost:{self.server.port}"
+
+        def by_cert(*names: str) -> list[Any]:
+            made = []
+            for name in names:
+                key, cert = _TLSServer.authority.issue(name).write(self.server.directory, name)
+                os.chmod(key, 0o600)
+                files = {"ca_file": ca_file, "cert_file": cert, "key_file": key}
+                made.append(self.observer(place, user="by_cert", with_password=False, **files))
+            return made
+
+        right, wrong = by_cert("by_cert", "other")
+        without = self.observer(place, user="by_cert", with_password=False, ca_file=ca_file)
+
+        deliver(right, prepared(right, "one"))
+
+        for other in (wrong, without):
+            self.reason(other, prepared(other, "two", first=1))
         self.assertEqual([(1,)], self.sql("SELECT count(*) FROM webhooks"))

@@ -18,7 +18,7 @@ from webhookrx.observers.packages import package_for
 from webhookrx.observers.retrying import Retries
 from webhookrx.observers.s3_answers import Fate, read_failure
 from webhookrx.observers.s3_client import ObstoreClient
-from webhookrx.observers.s3_objects import ObjectFormat, PackedObject
+from webhookrx.observers.s3_objects import PackedObject, object_format
 from webhookrx.observers.s3_options import Credentials, S3Target, read_credentials, read_s3
 from webhookrx.store_counts import StoreCounts
 
@@ -52,7 +52,7 @@ class S3Observer:
         self.spec = spec
         self.wants = Wants(None, target.size, target.age)
         self.counts = StoreCounts()
-        self._format = ObjectFormat(target)
+        self._format = object_format(target)
         self.prepare = self._format.prepare
         self._target = target
         self._make_client = make_client
