@@ -24,7 +24,7 @@ from webhookrx.backoff import Random
 from webhookrx.errors import Unavailable
 from webhookrx.interfaces import IStoreObserver
 from webhookrx.observers.kafka_options import SMALLEST_BATCH, KafkaTarget, read_kafka
-from webhookrx.observers.kafka_reports import KafkaDelivery, Problem, Producer, describe
+from webhookrx.observers.kafka_reports import KafkaDelivery, Problem, Producer, describe, property_problem
 from webhookrx.observers.kafka_topic import Ask, ask_topic, report_in_thread
 from webhookrx.observers.retrying import Retries
 from webhookrx.store_counts import StoreCounts
@@ -119,9 +119,7 @@ class KafkaObserver:
         try:
             producer = self._connect(properties, lambda _: None)
         except KafkaException as error:
-            raise self._target.cluster.options.problem(
-                f"librdkafka: {describe(error.args[0], excerpt=self._excerpt)}"
-            ) from None
+            raise self._target.cluster.options.problem(property_problem(error.args[0], excerpt=self._excerpt)) from None
         _end(producer)
 
     def open(self) -> None:

@@ -54,7 +54,6 @@ _TUNING: Final = (
     "fetch.error.backoff.ms",
     "fetch.min.bytes",
     "fetch.wait.max.ms",
-    "group.instance.id",
     "linger.ms",
     "metadata.max.age.ms",
     "receive.message.max.bytes",

@@ -48,6 +48,9 @@ _HINTS: Final = {
 _VARIES: Final = re.compile(r" \((?:after|after \d+ms) [^()]*(?:\([^()]*\)[^()]*)*\)")
 
 
+_PROPERTY_NAME: Final = re.compile(r'configuration property "([a-z][a-z0-9._]*)"')
+
+
 class Producer(Protocol):
     """What is needed of C{confluent_kafka.Producer}."""
 
@@ -146,6 +149,14 @@ class Sending:
 def is_refusal(error: KafkaError) -> bool:
     """Tell whether an error is about the message itself, if it was alone."""
     return error.name() in _REFUSALS
+
+
+def property_problem(error: KafkaError, *, excerpt: bool) -> str:
+    """Return why librdkafka does not take its properties. Of a value that may be secret only the name is told."""
+    found = _PROPERTY_NAME.search(error.str())
+    if found is None or excerpt:
+        return f"librdkafka: {describe(error, excerpt=excerpt)}"
+    return f"librdkafka does not take the value of {found[1]}"
 
 
 class KafkaDelivery:

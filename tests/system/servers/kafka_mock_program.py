@@ -26,6 +26,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "broker_set_rtt": (NUMBER, NUMBER),
     "broker_set_up": (NUMBER,),
     "clear_request_errors": (SHORT,),
+    "group_initial_rebalance_delay_ms": (NUMBER,),
     "partition_set_leader": (TEXT, NUMBER, NUMBER),
     "set_apiversion": (SHORT, SHORT, SHORT),
     "topic_create": (TEXT, NUMBER, NUMBER),
