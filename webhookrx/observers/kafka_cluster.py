@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from webhookrx.config.files import read_file
+from webhookrx.config.observers import OptionText
 from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
@@ -30,6 +31,15 @@ CLUSTER_OPTIONS: Final = (
 )
 CLUSTER_FILES: Final = ("password_file", "librdkafka_file", *TLS_OPTIONS)
 CLUSTER_SECRETS: Final = ("password_file", "librdkafka_file", *TLS_SECRETS)
+
+CLUSTER_TEXTS: Final = {
+    "tls": OptionText("`yes`, `no` to this machine", "`no` connects without TLS"),
+    "user": OptionText("none", "the name of a user, for SASL; goes with `password_file`"),
+    "sasl": OptionText("`plain`", "how password and user are shown: `plain`, `scram-256` or `scram-512`"),
+    "librdkafka_file": OptionText(
+        "none", "file with further properties of librdkafka, `NAME=VALUE`, one a line; OAUTHBEARER is set up there"
+    ),
+}
 
 MECHANISMS: Final = {"plain": "PLAIN", "scram-256": "SCRAM-SHA-256", "scram-512": "SCRAM-SHA-512"}
 

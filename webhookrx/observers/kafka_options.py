@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from webhookrx.config.observers import Argument, ObserverSpec
+from webhookrx.config.observers import Argument, ObserverSpec, OptionText
 from webhookrx.config.specs import SpecOptions
 from webhookrx.message.message import Message
 from webhookrx.message.template import Template
@@ -16,6 +16,7 @@ from webhookrx.observers.kafka_cluster import (
     CLUSTER_FILES,
     CLUSTER_OPTIONS,
     CLUSTER_SECRETS,
+    CLUSTER_TEXTS,
     KafkaCluster,
     Properties,
     read_cluster,
@@ -29,6 +30,25 @@ KAFKA_SPEC: Final = ObserverSpec(
     argument=Argument.URL,
     files=CLUSTER_FILES,
     secrets=CLUSTER_SECRETS,
+    texts={
+        **CLUSTER_TEXTS,
+        "key": OptionText(
+            "`${HOST}`",
+            "[template](messages.md#templates) of the key: messages of one key are in one partition, in order; empty "
+            "spreads messages over all partitions, in no order",
+        ),
+        "acks": OptionText("`all`", "`1` has only the leader acknowledge; then a 200 is `written`"),
+        "compression": OptionText("`zstd`", "`lz4`, `snappy`, `gzip` or `none`"),
+        "partitioner": OptionText(
+            "`murmur2_random`",
+            "which partition a key belongs to; the default is that of Java's client. Others are `murmur2`, "
+            "`consistent_random`, `consistent`, `fnv1a_random`, `fnv1a` and `random`",
+        ),
+        "timeout": OptionText("`5s`", "time limit of requests that are not about messages, such as for metadata"),
+        "retry_for": OptionText(
+            "`10s`", "how long a batch may take until it is acknowledged, retries included; 1s or more"
+        ),
+    },
 )
 
 EXAMPLE: Final = "kafka:kafka://b1.example.com:9092,b2.example.com:9092/logs"

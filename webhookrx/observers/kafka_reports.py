@@ -179,6 +179,7 @@ class KafkaDelivery:
         self._excerpt = excerpt
         self._alone: set[int] = set()
         self._was_too_large = False
+        self._last: Problem | None = None
 
     def begin(self) -> Sending:
         """Begin another round with all that is left."""
@@ -259,8 +260,11 @@ class KafkaDelivery:
         self.left = left
         fatal = self.sending.fatal
         if fatal is not None and left and (problem is None or problem.is_late):
-            return Problem(describe(fatal, excerpt=self._excerpt), False)
-        return problem
+            problem = Problem(describe(fatal, excerpt=self._excerpt), False)
+        if problem is not None and not problem.is_late:
+            self._last = problem
+        # The last try may have had too little time to hear it again.
+        return problem and (self._last or problem)
 
     def _problem(self, error: KafkaError | None) -> Problem:
         if error is None or error.name() in _LATE:
