@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import TypeAlias, cast
 
 from benchmarks.stores.messages import Ready
@@ -109,7 +110,7 @@ def postgresql(address: str) -> Store:
 
 
 def s3(address: str) -> Store:
-    """obstore with an object a batch, packed by zstd, that must not be there yet."""
+    """obstore with an object a batch, packed by zstd, that is named by what it holds and must not be there yet."""
     import zstandard
     from obstore.store import S3Store
 
@@ -124,8 +125,9 @@ def s3(address: str) -> Store:
     pack = zstandard.ZstdCompressor().compress
 
     def store(batch: Sequence[Ready]) -> None:
-        body = b"".join(each.line + b"\n" for each in batch)
-        bucket.put(f"alone/{batch[0].id}.ndjson.zst", pack(body), mode="create")
+        body = b"".join([each.line + b"\n" for each in batch])
+        name = f"alone/{batch[0].id}-{sha256(body).hexdigest()}.ndjson.zst"
+        bucket.put(name, pack(body), mode="create")
 
     return store
 

@@ -172,6 +172,7 @@ PLACES = (
     Place("NATS", "nats", nats),
     Place("Redis", "redis", partial(redis, ":dedup=off")),
     Place("PostgreSQL", "postgresql", postgresql),
+    Place("S3", "s3", s3, batch=10_000),
     Place("HTTP", "treq", partial(http, "http", "/in", ":batch=500")),
     Place("ClickHouse", "treq", partial(http, "clickhouse", "/default.logs"), batch=5_000),
     Place("Elasticsearch", "treq", partial(http, "elasticsearch", "/logs")),
