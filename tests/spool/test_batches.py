@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.spool.faulty_spool import Clocks
 from webhookrx.interfaces import LARGEST_BATCH, MOST_MESSAGES, Wants
 from webhookrx.settings import MiB
-from webhookrx.spool.batches import Batches, in_pieces
+from webhookrx.spool.batches import Batches
 from webhookrx.spool.database import BATCH_BYTES, BATCH_MESSAGES
 from webhookrx.spool.quota import Quota
 from webhookrx.spool.rows import NO_TOTALS, ROW_OVERHEAD, Row, Totals
@@ -133,7 +133,7 @@ class PieceTests(SynchronousTestCase):
 
     def sizes(self, rows: list[Row]) -> list[int]:
         """Cut them, and check that nothing is lost."""
-        pieces = list(in_pieces(rows))
+        pieces = list(Batches(LARGE, Quota(GiB)).in_pieces(rows))
         self.assertEqual(rows, [row for piece in pieces for row in piece])
         return [len(piece) for piece in pieces]
 
@@ -143,6 +143,11 @@ class PieceTests(SynchronousTestCase):
         self.assertEqual([1], self.sizes(self.rows(3 * MiB)))
         self.assertEqual([BATCH_MESSAGES], self.sizes(self.rows(*[100] * BATCH_MESSAGES)))
         self.assertEqual([2], self.sizes(self.rows(BATCH_BYTES - 1, MiB)))
+
+    def test_not_wanted(self) -> None:
+        """Where nobody wants larger ones, a batch is not looked at."""
+        rows = self.rows(100, 200)
+        self.assertEqual([rows], list(Batches(None, Quota(GiB)).in_pieces(rows)))
 
     def test_large(self) -> None:
         """A larger one is several, none of them larger than a usual batch."""

@@ -39,11 +39,12 @@ class Batches:
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        usual = Wants(BATCH_MESSAGES, BATCH_BYTES) if wants is None else wants
-        self.messages = min(usual.messages or MOST_MESSAGES, MOST_MESSAGES)
-        self.bytes = min(usual.bytes, LARGEST_BATCH)
+        self._is_usual = wants is None
+        wanted = Wants(BATCH_MESSAGES, BATCH_BYTES) if wants is None else wants
+        self.messages = min(wanted.messages or MOST_MESSAGES, MOST_MESSAGES)
+        self.bytes = min(wanted.bytes, LARGEST_BATCH)
         self._enough = min(self.bytes, quota.size // 2)
-        self._seconds = usual.seconds if quota.age is None else min(usual.seconds, quota.age / 2)
+        self._seconds = wanted.seconds if quota.age is None else min(wanted.seconds, quota.age / 2)
         self._clock = clock
         self._wall_clock = wall_clock
         self._since: float | None = None
@@ -78,6 +79,23 @@ class Batches:
         age = max(now - self._since, 0.0 if oldest is None else (self._wall_clock() - oldest) / _NANOSECONDS)
         return max(0.0, self._seconds - age)
 
+    def in_pieces(self, rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+        """
+        Cut the rows of a batch so that each piece is no larger than a usual batch: one transaction, which delays those
+        that append, removes no more.
+        """
+        if self._is_usual:
+            yield rows
+            return
+        begin = size = 0
+        for place, row in enumerate(rows):
+            if place - begin >= BATCH_MESSAGES or size >= BATCH_BYTES:
+                yield rows[begin:place]
+                begin, size = place, 0
+            size += row.size
+        if begin < len(rows):
+            yield rows[begin:]
+
     def offered(self) -> None:
         """Begin the time of the next batch: one is offered now."""
         self._since = None
@@ -97,18 +115,3 @@ class Batches:
     def forget(self) -> None:
         """Forget what was removed: the queue is opened anew."""
         self._acked.clear()
-
-
-def in_pieces(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """
-    Cut the rows of a batch so that each piece is no larger than a usual batch: one transaction, which delays those that
-    append, removes no more.
-    """
-    begin = size = 0
-    for place, row in enumerate(rows):
-        if place - begin >= BATCH_MESSAGES or size >= BATCH_BYTES:
-            yield rows[begin:place]
-            begin, size = place, 0
-        size += row.size
-    if begin < len(rows):
-        yield rows[begin:]

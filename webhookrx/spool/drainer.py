@@ -21,7 +21,6 @@ from twisted.logger import Logger
 from webhookrx.backoff import Backoff
 from webhookrx.errors import Rejected, Unavailable
 from webhookrx.message.encoders import NotAMessage, decode_stored
-from webhookrx.spool.batches import in_pieces
 from webhookrx.spool.drain_log import NOT_ENCODED, DrainLog, printable
 from webhookrx.spool.faults import error_text
 from webhookrx.spool.rows import DeadLetter, Row
@@ -146,8 +145,10 @@ class Drainer:
             return min(pause, self._queue.gathers() or pause)
         self.is_idle = False
         letters, failures = self._offer(rows)
-        for piece in in_pieces(rows):
-            done = [row.id for row in piece if row.id not in letters and row.id not in failures]
+        for piece in self._queue.batches.in_pieces(rows):
+            done = [row.id for row in piece]
+            if letters or failures:
+                done = [number for number in done if number not in letters and number not in failures]
             self._unacked.append((done, [letters[row.id] for row in piece if row.id in letters]))
         self._ack()
         failure = next(iter(failures.values()), None)

@@ -49,6 +49,7 @@ class SpoolQueue:
     @param clock: seconds on the monotonic clock.
     @param wall_clock: nanoseconds since the epoch.
     @param wants: the batches that the observer wants.
+    @ivar batches: how large they are.
     """
 
     def __init__(
@@ -64,8 +65,8 @@ class SpoolQueue:
         self._path = directory.path
         self._space = space
         self._clock, self._wall_clock = clock, wall_clock
-        self._batches = Batches(wants, quota, clock, wall_clock)
-        self._files = SpoolFiles(directory, clock, (self._batches.messages, self._batches.bytes))
+        self.batches = Batches(wants, quota, clock, wall_clock)
+        self._files = SpoolFiles(directory, clock, (self.batches.messages, self.batches.bytes))
         self._refused: BatchSize | None = None  # the last batch for which there was no room; None once there is
         self._refused_until = self._next_drop_line = 0.0
         self._dropped = self._unreported_drops = 0
@@ -79,7 +80,7 @@ class SpoolQueue:
         @raise OSError: it can't be made or read.
         @raise sqlite3.Error: no file can be created in it.
         """
-        self._batches.forget()
+        self.batches.forget()
         self._files.open()
 
     def close(self) -> None:
@@ -198,8 +199,8 @@ class SpoolQueue:
             try:
                 if self.gathers() and (newest.first() or 0) > self._files.offered:
                     return []
-                rows = newest.read(0, self._batches.messages, self._batches.bytes)
-                if rows and self._batches.is_acked(rows[0]):
+                rows = newest.read(0, self.batches.messages, self.batches.bytes)
+                if rows and self.batches.is_acked(rows[0]):
                     # It would be delivered again and again.
                     raise damage("what was removed is still there")
                 return self._offered_of(newest, rows)
@@ -211,16 +212,16 @@ class SpoolQueue:
 
     def gathers(self) -> float:
         """Return for how many seconds at most the next batch may still gather, see L{Batches}; in any thread."""
-        return self._batches.gathers(self._files.totals, self._files.oldest, is_full=self._refused is not None)
+        return self.batches.gathers(self._files.totals, self._files.oldest, is_full=self._refused is not None)
 
     def _offered_of(self, file: SpoolFile, rows: list[Row]) -> list[Row]:
         """Cut rows to the batch that is offered already, or else to a new one, and save where that ends."""
         if not rows:
             return rows
-        self._batches.offered()
+        self.batches.offered()
         if rows[0].id <= self._files.offered:
             return [row for row in rows if row.id <= self._files.offered]
-        rows = rows[: self._batches.count_for(self._files.totals.messages)]
+        rows = rows[: self.batches.count_for(self._files.totals.messages)]
         with self._files.lock:
             try:
                 with self._files.writing(file, durable=False) as transaction:
@@ -285,7 +286,7 @@ class SpoolQueue:
                 transaction.remove(numbers)
                 totals, oldest = transaction.totals(), transaction.oldest()
             self._files.totals, self._files.oldest = totals, oldest
-            self._batches.acked(numbers)
+            self.batches.acked(numbers)
         else:
             self._keep_dead(dead)
             old.ack(numbers)
