@@ -8,8 +8,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hypothesis import given
+from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.message.test_encoders import VALUES
 from tests.observers.http_stores.fake_elasticsearch import (
     PARSING,
     QUEUE_FULL,
@@ -20,7 +23,7 @@ from tests.observers.http_stores.fake_elasticsearch import (
 )
 from tests.observers.http_stores.played_http_store import HTTPStoreContract, Record, Row, answer, broken, cut
 from webhookrx.errors import ConfigError, Rejected, Unavailable
-from webhookrx.message.message import Message
+from webhookrx.message.message import Message, Value
 from webhookrx.observers.http_stores.bulk_answers import read_bulk
 from webhookrx.observers.http_stores.elasticsearch import (
     ELASTICSEARCH_SPEC,
@@ -422,12 +425,12 @@ class _RequestTests(_Played):
     def test_no_words_with_a_key(self) -> None:
         """Once a key was sent no text of the server is quoted, not even the type of an exception that is not known."""
         observer = self.opened_with(api_key_file=self.secret_file("c2VjcmV0"), retry_for="0s")
-        for given, shown in (
+        for response, shown in (
             (failed(400, "document_parsing_exception", "c2VjcmV0"), "item 400, document_parsing_exception"),
             (failed(400, "c2VjcmV0", "c2VjcmV0"), "item 400"),
             (as_answer(whole_error(403, "c2VjcmV0", "c2VjcmV0")), "it answers 403 Forbidden"),
         ):
-            self.answer_with(given)
+            self.answer_with(response)
             (outcome,) = self.outcomes(observer, "a")
 
             self.assertIn(shown, str(outcome))
@@ -550,6 +553,23 @@ class DocumentTests(SynchronousTestCase):
         self.assertEqual("2026-01-02T03:04:05.678901Z", made["@timestamp"])
         self.assertEqual("hostile", made["webhook.@timestamp"])
         self.assertEqual("hostile", message.values["@timestamp"])
+
+    @given(st.dictionaries(st.text(), VALUES, max_size=5), st.dictionaries(st.text(), VALUES, max_size=5))
+    def test_any_message(self, log: dict[str, Value], meta: dict[str, Value]) -> None:
+        """Whatever messages hold, each is an action and a document that the server can read, with the date it needs."""
+        server = FakeElasticsearch()
+        server.data_streams.add("logs")
+        _, store = read_elasticsearch("elasticsearch", (URL,), {})
+        messages = [
+            Message({**log, "RCPTID": "1"}, RECEIVED),
+            Message({"log": log, "meta": {**meta, "id": "2"}}, RECEIVED),
+        ]
+        request = store.make([store.render(message) for message in messages])
+
+        response = server.handle(request.path, {"content-type": store.content_type}, request.content)
+
+        self.assertEqual({"items": [{"create": {"status": 201}}] * 2}, response.body)
+        self.assertEqual(["1", "2"], [own_id for _, own_id in server.documents])
 
     def test_one_line(self) -> None:
         """Whatever a sender wrote, action and document are a line each."""

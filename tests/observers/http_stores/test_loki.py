@@ -8,12 +8,16 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hypothesis import given
+from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.message.test_encoders import VALUES
 from tests.observers.http_stores.fake_loki import TOO_FAR_BEHIND, TOO_LONG, TOO_OLD, FakeLoki, LokiEntry
 from tests.observers.http_stores.played_http_store import HTTPStoreContract, Record, Row, answer, broken, cut
 from webhookrx.errors import ConfigError, Rejected
-from webhookrx.message.message import Message
+from webhookrx.message.encoders import encode_line
+from webhookrx.message.message import Message, Value
 from webhookrx.observers.http_stores.exchange import HTTPAnswer
 from webhookrx.observers.http_stores.http import REDIRECTION_HINT
 from webhookrx.observers.http_stores.loki import LOKI_SPEC, build_loki, read_loki
@@ -273,6 +277,24 @@ class LokiTests(HTTPStoreContract, SynchronousTestCase):
 
         self.assertEqual("written", observer.promise)
         self.assertIn("write-ahead log", observer.promise_reason)
+
+
+class EntryTests(SynchronousTestCase):
+    """What an entry holds."""
+
+    @given(st.dictionaries(st.text(), VALUES, max_size=5), st.dictionaries(st.text(), VALUES, max_size=5))
+    def test_any_message(self, log: dict[str, Value], meta: dict[str, Value]) -> None:
+        """Whatever messages hold, each is an entry that Loki takes, whose line is that of a file."""
+        server = FakeLoki()
+        _, store = read_loki((URL,), {"labels": "a=${a},b=${meta.b}"})
+        messages = [Message(log, RECEIVED), Message({"log": log, "meta": meta}, RECEIVED + 1)]
+        request = store.make([store.render(message) for message in messages])
+
+        status, words = server.handle(request.path, {"content-type": store.content_type}, request.content)
+
+        self.assertEqual((204, b""), (status, words))
+        lines = {entry.moment: entry.line for entry in server.entries}
+        self.assertEqual({str(each.received): encode_line(each)[:-1].decode() for each in messages}, lines)
 
 
 def _finding(reading: object) -> Finding:
