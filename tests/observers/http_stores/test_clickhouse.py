@@ -414,6 +414,14 @@ class RequestTests(SynchronousTestCase):
         self.assertIn((b"X-ClickHouse-Key", b"pass word"), fields)
         self.assertNotIn("pass", store.make([b""]).path)
 
+    def test_headers_file(self) -> None:
+        """What stands in front of it may need header fields of its own, which are secrets, too."""
+        options = {"headers_file": self.write("X-Proxy: hunter2\n")}
+        observer = build_clickhouse("s", (URL,), options, "durable")
+
+        self.assertEqual([(b"X-Proxy", b"hunter2")], observer._read_files()[1])
+        self.assertRaises(ConfigError, read_clickhouse, ("http://h/logs.m",), options)
+
     def test_wants(self) -> None:
         """A spool gathers many messages for it."""
         store = read_clickhouse((URL,), {})[1]
