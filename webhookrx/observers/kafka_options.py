@@ -100,7 +100,7 @@ class KafkaFormat:
 def decode(prepared: bytes) -> tuple[bytes, KeyedRecord]:
     """Return the source and the record of what L{KafkaFormat.encode} has made."""
     end = _SIZE + int.from_bytes(prepared[:_SIZE], "big")
-    return prepared[_SIZE:end], unpack(prepared[end:])
+    return prepared[_SIZE:end], unpack(prepared, end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,18 +111,24 @@ class Sending:
     @ivar waiting: how many messages are produced and not reported.
     @ivar failed: one of them is not stored, so that those behind it are better not sent.
     @ivar fatal: why this producer does nothing more.
+    @ivar stored: the partition of each message whose report has no error.
+    @ivar reports: the other reports.
     """
 
     def __init__(self) -> None:
         self.waiting = 0
         self.failed = False
         self.fatal: KafkaError | None = None
+        self.stored: dict[int, int] = {}
         self.reports: dict[int, DeliveryReport] = {}
 
     def take(self, index: int, is_alone: bool, error: KafkaError | None, message: Any) -> None:
         """Take the report of a message that was produced."""
         self.waiting -= 1
-        self.note(index, is_alone, DeliveryReport(message.partition(), error))
+        if error is None:
+            self.stored[index] = message.partition()
+        else:
+            self.note(index, is_alone, DeliveryReport(message.partition(), error))
 
     def poll(self, producer: Producer, seconds: float) -> None:
         """
@@ -140,9 +146,9 @@ class Sending:
             self.failed = True
 
     def note(self, index: int, is_alone: bool, report: DeliveryReport) -> None:
-        """Note what became of a message."""
+        """Note why a message is not stored."""
         self.reports[index] = report
-        if report.error is not None and not (is_alone and is_refusal(report.error)):
+        if not (is_alone and report.error is not None and is_refusal(report.error)):
             self.failed = True
 
 
@@ -229,7 +235,10 @@ class KafkaDelivery:
 
         @return: why messages go again; None when none does.
         """
-        reports = self.sending.reports
+        stored, reports = self.sending.stored, self.sending.reports
+        if len(stored) == len(self.left):
+            self.left = ()
+            return None
         left: list[int] = []
         partitions: set[int] = set()
         keys: set[bytes] = set()
@@ -238,7 +247,8 @@ class KafkaDelivery:
         for index in self.left:
             partition, error = reports.get(index, _NO_REPORT)
             key = self._records[index][1].key
-            if error is None and index in reports:
+            if index in stored:
+                partition = stored[index]
                 if not (is_lost or partition in partitions or key in keys):
                     continue
             elif error is not None and index in self._alone and is_refusal(error):

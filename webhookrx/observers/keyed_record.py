@@ -44,13 +44,18 @@ def pack(record: KeyedRecord) -> bytes:
     return b"".join((_HEAD.pack(record.received, len(own), len(record.key)), own, record.key, record.value))
 
 
-def unpack(packed: bytes) -> KeyedRecord:
-    """Return the record whose bytes these are."""
-    received, id_size, key_size = _HEAD.unpack_from(packed)
-    key_begin = _HEAD.size + id_size
+def unpack(packed: bytes, begin: int = 0) -> KeyedRecord:
+    """
+    Return the record whose bytes these are.
+
+    @param begin: where they begin; what is before is somebody else's.
+    """
+    received, id_size, key_size = _HEAD.unpack_from(packed, begin)
+    id_begin = begin + _HEAD.size
+    key_begin = id_begin + id_size
     value_begin = key_begin + key_size
     return KeyedRecord(
-        packed[_HEAD.size : key_begin].decode(), packed[key_begin:value_begin], received, packed[value_begin:]
+        packed[id_begin:key_begin].decode(), packed[key_begin:value_begin], received, packed[value_begin:]
     )
 
 
