@@ -21,7 +21,7 @@ from webhookrx.config.options import option_table
 from webhookrx.config.store_options import store_option_table
 from webhookrx.errors import REASONS
 from webhookrx.http.states import TRANSITIONS
-from webhookrx.observers.registry import find_spec, known_names
+from webhookrx.observers.registry import find_spec
 from webhookrx.operations.metric import Metric
 from webhookrx.operations.metrics import METRICS
 from webhookrx.relay.registry import find_kind
@@ -157,11 +157,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "severities": ("docs/reference/sender-definitions.md", severity_table),
     "sender-format": ("docs/reference/sender-definitions.md", entry_table),
     "entry-codes": ("docs/reference/sender-definitions.md", entry_code_table),
-    **{
-        f"options-{name}": ("docs/reference/stores.md", partial(store_table, name))
-        for name in STORES
-        if name in known_names() and find_spec(name).texts
-    },
+    **{f"options-{name}": ("docs/reference/stores.md", partial(store_table, name)) for name in STORES},
     **{f"relay-options-{name}": ("docs/reference/relay.md", partial(broker_table, name)) for name in BROKERS},
 }
 """Name of a generated block to its page and the function that makes it."""

@@ -92,9 +92,10 @@ class StoreSpecTests(SynchronousTestCase):
         built = known_observers.build_observer(parse_observer(text), "durable")
         return getattr(built, "inner", built)
 
-    def stores(self) -> list[str]:
-        """Return the stores that there are."""
-        return [name for name in STORES if name in known_names()]
+    def stores(self) -> tuple[str, ...]:
+        """Return all of them, each of which the registry knows."""
+        self.assertLessEqual({*STORES}, {*known_names()})
+        return STORES
 
     def test_interface(self) -> None:
         """Each is an observer of a store: it says what it promises, and why that is no more. Nobody is asked."""
@@ -133,6 +134,18 @@ class StoreSpecTests(SynchronousTestCase):
                 with self.subTest(f"{name} {who}"):
                     error = self.assertRaises(ConfigError, self.build, self.spec(name, host=f"{who}store.example.com"))
                     self.assertNotIn("c4nary", str(error))
+
+    def test_password_like_a_path(self) -> None:
+        """Nobody quotes one with a slash in it, whose first part looks like a server. Over HTTP it is a path."""
+        for name in self.stores():
+            for who in ("me:1/c4nary@", "me/c4nary@", "me.de/c4nary x@"):
+                with self.subTest(f"{name} {who}"):
+                    try:
+                        self.build(self.spec(name, host=f"{who}store.example.com"))
+                    except ConfigError as error:
+                        self.assertNotIn("c4nary", str(error))
+                    else:
+                        self.assertEqual("https://", URLS[name][0])
 
     def test_secrets_in_the_open(self) -> None:
         """No secret goes unencrypted to another machine: a mistake, unless it is meant; on this machine it is none."""

@@ -74,6 +74,9 @@ def read_addresses(
         begins = " or ".join(f"{each}://" for each in schemes)
         raise options.problem(f"the URL does not begin with {begins}; write for example {example}")
     place, _, path = rest.partition("/")
+    if "@" in path:
+        # It may be that of a password with a slash in it.
+        raise options.problem("the URL holds an @ behind its servers, as a password may; it takes none")
     if "?" in place or "#" in place or "?" in path:
         raise options.problem(f"the URL has a query or fragment; options come after it, such as {example}:timeout=5s")
     servers: list[Server] = []

@@ -169,9 +169,12 @@ def _read_url(args: Sequence[str], options: SpecOptions) -> tuple[str, str]:
     refuse_password(url, options, "credentials_file=")
     bucket, _, prefix = url.removeprefix("s3://").partition("/")
     if not _BUCKET.fullmatch(bucket):
-        raise options.problem(f"{quoted(bucket)} is no name of a bucket: 3 to 63 letters, digits, dots and hyphens")
+        # A password with a slash in it looks like a bucket.
+        shown = "a part of the URL" if "@" in url else quoted(bucket)
+        raise options.problem(f"{shown} is no name of a bucket: 3 to 63 letters, digits, dots and hyphens")
     if prefix and not _is_name(prefix):
-        raise options.problem(f"the prefix {quoted(prefix)} holds more than letters, digits and _.=-/, or is too long")
+        shown = "" if "@" in url else f" {quoted(prefix)}"
+        raise options.problem(f"the prefix{shown} holds more than letters, digits and _.=-/, or is too long")
     return bucket, prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
 
 
@@ -201,6 +204,9 @@ def _read_endpoint(options: SpecOptions) -> str | None:
     if endpoint is None:
         return None
     refuse_password(endpoint, options, "credentials_file=")
+    if "@" in endpoint:
+        # It may be that of a password with a slash in it.
+        raise options.problem("endpoint= holds an @, as a password may; it takes none")
     takes = "the URL of a service, such as endpoint=https\\://minio.example.com\\:9000"
     try:
         parts = urlsplit(endpoint)
