@@ -31,7 +31,7 @@ from webhookrx.observers.http_stores.elasticsearch import (
     document,
     read_elasticsearch,
 )
-from webhookrx.observers.http_stores.exchange import HTTPAnswer
+from webhookrx.observers.http_stores.exchange import HTTPAnswer, UnreadableAnswer
 from webhookrx.observers.http_stores.http import REDIRECTION_HINT
 from webhookrx.observers.http_stores.store import Finding, Verdict
 from webhookrx.testing import RECEIVED, make_message
@@ -516,6 +516,19 @@ class HintTests(SynchronousTestCase):
         self.assertIn("item 404, index_not_found_exception, the index does not exist", missing.code)
         self.assertEqual("no such index [logs]", missing.words)
         self.assertEqual(Finding(Verdict.REFUSED, "item 400, document_parsing_exception", ""), bare)
+
+    def test_nonsense(self) -> None:
+        """An answer 200 that is none of the bulk API is told as that, and nothing of it is quoted."""
+        for content in (
+            b"",
+            b"<html>secret</html>",
+            b'{"items":[{"create":{"status":"secret"}}]}',
+            b"\xff",
+            b"[" * 100_000,
+        ):
+            error = self.assertRaises(UnreadableAnswer, self.finding, answer(200, content))
+
+            self.assertEqual("it answers 200 OK, but not as the bulk API does", str(error))
 
     def test_kept(self) -> None:
         """What is kept of an answer holds one for 5,000 documents that all fail with a long reason."""

@@ -249,9 +249,10 @@ class OptionTests(SynchronousTestCase):
             ("resource", "x", "is not NAME=TEMPLATE"),
             ("resource", "a b=1", "a name has letters, digits and _ . / -"),
             ("id", "same", "a template with a macro"),
+            ("token_file", "/nonexistent/token", "/nonexistent/token"),
         ):
             text = self.problem(**{option: value})
-            self.assertIn(f"observer 'otlp': {option}=", text)
+            self.assertIn(f"observer 'otlp': {option}", text)
             self.assertIn(said, text)
 
     def test_no_package(self) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from webhookrx.observers.http_stores.otlp_json import OTLP_JSON
 from webhookrx.observers.http_stores.otlp_protobuf import OTLP_PROTOBUF
 from webhookrx.observers.http_stores.otlp_records import DEEPEST, LogRecord, OTLPEncoding, log_record
 from webhookrx.testing import RECEIVED, make_message
+from webhookrx.yield_point import PIECE, pause_by
 
 HOSTILE = 'a\r\nb\x00\x1b[2J{"x":1} %s "\\ \u2028\u202e\x85 é 😀'
 MiB = 1024 * 1024
@@ -282,6 +284,27 @@ class ValuesTests(_Case):
         """Whatever a message holds, both encodings are valid and equal."""
         self.judged(Message(log, RECEIVED))
         self.judged(Message({"log": log, "meta": meta}, RECEIVED))
+
+
+class YieldTests(SynchronousTestCase):
+    """Long work lets others go first."""
+
+    def test_values(self) -> None:
+        """Each member of an object, each element of a list and each piece of a long text is a place to do so."""
+        value: Value = {"list": [0] * 1000, "object": {str(number): 0 for number in range(1000)}}
+        record = log_record(make_message("x" * 10 * PIECE, {"v": value}), message_id)
+        for encoding, least in ((OTLP_JSON, 2010), (OTLP_PROTOBUF, 2000)):
+            pauses: list[None] = []
+
+            def encode(encoding: OTLPEncoding = encoding, pauses: list[None] = pauses) -> None:
+                pause_by(lambda: pauses.append(None))
+                encoding.record(record, b"")
+
+            # A pause belongs to a thread, and ends with it.
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(encode).result()
+
+            self.assertGreater(len(pauses), least)
 
 
 class RequestTests(_Case):
