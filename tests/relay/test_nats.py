@@ -6,8 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import ConfigError
 from webhookrx.relay.consumer import BrokerOptions
-from webhookrx.relay.nats_consumer import read_place
-from webhookrx.relay.nats_source import NatsSource, read_source
+from webhookrx.relay.nats_source import NatsSource, read_place, read_source
 from webhookrx.relay.registry import build_consumer
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import ConfigError
-from webhookrx.relay.redis_consumer import read_entry
+from webhookrx.relay.redis_source import read_entry
 from webhookrx.relay.registry import build_consumer
 
 

@@ -274,7 +274,10 @@ class NatsTests(ServerCase):
     # -- a server that is set up wrongly -------------------------------------------------------------------------------
 
     def test_no_stream(self) -> None:
-        """Without a stream, or after it was deleted, messages wait until there is one."""
+        """
+        Without a stream, or after it was deleted, messages wait until there is one. A plain publish would have been
+        taken by the server and dropped (U{https://github.com/vectordotdev/vector/issues/10534}).
+        """
         self.start(stream=False)
         observer = self.observer()
         batch = prepared(observer, range(5))

@@ -276,7 +276,10 @@ class RedisTests(ServerCase):
     # -- a server that is set up wrongly -------------------------------------------------------------------------------
 
     def test_memory_is_full(self) -> None:
-        """Without memory nothing of a batch is stored, and all of it once there is some."""
+        """
+        Without memory nothing of a batch is stored, and all of it once there is some: senders wait, and the stream does
+        not grow past its server (U{https://github.com/vectordotdev/vector/issues/23096}).
+        """
         for dedup in ("script", "off"):
             with self.subTest(dedup):
                 self.start()

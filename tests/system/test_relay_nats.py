@@ -65,6 +65,21 @@ class NatsConsumerTests(RelayConsumerContract, ServerCase):
         consumer._client.abort()
         consumer._thread.close()
 
+    def test_fetching_acknowledges_nothing(self) -> None:
+        """
+        What was fetched and not settled is still the server's to deliver: a source that acknowledges on arrival loses
+        what its destination has not taken (U{https://github.com/vectordotdev/vector/issues/26311}).
+        """
+        self.publish([b"one", b"two", b"three"])
+        consumer = self.opened()
+        self.addCleanup(consumer.close)
+        records = self.fetched(consumer, 3)
+        self.assertEqual(3, self.ask(lambda stream: stream.consumer_info("LOGS", "g")).num_ack_pending)
+
+        consumer.settle(records[:1])
+
+        self.assertEqual(2, self.ask(lambda stream: stream.consumer_info("LOGS", "g")).num_ack_pending)
+
     def test_server_is_killed(self) -> None:
         """What was delivered before the server was killed can be settled after; only what it forgets comes again."""
         self.publish([b"%d" % number for number in range(10)])

@@ -53,6 +53,18 @@ class RedisConsumerTests(RelayConsumerContract, ServerCase):
 
         wait_until(settled, "all is settled")
 
+    def test_fetching_acknowledges_nothing(self) -> None:
+        """What was fetched and not settled is still pending in the group."""
+        self.publish([b"one", b"two", b"three"])
+        consumer = self.opened()
+        self.addCleanup(consumer.close)
+        records = self.fetched(consumer, 3)
+        self.assertEqual(3, self.client.xpending("logs", "g")["pending"])
+
+        consumer.settle(records[:1])
+
+        self.assertEqual(2, self.client.xpending("logs", "g")["pending"])
+
     def test_server_is_killed(self) -> None:
         """What was delivered before the server was killed can be settled after, and nothing comes twice or is lost."""
         self.publish([b"%d" % number for number in range(10)])

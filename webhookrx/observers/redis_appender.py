@@ -19,6 +19,7 @@ import redis.exceptions
 from webhookrx.errors import Unavailable
 from webhookrx.observers.item_outcomes import Ack, Outcome
 from webhookrx.observers.redis_client import Command, connect, read_info, reason_of
+from webhookrx.observers.redis_options import ID_FIELD, MESSAGE_FIELD
 
 if TYPE_CHECKING:
     from webhookrx.observers.addresses import Server
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 #: Connects to a server with a password and TLS, if any; raises L{Unavailable}.
 Connect = Callable[["RedisServers", "str | None", "ssl.SSLContext | None"], "tuple[RedisConnection, Server]"]
-
-ID_FIELD: Final = "id"
-MESSAGE_FIELD: Final = "message"
 
 SCRIPT: Final = b"""\
 if redis.call('EXISTS', KEYS[2]) == 1 then

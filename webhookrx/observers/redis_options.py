@@ -20,6 +20,10 @@ from webhookrx.observers.secret_files import read_secret
 PACKAGE: Final = "redis>=8.1"
 """What redis-py is called for pip."""
 
+ID_FIELD: Final = "id"
+MESSAGE_FIELD: Final = "message"
+"""The fields of an entry."""
+
 _EXAMPLE: Final = "redis:redis://127.0.0.1:6379/0/logs"
 _SCHEMES: Final = {"redis": 6379, "rediss": 6379}
 

@@ -27,7 +27,8 @@ from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.nats_client import NatsClient, close, connect, reason_of
 from webhookrx.observers.nats_options import NatsSecrets, read_secrets
 from webhookrx.relay.consumer import BrokerOptions, Record
-from webhookrx.relay.nats_source import DEFAULT_ACK_WAIT, DEFAULT_MAX_ACK_PENDING, NatsSource
+from webhookrx.relay.nats_source import DEFAULT_ACK_WAIT, DEFAULT_MAX_ACK_PENDING, NatsSource, read_place
+from webhookrx.relay.unsettled import Unsettled, UnsettledRecord
 
 T = TypeVar("T")
 
@@ -43,22 +44,6 @@ _PROGRESS: Final = b"+WPI"
 _REJECT: Final = b"-NAK"
 
 _log = Logger()
-
-
-class _Delivered:
-    """
-    A message that is not settled.
-
-    @ivar reply: the subject of its latest delivery, which settles it.
-    @ivar kept: when the server was last told, or told us, that it is here.
-    """
-
-    __slots__ = ("kept", "record", "reply")
-
-    def __init__(self, reply: str, record: Record, kept: float) -> None:
-        self.reply = reply
-        self.record = record
-        self.kept = kept
 
 
 class NatsConsumer:
@@ -81,12 +66,11 @@ class NatsConsumer:
         self._connecting: asyncio.Task[NatsClient] | None = None
         self._first = 0
         self._serial = 0
-        self._arrived: list[_Delivered] = []
         self._news = asyncio.Event()
         self._statuses: dict[str, str] = {}
-        self._answers: dict[str, _Delivered] = {}
-        self._held: dict[str, _Delivered] = {}
-        self._ack_wait = source.ack_wait or DEFAULT_ACK_WAIT
+        self._answers: dict[str, UnsettledRecord] = {}
+        self._unsettled = Unsettled(source.ack_wait or DEFAULT_ACK_WAIT, clock)
+        self._asked = clock()
         self._lag: int | None = None
         self._warned = False
 
@@ -108,18 +92,14 @@ class NatsConsumer:
 
     def settle(self, records: Sequence[Record]) -> None:
         """Acknowledge messages, and wait until the server has confirmed that."""
-        held = [found for record in records if (found := self._found(record)) is not None]
+        held = self._unsettled.find(records)
         if held:
             self._run(self._settle(held), _CALL_TIME)
 
     def keep_alive(self) -> None:
         """Tell the server that messages are in progress, after connecting anew if that is needed."""
-        now = self._clock()
-        # Somebody else may have them.
-        self._held = {origin: each for origin, each in self._held.items() if now - each.kept < self._ack_wait}
-        self._arrived = [each for each in self._arrived if now - each.kept < self._ack_wait]
-        due = now - self._ack_wait / 3
-        held = [each for each in (*self._held.values(), *self._arrived) if each.kept <= due]
+        self._unsettled.forget_lost()
+        held = self._unsettled.due()
         if not held:
             return
         try:
@@ -130,8 +110,7 @@ class NatsConsumer:
 
     def is_ours(self, record: Record) -> bool:
         """Tell whether the server has not given it to another one, as far as we can know."""
-        held = self._found(record)
-        return held is not None and self._clock() - held.kept < self._ack_wait
+        return self._unsettled.is_ours(record)
 
     def lag(self) -> int | None:
         """Return how many messages wait, as of the last one that came."""
@@ -150,9 +129,8 @@ class NatsConsumer:
         """Give back what is not settled, and close the connection."""
         client, self._client = self._client, None
         if client is not None:
-            held = [*self._held.values(), *self._arrived]
             try:
-                self._thread.run(close(client, _tell(client, held, _REJECT, flush=True)), [_STEP] * 20)
+                self._thread.run(close(client, _tell(client, self._unsettled.all(), _REJECT)), [_STEP] * 20)
             except Exception:
                 _log.debug("Broker {spec} was not told what is not settled", spec=self.spec)
         self._thread.close()
@@ -182,10 +160,6 @@ class NatsConsumer:
                 self._thread.run(close(client), [_STEP] * 10)
             except Exception:
                 client.abort()
-
-    def _found(self, record: Record) -> _Delivered | None:
-        held = self._held.get(record.origin)
-        return held if held is not None and held.record.place is record.place else None
 
     def _read_files(self) -> tuple[NatsSecrets, ssl.SSLContext | None]:
         servers = self._source.servers
@@ -278,7 +252,7 @@ class NatsConsumer:
         elif any(getattr(config, name) != value for name, value in wanted.items()):
             config = (await manager.add_consumer(source.stream, config.evolve(**wanted))).config
         self._look_at(config)
-        self._ack_wait = config.ack_wait or DEFAULT_ACK_WAIT
+        self._unsettled.keep_for = config.ack_wait or DEFAULT_ACK_WAIT
         self._inbox = client.new_inbox()
         self._statuses.clear()
         self._answers.clear()
@@ -303,17 +277,17 @@ class NatsConsumer:
     async def _fetch(self, messages: int, size: int, seconds: float) -> list[Record]:
         began = self._clock()
         client = await self._connected(max(seconds, 0.5))
-        records = self._take(messages, size)
+        records = self._unsettled.take(messages, size)
         if records:
             return records
         status = await self._pull(client, {"batch": messages, "max_bytes": max(size, 1), "no_wait": True}, _CALL_TIME)
-        if status.startswith("409") and not self._arrived:
+        if status.startswith("409") and not self._unsettled.arrived:
             # The next one is larger than that.
             await self._pull(client, {"batch": 1, "no_wait": True}, _CALL_TIME)
         left = began + seconds - self._clock()
-        if not self._arrived and left > 0 and not self._stopping.is_set():
+        if not self._unsettled.arrived and left > 0 and not self._stopping.is_set():
             await self._pull(client, {"batch": 1, "expires": int(left * 1e9)}, left)
-        return self._take(messages, size)
+        return self._unsettled.take(messages, size)
 
     async def _pull(self, client: NatsClient, request: dict[str, Any], seconds: float) -> str:
         """
@@ -326,31 +300,33 @@ class NatsConsumer:
         reply = f"{self._inbox}.p{self._serial}"
         source = self._source
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{source.stream}.{source.durable}"
-        enough = len(self._arrived) + request["batch"]
+        unsettled = self._unsettled
+        enough = unsettled.arrived + request["batch"]
         self._statuses.clear()
+        self._asked = self._clock()
         await client.publish(subject, json.dumps(request).encode(), reply=reply)
         end = self._clock() + seconds
         lingers = "expires" in request
-        while len(self._arrived) < enough and reply not in self._statuses:
+        while unsettled.arrived < enough and reply not in self._statuses:
             if not client.is_connected:
                 raise Unavailable("it has closed the connection")
             left = end - self._clock()
             if left <= 0 or (lingers and self._stopping.is_set()):
-                if lingers or self._arrived:
+                if lingers or unsettled.arrived:
                     return ""
                 # A consumer that is not there does not answer either. The next connection looks for it.
                 self._client = None
                 await close(client)
                 raise Unavailable("no answer in time")
-            before = len(self._arrived)
+            before = unsettled.arrived
             self._news.clear()
             try:
-                await asyncio.wait_for(self._news.wait(), _QUIET if self._arrived else min(left, _STEP))
+                await asyncio.wait_for(self._news.wait(), _QUIET if before else min(left, _STEP))
             except TimeoutError:
-                if self._arrived and len(self._arrived) == before:
+                if before and unsettled.arrived == before:
                     return ""
         status = self._statuses.get(reply, "")
-        if status.startswith("404") and not self._arrived and not self._held:
+        if status.startswith("404") and not unsettled.all():
             self._lag = 0
         if status.startswith("503") or status == "409 Consumer Deleted":
             self._client = None
@@ -359,7 +335,6 @@ class NatsConsumer:
         return status
 
     async def _on_message(self, message: Any) -> None:
-        now = self._clock()
         token = message.subject[len(self._inbox) + 1 :] if message.subject.startswith(f"{self._inbox}.") else ""
         headers = message.headers or {}
         if token.startswith("a"):
@@ -367,47 +342,28 @@ class NatsConsumer:
         elif token.startswith("p"):
             self._statuses[message.subject] = f"{headers.get('Status', '')} {headers.get('Description', '')}".strip()
         elif message.reply:
-            self._deliver(message.reply, message.data, headers, now)
+            self._deliver(message.reply, message.data, headers)
         self._news.set()
 
-    def _deliver(self, reply: str, data: bytes, headers: dict[str, str], now: float) -> None:
+    def _deliver(self, reply: str, data: bytes, headers: dict[str, str]) -> None:
         """Take a message that was delivered."""
         place = read_place(reply)
         if place is None:
             return
-        sequence, delivered, received, pending = place
-        origin = f"{self._source.stream}/{sequence}"
-        self._lag = pending
-        known = self._held.get(origin) or next((each for each in self._arrived if each.record.origin == origin), None)
-        if known is not None and now - known.kept < self._ack_wait:
-            # The server has not heard of it in time, and gave it to us once more.
-            known.reply, known.kept = reply, now
-            return
+        sequence, delivered, received, self._lag = place
         own = headers.get("webhookrx-id") or headers.get("Nats-Msg-Id") or ""
-        record = Record(data, own, origin, received, object(), redelivered=delivered > 1)
-        self._held.pop(origin, None)
-        self._arrived.append(_Delivered(reply, record, now))
+        origin = f"{self._source.stream}/{sequence}"
+        self._unsettled.deliver(
+            Record(data, own, origin, received, object(), redelivered=delivered > 1), reply, self._asked
+        )
 
-    def _take(self, messages: int, size: int) -> list[Record]:
-        """Return what has arrived, up to what was asked for."""
-        records: list[Record] = []
-        while self._arrived and len(records) < messages:
-            held = self._arrived[0]
-            size -= held.record.size
-            if size < 0 and records:
-                break
-            self._arrived.pop(0)
-            self._held[held.record.origin] = held
-            records.append(held.record)
-        return records
-
-    async def _settle(self, held: Sequence[_Delivered]) -> None:
+    async def _settle(self, held: Sequence[UnsettledRecord]) -> None:
         client = await self._connected(_CALL_TIME / 2)
         self._answers.clear()
         for each in held:
             self._serial += 1
             self._answers[f"a{self._serial}"] = each
-            await client.publish(each.reply, b"", reply=f"{self._inbox}.a{self._serial}")
+            await client.publish(each.token, b"", reply=f"{self._inbox}.a{self._serial}")
         end = self._clock() + _CALL_TIME / 2
         while self._answers and client.is_connected and self._clock() < end:
             self._news.clear()
@@ -418,40 +374,19 @@ class NatsConsumer:
         missing = {each.record.origin for each in self._answers.values()}
         for each in held:
             if each.record.origin not in missing:
-                self._held.pop(each.record.origin, None)
+                self._unsettled.forget(each.record.origin)
         if missing:
             raise Unavailable(f"{len(missing)} acknowledgements are not confirmed")
 
-    async def _keep(self, held: Sequence[_Delivered]) -> None:
+    async def _keep(self, held: Sequence[UnsettledRecord]) -> None:
         client = await self._connected(_CALL_TIME / 2)
-        await _tell(client, held, _PROGRESS, flush=True)
         now = self._clock()
-        for each in held:
-            each.kept = now
+        await _tell(client, held, _PROGRESS)
+        self._unsettled.keep(held, now)
 
 
-async def _tell(client: NatsClient, held: Sequence[_Delivered], word: bytes, *, flush: bool) -> None:
-    """Say something about messages that are not settled; C{flush} waits until the server has read it."""
+async def _tell(client: NatsClient, held: Sequence[UnsettledRecord], word: bytes) -> None:
+    """Say something about messages that are not settled, and wait until the server has read it."""
     for each in held:
-        await client.publish(each.reply, word)
-    if flush:
-        await asyncio.wait_for(client.flush(), 1.0)
-
-
-def read_place(reply: str) -> tuple[int, int, int, int] | None:
-    """
-    Read the reply subject of a delivered message: its sequence number in the stream, how often it was delivered, when
-    it was stored (nanoseconds since the epoch), and how many wait behind it. None for any other subject.
-
-    There are two forms, see U{https://docs.nats.io/reference/reference-protocols/nats_api_reference}: C{$JS.ACK},
-    stream, consumer, deliveries, sequence, that of the consumer, time, pending; and one with domain and account hash
-    before the stream, and a token behind.
-    """
-    tokens = reply.split(".")
-    if tokens[:2] != ["$JS", "ACK"]:
-        return None
-    numbers = tokens[4:9] if len(tokens) == 9 else tokens[6:11]
-    if len(numbers) != 5 or not all(number.isdecimal() for number in numbers):
-        return None
-    deliveries, sequence, _, stored, pending = map(int, numbers)
-    return sequence, deliveries, stored, pending
+        await client.publish(each.token, word)
+    await asyncio.wait_for(client.flush(), 1.0)

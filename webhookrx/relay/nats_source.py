@@ -1,5 +1,5 @@
 """
-What a relay reads from JetStream: a stream, the durable consumer of the group, and the servers that have both.
+What a relay reads from JetStream: a stream, the durable consumer of the group, and where a message of it is.
 """
 
 from __future__ import annotations
@@ -72,3 +72,22 @@ def _filter(text: str) -> str:
     if not _FILTER.fullmatch(text):
         raise ValueError("it takes a subject, in which * stands for one token and > for all that follow")
     return text
+
+
+def read_place(reply: str) -> tuple[int, int, int, int] | None:
+    """
+    Read the reply subject of a delivered message: its sequence number in the stream, how often it was delivered, when
+    it was stored (nanoseconds since the epoch), and how many wait behind it. None for any other subject.
+
+    There are two forms, see U{https://docs.nats.io/reference/reference-protocols/nats_api_reference}: C{$JS.ACK},
+    stream, consumer, deliveries, sequence, that of the consumer, time, pending; and one with domain and account hash
+    before the stream, and a token behind.
+    """
+    tokens = reply.split(".")
+    if tokens[:2] != ["$JS", "ACK"]:
+        return None
+    numbers = tokens[4:9] if len(tokens) == 9 else tokens[6:11]
+    if len(numbers) != 5 or not all(number.isdecimal() for number in numbers):
+        return None
+    deliveries, sequence, _, stored, pending = map(int, numbers)
+    return sequence, deliveries, stored, pending

@@ -18,6 +18,7 @@ from webhookrx.observers.redis_options import (
     read_servers,
 )
 from webhookrx.relay.consumer import BrokerOptions, ConsumerKind
+from webhookrx.relay.redis_source import RedisSource
 
 if TYPE_CHECKING:
     from webhookrx.relay.consumer import Consumer
@@ -36,7 +37,7 @@ def build_redis_consumer(spec: str, args: Sequence[str], given: Mapping[str, str
     servers, stream = read_servers(args, options, _EXAMPLE)
     claim_after = options.duration("claim_after", DEFAULT_CLAIM_AFTER, at_least=1.0)
     with package_for("redis", PACKAGE):
-        from webhookrx.relay.redis_consumer import RedisConsumer, RedisSource
+        from webhookrx.relay.redis_consumer import RedisConsumer
     consumer = RedisConsumer(spec, RedisSource(servers, stream, group, claim_after))
     consumer.check()
     return consumer

@@ -16,20 +16,19 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any, Final
 
-import msgspec
 import redis.exceptions
 from twisted.logger import Logger
 
 from webhookrx.errors import ConfigError, Unavailable
 from webhookrx.observers.client_tls import make_context
-from webhookrx.observers.redis_appender import ID_FIELD, MESSAGE_FIELD
 from webhookrx.observers.redis_client import RedisConnection, connect, reason_of
-from webhookrx.observers.redis_options import RedisServers, read_password
+from webhookrx.observers.redis_options import read_password
 from webhookrx.relay.consumer import BrokerOptions, Record
+from webhookrx.relay.redis_source import RedisSource, read_entry
+from webhookrx.relay.unsettled import Unsettled, UnsettledRecord
 
 _STEP: Final = 0.1
 _CALL_TIME: Final = 1.5
@@ -42,35 +41,6 @@ _FIRST_SIZE: Final = 16384
 """Bytes that an entry is expected to have at most before one was seen."""
 
 _log = Logger()
-
-
-@dataclass(frozen=True, slots=True)
-class RedisSource:
-    """
-    What a relay reads, and for which consumer group.
-
-    @ivar claim_after: seconds after which an entry that nobody has settled or kept goes to another relay.
-    """
-
-    servers: RedisServers
-    stream: str
-    group: str
-    claim_after: float
-
-
-class _HeldEntry:
-    """
-    An entry that is not settled.
-
-    @ivar kept: when it was last claimed or delivered.
-    """
-
-    __slots__ = ("entry", "kept", "record")
-
-    def __init__(self, entry: str, record: Record, kept: float) -> None:
-        self.entry = entry
-        self.record = record
-        self.kept = kept
 
 
 class RedisConsumer:
@@ -91,8 +61,7 @@ class RedisConsumer:
         self._access: tuple[str | None, ssl.SSLContext | None] | None = None
         self._connection: RedisConnection | None = None
         self._connecting: Future[RedisConnection] | None = None
-        self._arrived: list[_HeldEntry] = []
-        self._held: dict[str, _HeldEntry] = {}
+        self._unsettled = Unsettled(source.claim_after, clock)
         self._largest = _FIRST_SIZE
         self._next_claim = clock()
         self._claim_from = "0-0"
@@ -115,7 +84,7 @@ class RedisConsumer:
         """Return what has arrived, else what others have left, else what is new."""
         end = self._clock() + seconds
         while True:
-            records = self._take(messages, size)
+            records = self._unsettled.take(messages, size)
             if records:
                 return records
             self._connected(max(seconds, 0.5))
@@ -131,34 +100,29 @@ class RedisConsumer:
 
     def settle(self, records: Sequence[Record]) -> None:
         """Acknowledge entries."""
-        held = [found for record in records if (found := self._found(record)) is not None]
+        held = self._unsettled.find(records)
         if held:
-            self._ask("XACK", self._source.stream, self._source.group, *[each.entry for each in held])
+            self._ask("XACK", self._source.stream, self._source.group, *[each.token for each in held])
             for each in held:
-                del self._held[each.record.origin]
+                self._unsettled.forget(each.record.origin)
 
     def keep_alive(self) -> None:
         """Claim again what is not settled, and forget what others may have claimed."""
-        now = self._clock()
-        limit = now - self._source.claim_after
-        self._held = {origin: each for origin, each in self._held.items() if each.kept > limit}
-        self._arrived = [each for each in self._arrived if each.kept > limit]
-        due = now - self._source.claim_after / 3
-        held = [each for each in (*self._held.values(), *self._arrived) if each.kept <= due]
+        self._unsettled.forget_lost()
+        held = self._unsettled.due()
         try:
             for begin in range(0, len(held), _MOST):
+                now = self._clock()
                 part = held[begin : begin + _MOST]
                 self._claim_again(part, 0)
-                for each in part:
-                    each.kept = now
+                self._unsettled.keep(part, now)
         except Exception:
             # The next fetch or settle says what is wrong.
             _log.debug("Broker {spec} was not told what is in progress", spec=self.spec)
 
     def is_ours(self, record: Record) -> bool:
         """Tell whether no other one has claimed it, as far as we can know."""
-        held = self._found(record)
-        return held is not None and self._clock() - held.kept < self._source.claim_after
+        return self._unsettled.is_ours(record)
 
     def lag(self) -> int | None:
         """Return how many entries nobody of the group has read, as last heard."""
@@ -183,32 +147,13 @@ class RedisConsumer:
         self._access = None
         self._disconnect()
 
-    # -- what is held ------------------------------------------------------------------------------------------------
-
-    def _found(self, record: Record) -> _HeldEntry | None:
-        held = self._held.get(record.origin)
-        return held if held is not None and held.record.place is record.place else None
-
-    def _take(self, messages: int, size: int) -> list[Record]:
-        """Return what has arrived, up to what was asked for."""
-        records: list[Record] = []
-        while self._arrived and len(records) < messages:
-            held = self._arrived[0]
-            size -= held.record.size
-            if size < 0 and records:
-                break
-            self._arrived.pop(0)
-            self._held[held.record.origin] = held
-            records.append(held.record)
-        return records
-
-    def _deliver(self, entries: Any, *, redelivered: bool) -> int:
+    def _deliver(self, entries: Any, asked: float, *, redelivered: bool) -> int:
         """
         Take entries as Redis lists them, and return how many there are.
 
+        @param asked: when it was asked for them.
         @raise Unavailable: that is no list of entries.
         """
-        now = self._clock()
         if not isinstance(entries, list):
             raise Unavailable("the answer is no list of entries")
         # What was large becomes less so, in case there was only one.
@@ -220,18 +165,12 @@ class RedisConsumer:
                 case _:
                     # Deleted from the stream, but not yet from those that are pending.
                     continue
-            origin = f"{self._source.stream}/{entry}"
-            known = self._held.get(origin) or next((each for each in self._arrived if each.entry == entry), None)
-            if known is not None and now - known.kept < self._source.claim_after:
-                known.kept = now
-                continue
-            self._held.pop(origin, None)
             value, own = read_entry(fields)
             milliseconds = entry.partition("-")[0]
             received = int(milliseconds) * 1_000_000 if milliseconds.isdecimal() else None
-            record = Record(value, own, origin, received, object(), redelivered)
+            record = Record(value, own, f"{self._source.stream}/{entry}", received, object(), redelivered)
             self._largest = max(self._largest, record.size)
-            self._arrived.append(_HeldEntry(entry, record, now))
+            self._unsettled.deliver(record, entry, asked)
         return len(entries)
 
     # -- Redis -------------------------------------------------------------------------------------------------------
@@ -239,6 +178,7 @@ class RedisConsumer:
     def _read(self, count: int, seconds: float) -> int:
         """Read new entries; wait in steps, so that no answer is given up that may have entries in it."""
         source = self._source
+        asked = self._clock()
         # BLOCK 0 would mean for ever.
         blocking = ("BLOCK", max(int(min(seconds, _STEP) * 1000), 1)) if seconds else ()
         command = (
@@ -263,7 +203,7 @@ class RedisConsumer:
                 self._lag = 0
                 return 0
             case [[_, entries]]:
-                found = self._deliver(entries, redelivered=False)
+                found = self._deliver(entries, asked, redelivered=False)
                 self._ask_lag()
                 return found
         raise Unavailable("the answer is none to XREADGROUP")
@@ -272,6 +212,7 @@ class RedisConsumer:
         """Claim what has been idle for too long, a part of it at a time."""
         source = self._source
         idle = int(source.claim_after * 1000)
+        asked = self._clock()
         try:
             answer = self._ask(
                 "XAUTOCLAIM", source.stream, source.group, self._name, idle, self._claim_from, "COUNT", count
@@ -281,17 +222,17 @@ class RedisConsumer:
             return
         match answer:
             case [bytes(after), entries, *_]:
-                self._deliver(entries, redelivered=True)
+                self._deliver(entries, asked, redelivered=True)
                 self._claim_from = after.decode("ascii", "replace")
             case _:
                 raise Unavailable("the answer is none to XAUTOCLAIM")
         if self._claim_from == "0-0":
             self._next_claim = self._clock() + source.claim_after / 3
 
-    def _claim_again(self, held: Sequence[_HeldEntry], idle: int) -> None:
+    def _claim_again(self, held: Sequence[UnsettledRecord], idle: int) -> None:
         """Set how many milliseconds entries have been idle. JUSTID is no delivery."""
         source = self._source
-        entries = [each.entry for each in held]
+        entries = [each.token for each in held]
         self._ask("XCLAIM", source.stream, source.group, self._name, 0, *entries, "IDLE", idle, "JUSTID")
 
     def _make_group(self) -> None:
@@ -317,7 +258,7 @@ class RedisConsumer:
 
     def _leave(self) -> None:
         source = self._source
-        held = [*self._held.values(), *self._arrived]
+        held = self._unsettled.all()
         for begin in range(0, len(held), _MOST):
             self._claim_again(held[begin : begin + _MOST], int(source.claim_after * 1000))
         # Deleting a consumer deletes what is pending for it, also what it has never heard of.
@@ -399,25 +340,3 @@ class _NoGroup(Unavailable):
 
 class _GroupExists(Unavailable):
     """There is such a consumer group already."""
-
-
-def read_entry(fields: Sequence[Any]) -> tuple[bytes, str]:
-    """
-    Return the value and the id of an entry: those that the redis observer writes; of another entry its only value, or
-    all of them as JSON.
-
-    @param fields: names and values in turn.
-    """
-    values = {name: value for name, value in zip(fields[::2], fields[1::2], strict=False) if isinstance(value, bytes)}
-    own = values.pop(ID_FIELD.encode(), b"").decode("utf-8", "replace")
-    value = values.get(MESSAGE_FIELD.encode())
-    if value is None and len(values) == 1:
-        (value,) = values.values()
-    if value is None:
-        texts = {_text(name): _text(each) for name, each in values.items()}
-        value = msgspec.json.encode(texts) if texts else b""
-    return value, own
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "backslashreplace")
