@@ -46,10 +46,10 @@ def answer(status: int, code: str = "", message: str = "", url: str = URL) -> Ex
     )
 
 
-def unanswered(cause: str) -> BaseError:
+def unanswered(cause: str, url: str = URL) -> BaseError:
     """Return the exception of obstore when there is no answer."""
     return GenericError(
-        "Generic S3 error: Error performing PUT http://127.0.0.1:9/logs/in/x in 0.1ms - HTTP error: error sending "
+        f"Generic S3 error: Error performing PUT {url} in 0.1ms - HTTP error: error sending "
         f"request\n\nDebug source:\n{cause}"
     )
 

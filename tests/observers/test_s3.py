@@ -195,6 +195,15 @@ class ObserverTests(PlayedCase, SynchronousTestCase):
         self.assertLess(2, len(self.bucket.requests))
         self.assertEqual(1, len({*self.bucket.requests}))
 
+    def test_no_credentials(self) -> None:
+        """Errors of whoever is asked for credentials are told from those of the service."""
+        elsewhere = "http://169.254.169.254/latest/api/token"
+        for error in (answer(403, url=elsewhere), unanswered("TimedOut", elsewhere)):
+            observer = self.opened()
+            self.bucket.fail = error
+            outcome = self.outcomes(observer, "one")[0]
+            self.assertEqual("there are no credentials; look at credentials_file=", str(outcome))
+
     def test_largest(self) -> None:
         """A batch of more than 64 MiB becomes several objects, in order."""
         observer = self._make({"compress": "gzip"})

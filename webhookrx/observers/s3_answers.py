@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 from obstore.exceptions import AlreadyExistsError
 
 #: As object_store words it (C{RetryError} and C{RequestError::Status} in client/retry.rs), before the answer's body.
-_STATUS: Final = re.compile(
+_REQUEST: Final = re.compile(
     r"Error performing (?P<method>[A-Z]+) (?P<url>\S+) in \S+ - "
-    r"Server returned non-2xx status code: (?P<status>[1-5][0-9]{2})\b"
+    r"(?:Server returned non-2xx status code: (?P<status>[1-5][0-9]{2})\b)?"
 )
 _CODE: Final = re.compile(r"<Code>\s*([A-Za-z]{1,60})\s*</Code>")
 
@@ -88,14 +88,13 @@ def read_failure(error: Exception, path: str) -> PutFailure:
     request 852; S3's own page on C{PutObject}).
     """
     text = str(error)
-    found = _STATUS.search(text)
-    if found is None:
-        cause = next((said for word, said in _CAUSES if word in text), "no answer came")
-        return PutFailure(Fate.LATER, cause)
-    status = found["status"]
+    found = _REQUEST.search(text)
     # The digest and the ending: no character of them is written as another in a URL.
-    if found["method"] != "PUT" or not found["url"].endswith(path.rpartition("-")[2]):
-        return PutFailure(Fate.LATER, f"there are no credentials ({status}); look at credentials_file=")
+    if found is not None and (found["method"] != "PUT" or not found["url"].endswith(path.rpartition("-")[2])):
+        return PutFailure(Fate.LATER, "there are no credentials; look at credentials_file=")
+    if found is None or found["status"] is None:
+        return PutFailure(Fate.LATER, next((said for word, said in _CAUSES if word in text), "no answer came"))
+    status = found["status"]
     code = _CODE.search(text, found.end())
     name = "" if code is None else code[1]
     said = f"it answers {status} {name}".rstrip()
