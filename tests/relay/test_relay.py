@@ -218,6 +218,15 @@ class MovingTests(RelayCase):
 
         self.assertEqual([["a", "b", "c", "d"], ["e"]], self.memory.batches)
 
+    def test_small_answers(self) -> None:
+        """A broker that gives many records, but few at a time, is asked for more before they are stored; else not."""
+        self.publish(*map(str, range(1060)))
+        fetch = self.consumer.fetch
+        self.consumer.fetch = lambda messages, size, seconds: fetch(min(messages, 100), size, seconds)  # type: ignore[method-assign]
+        self.go()
+
+        self.assertEqual([1000, 60], [len(batch) for batch in self.memory.batches])
+
     def test_redelivered(self) -> None:
         """What the broker delivers again is counted."""
         self.publish("a")
@@ -386,6 +395,7 @@ class AwayTests(RelayCase):
 
         self.assertEqual([], self.memory.texts)
         self.assertEqual((0, 1), (self.relay.held, self.count(LOST)))
+        self.assertIsNone(self.relay.targets[0].part.away)
 
     def test_lost_after_stored(self) -> None:
         """So is what was stored, and could not be settled before it was lost."""

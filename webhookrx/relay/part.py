@@ -64,6 +64,11 @@ class RelayPart:
         """It has done a part of it: the next pause is short."""
         self._backoff.succeeded()
 
+    def forget(self) -> None:
+        """Nothing is asked of it any more, so whether it would do it now is unknown."""
+        self.away = self._reported = None
+        self._backoff.succeeded()
+
     def failed(self, error: BaseException) -> float:
         """It has not. Return the pause before the next try, in seconds."""
         # A broken contract or a mistake of ours: the type tells more than the text.

@@ -39,6 +39,9 @@ LOST: Final = "relay_lost"
 COUNTS: Final = (RECORDS, BYTES, TEXTS, REDELIVERED, STORED, DEAD, LOST)
 """Names of what is counted."""
 
+MANY: Final = 50
+"""Records that come at once, behind which more are likely: a larger batch costs each message less."""
+
 _log = Logger()
 
 
@@ -199,7 +202,9 @@ class Relay:
         for record in records:
             self._take(record)
         self._complete = bool(self._hand) and (
-            len(self._hand) >= size.messages or self._hand_bytes >= size.bytes or self._wait_left() <= 0
+            len(self._hand) >= size.messages
+            or self._hand_bytes >= size.bytes
+            or (self._wait_left() <= 0 and len(records) < MANY)
         )
         return 0.0
 
@@ -233,6 +238,10 @@ class Relay:
     def _offer(self) -> float:
         """Offer what is in hand: to the observer, and what that refuses for good to the one of dead letters."""
         self._hand = [held for held in self._hand if self._is_ours(held.record)]
+        if not self._hand:
+            # Another relay has them: what has failed is not tried here any more.
+            for target in self.targets:
+                target.part.forget()
         failure = self._encode()
         waiting = [held for held in self._hand if held.prepared is not None]
         if waiting:
