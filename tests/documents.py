@@ -24,7 +24,7 @@ from webhookrx.http.states import TRANSITIONS
 from webhookrx.observers.registry import find_spec
 from webhookrx.operations.metric import Metric
 from webhookrx.operations.metrics import METRICS
-from webhookrx.relay.registry import find_kind
+from webhookrx.relay.registry import NAMES, find_kind
 from webhookrx.relay.settings import relay_option_table
 from webhookrx.relay.status import OWN_METRICS
 from webhookrx.router.expressions import function_table
@@ -129,7 +129,7 @@ def store_table(name: str) -> str:
 
 
 #: Brokers whose options are in docs/reference/relay.md.
-BROKERS = ("nats", "redis")
+BROKERS = NAMES
 
 
 def broker_table(name: str) -> str:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.documents import read
 from tests.relay.fake_broker import FakeBroker, fake_kind
 from webhookrx.errors import ConfigError
-from webhookrx.observers.registry import find_spec
 from webhookrx.relay.consumer import Consumer, ConsumerKind
-from webhookrx.relay.registry import NAMES, build_consumer, find_kind
+from webhookrx.relay.registry import build_consumer, find_kind
 
 
 class BuildConsumerTests(SynchronousTestCase):
@@ -35,16 +33,3 @@ class BuildConsumerTests(SynchronousTestCase):
         ):
             error = self.assertRaises(ConfigError, self.build, text)
             self.assertIn(sentence, str(error))
-
-
-class OptionTests(SynchronousTestCase):
-    """What brokers are configured by, in the docs."""
-
-    def test_own_options(self) -> None:
-        """C{docs/reference/relay.md} has each option that the observer of the same name does not have."""
-        page = read("docs/reference/relay.md")
-        for name in NAMES:
-            own = set(find_kind(name).spec.options) - set(find_spec(name).options)
-            for option in own:
-                self.assertIn(f"| `{option}` | `{name}` |", page)
-            self.assertIn(f"| `{name}:{name}://", page)

@@ -21,7 +21,8 @@ from tests.system.numbered_senders import NumberedSenders
 from tests.system.receiver import Receiver, wait_until
 from tests.system.relays import RelayCase, RelayProcess, page, relay_metric
 from tests.system.servers.process import ServerCase, free_port
-from tests.system.store_places import Copy, NatsPlace, Place, PostgresqlPlace, copy_of
+from tests.system.store_places import Copy, KafkaPlace, NatsPlace, Place, PostgresqlPlace, copy_of
+from tests.system.test_store_kills import count_late
 
 SECONDS = 300.0 if LONG else 8.0
 
@@ -80,6 +81,14 @@ class ChainTests(RelayCase, ServerCase):
         source = f"nats:nats://127.0.0.1:{place.proxy.port}/LOGS"
         copies = self.chain(place, source, [store.spec] * 3, [store], lambda _: Table(store))
         self.assertEqual(len(copies), len({copy.id for copy in copies}))
+
+    def test_kafka_to_postgresql(self) -> None:
+        """By a Kafka that freezes and loses answers, to PostgreSQL: each once, and each host in its order."""
+        place, store = KafkaPlace(self, self.chance), PostgresqlPlace(self, self.chance)
+        source = f"kafka:kafka://{place.brokers}/logs"
+        copies = self.chain(place, source, [store.spec] * 3, [store], lambda _: Table(store))
+        self.assertEqual(len(copies), len({copy.id for copy in copies}))
+        self.assertEqual(0, count_late(copies), f"seed {self.seed}")
 
     def chain(
         self,

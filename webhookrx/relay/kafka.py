@@ -12,6 +12,7 @@ from webhookrx.observers.kafka_cluster import (
     CLUSTER_FILES,
     CLUSTER_OPTIONS,
     CLUSTER_SECRETS,
+    CLUSTER_TEXTS,
     PACKAGE,
     read_cluster,
 )
@@ -40,5 +41,6 @@ def build_kafka_consumer(spec: str, args: Sequence[str], given: Mapping[str, str
 
 
 CONSUMER: Final = ConsumerKind(
-    ObserverSpec(CLUSTER_OPTIONS, Argument.URL, CLUSTER_FILES, CLUSTER_SECRETS), build_kafka_consumer
+    ObserverSpec(CLUSTER_OPTIONS, Argument.URL, CLUSTER_FILES, CLUSTER_SECRETS, texts=CLUSTER_TEXTS),
+    build_kafka_consumer,
 )
