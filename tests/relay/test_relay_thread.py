@@ -64,8 +64,8 @@ class RelayThreadTests(SynchronousTestCase):
         relay, thread, ended = self.make(3600.0)
         while len(relay.calls) < 2:
             relay.stepped.wait(60)
-        thread.reopen()
         relay.stepped.clear()
+        thread.reopen()
         self.assertTrue(relay.stepped.wait(60))
         thread.finish()
         self.assertTrue(ended.wait(60))
