@@ -213,7 +213,7 @@ class SendTests(_HTTPTests):
         self.observer.close()
 
         self.assertRaises(Unavailable, self.send, "a")
-        self.assertEqual(["close"], self.server.log)
+        self.assertEqual((["close"], []), (self.server.log, self.clock.pauses))
 
 
 class RetryTests(_HTTPTests):

@@ -103,6 +103,8 @@ class HTTPObserver:
         @return: None, or for each message None, L{Rejected}, or L{Unavailable} from the first unsent one on.
         @raise Unavailable: no message was sent.
         """
+        if self._client is None:
+            raise Unavailable("it is closed")
         self._end = self._clock() + STOP_TIME
         delivery = Delivery(
             self._store,
@@ -141,8 +143,7 @@ class HTTPObserver:
 
     def _post(self, request: StoreRequest) -> HTTPAnswer:
         client = self._client
-        if client is None:
-            raise Unavailable("it is closed")
+        assert client is not None  # store() and close() are never called two at a time
         if not self._retries.stopping.is_set():
             return client.post(request)
         # A batch may need many requests.
