@@ -135,7 +135,7 @@ def document(message: Message, before: bytes = b"") -> bytes:
 def _action(message: Message, make_id: MakeID | None, index: ReceiptTemplate | None) -> bytes:
     action = {} if index is None else {"_index": index.render(message, _clean)[:_LONGEST_INDEX]}
     own_id = "" if make_id is None else make_id(message)
-    # One that is empty is an error for both; then they make an id themselves.
+    # An empty one is an error. Without one the server makes it.
     if own_id:
         action["_id"] = own_id
     return encode({"create": action}) + b"\n"
@@ -146,7 +146,7 @@ def _render(message: Message, *, make_action: _MakeAction) -> bytes:
 
 
 def _clean(value: str) -> str:
-    return _NOT_INDEX.sub("_", value.lower())
+    return _NOT_INDEX.sub("_", value[:_LONGEST_INDEX].lower())
 
 
 def _read_index(text: str) -> ReceiptTemplate:

@@ -179,7 +179,7 @@ def _values(message: Message, pairs: TemplatePairs) -> dict[str, str]:
 def _cut(value: str) -> str:
     if len(value) * 4 <= LONGEST_VALUE:
         return value
-    return value.encode("utf-8", "replace")[:LONGEST_VALUE].decode("utf-8", "ignore")
+    return value[:LONGEST_VALUE].encode("utf-8", "replace")[:LONGEST_VALUE].decode("utf-8", "ignore")
 
 
 def _read_labels(text: str) -> TemplatePairs:
