@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from base64 import urlsafe_b64encode
 
 import nkeys  # type: ignore[import-untyped]
 from twisted.trial.unittest import SynchronousTestCase
@@ -15,6 +17,7 @@ from webhookrx.observers.nats_options import (
     LONGEST_TOKEN,
     NatsSecrets,
     NatsTarget,
+    payload_limit,
     read_nats,
     read_secrets,
     safe_token,
@@ -163,6 +166,21 @@ class SecretFileTests(SynchronousTestCase):
 
         self.assertEqual(("eyJ.abc-_.sig", USER_SEED), (secrets.jwt, secrets.seed))
         self.assertNotIn(USER_SEED, repr(secrets))
+
+    def test_payload_limit(self) -> None:
+        """The limit of a user on payloads is read from the JWT; anything else there is none."""
+        for claims, limit in (
+            ({"nats": {"payload": 2000}}, 2000),
+            ({"nats": {"payload": -1}}, None),
+            ({"nats": {"payload": "2000"}}, None),
+            ({"nats": {"payload": True}}, None),
+            ({"nats": 1}, None),
+            ([], None),
+        ):
+            encoded = urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=")
+            self.assertEqual(limit, payload_limit(b"head." + encoded + b".sig"), claims)
+        for jwt in (b"", b"x", b"x.\xff.y", b"x.e30.y", b"x.bm90IGpzb24.y"):
+            self.assertIsNone(payload_limit(jwt))
 
     def test_nkey(self) -> None:
         """An nkey file holds a seed."""

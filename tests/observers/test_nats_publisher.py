@@ -230,7 +230,36 @@ class PublisherTests(SynchronousTestCase):
 
         self.assertEqual([Ack.STORED] * 2, self.publish(outgoing(b"x", b"y"), meanwhile=play).outcomes)
 
-    def test_culprit_of_a_violation(self) -> None:
+    def test_limit_of_the_user(self) -> None:
+        """A message over the limit of the user is refused as one over that of the server, and no other is."""
+        flight = Flight(outgoing(b"x" * 300, b"x"))
+
+        async def run() -> None:
+            publisher = Publisher(self.client, None, 4, 1000, excerpt=True, limit=200)  # type: ignore[arg-type]
+            await publisher.begin()
+            await asyncio.wait_for(publisher.publish(flight), 60.0)
+
+        asyncio.run(run())
+
+        self.assertIn("max_payload, 200", str(flight.outcomes[0]))
+        self.assertEqual(Ack.STORED, flight.outcomes[1])
+
+    def test_known_outcomes_stay(self) -> None:
+        """What is known already of a batch is not sent again."""
+        flight = Flight(outgoing(b"x", b"y"))
+        flight.outcomes[0] = known = Unavailable("reset")
+
+        async def run() -> None:
+            publisher = Publisher(self.client, None, 4, 1000, excerpt=True)  # type: ignore[arg-type]
+            await publisher.begin()
+            await asyncio.wait_for(publisher.publish(flight), 60.0)
+
+        asyncio.run(run())
+
+        self.assertEqual([known, Ack.STORED], flight.outcomes)
+        self.assertEqual([b"y"], [value for _, value, _ in self.client.sent])
+
+    def test_culprit(self) -> None:
         """With one message under way, the one for which the server has ended the connection is known."""
         for count, found in ((1, True), (2, False)):
             publisher = Publisher(self.client, None, 4, 1000, excerpt=True)  # type: ignore[arg-type]
@@ -239,6 +268,7 @@ class PublisherTests(SynchronousTestCase):
 
             self.assertEqual(found, publisher.settle_only_one(Rejected("too large")))
             self.assertEqual(found, isinstance(flight.outcomes[0], Rejected))
+            self.assertEqual({}, flight.failed)
 
 
 class PlayedInfo(NatsClient):

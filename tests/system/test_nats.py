@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -394,6 +396,29 @@ class NatsTests(ServerCase):
 
         self.assertIsNone(observer.store(prepared(observer, [0])))
 
+    def test_creds(self) -> None:
+        """
+        With a creds file of an account: a message over the limit of the user, which its JWT has, is refused for good.
+        One over that of the account, for which the server ends the connection, waits alone, and holds no other up.
+        """
+        for user_limit, account_limit, fate in ((2000, -1, Rejected), (-1, 2000, Unavailable)):
+            with self.subTest(f"user {user_limit}, account {account_limit}"):
+                options, creds = accounts(user_limit, account_limit)
+                self.start(*options, stream=False)
+                path = self.server.write("creds", creds)
+                self.login = {"user_credentials": path}
+                self.make_stream()
+                observer = self.observer(creds_file=path, timeout="10s")
+                batch = prepared(observer, range(20))
+                batch[7] = prepared(observer, [7], text="x" * 3000)[0]
+
+                outcomes = observer.store(batch)
+
+                self.assertIsInstance(outcomes[7], fate)
+                self.assertEqual([7], [number for number, outcome in enumerate(outcomes) if outcome is not None])
+                self.assertEqual([number for number in range(20) if number != 7], self.ids())
+                self.assertIsNone(observer.store(prepared(observer, range(20, 500))))
+
     def test_old_server(self) -> None:
         """A release that may lose streams is one warning, however often it is connected to."""
         self.start()
@@ -464,6 +489,54 @@ class NatsTests(ServerCase):
         deliver(observer, prepared(observer, [0]))
 
         wait_until(lambda: self.ids() == [0], "it is stored")
+
+
+def accounts(user_limit: int, account_limit: int) -> tuple[list[str], str]:
+    """Return the options of a server with an account whose payloads are limited, and the creds of a user of it."""
+    operator, system, account, user = (
+        nkeys.from_seed(nkeys.encode_seed(os.urandom(32), prefix))
+        for prefix in (
+            nkeys.PREFIX_BYTE_OPERATOR,
+            nkeys.PREFIX_BYTE_ACCOUNT,
+            nkeys.PREFIX_BYTE_ACCOUNT,
+            nkeys.PREFIX_BYTE_USER,
+        )
+    )
+    names = ("subs", "data", "imports", "exports", "conn", "leaf")
+    limits = {**dict.fromkeys(names, -1), "wildcards": True, "payload": account_limit}
+    storage = dict.fromkeys(("mem_storage", "disk_storage", "streams", "consumer"), -1)
+    claims = {"type": "user", "pub": {}, "sub": {}, "subs": -1, "data": -1, "payload": user_limit}
+    system_key, account_key = system.public_key.decode(), account.public_key.decode()
+    tokens = {
+        system_key: signed(operator, system, {"type": "account", "limits": limits}),
+        account_key: signed(operator, account, {"type": "account", "limits": {**limits, **storage}}),
+    }
+    options = [
+        f"operator: {signed(operator, operator, {'type': 'operator', 'system_account': system_key})}",
+        f"system_account: {system_key}",
+        "resolver: MEMORY",
+        "resolver_preload: {" + ", ".join(f"{key}: {token}" for key, token in tokens.items()) + "}",
+    ]
+    creds = (
+        f"-----BEGIN NATS USER JWT-----\n{signed(account, user, claims)}\n------END NATS USER JWT------\n\n"
+        f"-----BEGIN USER NKEY SEED-----\n{user.seed.decode()}\n------END USER NKEY SEED------\n"
+    )
+    return options, creds
+
+
+def signed(signer: Any, subject: Any, claims: dict[str, Any]) -> str:
+    """Return a JWT of NATS."""
+    body = {
+        "jti": os.urandom(10).hex(),
+        "iat": 1_790_000_000,
+        "iss": signer.public_key.decode(),
+        "name": "test",
+        "sub": subject.public_key.decode(),
+        "nats": {**claims, "version": 2},
+    }
+    parts = ({"typ": "JWT", "alg": "ed25519-nkey"}, body)
+    text = ".".join(urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts)
+    return f"{text}.{urlsafe_b64encode(signer.sign(text.encode())).rstrip(b'=').decode()}"
 
 
 def prepared(observer: Any, numbers: Sequence[int] | range, text: str = "hello", **values: str) -> list[bytes]:

@@ -20,8 +20,9 @@ from webhookrx.observers.client_tls import make_context_if
 from webhookrx.observers.item_outcomes import Outcome, store_items
 from webhookrx.observers.keyed_record import unpack
 from webhookrx.observers.nats_client import OLDEST_SOUND
+from webhookrx.observers.nats_link import NatsLink
 from webhookrx.observers.nats_options import read_nats, read_secrets
-from webhookrx.observers.nats_publisher import NatsLink, Outgoing
+from webhookrx.observers.nats_publisher import Outgoing
 from webhookrx.observers.retrying import Retries
 from webhookrx.store_counts import StoreCounts
 

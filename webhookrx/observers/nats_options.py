@@ -5,9 +5,12 @@ The spec string of the nats observer, the subjects of its messages, and the file
 from __future__ import annotations
 
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from webhookrx.config.files import read_file
 from webhookrx.config.observers import Argument, ObserverSpec, OptionText
@@ -109,11 +112,16 @@ class NatsServers:
 
 @dataclass(frozen=True, slots=True)
 class NatsSecrets:
-    """What the files of secrets hold; C{repr} shows nothing of it."""
+    """
+    What the files of secrets hold; C{repr} shows nothing of it.
+
+    @ivar payload_limit: bytes that the user may send at once, as the JWT says; None without a limit.
+    """
 
     password: str | None = field(default=None, repr=False)
     jwt: str | None = field(default=None, repr=False)
     seed: str | None = field(default=None, repr=False)
+    payload_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +228,21 @@ def _read_creds(path: str, options: SpecOptions) -> NatsSecrets:
         missing = "JWT" if jwt is None else "seed"
         raise options.problem(f"creds_file: {quoted(path)} holds no {missing} of a user, as nsc writes it.")
     checked = _checked_seed(seed[1].decode(), path, options, "creds_file")
-    return NatsSecrets(jwt=jwt[1].decode(), seed=checked)
+    return NatsSecrets(jwt=jwt[1].decode(), seed=checked, payload_limit=payload_limit(jwt[1]))
+
+
+def payload_limit(jwt: bytes) -> int | None:
+    """
+    Return the limit on payloads that a JWT of a user has; None if it has none. The server ends a connection for a
+    larger message, and tells the limit to nobody.
+    """
+    claims = jwt.split(b".")[1:2]
+    try:
+        decoded = msgspec.json.decode(urlsafe_b64decode(claims[0] + b"=="))
+        limit = decoded["nats"]["payload"]
+    except (IndexError, KeyError, TypeError, ValueError, msgspec.MsgspecError):
+        return None
+    return limit if type(limit) is int and limit > 0 else None
 
 
 def _checked_seed(seed: str, path: str, options: SpecOptions, option: str) -> str:

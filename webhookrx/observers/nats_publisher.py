@@ -6,23 +6,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-import ssl
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
-import nats.errors
 
 from webhookrx.errors import Rejected, Unavailable
-from webhookrx.observers.asyncio_thread import AsyncioThread
 from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.item_outcomes import Ack, Outcome
-from webhookrx.observers.nats_client import close, connect, reason_of
 
 if TYPE_CHECKING:
-    from webhookrx.observers.addresses import Server
     from webhookrx.observers.nats_client import NatsClient
-    from webhookrx.observers.nats_options import NatsSecrets, NatsTarget
 
 
 class Outgoing(NamedTuple):
@@ -156,14 +150,25 @@ class Publisher:
     @param stream: the one that must take all; None for any.
     @param batch: the most messages, and C{size} about the most bytes, that wait for their PubAck.
     @param excerpt: quote the words of the server.
+    @param limit: bytes that the user may send at once, as far as known beside C{max_payload} of the server.
     """
 
-    def __init__(self, client: NatsClient, stream: str | None, batch: int, size: int, *, excerpt: bool) -> None:
+    def __init__(
+        self,
+        client: NatsClient,
+        stream: str | None,
+        batch: int,
+        size: int,
+        *,
+        excerpt: bool,
+        limit: int | None = None,
+    ) -> None:
         self._client = client
         self._stream = stream
         self._batch = batch
         self._size = size
         self._excerpt = excerpt
+        self._own_limit = limit
         self._inbox = client.new_inbox()
         self._serial = 0
         self._flight = Flight(())
@@ -179,7 +184,7 @@ class Publisher:
 
     async def publish(self, flight: Flight) -> None:
         """
-        Publish all messages in order, and wait for their answers.
+        Publish all messages in order whose outcome is not known yet, and wait for their answers.
 
         @raise Exception: the connection has ended; C{flight} has what was answered before.
         """
@@ -188,13 +193,15 @@ class Publisher:
         self._bytes = 0
         self._flight = flight
         for place, message in enumerate(flight.messages):
+            if flight.outcomes[place] is not None:
+                continue
             failed = flight.failed.get(message.subject)
             if failed is not None:
                 flight.outcomes[place] = failed
                 continue
             header = header_of(message, self._stream)
             size = size_with_header(message, header)
-            limit = self._client.max_payload
+            limit = min(self._client.max_payload, self._own_limit or self._client.max_payload)
             if size > limit:
                 flight.settle(place, Rejected(f"{size} bytes with its header are more than max_payload, {limit}"))
                 continue
@@ -210,12 +217,13 @@ class Publisher:
         await self._until(0)
         self._raise_problem()
 
-    def settle_only_one(self, outcome: Rejected) -> bool:
+    def settle_only_one(self, outcome: Outcome) -> bool:
         """Note the outcome of the message that waits for its answer, if it is the only one."""
         places = list(self._waiting.values())
         if len(places) != 1:
             return False
-        self._flight.settle(places[0], outcome)
+        # Later ones of its subject go on: it may never be taken.
+        self._flight.outcomes[places[0]] = outcome
         return True
 
     def on_error(self, error: Exception) -> None:
@@ -261,99 +269,3 @@ class Publisher:
         self._flight.settle(place, outcome)
         if len(self._waiting) <= self._limit:
             self._changed.set()
-
-
-class NatsLink:
-    """
-    Publishes batches from a thread that blocks, over a connection that stays open between them.
-
-    @param on_connected: called in another thread with each new connection and its server.
-    """
-
-    def __init__(self, target: NatsTarget, on_connected: Callable[[NatsClient, Server], None]) -> None:
-        self._target = target
-        self._on_connected = on_connected
-        self._thread = AsyncioThread("webhookrx-nats")
-        self._access: tuple[NatsSecrets, ssl.SSLContext | None] | None = None
-        self._connected: tuple[NatsClient, Publisher] | None = None
-        self._first = 0
-        self._is_careful = False
-
-    def use(self, secrets: NatsSecrets, context: ssl.SSLContext | None) -> None:
-        """Use these for the next connection, and end the present one."""
-        self.close()
-        self._access = secrets, context
-
-    def publish(self, messages: Sequence[Outgoing], steps: Iterable[float]) -> Sequence[Outcome]:
-        """
-        Publish messages in order, and return an outcome for each.
-
-        @param steps: seconds to wait next, one by one, until its time is over.
-        """
-        flight = Flight(messages)
-        excerpt = not self._target.servers.sends_secret
-        try:
-            self._thread.run(self._publish(flight), steps)
-        except TimeoutError:
-            problem = "no PubAck in time"
-        except Unavailable as error:
-            problem = str(error)
-        except (nats.errors.Error, OSError, asyncio.CancelledError) as error:
-            problem = reason_of(error, excerpt=excerpt)
-        else:
-            self._is_careful = False
-            return flight.all_outcomes("no PubAck in time")
-        if "maximum payload violation" in problem.lower():
-            # One of the account, which the server does not tell before: find out which message it is.
-            if self._connected is not None and self._is_careful:
-                self._connected[1].settle_only_one(Rejected("the account takes no payload as large as that"))
-            self._is_careful = True
-        self._first += 1
-        self.close()
-        return flight.all_outcomes(problem)
-
-    def close(self) -> None:
-        """End the connection, if there is one."""
-        connected, self._connected = self._connected, None
-        if connected is not None:
-            client, publisher = connected
-            publisher.end(nats.errors.ConnectionClosedError())
-            with_bound = [0.1] * 15
-            try:
-                self._thread.run(close(client), with_bound)
-            except TimeoutError:
-                client.abort()
-        self._thread.close()
-        # What was cancelled in the middle may have connected in the meantime.
-        self._connected = None
-
-    async def _publish(self, flight: Flight) -> None:
-        if self._connected is None or not self._connected[0].is_connected:
-            await self._connect()
-        assert self._connected is not None
-        await self._connected[1].publish(flight)
-
-    async def _connect(self) -> None:
-        if self._access is None:
-            raise Unavailable("it is closed")
-        secrets, context = self._access
-        target = self._target
-        publisher: Publisher | None = None
-
-        def note_error(error: Exception) -> None:
-            if publisher is not None:
-                publisher.on_error(error)
-
-        def note_end() -> None:
-            if publisher is not None:
-                publisher.end(client.last_error or nats.errors.ConnectionClosedError())
-
-        # All of them have had their try when the time of a batch is over.
-        seconds = 0.8 * target.timeout / len(target.servers.addresses.servers)
-        client, server = await connect(target.servers, secrets, context, seconds, note_error, note_end, self._first)
-        excerpt = not target.servers.sends_secret
-        batch = 1 if self._is_careful else target.batch
-        publisher = Publisher(client, target.stream, batch, target.batch_size, excerpt=excerpt)
-        self._connected = client, publisher
-        self._on_connected(client, server)
-        await publisher.begin()
