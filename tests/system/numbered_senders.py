@@ -42,12 +42,16 @@ class NumberedSenders:
     @param count: how many messages in all.
     @param hosts: how many hosts, 200 at most.
     @param size: bytes of a message, about.
+    @param pace: seconds for which a host waits after each 200.
     @param first: the number of the first host, so that several of these have hosts of their own.
     """
 
-    def __init__(self, port: int, count: int, hosts: int = 64, size: int = 400, first: int = 1) -> None:
+    def __init__(
+        self, port: int, count: int, hosts: int = 64, size: int = 400, first: int = 1, pace: float = 0.0
+    ) -> None:
         self.count = count
         self.acknowledged = self.refused = self.unsure = 0
+        self._pace = pace
         self._filler = "x" * max(0, size - 12)
         self._selector = selectors.DefaultSelector()
         self._later: deque[tuple[float, _Host]] = deque()
@@ -132,7 +136,10 @@ class NumberedSenders:
             self.acknowledged += 1
             host.next += 1
             if host.next < host.share:
-                self._send(host)
+                if self._pace:
+                    self._later.append((time.monotonic() + self._pace, host))
+                else:
+                    self._send(host)
         else:
             self.refused += 1
             self._later.append((time.monotonic() + _PAUSE, host))

@@ -28,8 +28,8 @@ SECONDS = 300.0 if LONG else 8.0
 
 #: Each receiver has hosts of its own.
 HOSTS = 20
-#: Few: the mock keeps 5 MiB of a partition, and nobody reads while the group waits for what a dead relay held.
-FEW_HOSTS = 4
+#: Seconds between two messages of a host: the mock gives few at a time, and forgets all but 5 MiB of a partition.
+PACE = 0.1
 #: More than will be sent.
 ENDLESS = 100_000_000
 
@@ -88,7 +88,7 @@ class ChainTests(RelayCase, ServerCase):
         """By a Kafka that freezes and loses answers, to PostgreSQL: each once, and each host in its order."""
         place, store = KafkaPlace(self, self.chance), PostgresqlPlace(self, self.chance)
         source = f"kafka:kafka://{place.brokers}/logs"
-        copies = self.chain(place, source, [store.spec] * 3, [store], lambda _: Table(store), FEW_HOSTS)
+        copies = self.chain(place, source, [store.spec] * 3, [store], lambda _: Table(store), PACE)
         self.assertEqual(len(copies), len({copy.id for copy in copies}))
         self.assertEqual(0, count_late(copies), f"seed {self.seed}")
 
@@ -99,7 +99,7 @@ class ChainTests(RelayCase, ServerCase):
         targets: list[str],
         stores: list[Place],
         reader: Callable[[list[Receiver]], Any],
-        hosts: int = HOSTS,
+        pace: float = 0.0,
     ) -> list[Copy]:
         """Send while parts of the chain fail, print figures, compare, and return all copies at its end."""
         receivers = [
@@ -118,7 +118,7 @@ class ChainTests(RelayCase, ServerCase):
         ]
         end = reader(relays)
         senders = [
-            NumberedSenders(receiver.port, ENDLESS, hosts, first=1 + hosts * number).start()
+            NumberedSenders(receiver.port, ENDLESS, HOSTS, first=1 + HOSTS * number, pace=pace).start()
             for number, receiver in enumerate(receivers)
         ]
         began = time.monotonic()
