@@ -14,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.specs import parse_observer
 from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
+from webhookrx.message.encoders import encode_line
 from webhookrx.observers import registry
 from webhookrx.observers.kafka import KafkaObserver
 from webhookrx.observers.kafka_cluster import ALLOWED, read_properties
@@ -225,7 +226,8 @@ class KafkaSpecTests(SynchronousTestCase):
         """What prepare makes is taken apart again, whatever the names are."""
         message = make_message("text", {"SOURCE": source, "HOST": host, "RCPTID": "x"})
         read = KafkaFormat(KeyedFormat())
-        got, record = decode(read.encode(message))
+        got, own, key, value = decode(read.encode(message))
 
-        self.assertEqual(source.encode("utf-8", "surrogatepass"), got)
-        self.assertEqual("x", record.id)
+        self.assertEqual(source.encode("utf-8", "surrogatepass")[:512], got)
+        self.assertEqual((b"x", b""), (own, key))
+        self.assertEqual(encode_line(message)[:-1], value)

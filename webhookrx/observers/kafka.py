@@ -212,20 +212,17 @@ class KafkaObserver:
         def is_over() -> bool:
             return sending.failed or not sending.waiting
 
-        for index in delivery.left:
-            is_alone = delivery.is_alone(index)
-            if is_alone and not self._wait(delivery, producer, steps, is_over):
+        begin = 0
+        while begin < len(delivery.left) and not sending.failed:
+            end = delivery.produce(producer, self._target.topic, begin)
+            if end == begin:
+                # Nothing but this batch is in the queue, so there will be room.
+                in_time = self._wait_once(delivery, producer, steps)
+            else:
+                in_time = end == len(delivery.left) or self._wait(delivery, producer, steps, is_over)
+            if not in_time:
                 return False
-            while not sending.failed:
-                try:
-                    delivery.produce(producer, self._target.topic, index)
-                    break
-                except BufferError:
-                    # Nothing but this batch is in the queue, so there will be room.
-                    if not self._wait_once(delivery, producer, steps):
-                        return False
-            if is_alone and not self._wait(delivery, producer, steps, is_over):
-                return False
+            begin = end
         return self._wait(delivery, producer, steps, is_over)
 
     def _wait(

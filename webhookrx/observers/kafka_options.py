@@ -4,6 +4,7 @@ The spec string of the kafka observer, and the properties of its producer.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,7 +22,7 @@ from webhookrx.observers.kafka_cluster import (
     Properties,
     read_cluster,
 )
-from webhookrx.observers.keyed_record import KeyedFormat, KeyedRecord, read_keyed_format, unpack
+from webhookrx.observers.keyed_record import KeyedFormat, read_keyed_format
 from webhookrx.settings import MiB
 from webhookrx.yield_point import encode_utf_8
 
@@ -78,13 +79,16 @@ SMALLEST_BATCH: Final = 16 * 1024
 _BATCH: Final = 1_000_000
 
 _SOURCE: Final = Template.parse("${SOURCE}")
-_SIZE: Final = 2
+#: How long source, id and key are, which follow; then the value.
+_HEAD: Final = struct.Struct(">HHI")
+_LONGEST_SOURCE: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaFormat:
     """
-    How messages become records of Kafka.
+    How messages become records of Kafka. They have a frame of their own, beside L{webhookrx.observers.keyed_record}: it
+    has the source, too, and is taken apart in half the time.
 
     @ivar keyed: makes id, key and value.
     """
@@ -92,15 +96,20 @@ class KafkaFormat:
     keyed: KeyedFormat
 
     def encode(self, message: Message) -> bytes:
-        """Return the source of a message and its packed record: what C{prepare} of the observer returns."""
-        source = encode_utf_8(_SOURCE.render(message))[: 256**_SIZE - 1]
-        return b"".join((len(source).to_bytes(_SIZE, "big"), source, self.keyed.encode(message)))
+        """Return a message as bytes for L{decode}: what C{prepare} of the observer returns."""
+        keyed = self.keyed
+        source = encode_utf_8(_SOURCE.render(message))[:_LONGEST_SOURCE]
+        own = keyed.identify(message).encode()
+        key = b"" if keyed.key is None else encode_utf_8(keyed.key.render(message))
+        return b"".join((_HEAD.pack(len(source), len(own), len(key)), source, own, key, keyed.render_line(message)))
 
 
-def decode(prepared: bytes) -> tuple[bytes, KeyedRecord]:
-    """Return the source and the record of what L{KafkaFormat.encode} has made."""
-    end = _SIZE + int.from_bytes(prepared[:_SIZE], "big")
-    return prepared[_SIZE:end], unpack(prepared, end)
+def decode(prepared: bytes) -> tuple[bytes, bytes, bytes, bytes]:
+    """Return source, id, key and value, without its line end, of what L{KafkaFormat.encode} has made."""
+    source, own, key = _HEAD.unpack_from(prepared)
+    own += 8 + source
+    key += own
+    return prepared[8 : 8 + source], prepared[8 + source : own], prepared[own:key], prepared[key:-1]
 
 
 @dataclass(frozen=True, slots=True)

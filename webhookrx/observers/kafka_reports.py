@@ -9,7 +9,7 @@ partition, even where it is stored already: it comes twice, but never before the
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -82,13 +82,10 @@ class Problem(NamedTuple):
 
 
 class DeliveryReport(NamedTuple):
-    """What a delivery report says; the partition is None if the message never got one."""
+    """Why a message is not stored; the partition is None if it never got one."""
 
     partition: int | None
-    error: KafkaError | None
-
-
-_NO_REPORT: Final = DeliveryReport(None, None)
+    error: KafkaError
 
 
 def describe(error: KafkaError, *, excerpt: bool = True) -> str:
@@ -111,24 +108,23 @@ class Sending:
     @ivar waiting: how many messages are produced and not reported.
     @ivar failed: one of them is not stored, so that those behind it are better not sent.
     @ivar fatal: why this producer does nothing more.
-    @ivar stored: the partition of each message whose report has no error.
-    @ivar reports: the other reports.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, alone: Container[int]) -> None:
         self.waiting = 0
         self.failed = False
         self.fatal: KafkaError | None = None
-        self.stored: dict[int, int] = {}
-        self.reports: dict[int, DeliveryReport] = {}
+        self.stored: dict[int, int | None] = {}
+        self.errors: dict[int, DeliveryReport] = {}
+        self._alone = alone
 
-    def take(self, index: int, is_alone: bool, error: KafkaError | None, message: Any) -> None:
+    def take(self, index: int, error: KafkaError | None, message: Any) -> None:
         """Take the report of a message that was produced."""
         self.waiting -= 1
         if error is None:
             self.stored[index] = message.partition()
         else:
-            self.note(index, is_alone, DeliveryReport(message.partition(), error))
+            self.note(index, DeliveryReport(message.partition(), error))
 
     def poll(self, producer: Producer, seconds: float) -> None:
         """
@@ -145,10 +141,10 @@ class Sending:
         except SystemError:
             self.failed = True
 
-    def note(self, index: int, is_alone: bool, report: DeliveryReport) -> None:
-        """Note why a message is not stored."""
-        self.reports[index] = report
-        if not (is_alone and report.error is not None and is_refusal(report.error)):
+    def note(self, index: int, report: DeliveryReport) -> None:
+        """Note that a message is not stored."""
+        self.errors[index] = report
+        if not (index in self._alone and is_refusal(report.error)):
             self.failed = True
 
 
@@ -177,19 +173,19 @@ class KafkaDelivery:
     """
 
     def __init__(self, batch: Sequence[bytes], *, excerpt: bool = True) -> None:
-        self.sending = Sending()
+        self._alone: set[int] = set()
+        self.sending = Sending(self._alone)
         self.left: Sequence[int] = range(len(batch))
         self.outcomes: list[Exception | None] = [None] * len(batch)
         self.refused = False
-        self._records = list(map(decode, batch))
+        self._batch = batch
         self._excerpt = excerpt
-        self._alone: set[int] = set()
         self._was_too_large = False
         self._last: Problem | None = None
 
     def begin(self) -> Sending:
         """Begin another round with all that is left."""
-        self.sending = Sending()
+        self.sending = Sending(self._alone)
         self.refused = False
         return self.sending
 
@@ -198,36 +194,41 @@ class KafkaDelivery:
         """Whether requests were refused as too large, though no message is."""
         return self._was_too_large and not any(self.outcomes)
 
-    def is_alone(self, index: int) -> bool:
-        """Tell whether a message must be sent when no other one is under way."""
-        return index in self._alone
-
-    def produce(self, producer: Producer, topic: str, index: int) -> None:
+    def produce(self, producer: Producer, topic: str, begin: int) -> int:
         """
-        Hand a message over.
+        Hand messages over, from a place in C{left} on. One that must be alone is handed over as the first one, and nothing
+        behind it: wait in between until nothing is under way.
 
-        @raise BufferError: the queue is full; nothing has changed.
+        @return: the place of the first one that is not handed over; the same as C{begin} when the queue is full.
         """
-        source, record = self._records[index]
-        sending = self.sending
-        is_alone = index in self._alone
-        try:
-            producer.produce(
-                topic,
-                record.value,
-                record.key or None,
-                on_delivery=partial(sending.take, index, is_alone),
-                headers=[("webhookrx-id", record.id.encode()), ("source", source)],
-            )
-        except KafkaException as problem:
-            error = problem.args[0]
-            if is_refusal(error):
-                # librdkafka itself refuses what is larger than message.max.bytes, whatever else is in the queue.
-                self._alone.add(index)
-                is_alone = True
-            sending.note(index, is_alone, DeliveryReport(None, error))
-        else:
-            sending.waiting += 1
+        send = producer.produce
+        sending, take, left, alone = self.sending, self.sending.take, self.left, self._alone
+        for place in range(begin, len(left)):
+            index = left[place]
+            if index in alone and place > begin:
+                return place
+            source, own, key, value = decode(self._batch[index])
+            try:
+                send(
+                    topic,
+                    value,
+                    key or None,
+                    on_delivery=partial(take, index),
+                    headers=[("webhookrx-id", own), ("source", source)],
+                )
+                sending.waiting += 1
+            except BufferError:
+                return place
+            except KafkaException as problem:
+                if is_refusal(problem.args[0]):
+                    # librdkafka itself refuses what is larger than message.max.bytes, whatever else is in the queue.
+                    alone.add(index)
+                sending.note(index, DeliveryReport(None, problem.args[0]))
+                if sending.failed:
+                    return place + 1
+            if index in alone:
+                return place + 1
+        return len(left)
 
     def end(self) -> Problem | None:
         """
@@ -235,8 +236,8 @@ class KafkaDelivery:
 
         @return: why messages go again; None when none does.
         """
-        stored, reports = self.sending.stored, self.sending.reports
-        if len(stored) == len(self.left):
+        sending = self.sending
+        if len(sending.stored) == len(self.left) and not sending.failed:
             self.left = ()
             return None
         left: list[int] = []
@@ -245,11 +246,11 @@ class KafkaDelivery:
         is_lost = False
         problem: Problem | None = None
         for index in self.left:
-            partition, error = reports.get(index, _NO_REPORT)
-            key = self._records[index][1].key
-            if index in stored:
-                partition = stored[index]
-                if not (is_lost or partition in partitions or key in keys):
+            key = decode(self._batch[index])[2]
+            report = sending.errors.get(index)
+            error = None if report is None else report.error
+            if index in sending.stored:
+                if not (is_lost or sending.stored[index] in partitions or key in keys):
                     continue
             elif error is not None and index in self._alone and is_refusal(error):
                 self.refused = True
@@ -262,6 +263,7 @@ class KafkaDelivery:
                 # Of the same key, since the partition of a message that never got one is not known.
                 if key:
                     keys.add(key)
+                partition = None if report is None else report.partition
                 if partition is not None and partition >= 0:
                     partitions.add(partition)
                 elif not key:
