@@ -196,8 +196,8 @@ class KafkaDelivery:
 
     def produce(self, producer: Producer, topic: str, begin: int) -> int:
         """
-        Hand messages over, from a place in C{left} on. One that must be alone is handed over as the first one, and nothing
-        behind it: wait in between until nothing is under way.
+        Hand messages over, from a place in C{left} on. One that must be alone is handed over as the first one, and
+        nothing behind it: wait in between until nothing is under way.
 
         @return: the place of the first one that is not handed over; the same as C{begin} when the queue is full.
         """
