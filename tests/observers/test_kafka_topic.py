@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import admin as library_admin
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contracts.secret_contract import all_texts
-from webhookrx.observers import kafka_topic
 from webhookrx.observers.kafka_topic import NoSettings, TopicSettings, ask_topic, report_topic
 
 
@@ -47,7 +47,7 @@ class TopicTests(SynchronousTestCase):
 
     def ask(self, admin: PlayedAdmin, excerpt: bool = True) -> TopicSettings:
         """Ask a played cluster."""
-        self.patch(kafka_topic.admin, "AdminClient", lambda properties: admin)
+        self.patch(library_admin, "AdminClient", lambda properties: admin)
         return ask_topic({}, "logs", excerpt)
 
     def said(self, settings: TopicSettings | NoSettings) -> list[str]:

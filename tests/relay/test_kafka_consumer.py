@@ -6,7 +6,6 @@ played.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -193,13 +192,9 @@ class KafkaConsumerTests(SynchronousTestCase):
 
     def test_odd_headers(self) -> None:
         """An id that can't be one of ours is none; without value and time there are none."""
-        for headers in (
-            None,
-            [],
-            [("webhookrx-id", None)],
-            [("webhookrx-id", b"\xff")],
-            [("webhookrx-id", b"x" * 600)],
-        ):
+        cases: list[list[tuple[str, bytes | None]] | None] = [None, []]
+        cases += [[("webhookrx-id", own)] for own in (None, b"\xff", b"x" * 600)]
+        for headers in cases:
             message = PlayedMessage(None)
             message.given_headers = headers
             message.time = (0, 0)
@@ -308,7 +303,7 @@ class KafkaConsumerTests(SynchronousTestCase):
         self.assertEqual({0, 1}, self.played.paused)
 
     def test_no_connection(self) -> None:
-        """Without any broker every fetch says why, until statistics say that one is up; of one of several, none does."""
+        """Without any broker every fetch says why, until statistics say that one is up; of one of several none does."""
         note = self.played.properties["error_cb"]
         self.played.queue.append(lambda: note(KafkaError(KafkaError._TRANSPORT, "b1 refused (after 1ms in state X)")))
         self.assertEqual([], self.values())
