@@ -95,7 +95,8 @@ def describe(error: KafkaError, *, excerpt: bool = True) -> str:
     @param excerpt: quote its text, which is the broker's or librdkafka's: not after a secret was shown.
     """
     name = str(error.name())
-    hint = _HINTS.get(name)
+    # librdkafka reports a handshake that fails as _TRANSPORT, with the words of OpenSSL.
+    hint = _HINTS["_SSL" if "SSL routines" in error.str() else name] if name in _HINTS else None
     text = name if hint is None else f"{name} ({hint})"
     shown = excerpt_of(_VARIES.sub("", " ".join(error.str().split()))) if excerpt else ""
     return f"{text}: {shown}" if shown else text
