@@ -111,7 +111,7 @@ class KafkaTLSTests(ServerCase):
         self.assertEqual([], proxy.shown)
 
     def test_password(self) -> None:
-        """The password is shown, and read again on reopen; a wrong one is named by its code, without the broker's words."""
+        """The password is shown, and read again on reopen; of a wrong one the code is told, not the broker's words."""
         proxy = self.secure(password=NEW_SECRET)
         options = {"tls": "yes", "ca_file": self.ca_file, "user": "me", "password_file": self.password_file}
         with all_texts() as texts:
