@@ -120,8 +120,33 @@ class GatherTests(SynchronousTestCase):
 
     def test_small_quota(self) -> None:
         """It ends at half of the room, or of the time, that the spool has."""
+        self.assertEqual(300.0, self.gathers(self.make(Quota(1000)), totals(3, 499)))
         self.assertEqual(0.0, self.gathers(self.make(Quota(1000)), totals(3, 500)))
         self.assertEqual(30.0, self.gathers(self.make(Quota(GiB, 60.0)), totals(1)))
+
+
+class AckedTests(SynchronousTestCase):
+    """Which messages can't wait any more."""
+
+    def acked(self, batches: Batches) -> list[int]:
+        """Return those of the first ten numbers that are removed."""
+        return [number for number in range(10) if batches.is_acked(Row(number, 0, b""))]
+
+    def test_pieces(self) -> None:
+        """All pieces of the last batch are removed; those of the one before are forgotten then."""
+        batches = Batches(LARGE, Quota(GiB))
+        batches.offered()
+        batches.acked([1, 2])
+        batches.acked([3])
+        self.assertEqual([1, 2, 3], self.acked(batches))
+        batches.offered()
+        self.assertEqual([1, 2, 3], self.acked(batches))
+        batches.acked([4, 5])
+        batches.acked([6])
+        self.assertEqual([4, 5, 6], self.acked(batches))
+        batches.forget()
+
+        self.assertEqual([], self.acked(batches))
 
 
 class PieceTests(SynchronousTestCase):
