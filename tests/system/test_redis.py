@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -232,6 +233,23 @@ class RedisTests(ServerCase):
             began = time.monotonic()
             self.reason(observer, prepared(observer, range(10, 20), text=text))
             self.assertLess(time.monotonic() - began, HURRY_TIME + 1.0)
+
+    def test_look_up_that_hangs(self) -> None:
+        """A name whose look-up does not end holds nothing up for longer than a server that hangs."""
+        ended = threading.Event()
+        self.addCleanup(ended.set)
+
+        def look_up(*_: object, **__: object) -> list[object]:
+            ended.wait(60)
+            return []
+
+        self.patch(socket, "getaddrinfo", look_up)
+        observer = self.observer(place="redis.example:6379")
+        began = time.monotonic()
+
+        self.assertIn("no answer in time", self.reason(observer, prepared(observer, [0])))
+
+        self.assertLess(time.monotonic() - began, HURRY_TIME + 1.0)
 
     def test_answers_lost(self) -> None:
         """When the answer is lost after storing, the same batch is known at the next try."""

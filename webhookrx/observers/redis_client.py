@@ -11,6 +11,8 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, wait
+from threading import Thread
 from typing import Any, Final
 
 import redis.exceptions
@@ -21,7 +23,7 @@ from webhookrx.observers.addresses import Server
 from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.redis_options import RedisServers
 from webhookrx.observers.retrying import HURRY_TIME
-from webhookrx.observers.sockets import Deadline, connect_to_host, describe, shake_hands
+from webhookrx.observers.sockets import Deadline, connect_socket, describe, shake_hands
 
 _PIECE: Final = 65536
 """Bytes that are sent at once, so that a slow network has time for each."""
@@ -76,7 +78,7 @@ class RedisConnection(Connection):
     def _connect(self) -> socket.socket:
         deadline = Deadline(HURRY_TIME)
         try:
-            opened, _ = connect_to_host(self.host, self.port, socket.SOCK_STREAM, deadline)
+            opened = _open(self.host, self.port, deadline)
             try:
                 if self._tls_context is not None:
                     secured = self._tls_context.wrap_socket(
@@ -141,6 +143,34 @@ class RedisConnection(Connection):
             return self.read_response(disconnect_on_error=False)
         except redis.exceptions.ResponseError as error:
             return error
+
+
+def _open(host: str, port: int, deadline: Deadline) -> socket.socket:
+    """
+    Connect to the first address of a host that answers. The name is looked up in a thread, so that this ends, too.
+
+    @raise OSError: no address answers, or the host has none.
+    """
+    found: Future[list[Any]] = Future()
+
+    def look_up() -> None:
+        try:
+            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except BaseException as error:
+            found.set_exception(error)
+
+    Thread(target=look_up, name="webhookrx-lookup", daemon=True).start()
+    if not wait([found], deadline.left()).done:
+        raise TimeoutError("its name was not looked up in time")
+    problem: OSError = ConnectionError("it has no address")
+    addresses = found.result()
+    for number, (family, kind, _, _, address) in enumerate(addresses):
+        try:
+            # An address that never answers must leave time for the others.
+            return connect_socket(family, kind, address, deadline, deadline.left() / (len(addresses) - number))[0]
+        except OSError as error:
+            problem = error
+    raise problem
 
 
 def connect(
