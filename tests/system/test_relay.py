@@ -211,6 +211,20 @@ class RelayTests(RelayCase, ServerCase):
                 self.assertEqual(0, relay.wait(30))
         self.assertEqual(1, self.unsettled())
 
+    def test_second_signal(self) -> None:
+        """A second signal waits for nothing; what is not settled stays in the broker."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            port = silent.getsockname()[1]
+            self.publish(line(1))
+            relay = self.start_relay(f"http:http://127.0.0.1:{port}/in:format=each:timeout=600s:retry_for=600s")
+            connection, _ = silent.accept()
+            with connection:
+                relay.signal(signal.SIGTERM)
+                wait_until(lambda: "Stopping: " in relay.log(), "it stops")
+                relay.signal(signal.SIGTERM)
+                self.assertEqual(1, relay.wait(30))
+        self.assertEqual(1, self.unsettled())
+
     def test_cannot_start(self) -> None:
         """An observer that can't be opened ends it with a sentence; options that can't be used with another status."""
         directory = tempfile.mkdtemp(prefix="webhookrx-")
