@@ -90,6 +90,7 @@ class KafkaSpecTests(SynchronousTestCase):
             "acks": "all",
             "enable.idempotence": True,
             "enable.gapless.guarantee": True,
+            "max.in.flight.requests.per.connection": 1,
             "partitioner": "murmur2_random",
             "message.timeout.ms": 4000,
             "delivery.report.only.error": False,

@@ -140,6 +140,7 @@ class KafkaAnswerTests(KafkaServerCase):
 
     def test_later(self) -> None:
         """An error that is not about the message refuses nothing; the same observer stores once it is gone."""
+        self.observer = self.make_observer(retry_for="1s")
         for code in (
             NOT_ENOUGH_REPLICAS,
             TOPIC_AUTHORIZATION_FAILED,
@@ -153,10 +154,23 @@ class KafkaAnswerTests(KafkaServerCase):
             TRANSPORT,
         ):
             with self.subTest(code):
-                self.kafka.fail(PRODUCE, *[code] * 4)
+                self.kafka.fail(PRODUCE, *[code] * 500)
                 texts = [f"h{code} {number:02}" for number in range(40)]
+                self.assertTrue(all(isinstance(each, Unavailable) for each in self.store(*texts)))
+                self.kafka.tell("clear_request_errors", PRODUCE)
                 self.deliver(texts)
                 self.assert_read(texts)
+
+    def test_first_request_fails(self) -> None:
+        """A first request that fails, and is tried again by librdkafka, is not taken for stored when a later one is."""
+        for number in range(20):
+            observer = self.make_observer()
+            self.kafka.fail(PRODUCE, *[UNKNOWN_TOPIC_OR_PART] * 4)
+            texts = [f"f{number} {place:02}" for place in range(40)]
+            outcomes = self.store_with(observer, texts)
+            self.assertEqual([None] * 40, outcomes)
+            self.assert_read(texts)
+            observer.close()
 
     def test_refused(self) -> None:
         """A refusal of a request is of none of its messages; one that was alone is refused for good."""

@@ -135,9 +135,10 @@ class KafkaTarget:
         """
         Read the files, and return the properties of a producer.
 
-        With C{acks=1} there is no idempotence, so one request at a time keeps the order over retries. With it, requests
-        are pipelined, and librdkafka stops at the first that fails instead of going on behind it (C{gapless}): brokers
-        refuse what follows on a gap, and librdkafka would number that anew and send it first.
+        One request at a time is under way on a connection. A broker takes any first sequence of a producer that it does
+        not know in a partition (ProducerAppendInfo.checkSequence), so behind a first request that has failed it would
+        take a second one, and librdkafka would report the first as stored, too: a silent loss, seen with its mock. And
+        librdkafka stops at the first request that fails for good (C{gapless}), instead of going on behind it.
 
         @raise ConfigError: a file is missing or wrong.
         """
@@ -150,7 +151,7 @@ class KafkaTarget:
             "acks": self.acks,
             "enable.idempotence": is_safe,
             "enable.gapless.guarantee": is_safe,
-            **({} if is_safe else {"max.in.flight.requests.per.connection": 1}),
+            "max.in.flight.requests.per.connection": 1,
             "compression.type": self.compression,
             "partitioner": self.partitioner,
             "message.max.bytes": LARGEST_MESSAGE,
