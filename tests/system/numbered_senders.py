@@ -105,6 +105,7 @@ class NumberedSenders:
 
     def _send(self, host: _Host) -> None:
         text = host.text(host.next)
+        host.is_asking = True
         try:
             if host.socket is None:
                 host.connect()
@@ -120,6 +121,10 @@ class NumberedSenders:
             data = host.socket.recv(65536)
         except OSError:
             data = b""
+        if not data and not host.is_asking:
+            # It sends on another connection when it is its time: two requests at once would have two answers.
+            self._close(host)
+            return
         if not data:
             self.unsure += 1
             self._again(host)
@@ -137,6 +142,7 @@ class NumberedSenders:
             host.next += 1
             if host.next < host.share:
                 if self._pace:
+                    host.is_asking = False
                     self._later.append((time.monotonic() + self._pace, host))
                 else:
                     self._send(host)
@@ -162,6 +168,7 @@ class _Host:
         self.share = share
         self.next = 0
         self.heard = b""
+        self.is_asking = False
         self.socket: socket.socket | None = None
         self._port = port
 
