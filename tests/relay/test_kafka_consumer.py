@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError, Unavailable
-from webhookrx.observers.kafka_cluster import Properties, read_cluster
+from webhookrx.observers.kafka.cluster import Properties, read_cluster
 from webhookrx.relay import kafka_member
 from webhookrx.relay.kafka_consumer import KafkaConsumer
 

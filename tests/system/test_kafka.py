@@ -15,8 +15,8 @@ from tests.system.servers.kafka_mock import INIT_PRODUCER_ID, METADATA, PRODUCE,
 from tests.system.servers.process import ServerCase
 from tests.system.servers.proxy import Proxy
 from webhookrx.errors import Rejected, Unavailable
-from webhookrx.observers.kafka import KafkaObserver
-from webhookrx.observers.kafka_options import read_kafka
+from webhookrx.observers.kafka.observer import KafkaObserver
+from webhookrx.observers.kafka.options import read_kafka
 from webhookrx.testing import make_message
 
 _names = itertools.count()

@@ -14,8 +14,8 @@ from tests.system.receiver import wait_until
 from tests.system.servers.kafka_mock import KafkaMock
 from tests.system.servers.process import ServerCase
 from webhookrx.errors import Unavailable
-from webhookrx.observers.kafka import KafkaObserver
-from webhookrx.observers.kafka_options import read_kafka
+from webhookrx.observers.kafka.observer import KafkaObserver
+from webhookrx.observers.kafka.options import read_kafka
 from webhookrx.relay.consumer import Record
 from webhookrx.relay.registry import build_consumer
 from webhookrx.testing import make_message

@@ -14,7 +14,7 @@ from cryptography import x509
 from obstore.store import S3Store
 
 from tests import LONG
-from tests.observers.played_s3 import messages_of
+from tests.observers.s3.played_s3 import messages_of
 from tests.system.certificates import Authority, write_ca_file
 from tests.system.servers.moto_server import MotoServer
 from tests.system.servers.process import ServerCase
@@ -22,7 +22,7 @@ from tests.system.servers.proxy import Proxy
 from webhookrx.config.observers import parse_observer
 from webhookrx.errors import Rejected, Unavailable
 from webhookrx.observers import registry
-from webhookrx.observers.s3_objects import PackedObject
+from webhookrx.observers.s3.objects import PackedObject
 from webhookrx.testing import make_message
 
 HURRY_TIME = 3.0

@@ -60,11 +60,11 @@ def _http(_: Group) -> _BuiltIn:
 
 
 def _kafka(_: Group) -> _BuiltIn:
-    from webhookrx.observers.kafka_cluster import PACKAGE
-    from webhookrx.observers.kafka_options import KAFKA_SPEC
+    from webhookrx.observers.kafka.cluster import PACKAGE
+    from webhookrx.observers.kafka.options import KAFKA_SPEC
 
     with package_for("kafka", PACKAGE):
-        from webhookrx.observers.kafka import build_kafka
+        from webhookrx.observers.kafka.observer import build_kafka
     return _BuiltIn(KAFKA_SPEC, build_kafka)
 
 
@@ -81,10 +81,10 @@ def _loki(_: Group) -> _BuiltIn:
 
 
 def _nats(_: Group) -> _BuiltIn:
-    from webhookrx.observers.nats_options import NATS_SPEC, PACKAGE
+    from webhookrx.observers.nats.options import NATS_SPEC, PACKAGE
 
     with package_for("nats", PACKAGE):
-        from webhookrx.observers.nats import build_nats
+        from webhookrx.observers.nats.observer import build_nats
     return _BuiltIn(NATS_SPEC, build_nats)
 
 
@@ -95,10 +95,10 @@ def _otlp(_: Group) -> _BuiltIn:
 
 
 def _redis(_: Group) -> _BuiltIn:
-    from webhookrx.observers.redis_options import PACKAGE, REDIS_SPEC
+    from webhookrx.observers.redis.options import PACKAGE, REDIS_SPEC
 
     with package_for("redis", PACKAGE):
-        from webhookrx.observers.redis import build_redis
+        from webhookrx.observers.redis.observer import build_redis
     return _BuiltIn(REDIS_SPEC, build_redis)
 
 
@@ -110,16 +110,16 @@ def _splunk_hec(_: Group) -> _BuiltIn:
 
 def _postgresql(_: Group) -> _BuiltIn:
     with package_for("postgresql", "psycopg[binary]>=3.3"):
-        from webhookrx.observers.postgresql import build_postgresql
-    from webhookrx.observers.postgresql_options import POSTGRESQL_SPEC
+        from webhookrx.observers.postgresql.observer import build_postgresql
+    from webhookrx.observers.postgresql.options import POSTGRESQL_SPEC
 
     return _BuiltIn(POSTGRESQL_SPEC, build_postgresql)
 
 
 def _s3(_: Group) -> _BuiltIn:
     with package_for("s3", "obstore>=0.12"):
-        from webhookrx.observers.s3 import build_s3
-    from webhookrx.observers.s3_options import S3_SPEC
+        from webhookrx.observers.s3.observer import build_s3
+    from webhookrx.observers.s3.options import S3_SPEC
 
     return _BuiltIn(S3_SPEC, build_s3)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from webhookrx.config.observers import Argument, ObserverSpec
-from webhookrx.observers.kafka_cluster import (
+from webhookrx.observers.kafka.cluster import (
     CLUSTER_FILES,
     CLUSTER_OPTIONS,
     CLUSTER_SECRETS,

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import KafkaException
 
 from webhookrx.errors import Unavailable
-from webhookrx.observers.kafka_reports import describe, property_problem
+from webhookrx.observers.kafka.reports import describe, property_problem
 from webhookrx.relay.consumer import Record
 from webhookrx.relay.kafka_member import KafkaMember, group_properties, make_library_consumer
 
 if TYPE_CHECKING:
-    from webhookrx.observers.kafka_cluster import KafkaCluster, Properties
+    from webhookrx.observers.kafka.cluster import KafkaCluster, Properties
     from webhookrx.relay.kafka_member import Connect
 
 STEP: Final = 0.1

@@ -18,12 +18,12 @@ from confluent_kafka import Consumer as LibraryConsumer
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from webhookrx.errors import Unavailable
-from webhookrx.observers.kafka_reports import describe
+from webhookrx.observers.kafka.reports import describe
 from webhookrx.relay.kafka_partitions import KafkaPlace, Partitions
 from webhookrx.settings import MiB
 
 if TYPE_CHECKING:
-    from webhookrx.observers.kafka_cluster import Properties
+    from webhookrx.observers.kafka.cluster import Properties
 
     #: Makes librdkafka's consumer of its properties.
     Connect = Callable[[Properties], Any]
@@ -35,7 +35,7 @@ larger batch of a partition may come on top.
 """
 READY_MESSAGES: Final = 10_000
 LARGEST: Final = 64 * MiB
-"""Bytes of the largest record that can be fetched, see L{webhookrx.observers.kafka_options.LARGEST_MESSAGE}."""
+"""Bytes of the largest record that can be fetched, see L{webhookrx.observers.kafka.options.LARGEST_MESSAGE}."""
 STATISTICS: Final = 2.0
 """Seconds between two statistics of librdkafka, by which a connection is known to be back."""
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from webhookrx.config.observers import Argument, ObserverSpec, OptionText
-from webhookrx.observers.nats_options import (
+from webhookrx.observers.nats.options import (
     CONNECTION_FILES,
     CONNECTION_OPTIONS,
     CONNECTION_SECRETS,

@@ -21,11 +21,11 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from twisted.logger import Logger
 
 from webhookrx.errors import ConfigError, Unavailable
-from webhookrx.observers.asyncio_thread import AsyncioThread
 from webhookrx.observers.client_tls import make_context
 from webhookrx.observers.excerpts import excerpt_of
-from webhookrx.observers.nats_client import NatsClient, close, connect, reason_of
-from webhookrx.observers.nats_options import NatsSecrets, read_secrets
+from webhookrx.observers.nats.asyncio_thread import AsyncioThread
+from webhookrx.observers.nats.client import NatsClient, close, connect, reason_of
+from webhookrx.observers.nats.options import NatsSecrets, read_secrets
 from webhookrx.relay.consumer import BrokerOptions, Record
 from webhookrx.relay.nats_source import DEFAULT_ACK_WAIT, DEFAULT_MAX_ACK_PENDING, NatsSource, read_place
 from webhookrx.relay.unsettled import Unsettled, UnsettledRecord

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhookrx.diagnostics import quoted
-from webhookrx.observers.nats_options import NatsServers, read_servers, stream_name
+from webhookrx.observers.nats.options import NatsServers, read_servers, stream_name
 from webhookrx.relay.consumer import BrokerOptions
 
 SOURCE_OPTIONS: Final = ("subject", "ack_wait", "max_ack_pending")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhookrx.config.observers import Argument, ObserverSpec, OptionText
 from webhookrx.observers.packages import package_for
-from webhookrx.observers.redis_options import (
+from webhookrx.observers.redis.options import (
     CONNECTION_OPTIONS,
     CONNECTION_TEXTS,
     FILES,

@@ -24,8 +24,8 @@ from twisted.logger import Logger
 
 from webhookrx.errors import ConfigError, Unavailable
 from webhookrx.observers.client_tls import make_context
-from webhookrx.observers.redis_client import RedisConnection, connect, reason_of
-from webhookrx.observers.redis_options import read_password
+from webhookrx.observers.redis.client import RedisConnection, connect, reason_of
+from webhookrx.observers.redis.options import read_password
 from webhookrx.relay.consumer import BrokerOptions, Record
 from webhookrx.relay.redis_source import RedisSource, read_entry
 from webhookrx.relay.unsettled import Unsettled, UnsettledRecord

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from webhookrx.observers.redis_options import ID_FIELD, MESSAGE_FIELD, RedisServers
+from webhookrx.observers.redis.options import ID_FIELD, MESSAGE_FIELD, RedisServers
 
 
 @dataclass(frozen=True, slots=True)

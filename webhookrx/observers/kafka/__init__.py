@@ -1,0 +1,1 @@
+"""Messages to a topic of Kafka, by confluent-kafka."""

@@ -1,0 +1,1 @@
+"""Messages to a stream of NATS JetStream, by nats-py."""

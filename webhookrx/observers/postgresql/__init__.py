@@ -1,0 +1,1 @@
+"""Messages to a table of PostgreSQL, by psycopg."""

@@ -1,0 +1,1 @@
+"""Messages to a stream of Redis, by redis-py."""

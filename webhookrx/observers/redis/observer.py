@@ -1,0 +1,181 @@
+"""
+C{redis:redis://HOST:PORT/DB/STREAM}: appends messages to a stream of Redis.
+"""
+
+from __future__ import annotations
+
+import random
+import ssl
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import Event
+from typing import TYPE_CHECKING, Protocol, cast
+
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from webhookrx.config.specs import SpecOptions
+from webhookrx.interfaces import IStoreObserver
+from webhookrx.observers.client_tls import make_context_if
+from webhookrx.observers.item_outcomes import Outcome, store_items
+from webhookrx.observers.keyed_record import KeyedRecord, unpack
+from webhookrx.observers.redis.appender import RedisLink
+from webhookrx.observers.redis.options import RedisTarget, read_password, read_redis
+from webhookrx.observers.retrying import Retries
+from webhookrx.store_counts import StoreCounts
+
+if TYPE_CHECKING:
+    from webhookrx.backoff import Random
+    from webhookrx.interfaces import Prepared
+    from webhookrx.observers.addresses import Server
+
+_log = Logger()
+
+
+class Appender(Protocol):
+    """What appends, see L{RedisLink}."""
+
+    def use(self, password: str | None, context: ssl.SSLContext | None) -> None:
+        """Use these from now on."""
+
+    def append(self, records: Sequence[KeyedRecord], steps: Callable[[], Iterable[float]]) -> Sequence[Outcome]:
+        """Append messages in order, and return an outcome for each."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+#: Makes what appends; it calls the functions with each new connection, and with the time of each confirmation.
+MakeAppender = Callable[[RedisTarget, "Callable[[Server, Mapping[str, str]], None]", Callable[[float], None]], Appender]
+
+
+@implementer(IStoreObserver)
+class RedisObserver:
+    """
+    Appends each message to a stream, as an entry with the fields C{id} and C{message}.
+
+    The reply of XADD means that Redis has it in memory; WAITAOF, that it is on a disk. For C{dedup_window} Redis knows
+    the ids, so that a message that is sent again is stored once.
+
+    @param make_appender: makes what appends.
+    @param clock: seconds on the monotonic clock.
+    @param stopping: set when the receiver stops.
+    """
+
+    wants = None
+
+    def __init__(
+        self,
+        spec: str,
+        target: RedisTarget,
+        make_appender: MakeAppender = RedisLink,
+        clock: Callable[[], float] = time.monotonic,
+        random: Random = random.random,
+        stopping: Event | None = None,
+    ) -> None:
+        self.spec = spec
+        self.prepare = target.format.encode
+        confirmation = target.confirmation
+        if confirmation is None:
+            self.promise = "written"
+            self.promise_reason = "Redis acknowledges from memory; waitaof=1,0 waits until it has synced (Redis 7.2)"
+        elif confirmation.local is None:
+            self.promise = "written"
+            self.promise_reason = "replicas confirm from memory; waitaof=1,1 waits until disks have it (Redis 7.2)"
+        else:
+            self.promise = "durable"
+            self.promise_reason = ""
+        self.counts = StoreCounts()
+        self._target = target
+        self._options = SpecOptions("redis", {})
+        self._retries = Retries(target.retry_for, clock, random, stopping)
+        self._appender = make_appender(target, self._look_at_server, self.counts.confirmed)
+        self._warned: set[str] = set()
+
+    def check(self) -> None:
+        """
+        Read the files, without opening a connection.
+
+        @raise ConfigError: a file is missing or wrong.
+        """
+        self._read_files()
+
+    def open(self) -> None:
+        """
+        Read the files. The first batch connects: the server may be away at the start.
+
+        @raise ConfigError: a file is missing or wrong.
+        """
+        self._retries.resume()
+        self._appender.use(*self._read_files())
+        if self._target.maxlen is not None:
+            self._warn_once(
+                f"maxlen={self._target.maxlen} lets Redis drop the oldest entries, read or not: acknowledged messages"
+            )
+
+    def store(self, batch: Sequence[Prepared]) -> list[Exception | None] | None:
+        """
+        Append a batch in order, and again what was not taken.
+
+        @return: None, or for each message None or L{Unavailable}.
+        @raise Unavailable: no message was stored.
+        """
+        records = [unpack(packed) for packed in cast("Sequence[bytes]", batch)]
+
+        def steps() -> Iterable[float]:
+            return self._retries.steps(self._target.timeout)
+
+        def send(records: Sequence[KeyedRecord]) -> Sequence[Outcome]:
+            return self._appender.append(records, steps)
+
+        return store_items(records, send, self._retries, self.counts)
+
+    def hurry(self) -> None:
+        """End pauses, and shorten waits for answers."""
+        self._retries.hurry()
+
+    def reopen(self) -> None:
+        """
+        Read the files again, and connect anew.
+
+        @raise ConfigError: a file is wrong; what was read before stays in use.
+        """
+        self._appender.use(*self._read_files())
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._appender.close()
+
+    def _read_files(self) -> tuple[str | None, ssl.SSLContext | None]:
+        servers = self._target.servers
+        password = read_password(servers, self._options)
+        return password, make_context_if(servers.tls, self._options)
+
+    def _look_at_server(self, server: Server, info: Mapping[str, str]) -> None:
+        """Warn once of each setting by which a server may lose what it has acknowledged."""
+        policy = info.get("maxmemory_policy", "")
+        if policy.startswith("allkeys-") and info.get("maxmemory", "0") != "0":
+            self._warn_once(
+                f"{server} has maxmemory-policy {policy}: when its memory is full it may drop the whole stream; "
+                "noeviction keeps it"
+            )
+        if info.get("aof_enabled") == "0":
+            self._warn_once(
+                f"{server} has appendonly no: what it has acknowledged since its last snapshot is lost when it ends"
+            )
+
+    def _warn_once(self, problem: str) -> None:
+        if problem not in self._warned:
+            self._warned.add(problem)
+            _log.warn("Observer {spec}: {problem}", spec=self.spec, problem=problem)
+
+
+def build_redis(spec: str, args: Sequence[str], options: Mapping[str, str], ack: str) -> RedisObserver:
+    """
+    Make the observer of C{redis:redis://HOST:PORT/DB/STREAM[:key=value…]}; see L{webhookrx.observers.redis.options}.
+
+    @raise ConfigError: an argument, an option or a file is wrong.
+    """
+    observer = RedisObserver(spec, read_redis(args, options))
+    observer.check()
+    return observer

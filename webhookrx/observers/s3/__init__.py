@@ -1,0 +1,1 @@
+"""Messages to objects of S3, by obstore."""

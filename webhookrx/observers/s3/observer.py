@@ -1,0 +1,188 @@
+"""
+C{s3:URL}: puts messages into objects of S3, or of a service like it, each batch once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import Protocol, TypeAlias, cast
+
+from zope.interface import implementer
+
+from webhookrx.errors import Rejected, Unavailable
+from webhookrx.interfaces import LARGEST_BATCH, IStoreObserver, Prepared, Wants
+from webhookrx.observers.packages import package_for
+from webhookrx.observers.retrying import Retries
+from webhookrx.observers.s3.answers import Fate, read_failure
+from webhookrx.observers.s3.client import ObstoreClient
+from webhookrx.observers.s3.objects import PackedObject, object_format
+from webhookrx.observers.s3.options import Credentials, S3Target, read_credentials, read_s3
+from webhookrx.store_counts import StoreCounts
+
+
+class PutClient(Protocol):
+    """See L{ObstoreClient}."""
+
+    def put(self, packed: PackedObject, steps: Iterator[float]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+#: Makes a client, with the credentials of a file if there is one; raises L{webhookrx.errors.ConfigError}.
+MakePutClient: TypeAlias = Callable[[S3Target, "Credentials | None"], PutClient]
+
+
+@implementer(IStoreObserver)
+class S3Observer:
+    """
+    Puts each batch as one object. A batch that comes again is the same object, which is put only where there is none.
+
+    Its promise is that of S3: an object whose C{PUT} is answered is durable.
+    """
+
+    promise = "durable"
+    promise_reason = ""
+
+    def __init__(
+        self, spec: str, target: S3Target, make_client: MakePutClient = ObstoreClient, retries: Retries | None = None
+    ) -> None:
+        self.spec = spec
+        self.wants = Wants(None, target.size, target.age)
+        self.counts = StoreCounts()
+        self._format = object_format(target)
+        self.prepare = self._format.prepare
+        self._target = target
+        self._make_client = make_client
+        self._retries = Retries(target.retry_for) if retries is None else retries
+        self._client: PutClient | None = None
+
+    def check(self) -> None:
+        """
+        Read the files, without opening a connection.
+
+        @raise webhookrx.errors.ConfigError: a file or an option is wrong.
+        """
+        self._made_client().close()
+
+    def open(self) -> None:
+        """
+        Read the files. The first batch connects: the service may be away at the start.
+
+        @raise webhookrx.errors.ConfigError: a file is missing or wrong.
+        """
+        client = self._made_client()
+        self._retries.resume()
+        self._use(client)
+
+    def store(self, batch: Sequence[Prepared]) -> list[Exception | None] | None:
+        """
+        Put a batch as one object; as several, where it is larger than any may be.
+
+        @return: None, or for each message None, L{Rejected}, or L{Unavailable} from the first that is not stored on.
+        @raise Unavailable: no message was stored.
+        """
+        items = cast("Sequence[bytes]", batch)
+        give_up_at = self._retries.begin()
+        outcomes: list[Exception | None] = [None] * len(items)
+        waiting = deque(_cut(items))
+        while waiting:
+            begin, end = waiting.popleft()
+            try:
+                fate, text = self._put(items[begin:end], give_up_at)
+            except Unavailable as problem:
+                if begin == 0:
+                    raise
+                outcomes[begin:] = [problem] * (len(items) - begin)
+                break
+            if fate is Fate.STORED:
+                self.counts.known(end - begin)
+            elif fate is Fate.TOO_LARGE and end - begin > 1:
+                middle = (begin + end) // 2
+                waiting.extendleft(((middle, end), (begin, middle)))
+            elif fate is Fate.TOO_LARGE:
+                outcomes[begin] = Rejected(text)
+        return outcomes if any(outcomes) else None
+
+    def hurry(self) -> None:
+        """End a pause between two tries, and shorten this request and the next ones."""
+        self._retries.hurry()
+
+    def reopen(self) -> None:
+        """
+        Read the files again, and connect anew.
+
+        @raise webhookrx.errors.ConfigError: a file is wrong; the credentials read before stay in use.
+        """
+        self._use(self._made_client())
+        self._retries.forget_pause()
+
+    def close(self) -> None:
+        """Release the client."""
+        self._use(None)
+
+    def _put(self, items: Sequence[bytes], give_up_at: float) -> tuple[Fate | None, str]:
+        """
+        Put an object.
+
+        @return: None when it was put, else why it was not; never L{Fate.LATER}.
+        @raise Unavailable: it may be tried again.
+        """
+        packed = self._format.make(items, self._check_time)
+        return self._retries.call(partial(self._try, packed), give_up_at)
+
+    def _check_time(self) -> None:
+        # A spool offers the same again; packing 64 MiB may take longer than there is.
+        if self._retries.stopping.is_set():
+            raise Unavailable("the receiver stops")
+
+    def _try(self, packed: PackedObject) -> tuple[Fate | None, str]:
+        client = self._client
+        if client is None:
+            raise Unavailable("it is closed")
+        try:
+            client.put(packed, self._retries.steps(self._target.timeout))
+        except Exception as error:
+            failure = read_failure(error, packed.path)
+        else:
+            return None, ""
+        # Without the error as its cause, which quotes the answer.
+        if failure.fate is Fate.LATER:
+            raise Unavailable(failure.text)
+        return failure
+
+    def _made_client(self) -> PutClient:
+        path = self._target.credentials_file
+        return self._make_client(self._target, None if path is None else read_credentials(path))
+
+    def _use(self, client: PutClient | None) -> None:
+        old, self._client = self._client, client
+        if old is not None:
+            old.close()
+
+
+def _cut(items: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield where each object begins and ends; a batch as it is wanted is one."""
+    begin = size = 0
+    for place, item in enumerate(items):
+        if place > begin and size + len(item) > LARGEST_BATCH:
+            yield begin, place
+            begin, size = place, 0
+        size += len(item)
+    if begin < len(items):
+        yield begin, len(items)
+
+
+def build_s3(spec: str, args: Sequence[str], options: Mapping[str, str], ack: str) -> S3Observer:
+    """
+    Make the observer of C{s3:s3://BUCKET/PREFIX[:key=value…]}; see L{webhookrx.observers.s3.options}.
+
+    @raise webhookrx.errors.ConfigError: an argument, an option or a file is wrong, or a package is missing.
+    """
+    target = read_s3(args, options)
+    with package_for("s3: format=parquet", "pyarrow>=26") if target.format == "parquet" else nullcontext():
+        observer = S3Observer(spec, target)
+    observer.check()
+    return observer
