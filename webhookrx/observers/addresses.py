@@ -151,6 +151,6 @@ def check_plaintext(
     secret = next((key for key in secrets if key in options), None)
     if secret is not None and not (is_encrypted or is_local or allowed):
         raise options.problem(
-            f"{secret}= would show its secret to the network, which is not encrypted; {remedy}, or allow_plaintext=yes "
-            "when something between speaks TLS"
+            f"{secret}= would show its secret to the network, which is not encrypted; {remedy}, or write "
+            "allow_plaintext=yes when something between speaks TLS"
         )

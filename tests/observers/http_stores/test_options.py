@@ -293,7 +293,7 @@ class ReadTokenTests(_FileTests):
         for content, problem in [
             (b"# nothing\n", "holds 0 tokens"),
             (b"s3cret\ns3cret2\n", "holds 2 tokens"),
-            (b"s3cret two\n", "white space"),
+            (b"s3cret two\n", "white space or control characters, which can't be sent"),
             (b"s3cret\x00\n", "control characters"),
         ]:
             with self.subTest(problem):

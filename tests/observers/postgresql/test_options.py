@@ -60,7 +60,7 @@ class OptionTests(SynchronousTestCase):
     def test_plaintext(self) -> None:
         """A password goes to another machine with TLS only, unless that is allowed."""
         self.assertIn(
-            "password_file= would show its secret to the network", self.problem(AWAY, tls="no", password_file="/x")
+            "leave out tls=no, or write allow_plaintext=yes when", self.problem(AWAY, tls="no", password_file="/x")
         )
         for url, options in (
             (AWAY, {}),

@@ -46,6 +46,14 @@ class OptionTests(SynchronousTestCase):
         self.assertIn("no user or password in the URL", said)
         self.assertNotIn("hunter2", said)
 
+    def test_endpoint_without_backslashes(self) -> None:
+        """The colons of an endpoint need backslashes, which is said where they were forgotten; nothing is quoted."""
+        args = [URL, "//key:hunter2@minio", "9000"]
+        said = str(self.assertRaises(ConfigError, read_s3, args, {"endpoint": "https"}))
+
+        self.assertIn(r"a colon in the value of an option is written \:, as in endpoint=https\://HOST\:9000", said)
+        self.assertNotIn("hunter2", said)
+
     def test_endpoint(self) -> None:
         """Another service is reached with TLS; without only on this machine, or where that is allowed."""
         self.assertEqual("https://minio:9000", read(endpoint="https://minio:9000/").endpoint)

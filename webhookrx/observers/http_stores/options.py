@@ -194,9 +194,8 @@ def read_token(path: str, scheme: str) -> list[Header]:
     tokens = parse_token_file(content.decode("utf-8", "surrogateescape"))
     if len(tokens) != 1:
         raise ConfigError(f"{quoted(path)} holds {len(tokens)} tokens; it must hold one, on a line of its own.")
-    problem = check_token(tokens[0])
-    if problem is not None:
-        raise ConfigError(f"{quoted(path)}: {problem}")
+    if check_token(tokens[0]) is not None:
+        raise ConfigError(f"{quoted(path)}: the token holds white space or control characters, which can't be sent.")
     return [(b"Authorization", scheme.encode() + b" " + tokens[0])]
 
 

@@ -192,7 +192,7 @@ class KafkaCluster:
         if has_secret and self.tls is None and not (self.is_local or self.allow_plaintext):
             raise self.options.problem(
                 "librdkafka_file: its sasl properties would be shown to the network, which is not encrypted; use "
-                "tls=yes, or allow_plaintext=yes when something between speaks TLS"
+                "tls=yes, or write allow_plaintext=yes when something between speaks TLS"
             )
         return properties
 

@@ -164,6 +164,8 @@ def read_s3(args: Sequence[str], given: Mapping[str, str]) -> S3Target:
 def _read_url(args: Sequence[str], options: SpecOptions) -> tuple[str, str]:
     """Return the bucket and the prefix."""
     url = args[0] if args else ""
+    if any(part.startswith("//") for part in args[1:]):
+        raise options.problem(r"a colon in the value of an option is written \:, as in endpoint=https\://HOST\:9000")
     if len(args) != 1 or not url.startswith("s3://"):
         raise options.problem(f"takes one URL, {EXAMPLE}; the address of the service is endpoint=")
     refuse_password(url, options, "credentials_file=")
