@@ -38,7 +38,7 @@ class NatsSampleTests(ServerCase):
             file.write(text)
         done = subprocess.run(
             [program("nats-server"), "-c", path, "-t"],
-            env={**os.environ, "RECEIVER_PASSWORD": "a", "RELAY_PASSWORD": "b"},
+            env={**os.environ, "RECEIVER_PASSWORD": "a", "RELAY_PASSWORD": "b", "ADMIN_PASSWORD": "c"},
             capture_output=True,
             text=True,
             timeout=60,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -35,6 +36,23 @@ class AsyncioThreadTests(SynchronousTestCase):
 
         self.assertEqual("webhookrx-test", name)
         self.assertIs(loop, self.thread.run(work(), PATIENCE)[1])
+
+    def test_log(self) -> None:
+        """What asyncio logs in the thread is not said to standard error; what it logs elsewhere is left alone."""
+        logger = logging.getLogger("asyncio")
+        seen: list[str] = []
+        handler = logging.Handler()
+        self.patch(handler, "emit", lambda record: seen.append(record.getMessage()))
+        logger.addHandler(handler)
+        self.addCleanup(logger.removeHandler, handler)
+
+        async def work() -> None:
+            logger.warning("inside %s", "it")
+
+        self.thread.run(work(), PATIENCE)
+        logger.warning("outside %s", "it")
+
+        self.assertEqual(["outside it"], seen)
 
     def test_time_is_over(self) -> None:
         """What takes longer than its steps is cancelled."""

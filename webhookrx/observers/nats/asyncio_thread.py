@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from concurrent.futures import wait
 from contextlib import suppress
-from threading import Event, Thread
+from logging import LogRecord, getLogger
+from threading import Event, Thread, local
 from typing import Any, Final, TypeVar
 
 from twisted.logger import Logger
@@ -19,6 +20,23 @@ _log = Logger()
 
 _END_TIME: Final = 1.0
 """Seconds for tasks to end when the loop closes."""
+
+_here: Final = local()
+"""Has C{serves} in the threads of loops."""
+
+
+def _is_of_others(record: LogRecord) -> bool:
+    """
+    Keep what asyncio logs about a loop of ours for debugging: without a handler it would go to standard error, such as
+    once a try when a server ends a connection with TLS that nats-py has not yet set up.
+    """
+    if not getattr(_here, "serves", False):
+        return True
+    _log.debug("asyncio: {message}", message=record.getMessage())
+    return False
+
+
+getLogger("asyncio").addFilter(_is_of_others)
 
 
 class AsyncioThread:
@@ -72,6 +90,7 @@ class AsyncioThread:
 
 
 def _serve(loop: asyncio.AbstractEventLoop, started: Event) -> None:
+    _here.serves = True
     asyncio.set_event_loop(loop)
     # What a library leaves behind in a task of its own; whoever waits for the task is told anyway.
     loop.set_exception_handler(lambda _, context: _log.debug("asyncio: {message}", message=context["message"]))
