@@ -118,7 +118,9 @@ class RelayCase(SynchronousTestCase):
 
     def target(self, observer: Memory, beside: Inline) -> RelayTarget:
         """Make a target of an observer."""
-        part = RelayPart(f"Observer {observer.spec}", "take messages", lambda: 1.0, self.clock.seconds)
+        part = RelayPart(
+            f"Observer {observer.spec}", "take messages", "takes messages", lambda: 1.0, self.clock.seconds
+        )
         return RelayTarget(observer, beside, part, self.counters, self.clock.seconds)
 
     def publish(self, *texts: str) -> None:
@@ -272,7 +274,7 @@ class AwayTests(RelayCase):
         self.assertIsNone(self.relay.targets[0].part.away)
         warnings = self.flush_log()
         self.assertEqual("Observer memory does not take messages: away", warnings[0])
-        self.assertEqual("Observer memory does take messages again", warnings[-1])
+        self.assertEqual("Observer memory takes messages again", warnings[-1])
 
     def flush_log(self) -> list[str]:
         """Return the lines of the log."""

@@ -11,7 +11,8 @@ from webhookrx.errors import ConfigError, Rejected, Unavailable
 from webhookrx.interfaces import LARGEST_BATCH, MOST_MESSAGES, LaneStatus, Wants
 from webhookrx.operations.counters import Counters
 from webhookrx.relay.part import RelayPart
-from webhookrx.relay.target import HANGS, OfferSize, RelayTarget, relay_weaknesses
+from webhookrx.relay.target import HANGS, RelayTarget, relay_weaknesses
+from webhookrx.spool.batches import BatchSize
 from webhookrx.testing import make_message
 
 
@@ -21,7 +22,7 @@ class RelayTargetTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.memory, self.beside, self.counters = Memory(), Inline(), Counters()
         clock = Clock()
-        part = RelayPart("Observer memory", "take messages", lambda: 1.0, clock.seconds)
+        part = RelayPart("Observer memory", "take messages", "takes messages", lambda: 1.0, clock.seconds)
         self.target = RelayTarget(self.memory, self.beside, part, self.counters, clock.seconds)
 
     def test_open(self) -> None:
@@ -51,7 +52,7 @@ class RelayTargetTests(SynchronousTestCase):
     def test_own_counts(self) -> None:
         """What the observer counts itself is added, and what it refuses for good; also what comes at its end."""
         store = MemoryStore("store")
-        part = RelayPart("Observer store", "take messages", lambda: 1.0, Clock().seconds)
+        part = RelayPart("Observer store", "take messages", "takes messages", lambda: 1.0, Clock().seconds)
         target = RelayTarget(store, self.beside, part, self.counters)
         target.open()
         store.judge = lambda _: Rejected("no")
@@ -71,13 +72,13 @@ class RelayTargetTests(SynchronousTestCase):
 
         self.assertEqual(LaneStatus("memory", stalled=True, failed_ago=0.0), self.target.status())
 
-    def test_offer_size(self) -> None:
+    def test_batch_size(self) -> None:
         """Batches are as large as the observer wants, within what fits into memory."""
         for wants, size in (
-            (None, OfferSize(1000, 1024 * 1024, 0.0)),
-            (Wants(10, 20, 3.0), OfferSize(10, 20, 3.0)),
-            (Wants(None, 1 << 40), OfferSize(MOST_MESSAGES, LARGEST_BATCH, 0.0)),
-            (Wants(1 << 40, 1000), OfferSize(MOST_MESSAGES, 1000, 0.0)),
+            (None, BatchSize(1000, 1024 * 1024, 0.0)),
+            (Wants(10, 20, 3.0), BatchSize(10, 20, 3.0)),
+            (Wants(None, 1 << 40), BatchSize(MOST_MESSAGES, LARGEST_BATCH, 0.0)),
+            (Wants(1 << 40, 1000), BatchSize(MOST_MESSAGES, 1000, 0.0)),
         ):
             self.memory.wants = wants  # type: ignore[attr-defined]
             self.assertEqual(size, self.target.batch_size)

@@ -21,9 +21,8 @@ from webhookrx.relay.consumer import FETCH_WAIT, KEEP_ALIVE, Consumer, Record
 from webhookrx.relay.dead_letters import dead_letter
 from webhookrx.relay.decoding import decode_record
 from webhookrx.relay.part import RelayPart
-from webhookrx.relay.refusal_log import RefusalLog
 from webhookrx.relay.target import RelayTarget
-from webhookrx.spool.drain_log import NOT_ENCODED, printable
+from webhookrx.spool.drain_log import NOT_ENCODED, RefusalLog, printable
 
 if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared
@@ -92,7 +91,7 @@ class Relay:
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.broker = RelayPart(f"Broker {consumer.spec}", "deliver", jitter, clock)
+        self.broker = RelayPart(f"Broker {consumer.spec}", "deliver", "delivers", jitter, clock)
         self.held = 0
         self.lag: int | None = None
         self.beat = clock()

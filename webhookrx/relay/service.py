@@ -90,7 +90,7 @@ class RelayService(Service):
         observer = known_observers.build_observer(self.settings.observers[number], self.settings.ack)
         thread = SideThread(f"webhookrx-relay-to-{number}")
         self._threads.append(thread)
-        part = RelayPart(f"Observer {observer.spec}", "take messages")
+        part = RelayPart(f"Observer {observer.spec}", "take messages", "takes messages")
         return RelayTarget(observer, thread, part, self._counters)
 
     # -- starting ------------------------------------------------------------------------------------------------

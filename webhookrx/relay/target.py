@@ -6,39 +6,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from webhookrx.errors import Rejected
-from webhookrx.interfaces import LARGEST_BATCH, MOST_MESSAGES, LaneStatus
+from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.counters import Counters
 from webhookrx.pipeline.guarded_calls import backlog_of, finish_and_close, hurry, take_counts, why_not_opened
 from webhookrx.promises import is_weaker, weaknesses, word_of
 from webhookrx.relay.part import RelayPart
 from webhookrx.relay.side_thread import Beside
+from webhookrx.spool.batches import BatchSize, batch_size
 from webhookrx.spool.drainer import outcomes_of
 
 if TYPE_CHECKING:
-    from webhookrx.interfaces import IMessageObserver, Prepared, Wants
+    from webhookrx.interfaces import IMessageObserver, Prepared
 
 HANGS: Final = 60.0
 """Seconds after which an observer that has not come back from a call counts as hanging."""
-
-MESSAGES: Final = 1000
-"""Records of a batch, unless the observer wants another number."""
-BYTES: Final = 1024 * 1024
-"""Bytes of a batch, likewise."""
-
-
-class OfferSize(NamedTuple):
-    """
-    How large a batch is to be.
-
-    @ivar seconds: how long to wait for that much, from the first record on.
-    """
-
-    messages: int = MESSAGES
-    bytes: int = BYTES
-    seconds: float = 0.0
 
 
 class RelayTarget:
@@ -74,13 +58,9 @@ class RelayTarget:
         return self.observer.spec
 
     @property
-    def batch_size(self) -> OfferSize:
-        """How large its batches are to be."""
-        wants: Wants | None = getattr(self.observer, "wants", None)
-        if wants is None:
-            return OfferSize()
-        messages = min(wants.messages or MOST_MESSAGES, MOST_MESSAGES)
-        return OfferSize(messages, min(wants.bytes, LARGEST_BATCH), wants.seconds)
+    def batch_size(self) -> BatchSize:
+        """How large its batches are to be, and how long to wait for that much, from the first record on."""
+        return batch_size(getattr(self.observer, "wants", None))
 
     @property
     def hangs(self) -> bool:

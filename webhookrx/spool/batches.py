@@ -6,18 +6,41 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhookrx.interfaces import LARGEST_BATCH, MOST_MESSAGES, Wants
+from webhookrx.interfaces import LARGEST_BATCH, MOST_MESSAGES
 from webhookrx.spool.database import BATCH_BYTES, BATCH_MESSAGES
 
 if TYPE_CHECKING:
+    from webhookrx.interfaces import Wants
     from webhookrx.spool.quota import Quota
     from webhookrx.spool.rows import Row, Totals
 
 SMALL_BATCH: Final = 32
 
 _NANOSECONDS: Final = 1_000_000_000
+
+
+class BatchSize(NamedTuple):
+    """
+    How large a batch is to be.
+
+    @ivar messages: the most messages of it.
+    @ivar bytes: about the most bytes of it.
+    @ivar seconds: how long it gathers.
+    """
+
+    messages: int
+    bytes: int
+    seconds: float
+
+
+def batch_size(wants: Wants | None) -> BatchSize:
+    """Return how large batches are for an observer, within what fits into memory; None wants usual ones."""
+    if wants is None:
+        return BatchSize(BATCH_MESSAGES, BATCH_BYTES, 0.0)
+    messages = min(wants.messages or MOST_MESSAGES, MOST_MESSAGES)
+    return BatchSize(messages, min(wants.bytes, LARGEST_BATCH), wants.seconds)
 
 
 class Batches:
@@ -40,11 +63,9 @@ class Batches:
         wall_clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._is_usual = wants is None
-        wanted = Wants(BATCH_MESSAGES, BATCH_BYTES) if wants is None else wants
-        self.messages = min(wanted.messages or MOST_MESSAGES, MOST_MESSAGES)
-        self.bytes = min(wanted.bytes, LARGEST_BATCH)
+        self.messages, self.bytes, seconds = batch_size(wants)
         self._enough = min(self.bytes, quota.size // 2)
-        self._seconds = wanted.seconds if quota.age is None else min(wanted.seconds, quota.age / 2)
+        self._seconds = seconds if quota.age is None else min(seconds, quota.age / 2)
         self._clock = clock
         self._wall_clock = wall_clock
         self._since: float | None = None
