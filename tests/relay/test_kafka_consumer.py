@@ -135,7 +135,7 @@ class KafkaConsumerTests(SynchronousTestCase):
 
     def make(self, **options: str) -> KafkaConsumer:
         """Make an open one."""
-        cluster, topic = read_cluster(["kafka://127.0.0.1:1/logs"], SpecOptions("kafka", options), "kafka:…")
+        cluster, topic = read_cluster(["kafka://127.0.0.1:1/logs"], SpecOptions("kafka", options))
         consumer = KafkaConsumer("kafka:spec", cluster, topic, "g", self.connect, self.clock)
         consumer.open()
         return consumer

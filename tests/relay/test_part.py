@@ -7,10 +7,10 @@ from typing import cast
 from twisted.internet.task import Clock
 from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
+from webhookrx.relay.refusal_log import COUNT_PAUSE, RefusalLog
 
 from webhookrx.errors import Unavailable
 from webhookrx.relay.part import LOG_PAUSE, LONGEST_PAUSE, REMINDER, RelayPart
-from webhookrx.relay.refusal_log import COUNT_PAUSE, RefusalLog
 from webhookrx.spool.drain_log import NOT_ENCODED
 
 

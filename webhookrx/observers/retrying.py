@@ -22,6 +22,8 @@ STEP: Final = 0.1
 """The most seconds for which a call of a library may wait before it is asked whether the receiver stops."""
 HURRY_TIME: Final = 2.0
 """Seconds that a wait may still take once the receiver stops."""
+STOP_TIME: Final = 3.0
+"""Seconds that a C{store} of many requests may still take once the receiver stops."""
 
 T = TypeVar("T")
 
@@ -47,10 +49,26 @@ class Retries:
         self._clock = clock
         self._random = random
         self._not_before = clock()
+        self._stop_at = 0.0
 
     def begin(self) -> float:
         """Return the time, on the monotonic clock, until when a C{store} that begins now makes further tries."""
-        return self._clock() + self._retry_for
+        now = self._clock()
+        self._stop_at = now + STOP_TIME
+        return now + self._retry_for
+
+    def time_left(self) -> float | None:
+        """
+        Return the seconds that the present C{store} may still take; None as long as the receiver does not stop.
+
+        @raise Unavailable: there are none.
+        """
+        if not self.stopping.is_set():
+            return None
+        left = self._stop_at - self._clock()
+        if left <= 0.0:
+            raise Unavailable("the receiver stops")
+        return left
 
     def is_over(self, give_up_at: float) -> bool:
         """Tell whether no further tries are to begin: that time has come, or the receiver stops."""
@@ -122,6 +140,8 @@ class Retries:
 
     def hurry(self) -> None:
         """End pauses, and shorten waits, until L{resume}; call it in any thread."""
+        if not self.stopping.is_set():
+            self._stop_at = self._clock() + STOP_TIME
         self.stopping.set()
 
     def resume(self) -> None:

@@ -22,8 +22,6 @@ from webhookrx.relay.consumer import BrokerOptions, ConsumerKind
 if TYPE_CHECKING:
     from webhookrx.relay.consumer import Consumer
 
-EXAMPLE: Final = "kafka:kafka://b1.example.com:9092,b2.example.com:9092/logs"
-
 
 def build_kafka_consumer(spec: str, args: Sequence[str], given: Mapping[str, str], group: str) -> Consumer:
     """
@@ -32,7 +30,7 @@ def build_kafka_consumer(spec: str, args: Sequence[str], given: Mapping[str, str
     @raise webhookrx.errors.ConfigError: an argument, an option or a file is wrong, or the package is missing.
     """
     options = BrokerOptions("kafka", given)
-    cluster, topic = read_cluster(args, options, EXAMPLE)
+    cluster, topic = read_cluster(args, options)
     with package_for("kafka", PACKAGE):
         from webhookrx.relay.kafka_consumer import KafkaConsumer
     consumer = KafkaConsumer(spec, cluster, topic, group)

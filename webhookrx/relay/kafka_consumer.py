@@ -17,6 +17,7 @@ from confluent_kafka import KafkaException
 
 from webhookrx.errors import Unavailable
 from webhookrx.observers.kafka.reports import describe, property_problem
+from webhookrx.observers.retrying import STEP
 from webhookrx.relay.consumer import Record
 from webhookrx.relay.kafka_member import KafkaMember, group_properties, make_library_consumer
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from webhookrx.observers.kafka.cluster import KafkaCluster, Properties
     from webhookrx.relay.kafka_member import Connect
 
-STEP: Final = 0.1
-"""Seconds of one wait, between two looks at the stop event."""
 COMMIT_WAIT: Final = 1.0
 """Seconds to wait for the answer to a commit; after that L{KafkaConsumer.settle} is to be called again."""
 LEAVE_WAIT: Final = 2.5

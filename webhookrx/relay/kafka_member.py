@@ -18,6 +18,8 @@ from confluent_kafka import Consumer as LibraryConsumer
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from webhookrx.errors import Unavailable
+from webhookrx.observers.kafka.cluster import SilentLog
+from webhookrx.observers.kafka.options import LARGEST_MESSAGE
 from webhookrx.observers.kafka.reports import describe
 from webhookrx.relay.kafka_partitions import KafkaPlace, Partitions
 from webhookrx.settings import MiB
@@ -34,8 +36,6 @@ Bytes that librdkafka fetches ahead, and again as many that it has handed over w
 larger batch of a partition may come on top.
 """
 READY_MESSAGES: Final = 10_000
-LARGEST: Final = 64 * MiB
-"""Bytes of the largest record that can be fetched, see L{webhookrx.observers.kafka.options.LARGEST_MESSAGE}."""
 STATISTICS: Final = 2.0
 """Seconds between two statistics of librdkafka, by which a connection is known to be back."""
 
@@ -47,20 +47,13 @@ _PASSING: Final = frozenset({"_MAX_POLL_EXCEEDED", "_PARTITION_EOF", "REBALANCE_
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class NoLog:
-    """Takes the lines of librdkafka's own log, of which there should be none."""
-
-    def log(self, *_: object) -> None:
-        """Write nothing."""
-
-
 def make_library_consumer(properties: Properties) -> Any:
     """
     Make librdkafka's consumer. It connects by itself.
 
     @raise KafkaException: a property can't be used.
     """
-    return LibraryConsumer(properties, logger=NoLog())
+    return LibraryConsumer(properties, logger=SilentLog())
 
 
 def group_properties(group: str) -> Properties:
@@ -82,7 +75,7 @@ def group_properties(group: str) -> Properties:
         "queued.max.messages.kbytes": READY // 1024,
         "fetch.queue.backoff.ms": 20,
         "fetch.max.bytes": READY,
-        "receive.message.max.bytes": LARGEST + READY,
+        "receive.message.max.bytes": LARGEST_MESSAGE + READY,
         "allow.auto.create.topics": False,
         "socket.timeout.ms": 10_000,
         "statistics.interval.ms": round(STATISTICS * 1000),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from threading import Event
@@ -20,19 +19,18 @@ import nats.js.errors
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from twisted.logger import Logger
 
-from webhookrx.errors import ConfigError, Unavailable
-from webhookrx.observers.client_tls import make_context
+from webhookrx.errors import Unavailable
 from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.nats.asyncio_thread import AsyncioThread
 from webhookrx.observers.nats.client import NatsClient, close, connect, reason_of
-from webhookrx.observers.nats.options import NatsSecrets, read_secrets
+from webhookrx.observers.nats.options import NatsAccess, read_access
+from webhookrx.observers.retrying import STEP
 from webhookrx.relay.consumer import BrokerOptions, Record
 from webhookrx.relay.nats_source import DEFAULT_ACK_WAIT, DEFAULT_MAX_ACK_PENDING, NatsSource, read_place
 from webhookrx.relay.unsettled import Unsettled, UnsettledRecord
 
 T = TypeVar("T")
 
-_STEP: Final = 0.1
 _CALL_TIME: Final = 1.0
 """Seconds that a call may take besides its wait for the first record."""
 _CONNECT_TIME: Final = 10.0
@@ -61,7 +59,7 @@ class NatsConsumer:
         self._options = BrokerOptions("nats", {})
         self._thread = AsyncioThread("webhookrx-relay-nats")
         self._stopping = Event()
-        self._access: tuple[NatsSecrets, ssl.SSLContext | None] | None = None
+        self._access: NatsAccess | None = None
         self._client: NatsClient | None = None
         self._connecting: asyncio.Task[NatsClient] | None = None
         self._first = 0
@@ -130,7 +128,7 @@ class NatsConsumer:
         client, self._client = self._client, None
         if client is not None:
             try:
-                self._thread.run(close(client, _tell(client, self._unsettled.all(), _REJECT)), [_STEP] * 20)
+                self._thread.run(close(client, _tell(client, self._unsettled.all(), _REJECT)), [STEP] * 20)
             except Exception:
                 _log.debug("Broker {spec} was not told what is not settled", spec=self.spec)
         self._thread.close()
@@ -141,7 +139,7 @@ class NatsConsumer:
         """
         @raise Unavailable: it fails, or takes longer.
         """
-        steps = [_STEP] * (int(seconds / _STEP) + 1)
+        steps = [STEP] * (int(seconds / STEP) + 1)
         try:
             return self._thread.run(work, steps)
         except Unavailable:
@@ -157,19 +155,12 @@ class NatsConsumer:
         client, self._client = self._client, None
         if client is not None:
             try:
-                self._thread.run(close(client), [_STEP] * 10)
+                self._thread.run(close(client), [STEP] * 10)
             except Exception:
                 client.abort()
 
-    def _read_files(self) -> tuple[NatsSecrets, ssl.SSLContext | None]:
-        servers = self._source.servers
-        secrets = read_secrets(servers, self._options)
-        if servers.tls is None:
-            return secrets, None
-        try:
-            return secrets, make_context(servers.tls)
-        except ConfigError as error:
-            raise self._options.problem(error.problem) from None
+    def _read_files(self) -> NatsAccess:
+        return read_access(self._source.servers, self._options)
 
     # -- in the loop -----------------------------------------------------------------------------------------------
 
@@ -321,7 +312,7 @@ class NatsConsumer:
             before = unsettled.arrived
             self._news.clear()
             try:
-                await asyncio.wait_for(self._news.wait(), _QUIET if before else min(left, _STEP))
+                await asyncio.wait_for(self._news.wait(), _QUIET if before else min(left, STEP))
             except TimeoutError:
                 if before and unsettled.arrived == before:
                     return ""
@@ -368,7 +359,7 @@ class NatsConsumer:
         while self._answers and client.is_connected and self._clock() < end:
             self._news.clear()
             try:
-                await asyncio.wait_for(self._news.wait(), _STEP)
+                await asyncio.wait_for(self._news.wait(), STEP)
             except TimeoutError:
                 continue
         missing = {each.record.origin for each in self._answers.values()}

@@ -23,7 +23,6 @@ from webhookrx.relay.redis_source import RedisSource
 if TYPE_CHECKING:
     from webhookrx.relay.consumer import Consumer
 
-_EXAMPLE: Final = "redis:redis://127.0.0.1:6379/0/logs"
 DEFAULT_CLAIM_AFTER: Final = 30.0
 
 
@@ -34,7 +33,7 @@ def build_redis_consumer(spec: str, args: Sequence[str], given: Mapping[str, str
     @raise webhookrx.errors.ConfigError: an argument, an option or a file is wrong, or the package is missing.
     """
     options = BrokerOptions("redis", given)
-    servers, stream = read_servers(args, options, _EXAMPLE)
+    servers, stream = read_servers(args, options)
     claim_after = options.duration("claim_after", DEFAULT_CLAIM_AFTER, at_least=1.0)
     with package_for("redis", PACKAGE):
         from webhookrx.relay.redis_consumer import RedisConsumer

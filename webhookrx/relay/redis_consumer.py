@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import ssl
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
@@ -22,15 +21,14 @@ from typing import Any, Final
 import redis.exceptions
 from twisted.logger import Logger
 
-from webhookrx.errors import ConfigError, Unavailable
-from webhookrx.observers.client_tls import make_context
+from webhookrx.errors import Unavailable
 from webhookrx.observers.redis.client import RedisConnection, connect, reason_of
-from webhookrx.observers.redis.options import read_password
+from webhookrx.observers.redis.options import RedisAccess, read_access
+from webhookrx.observers.retrying import STEP
 from webhookrx.relay.consumer import BrokerOptions, Record
 from webhookrx.relay.redis_source import RedisSource, read_entry
 from webhookrx.relay.unsettled import Unsettled, UnsettledRecord
 
-_STEP: Final = 0.1
 _CALL_TIME: Final = 1.5
 """Seconds that a call may take besides its wait for the first record."""
 _LAG_PAUSE: Final = 5.0
@@ -58,7 +56,7 @@ class RedisConsumer:
         # Nobody else ever has it, so that nobody else reads or deletes by it.
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._stopping = Event()
-        self._access: tuple[str | None, ssl.SSLContext | None] | None = None
+        self._access: RedisAccess | None = None
         self._connection: RedisConnection | None = None
         self._connecting: Future[RedisConnection] | None = None
         self._unsettled = Unsettled(source.claim_after, clock)
@@ -180,7 +178,7 @@ class RedisConsumer:
         source = self._source
         asked = self._clock()
         # BLOCK 0 would mean for ever.
-        blocking = ("BLOCK", max(int(min(seconds, _STEP) * 1000), 1)) if seconds else ()
+        blocking = ("BLOCK", max(int(min(seconds, STEP) * 1000), 1)) if seconds else ()
         command = (
             "XREADGROUP",
             "GROUP",
@@ -274,7 +272,7 @@ class RedisConsumer:
         connection = self._connected(_CALL_TIME)
         excerpt = not self._source.servers.sends_secret
         try:
-            (answer,) = connection.exchange([command], 1, [_STEP] * int(_CALL_TIME / _STEP))
+            (answer,) = connection.exchange([command], 1, [STEP] * int(_CALL_TIME / STEP))
         except (redis.exceptions.RedisError, OSError) as error:
             self._disconnect()
             raise Unavailable(reason_of(error, excerpt=excerpt)) from None
@@ -310,7 +308,7 @@ class RedisConsumer:
         self._connection = made.result()
         return self._connection
 
-    def _connect(self, future: Future[RedisConnection], access: tuple[str | None, ssl.SSLContext | None]) -> None:
+    def _connect(self, future: Future[RedisConnection], access: RedisAccess) -> None:
         try:
             connection, _ = connect(self._source.servers, *access)
         except BaseException as error:
@@ -323,15 +321,8 @@ class RedisConsumer:
         if connection is not None:
             connection.disconnect()
 
-    def _read_files(self) -> tuple[str | None, ssl.SSLContext | None]:
-        servers = self._source.servers
-        password = read_password(servers, self._options)
-        if servers.tls is None:
-            return password, None
-        try:
-            return password, make_context(servers.tls)
-        except ConfigError as error:
-            raise self._options.problem(error.problem) from None
+    def _read_files(self) -> RedisAccess:
+        return read_access(self._source.servers, self._options)
 
 
 class _NoGroup(Unavailable):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 from tests.contracts.fake_time import FakeTime
 from tests.contracts.store_contract import Record, Row, StoreContract
 from webhookrx.config.observers import ObserverSpec
-from webhookrx.observers.http_stores.client import STOP_TIME
 from webhookrx.observers.http_stores.exchange import Extent, HTTPAnswer, NoAnswer
 from webhookrx.observers.http_stores.observer import HTTPObserver, request_headers
+from webhookrx.observers.retrying import STOP_TIME
 
 if TYPE_CHECKING:
     from webhookrx.observers.http_stores.client import Client

@@ -10,9 +10,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.contracts.fake_time import FakeTime
 from tests.observers.http_stores.played_http_store import answer, broken, cut
 from webhookrx.errors import Rejected, Unavailable
+from webhookrx.observers.batch_limits import BatchLimits
 from webhookrx.observers.http_stores.delivery import Delivery
 from webhookrx.observers.http_stores.exchange import HTTPAnswer, NoAnswer, StoreRequest
-from webhookrx.observers.http_stores.store import BatchLimits, Finding, HTTPStore, Question, Reading, Verdict
+from webhookrx.observers.http_stores.store import Finding, HTTPStore, Question, Reading, Verdict
 from webhookrx.observers.retrying import Retries
 from webhookrx.store_counts import StoreCounts
 

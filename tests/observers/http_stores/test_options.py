@@ -10,10 +10,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.documents import read as read_document
 from webhookrx.errors import ConfigError
 from webhookrx.message.encoders import encode_line
+from webhookrx.observers.batch_limits import BatchLimits
 from webhookrx.observers.client_tls import ClientTLS
 from webhookrx.observers.http_stores.http import HTTP_SPEC, PlainHTTP, read_http
 from webhookrx.observers.http_stores.options import HTTPTarget, read_headers, read_token
-from webhookrx.observers.http_stores.store import BatchLimits
 from webhookrx.testing import make_message
 
 URL = "https://logs.example.com/in?x=1"

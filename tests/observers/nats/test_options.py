@@ -18,8 +18,8 @@ from webhookrx.observers.nats.options import (
     NatsSecrets,
     NatsTarget,
     payload_limit,
+    read_access,
     read_nats,
-    read_secrets,
     safe_token,
 )
 from webhookrx.observers.registry import find_spec
@@ -153,7 +153,7 @@ class SecretFileTests(SynchronousTestCase):
         with open(path, "w") as file:
             file.write(content)
         given = {option: path} | ({"user": "me"} if option == "password_file" else {})
-        return read_secrets(read(**given).servers, SpecOptions("nats", given))
+        return read_access(read(**given).servers, SpecOptions("nats", given))[0]
 
     def test_creds(self) -> None:
         """A creds file holds a JWT and a seed."""

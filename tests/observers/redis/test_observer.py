@@ -15,10 +15,10 @@ from tests.contracts.secret_contract import all_texts
 from tests.contracts.store_contract import Record, Row, StoreContract
 from webhookrx.errors import Unavailable
 from webhookrx.observers.addresses import Server
-from webhookrx.observers.redis.appender import RedisLink, id_key
-from webhookrx.observers.redis.client import RedisConnection, reason_of
+from webhookrx.observers.redis.appender import id_key
+from webhookrx.observers.redis.client import RedisConnection, connect, reason_of
 from webhookrx.observers.redis.observer import RedisObserver
-from webhookrx.observers.redis.options import RedisServers, RedisTarget, read_redis
+from webhookrx.observers.redis.options import RedisServers, read_redis
 
 URL = "redis://127.0.0.1:6379/0/logs"
 
@@ -60,7 +60,11 @@ class PlayedRedis:
         self.error: Exception | None = None
 
     def connect(
-        self, servers: RedisServers, password: str | None, context: ssl.SSLContext | None
+        self,
+        servers: RedisServers,
+        password: str | None,
+        context: ssl.SSLContext | None,
+        is_over: Callable[[], bool],
     ) -> tuple[Any, Server]:
         """Connect."""
         if self.is_away:
@@ -156,12 +160,8 @@ class RedisTests(StoreContract, SynchronousTestCase):
 
     def make_observer(self, **given: str) -> RedisObserver:
         """Make one with these options."""
-
-        def make_appender(target: RedisTarget, on_connected: Any, on_confirmed: Any) -> RedisLink:
-            return RedisLink(target, on_connected, on_confirmed, self.redis.connect)
-
         target = read_redis([URL], given)
-        return RedisObserver("redis:…", target, make_appender, self.time, lambda: 1.0, self.time)
+        return RedisObserver("redis:…", target, self.redis.connect, self.time, lambda: 1.0, self.time)
 
     def make_secret_observer(self, path: str) -> RedisObserver:
         """Make one with a password."""
@@ -239,6 +239,40 @@ class RedisTests(StoreContract, SynchronousTestCase):
         self.assertEqual([], self.deliver(observer, *"cdef"))
         self.assertEqual([*"abcdef"], self.stored_texts())
         observer.close()
+
+    def test_hurry_in_batch_of_many_transactions(self) -> None:
+        """A batch of many transactions ends in three seconds once the receiver stops, however many are left."""
+        observer = self.make_observer(batch="1")
+        observer.open()
+        began = self.time.now
+
+        def play(run: Callable[[], list[Any]]) -> list[Any]:
+            observer.hurry()
+            self.redis.play = play
+            self.time.sleep(1.25)
+            return run()
+
+        self.redis.play = play
+
+        self.assertEqual(["stored"] * 3 + ["later"] * 3, self.fates(observer, *"abcdef"))
+        self.assertLess(self.time.now - began, 4)
+        self.assertEqual([*"abc"], self.stored_texts())
+        observer.close()
+
+    def test_asks_no_further_sentinel_once_it_is_over(self) -> None:
+        """Of sentinels that hang, no further one is asked once the receiver stops."""
+        asked: list[int] = []
+
+        def hang(connection: RedisConnection) -> None:
+            asked.append(connection.port)
+            raise redis.exceptions.TimeoutError
+
+        self.patch(RedisConnection, "connect", hang)
+        url = "redis://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3/0/logs"
+        servers = read_redis([url], {"sentinel": "main"}).servers
+
+        self.assertRaises(Unavailable, connect, servers, None, None, lambda: len(asked) == 2)
+        self.assertEqual([1, 2], asked)
 
     def test_commands(self) -> None:
         """Without dedup it is XADD, with maxlen about that many entries; with it the script gets both."""

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
+from webhookrx.observers.batch_limits import BatchLimits
 from webhookrx.observers.http_stores.exchange import Header, HTTPAnswer, StoreRequest, UnreadableAnswer
 from webhookrx.observers.http_stores.http import REDIRECTION_HINT
-from webhookrx.observers.http_stores.store import BatchLimits, Finding, HTTPStore, Verdict
+from webhookrx.observers.http_stores.store import Finding, HTTPStore, Verdict
 from webhookrx.settings import MiB
 
 LIMITS: Final = BatchLimits(messages=10_000, size=8 * MiB)

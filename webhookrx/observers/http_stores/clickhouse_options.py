@@ -21,13 +21,13 @@ from webhookrx.message.identity import message_id, parse_id
 from webhookrx.message.message import Message
 from webhookrx.message.rfc5424 import timestamp
 from webhookrx.message.template import Template
+from webhookrx.observers.batch_limits import read_limits
 from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS
 from webhookrx.observers.http_stores.clickhouse import LIMITS, ClickHouse
 from webhookrx.observers.http_stores.exchange import Header
 from webhookrx.observers.http_stores.json_texts import json_text
 from webhookrx.observers.http_stores.observer import HTTPObserver, connect
 from webhookrx.observers.http_stores.options import FIELD_VALUE, HTTPTarget, SecretFile, read_headers, read_target
-from webhookrx.observers.http_stores.store import BatchLimits
 from webhookrx.observers.secret_files import read_one_secret
 from webhookrx.observers.writers import RenderLine
 
@@ -117,10 +117,7 @@ def read_clickhouse(args: Sequence[str], given: Mapping[str, str]) -> tuple[HTTP
         options, args, example=_EXAMPLE, secrets=_read_secrets(options), instead="user= and password_file="
     )
     path, table = _read_table(target.url, options)
-    limits = BatchLimits(
-        messages=options.count("batch", LIMITS.messages),
-        size=options.size("batch_size", LIMITS.size, at_least=1),
-    )
+    limits = read_limits(options, LIMITS)
     has_columns = options.choice("row", _ROWS, "columns") == "columns"
     if not has_columns and "id" in options:
         raise options.problem("id= goes with row=columns, whose rows have a column id")

@@ -35,6 +35,7 @@ from webhookrx.observers.http_stores.agent import BareAgent, BoundedEndpoint, Wh
 from webhookrx.observers.http_stores.connection import BoundedConnection
 from webhookrx.observers.http_stores.exchange import Extent, HTTPAnswer, NoAnswer
 from webhookrx.observers.http_stores.store import KEPT
+from webhookrx.observers.retrying import STOP_TIME
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import (
@@ -51,8 +52,6 @@ BODY_LIMIT = 65536
 Bytes of the body of an answer after which its connection is aborted, unless more is kept: a new one costs less than the
 rest.
 """
-STOP_TIME = 3.0
-"""Seconds that a request may still take after L{Client.stop_now}."""
 
 #: How a connection fails that the server has closed in the meantime.
 _BROKEN = (RequestTransmissionFailed, ResponseNeverReceived, ResponseFailed, ConnectionClosed)

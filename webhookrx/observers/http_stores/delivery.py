@@ -57,7 +57,9 @@ class Delivery:
         self._quotes = quotes
         self._give_up_at = retries.begin()
         # Places of lines, by request. The first of them loses those that are settled.
-        self._waiting: deque[Sequence[int]] = deque(range(*ends) for ends in store.limits.cut(lines))
+        self._waiting: deque[Sequence[int]] = deque(
+            range(*ends) for ends in store.limits.cut([len(line) for line in lines])
+        )
 
     def run(self) -> None:
         """

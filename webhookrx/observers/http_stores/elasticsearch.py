@@ -25,12 +25,13 @@ from webhookrx.message.message import Message
 from webhookrx.message.record import is_router_form, own_time
 from webhookrx.message.rfc5424 import timestamp
 from webhookrx.observers.addresses import refuse_password
+from webhookrx.observers.batch_limits import BatchLimits, read_limits
 from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS
 from webhookrx.observers.http_stores.bulk_answers import read_bulk
 from webhookrx.observers.http_stores.exchange import HTTPAnswer, StoreRequest
 from webhookrx.observers.http_stores.observer import HTTPObserver, connect
 from webhookrx.observers.http_stores.options import HTTPTarget, SecretFile, read_target, read_token, secret_fields
-from webhookrx.observers.http_stores.store import BatchLimits, HTTPStore, Reading
+from webhookrx.observers.http_stores.store import HTTPStore, Reading
 from webhookrx.observers.receipt_template import ReceiptTemplate
 from webhookrx.settings import MiB
 
@@ -218,10 +219,7 @@ def read_elasticsearch(name: str, args: Sequence[str], given: Mapping[str, str])
     target = read_target(options, [base], example="https://h:9200/logs-%Y.%m.%d", secrets=secrets)
     make_id = _read_ids(options)
     make_action = partial(_action, make_id=make_id, index=None if index.is_constant else index)
-    limits = BatchLimits(
-        messages=options.count("batch", _LIMITS.messages),
-        size=options.size("batch_size", _LIMITS.size, at_least=1),
-    )
+    limits = read_limits(options, _LIMITS)
     store = BulkStore(
         render=partial(_render, make_action=make_action),
         limits=limits,

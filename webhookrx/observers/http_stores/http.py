@@ -13,6 +13,7 @@ from webhookrx.config.specs import SpecOptions
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.identity import is_unique
 from webhookrx.message.template import Template
+from webhookrx.observers.batch_limits import BatchLimits, read_limits
 from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS
 from webhookrx.observers.http_stores.exchange import HTTPAnswer, StoreRequest
 from webhookrx.observers.http_stores.observer import HTTPObserver, connect
@@ -24,7 +25,7 @@ from webhookrx.observers.http_stores.options import (
     read_target,
     secret_fields,
 )
-from webhookrx.observers.http_stores.store import BatchLimits, Finding, HTTPStore, Verdict
+from webhookrx.observers.http_stores.store import Finding, HTTPStore, Verdict
 
 HTTP_SPEC = ObserverSpec(
     options=(
@@ -143,14 +144,10 @@ def _read_store(options: SpecOptions) -> PlainHTTP:
         for key in ("batch", "batch_size"):
             if key in options:
                 raise options.problem(f"{key}= does not go with format=each, which sends one message a request")
-    default = BatchLimits()
     lines = options.read("template", None, Template.parse)
     return PlainHTTP(
         format=name,
-        limits=BatchLimits(
-            messages=1 if name == "each" else options.count("batch", default.messages),
-            size=options.size("batch_size", default.size, at_least=1),
-        ),
+        limits=BatchLimits(1) if name == "each" else read_limits(options),
         gzip=options.flag("gzip", False),
         # Two messages of the same text would have one key, and a server would drop the second as a duplicate.
         distinct=template is None or is_unique(template),

@@ -25,6 +25,7 @@ from webhookrx.message.encoders import encode_line
 from webhookrx.message.escapes import encode
 from webhookrx.message.message import Message
 from webhookrx.message.template import Template
+from webhookrx.observers.batch_limits import read_limits
 from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS
 from webhookrx.observers.http_stores.exchange import Header, HTTPAnswer, StoreRequest
 from webhookrx.observers.http_stores.http import REDIRECTION_HINT
@@ -39,7 +40,7 @@ from webhookrx.observers.http_stores.options import (
     read_target,
     secret_fields,
 )
-from webhookrx.observers.http_stores.store import BatchLimits, Finding, HTTPStore, Verdict
+from webhookrx.observers.http_stores.store import Finding, HTTPStore, Verdict
 from webhookrx.observers.template_pairs import TemplatePairs, parse_pairs
 from webhookrx.observers.writers import RenderLine
 
@@ -206,7 +207,6 @@ def read_loki(args: Sequence[str], given: Mapping[str, str]) -> tuple[HTTPTarget
     options = SpecOptions("loki", given)
     secrets = secret_fields(given, read_auth_scheme(options))
     target = read_target(options, args, example="https://loki.example.com:3100", secrets=secrets)
-    default = BatchLimits()
     template = options.read("template", None, Template.parse)
     store = LokiStore(
         render=partial(
@@ -219,10 +219,7 @@ def read_loki(args: Sequence[str], given: Mapping[str, str]) -> tuple[HTTPTarget
             ),
             line=encode_line if template is None else template.render_line,
         ),
-        limits=BatchLimits(
-            messages=options.count("batch", default.messages),
-            size=options.size("batch_size", default.size, at_least=1),
-        ),
+        limits=read_limits(options),
         gzip=options.flag("gzip", False),
         path=path_behind(target.url, _PATH),
         tenant=options.read("tenant", "", _read_tenant),

@@ -16,7 +16,7 @@ from zope.interface import implementer
 from webhookrx.errors import ConfigError, Unavailable
 from webhookrx.interfaces import IStoreObserver
 from webhookrx.observers.client_tls import make_creator
-from webhookrx.observers.http_stores.client import STOP_TIME, make_client
+from webhookrx.observers.http_stores.client import make_client
 from webhookrx.observers.http_stores.delivery import Delivery
 from webhookrx.observers.retrying import Retries
 from webhookrx.store_counts import StoreCounts
@@ -75,8 +75,6 @@ class HTTPObserver:
         self._quotes = not target.secrets
         self._wall_clock = wall_clock
         self._retries = Retries(target.retry_for, clock, random, stopping)
-        # When a store that is under way must end once the receiver stops.
-        self._end = 0.0
 
     def check(self) -> None:
         """
@@ -105,7 +103,6 @@ class HTTPObserver:
         """
         if self._client is None:
             raise Unavailable("it is closed")
-        self._end = self._clock() + STOP_TIME
         delivery = Delivery(
             self._store,
             cast("Sequence[bytes]", batch),
@@ -121,8 +118,6 @@ class HTTPObserver:
 
     def hurry(self) -> None:
         """End a pause between two tries, and shorten this request and the next ones."""
-        if not self._retries.stopping.is_set():
-            self._end = self._clock() + STOP_TIME
         self._retries.hurry()
         client = self._client
         if client is not None:
@@ -144,13 +139,7 @@ class HTTPObserver:
     def _post(self, request: StoreRequest) -> HTTPAnswer:
         client = self._client
         assert client is not None  # store() and close() are never called two at a time
-        if not self._retries.stopping.is_set():
-            return client.post(request)
-        # A batch may need many requests.
-        left = self._end - self._clock()
-        if left <= 0.0:
-            raise Unavailable("the receiver stops")
-        return client.post(request, left)
+        return client.post(request, self._retries.time_left())
 
     def _make_client(self) -> Client:
         """

@@ -18,6 +18,7 @@ from webhookrx.config.observers import Argument, ObserverSpec, OptionText
 from webhookrx.config.specs import SpecOptions
 from webhookrx.message.identity import MakeID, message_id, parse_id
 from webhookrx.message.message import Message
+from webhookrx.observers.batch_limits import BatchLimits, read_limits
 from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS
 from webhookrx.observers.http_stores.exchange import HTTPAnswer, StoreRequest, UnreadableAnswer
 from webhookrx.observers.http_stores.http import REDIRECTION_HINT
@@ -32,7 +33,7 @@ from webhookrx.observers.http_stores.options import (
 )
 from webhookrx.observers.http_stores.otlp_json import OTLP_JSON
 from webhookrx.observers.http_stores.otlp_records import OTLPEncoding, log_record
-from webhookrx.observers.http_stores.store import BatchLimits, Finding, HTTPStore, Reading, Verdict
+from webhookrx.observers.http_stores.store import Finding, HTTPStore, Reading, Verdict
 from webhookrx.observers.packages import package_for
 from webhookrx.observers.template_pairs import TemplatePairs, parse_pairs
 from webhookrx.settings import MiB
@@ -177,13 +178,13 @@ def _read_id(options: SpecOptions) -> MakeID:
 
 
 def _read_limits(options: SpecOptions) -> BatchLimits:
-    messages = options.count("batch", MOST_RECORDS)
-    if messages > MOST_RECORDS:
+    limits = read_limits(options, _LIMITS)
+    if limits.messages > MOST_RECORDS:
         raise options.problem(
-            f"batch={messages} is too many; at most {MOST_RECORDS}, since a server that rejects some records of a "
-            "request does not say which, and all of them become dead letters"
+            f"batch={limits.messages} is too many; at most {MOST_RECORDS}, since a server that rejects some records of "
+            "a request does not say which, and all of them become dead letters"
         )
-    return BatchLimits(messages, options.size("batch_size", _LIMITS.size, at_least=1))
+    return limits
 
 
 def read_otlp(args: Sequence[str], given: Mapping[str, str]) -> tuple[HTTPTarget, OTLPStore]:

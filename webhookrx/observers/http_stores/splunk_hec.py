@@ -17,9 +17,10 @@ from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
+from webhookrx.observers.batch_limits import BatchLimits
 from webhookrx.observers.http_stores.exchange import CutAnswer, Header, HTTPAnswer, StoreRequest, UnreadableAnswer
 from webhookrx.observers.http_stores.http import REDIRECTION_HINT
-from webhookrx.observers.http_stores.store import BatchLimits, Finding, HTTPStore, Question, Reading, Verdict
+from webhookrx.observers.http_stores.store import Finding, HTTPStore, Question, Reading, Verdict
 from webhookrx.settings import MiB
 
 EVENTS: Final = "/services/collector/event"

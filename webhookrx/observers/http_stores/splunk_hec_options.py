@@ -18,6 +18,7 @@ from webhookrx.message.macros import NANOSECONDS
 from webhookrx.message.message import Message
 from webhookrx.message.record import is_router_form, own_time
 from webhookrx.message.template import Template
+from webhookrx.observers.batch_limits import read_limits
 from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS
 from webhookrx.observers.http_stores.json_texts import json_text
 from webhookrx.observers.http_stores.observer import HTTPObserver, connect
@@ -30,7 +31,6 @@ from webhookrx.observers.http_stores.options import (
     secret_fields,
 )
 from webhookrx.observers.http_stores.splunk_hec import ACKS, EVENTS, LIMITS, AckChannel, SplunkHEC
-from webhookrx.observers.http_stores.store import BatchLimits
 
 _TOKENS: Final = "that of the token"
 
@@ -129,10 +129,7 @@ def read_splunk_hec(args: Sequence[str], given: Mapping[str, str]) -> tuple[HTTP
         (name, options.read(name, Template.parse(default), Template.parse).render)
         for name, default in (("host", "${HOST}"), ("source", ""), ("sourcetype", "_json"), ("index", ""))
     ]
-    limits = BatchLimits(
-        messages=options.count("batch", LIMITS.messages),
-        size=options.size("batch_size", LIMITS.size, at_least=1),
-    )
+    limits = read_limits(options, LIMITS)
     own_id: _MakeText = message_id
     return target, SplunkHEC(
         render=partial(

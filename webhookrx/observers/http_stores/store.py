@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import gzip
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
 from webhookrx.interfaces import Wants
 from webhookrx.message.encoders import encode_line
+from webhookrx.observers.batch_limits import USUAL_LIMITS, BatchLimits
 from webhookrx.observers.http_stores.exchange import Header, HTTPAnswer, StoreRequest
 from webhookrx.observers.writers import RenderLine
-from webhookrx.settings import MiB
 
 KEPT = 4096
 """Bytes of the body of an answer that are kept where the status alone decides: enough for an excerpt."""
@@ -80,37 +80,6 @@ class Question:
 Reading: TypeAlias = Finding | Sequence[Finding] | Question
 
 
-@dataclass(frozen=True, slots=True)
-class BatchLimits:
-    """
-    How many messages one request may have.
-
-    @ivar messages: the most.
-    @ivar size: the most bytes of lines, before packing; a larger message goes alone.
-    """
-
-    messages: int = 500
-    size: int = MiB
-
-    def cut(self, lines: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-        """
-        Yield where each request begins and ends. This depends only on the lines from there on, so that messages that
-        are retried in a later batch are cut as before and keep their key.
-        """
-        if 0 < len(lines) <= self.messages and sum(map(len, lines)) <= self.size:
-            # The usual case, in a fifth of the time.
-            yield 0, len(lines)
-            return
-        begin = size = 0
-        for place, line in enumerate(lines):
-            if place - begin >= self.messages or (place > begin and size + len(line) > self.size):
-                yield begin, place
-                begin, size = place, 0
-            size += len(line)
-        if begin < len(lines):
-            yield begin, len(lines)
-
-
 @dataclass(frozen=True, kw_only=True)
 class HTTPStore(ABC):
     """
@@ -126,7 +95,7 @@ class HTTPStore(ABC):
     """
 
     render: RenderLine = field(default=encode_line, repr=False)
-    limits: BatchLimits = BatchLimits()
+    limits: BatchLimits = USUAL_LIMITS
     gzip: bool = False
     promise: str = "durable"
     promise_reason: str = ""

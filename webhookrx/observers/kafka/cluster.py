@@ -19,6 +19,7 @@ from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, 
 from webhookrx.observers.secret_files import read_secret
 
 PACKAGE: Final = "confluent-kafka>=2.16"
+_EXAMPLE: Final = "kafka:kafka://b1.example.com:9092,b2.example.com:9092/logs"
 
 CLUSTER_OPTIONS: Final = (
     "tls",
@@ -113,6 +114,13 @@ _ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
 Properties = dict[str, Any]
 
 
+class SilentLog:
+    """Takes the lines of librdkafka's own log, of which there should be none."""
+
+    def log(self, *_: object) -> None:
+        """Write nothing: an error that matters comes by C{error_cb}."""
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaCluster:
     """
@@ -197,18 +205,17 @@ class KafkaCluster:
         return properties
 
 
-def read_cluster(args: Sequence[str], options: SpecOptions, example: str) -> tuple[KafkaCluster, str]:
+def read_cluster(args: Sequence[str], options: SpecOptions) -> tuple[KafkaCluster, str]:
     """
     Read the cluster of a spec string, and its topic, but not the files.
 
-    @param example: a whole spec string that is right, for errors.
     @raise ConfigError: an argument or option is wrong, or does not go with another.
     """
-    addresses = read_addresses(args, options, {"kafka": 9092}, example)
+    addresses = read_addresses(args, options, {"kafka": 9092}, _EXAMPLE)
     if not _TOPIC.fullmatch(addresses.path):
         raise options.problem(
             f"{quoted(addresses.path)} is no topic, which has up to 249 ASCII letters, digits, dots, underscores and "
-            f"hyphens; write for example {example}"
+            f"hyphens; write for example {_EXAMPLE}"
         )
     has_tls = options.flag("tls", not addresses.are_local)
     tls = read_tls_if(options, is_used=has_tls, goes_with="tls=yes")

@@ -23,6 +23,7 @@ from zope.interface import implementer
 from webhookrx.backoff import Random
 from webhookrx.errors import Unavailable
 from webhookrx.interfaces import IStoreObserver
+from webhookrx.observers.kafka.cluster import SilentLog
 from webhookrx.observers.kafka.options import SMALLEST_BATCH, KafkaTarget, read_kafka
 from webhookrx.observers.kafka.reports import KafkaDelivery, Problem, Producer, describe, property_problem
 from webhookrx.observers.kafka.topic import Ask, ask_topic, report_in_thread
@@ -44,13 +45,6 @@ CLOSE_WAIT: Final = 0.5
 """Seconds to wait for the end of a producer. It may still look up a name; then it ends in a thread."""
 
 _CLIENT_PREFIXES: Final = ("bootstrap.", "client.", "enable.metrics", "enable.ssl", "log", "sasl.", "security.", "ssl.")
-
-
-class SilentLog:
-    """Takes the lines of librdkafka's own log, of which there should be none."""
-
-    def log(self, *_: object) -> None:
-        """Write nothing: an error that matters comes by C{error_cb}."""
 
 
 def make_producer(properties: Properties, on_error: Callable[[KafkaError], object]) -> Producer:

@@ -52,8 +52,6 @@ KAFKA_SPEC: Final = ObserverSpec(
     },
 )
 
-EXAMPLE: Final = "kafka:kafka://b1.example.com:9092,b2.example.com:9092/logs"
-
 COMPRESSIONS: Final = ("zstd", "lz4", "snappy", "gzip", "none")
 PARTITIONERS: Final = (
     "murmur2_random",
@@ -172,7 +170,7 @@ def read_kafka(args: Sequence[str], given: Mapping[str, str]) -> KafkaTarget:
     @raise ConfigError: an argument or option is wrong, or does not go with another.
     """
     options = SpecOptions("kafka", given)
-    cluster, topic = read_cluster(args, options, EXAMPLE)
+    cluster, topic = read_cluster(args, options)
     return KafkaTarget(
         cluster=cluster,
         topic=topic,

@@ -21,7 +21,7 @@ from webhookrx.observers.nats.publisher import Flight, Outgoing, Publisher
 if TYPE_CHECKING:
     from webhookrx.observers.addresses import Server
     from webhookrx.observers.nats.client import NatsClient
-    from webhookrx.observers.nats.options import NatsSecrets, NatsTarget
+    from webhookrx.observers.nats.options import NatsAccess, NatsSecrets, NatsTarget
 
 _MOST_CULPRITS: Final = 3
 """Messages of a batch for each of which a new connection is made."""
@@ -38,7 +38,7 @@ class NatsLink:
         self._target = target
         self._on_connected = on_connected
         self._thread = AsyncioThread("webhookrx-nats")
-        self._access: tuple[NatsSecrets, ssl.SSLContext | None] | None = None
+        self._access: NatsAccess | None = None
         self._connected: tuple[NatsClient, Publisher] | None = None
         self._first = 0
         self._is_careful = False

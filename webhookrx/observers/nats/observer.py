@@ -16,12 +16,11 @@ from zope.interface import implementer
 
 from webhookrx.config.specs import SpecOptions
 from webhookrx.interfaces import IStoreObserver
-from webhookrx.observers.client_tls import make_context_if
 from webhookrx.observers.item_outcomes import Outcome, store_items
 from webhookrx.observers.keyed_record import unpack
 from webhookrx.observers.nats.client import OLDEST_SOUND
 from webhookrx.observers.nats.link import NatsLink
-from webhookrx.observers.nats.options import read_nats, read_secrets
+from webhookrx.observers.nats.options import read_access, read_nats
 from webhookrx.observers.nats.publisher import Outgoing
 from webhookrx.observers.retrying import Retries
 from webhookrx.store_counts import StoreCounts
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from webhookrx.interfaces import Prepared
     from webhookrx.observers.addresses import Server
     from webhookrx.observers.nats.client import NatsClient
-    from webhookrx.observers.nats.options import NatsSecrets, NatsTarget
+    from webhookrx.observers.nats.options import NatsAccess, NatsSecrets, NatsTarget
 
 _log = Logger()
 
@@ -140,10 +139,8 @@ class NatsObserver:
         """Close the connection."""
         self._link.close()
 
-    def _read_files(self) -> tuple[NatsSecrets, ssl.SSLContext | None]:
-        servers = self._target.servers
-        secrets = read_secrets(servers, self._options)
-        return secrets, make_context_if(servers.tls, self._options)
+    def _read_files(self) -> NatsAccess:
+        return read_access(self._target.servers, self._options)
 
     def _look_at_server(self, client: NatsClient, server: Server) -> None:
         """Warn once of a server that may lose what it has acknowledged."""

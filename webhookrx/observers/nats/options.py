@@ -8,7 +8,7 @@ import re
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -20,10 +20,13 @@ from webhookrx.errors import ConfigError
 from webhookrx.message.message import Message
 from webhookrx.message.template import Template
 from webhookrx.observers.addresses import Addresses, check_plaintext, read_addresses
-from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, read_tls_if
+from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, make_context_if, read_tls_if
 from webhookrx.observers.keyed_record import KeyedFormat, KeyedRecord, pack, read_keyed_format
 from webhookrx.observers.packages import package_for
 from webhookrx.observers.secret_files import read_secret
+
+if TYPE_CHECKING:
+    import ssl
 
 PACKAGE: Final = "nats-py>=2.16"
 """What nats-py is called for pip."""
@@ -201,12 +204,20 @@ def read_servers(args: Sequence[str], options: SpecOptions, example: str) -> Nat
     )
 
 
-def read_secrets(servers: NatsServers, options: SpecOptions) -> NatsSecrets:
+#: The secrets, and what TLS takes, if any.
+NatsAccess: TypeAlias = "tuple[NatsSecrets, ssl.SSLContext | None]"
+
+
+def read_access(servers: NatsServers, options: SpecOptions) -> NatsAccess:
     """
-    Read the files of secrets.
+    Read the files: what it takes to connect.
 
     @raise ConfigError: one of them is missing or wrong; nothing of it is quoted.
     """
+    return _read_secrets(servers, options), make_context_if(servers.tls, options)
+
+
+def _read_secrets(servers: NatsServers, options: SpecOptions) -> NatsSecrets:
     if servers.password_file is not None:
         return NatsSecrets(password=read_secret(servers.password_file, options, "password_file"))
     if servers.nkey_file is not None:

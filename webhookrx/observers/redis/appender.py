@@ -11,7 +11,7 @@ import hashlib
 import re
 import ssl
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import redis.exceptions
@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     from webhookrx.observers.addresses import Server
     from webhookrx.observers.keyed_record import KeyedRecord
     from webhookrx.observers.redis.client import RedisConnection
-    from webhookrx.observers.redis.options import Confirmation, RedisServers, RedisTarget
+    from webhookrx.observers.redis.options import Confirmation, RedisAccess, RedisServers, RedisTarget
+    from webhookrx.observers.retrying import Retries
 
-#: Connects to a server with a password and TLS, if any; raises L{Unavailable}.
-Connect = Callable[["RedisServers", "str | None", "ssl.SSLContext | None"], "tuple[RedisConnection, Server]"]
+#: As L{webhookrx.observers.redis.client.connect}.
+Connect = Callable[
+    ["RedisServers", "str | None", "ssl.SSLContext | None", Callable[[], bool]], "tuple[RedisConnection, Server]"
+]
 
 SCRIPT: Final = b"""\
 if redis.call('EXISTS', KEYS[2]) == 1 then
@@ -140,6 +143,7 @@ class RedisLink:
     """
     Appends batches over a connection that stays open between them.
 
+    @param retries: how long a transaction may take, and whether the receiver stops.
     @param on_connected: called with each new server and what INFO says of it.
     @param on_confirmed: called with the seconds that each WAIT or WAITAOF took.
     @param connect: as L{webhookrx.observers.redis.client.connect}.
@@ -148,15 +152,17 @@ class RedisLink:
     def __init__(
         self,
         target: RedisTarget,
+        retries: Retries,
         on_connected: Callable[[Server, Mapping[str, str]], None],
         on_confirmed: Callable[[float], None],
         connect: Connect = connect,
     ) -> None:
         self._target = target
+        self._retries = retries
         self._on_connected = on_connected
         self._on_confirmed = on_confirmed
         self._connect = connect
-        self._access: tuple[str | None, ssl.SSLContext | None] | None = None
+        self._access: RedisAccess | None = None
         self._connection: RedisConnection | None = None
         self._excerpt = not target.servers.sends_secret
 
@@ -165,15 +171,11 @@ class RedisLink:
         self.close()
         self._access = password, context
 
-    def append(self, records: Sequence[KeyedRecord], steps: Callable[[], Iterable[float]]) -> Sequence[Outcome]:
-        """
-        Append messages in order, up to the first transaction that fails, and return an outcome for each.
-
-        @param steps: returns seconds to wait next, one by one, until the time of a transaction is over.
-        """
+    def append(self, records: Sequence[KeyedRecord]) -> Sequence[Outcome]:
+        """Append messages in order, up to the first transaction that fails, and return an outcome for each."""
         outcomes: list[Outcome] = []
-        for part in self._cut(records):
-            part_outcomes = self._append_part(part, steps)
+        for begin, end in self._target.limits.cut([len(record.value) for record in records]):
+            part_outcomes = self._append_part(records[begin:end])
             outcomes += part_outcomes
             problem = next((each for each in part_outcomes if isinstance(each, Unavailable)), None)
             if problem is not None:
@@ -187,22 +189,14 @@ class RedisLink:
         if connection is not None:
             connection.disconnect()
 
-    def _cut(self, records: Sequence[KeyedRecord]) -> Iterator[Sequence[KeyedRecord]]:
-        begin = size = 0
-        for place, record in enumerate(records):
-            more = len(record.value)
-            if place - begin >= self._target.batch or (place > begin and size + more > self._target.batch_size):
-                yield records[begin:place]
-                begin, size = place, 0
-            size += more
-        if begin < len(records):
-            yield records[begin:]
-
-    def _append_part(self, records: Sequence[KeyedRecord], steps: Callable[[], Iterable[float]]) -> list[Outcome]:
+    def _append_part(self, records: Sequence[KeyedRecord]) -> list[Outcome]:
         """Append the messages of one transaction."""
         try:
+            # A batch may be many transactions.
+            left = self._retries.time_left()
             connection = self._connected()
-            outcomes = self._transact(connection, records, steps())
+            seconds = self._target.timeout if left is None else min(left, self._target.timeout)
+            outcomes = self._transact(connection, records, self._retries.steps(seconds))
         except Unavailable as error:
             self.close()
             return [error] * len(records)
@@ -253,7 +247,7 @@ class RedisLink:
             return self._connection
         if self._access is None:
             raise Unavailable("it is closed")
-        connection, server = self._connect(self._target.servers, *self._access)
+        connection, server = self._connect(self._target.servers, *self._access, self._retries.stopping.is_set)
         try:
             if self._target.dedup_window is not None:
                 connection.ask("SCRIPT", "LOAD", SCRIPT)

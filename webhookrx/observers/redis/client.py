@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
 from threading import Thread
 from typing import Any, Final
@@ -174,14 +174,18 @@ def _open(host: str, port: int, deadline: Deadline) -> socket.socket:
 
 
 def connect(
-    servers: RedisServers, password: str | None, context: ssl.SSLContext | None
+    servers: RedisServers,
+    password: str | None,
+    context: ssl.SSLContext | None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> tuple[RedisConnection, Server]:
     """
     Connect to the server, or to the master that one of the sentinels names.
 
+    @param is_over: tells whether no further server is to be asked.
     @raise Unavailable: there is none; the text says why.
     """
-    server = servers.addresses.servers[0] if servers.sentinel is None else _master(servers, context)
+    server = servers.addresses.servers[0] if servers.sentinel is None else _master(servers, context, is_over)
     connection = RedisConnection(server, servers, password, context, servers.database)
     try:
         connection.connect()
@@ -191,7 +195,7 @@ def connect(
     return connection, server
 
 
-def _master(servers: RedisServers, context: ssl.SSLContext | None) -> Server:
+def _master(servers: RedisServers, context: ssl.SSLContext | None, is_over: Callable[[], bool]) -> Server:
     """Ask one sentinel after the other; they get no password: it is that of the master."""
     problem = ""
     for sentinel in servers.addresses.servers:
@@ -208,6 +212,8 @@ def _master(servers: RedisServers, context: ssl.SSLContext | None) -> Server:
             problem = f"sentinel {sentinel} knows no master of that name"
         finally:
             connection.disconnect()
+        if is_over():
+            break
     raise Unavailable(problem)
 
 

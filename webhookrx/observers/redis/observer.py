@@ -5,22 +5,21 @@ C{redis:redis://HOST:PORT/DB/STREAM}: appends messages to a stream of Redis.
 from __future__ import annotations
 
 import random
-import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from twisted.logger import Logger
 from zope.interface import implementer
 
 from webhookrx.config.specs import SpecOptions
 from webhookrx.interfaces import IStoreObserver
-from webhookrx.observers.client_tls import make_context_if
-from webhookrx.observers.item_outcomes import Outcome, store_items
-from webhookrx.observers.keyed_record import KeyedRecord, unpack
-from webhookrx.observers.redis.appender import RedisLink
-from webhookrx.observers.redis.options import RedisTarget, read_password, read_redis
+from webhookrx.observers.item_outcomes import store_items
+from webhookrx.observers.keyed_record import unpack
+from webhookrx.observers.redis.appender import Connect, RedisLink
+from webhookrx.observers.redis.client import connect
+from webhookrx.observers.redis.options import RedisAccess, RedisTarget, read_access, read_redis
 from webhookrx.observers.retrying import Retries
 from webhookrx.store_counts import StoreCounts
 
@@ -32,23 +31,6 @@ if TYPE_CHECKING:
 _log = Logger()
 
 
-class Appender(Protocol):
-    """What appends, see L{RedisLink}."""
-
-    def use(self, password: str | None, context: ssl.SSLContext | None) -> None:
-        """Use these from now on."""
-
-    def append(self, records: Sequence[KeyedRecord], steps: Callable[[], Iterable[float]]) -> Sequence[Outcome]:
-        """Append messages in order, and return an outcome for each."""
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
-#: Makes what appends; it calls the functions with each new connection, and with the time of each confirmation.
-MakeAppender = Callable[[RedisTarget, "Callable[[Server, Mapping[str, str]], None]", Callable[[float], None]], Appender]
-
-
 @implementer(IStoreObserver)
 class RedisObserver:
     """
@@ -57,7 +39,7 @@ class RedisObserver:
     The reply of XADD means that Redis has it in memory; WAITAOF, that it is on a disk. For C{dedup_window} Redis knows
     the ids, so that a message that is sent again is stored once.
 
-    @param make_appender: makes what appends.
+    @param connect: as for L{RedisLink}.
     @param clock: seconds on the monotonic clock.
     @param stopping: set when the receiver stops.
     """
@@ -68,7 +50,7 @@ class RedisObserver:
         self,
         spec: str,
         target: RedisTarget,
-        make_appender: MakeAppender = RedisLink,
+        connect: Connect = connect,
         clock: Callable[[], float] = time.monotonic,
         random: Random = random.random,
         stopping: Event | None = None,
@@ -89,7 +71,7 @@ class RedisObserver:
         self._target = target
         self._options = SpecOptions("redis", {})
         self._retries = Retries(target.retry_for, clock, random, stopping)
-        self._appender = make_appender(target, self._look_at_server, self.counts.confirmed)
+        self._link = RedisLink(target, self._retries, self._look_at_server, self.counts.confirmed, connect)
         self._warned: set[str] = set()
 
     def check(self) -> None:
@@ -107,7 +89,7 @@ class RedisObserver:
         @raise ConfigError: a file is missing or wrong.
         """
         self._retries.resume()
-        self._appender.use(*self._read_files())
+        self._link.use(*self._read_files())
         if self._target.maxlen is not None:
             self._warn_once(
                 f"maxlen={self._target.maxlen} lets Redis drop the oldest entries, read or not: acknowledged messages"
@@ -121,14 +103,7 @@ class RedisObserver:
         @raise Unavailable: no message was stored.
         """
         records = [unpack(packed) for packed in cast("Sequence[bytes]", batch)]
-
-        def steps() -> Iterable[float]:
-            return self._retries.steps(self._target.timeout)
-
-        def send(records: Sequence[KeyedRecord]) -> Sequence[Outcome]:
-            return self._appender.append(records, steps)
-
-        return store_items(records, send, self._retries, self.counts)
+        return store_items(records, self._link.append, self._retries, self.counts)
 
     def hurry(self) -> None:
         """End pauses, and shorten waits for answers."""
@@ -140,16 +115,14 @@ class RedisObserver:
 
         @raise ConfigError: a file is wrong; what was read before stays in use.
         """
-        self._appender.use(*self._read_files())
+        self._link.use(*self._read_files())
 
     def close(self) -> None:
         """Close the connection."""
-        self._appender.close()
+        self._link.close()
 
-    def _read_files(self) -> tuple[str | None, ssl.SSLContext | None]:
-        servers = self._target.servers
-        password = read_password(servers, self._options)
-        return password, make_context_if(servers.tls, self._options)
+    def _read_files(self) -> RedisAccess:
+        return read_access(self._target.servers, self._options)
 
     def _look_at_server(self, server: Server, info: Mapping[str, str]) -> None:
         """Warn once of each setting by which a server may lose what it has acknowledged."""

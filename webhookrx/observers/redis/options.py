@@ -7,15 +7,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from webhookrx.config.observers import Argument, ObserverSpec, OptionText
 from webhookrx.config.specs import SpecOptions
 from webhookrx.diagnostics import quoted
 from webhookrx.observers.addresses import Addresses, check_plaintext, read_addresses
-from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, read_tls_if
+from webhookrx.observers.batch_limits import USUAL_LIMITS, BatchLimits, read_limits
+from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, make_context_if, read_tls_if
 from webhookrx.observers.keyed_record import KeyedFormat, read_keyed_format
 from webhookrx.observers.secret_files import read_secret
+
+if TYPE_CHECKING:
+    import ssl
 
 PACKAGE: Final = "redis>=8.1"
 """What redis-py is called for pip."""
@@ -73,8 +77,6 @@ REDIS_SPEC: Final = ObserverSpec(
     },
 )
 
-DEFAULT_BATCH: Final = 500
-DEFAULT_BATCH_SIZE: Final = 1024 * 1024
 DEFAULT_TIMEOUT: Final = 10.0
 DEFAULT_RETRY_FOR: Final = 10.0
 SHORTEST_TIMEOUT: Final = 0.1
@@ -127,7 +129,7 @@ class RedisTarget:
     @ivar confirmation: None to believe the reply of XADD.
     @ivar maxlen: about how many entries the stream keeps; None for all.
     @ivar dedup_window: seconds for which the server knows an id; None not to ask it.
-    @ivar batch: messages, and C{batch_size} bytes of them, of one transaction at most.
+    @ivar limits: how large one transaction may be.
     @ivar timeout: seconds for connecting and the answers to one transaction.
     @ivar retry_for: seconds from the beginning of a C{store} in which it begins further tries.
     """
@@ -138,8 +140,7 @@ class RedisTarget:
     confirmation: Confirmation | None = None
     maxlen: int | None = None
     dedup_window: float | None = DEFAULT_DEDUP_WINDOW
-    batch: int = DEFAULT_BATCH
-    batch_size: int = DEFAULT_BATCH_SIZE
+    limits: BatchLimits = USUAL_LIMITS
     timeout: float = DEFAULT_TIMEOUT
     retry_for: float = DEFAULT_RETRY_FOR
 
@@ -151,7 +152,7 @@ def read_redis(args: Sequence[str], given: Mapping[str, str]) -> RedisTarget:
     @raise ConfigError: an argument or option is wrong, or does not go with another.
     """
     options = SpecOptions("redis", given)
-    servers, stream = read_servers(args, options, _EXAMPLE)
+    servers, stream = read_servers(args, options)
     has_dedup = options.choice("dedup", ("script", "off"), "script") == "script"
     if "dedup_window" in options and not has_dedup:
         raise options.problem("dedup_window= does not go with dedup=off")
@@ -163,14 +164,13 @@ def read_redis(args: Sequence[str], given: Mapping[str, str]) -> RedisTarget:
         _read_confirmation(options),
         options.count("maxlen", 1) if "maxlen" in options else None,
         window if has_dedup else None,
-        batch=options.count("batch", DEFAULT_BATCH),
-        batch_size=options.size("batch_size", DEFAULT_BATCH_SIZE, at_least=1),
+        limits=read_limits(options),
         timeout=options.duration("timeout", DEFAULT_TIMEOUT, at_least=SHORTEST_TIMEOUT),
         retry_for=options.duration("retry_for", DEFAULT_RETRY_FOR),
     )
 
 
-def read_servers(args: Sequence[str], options: SpecOptions, example: str) -> tuple[RedisServers, str]:
+def read_servers(args: Sequence[str], options: SpecOptions) -> tuple[RedisServers, str]:
     """
     Read the URL and L{CONNECTION_OPTIONS}, but not the files.
 
@@ -179,10 +179,10 @@ def read_servers(args: Sequence[str], options: SpecOptions, example: str) -> tup
     """
     given = options.given
     has_sentinel = "sentinel" in options
-    addresses = read_addresses(args, options, _SCHEMES, example, several=has_sentinel)
+    addresses = read_addresses(args, options, _SCHEMES, _EXAMPLE, several=has_sentinel)
     database, slash, stream = addresses.path.partition("/")
     if not _NUMBER.fullmatch(database) or not slash or not stream:
-        raise options.problem(f"the URL must name a database by its number, and a stream; write for example {example}")
+        raise options.problem(f"the URL must name a database by its number, and a stream; write for example {_EXAMPLE}")
     if not stream.isprintable() or " " in stream:
         raise options.problem(f"{quoted(stream)} is no name for a stream: it holds blanks or control characters")
     has_tls = addresses.scheme == "rediss"
@@ -211,15 +211,19 @@ def read_servers(args: Sequence[str], options: SpecOptions, example: str) -> tup
     return servers, stream
 
 
-def read_password(servers: RedisServers, options: SpecOptions) -> str | None:
-    """
-    Read the file of the password.
+#: A password and what TLS takes, if any.
+RedisAccess: TypeAlias = "tuple[str | None, ssl.SSLContext | None]"
 
-    @raise ConfigError: it is missing or wrong; nothing of it is quoted.
+
+def read_access(servers: RedisServers, options: SpecOptions) -> RedisAccess:
     """
-    if servers.password_file is None:
-        return None
-    return read_secret(servers.password_file, options, "password_file")
+    Read the files: what it takes to connect.
+
+    @raise ConfigError: one of them is missing or wrong; nothing of it is quoted.
+    """
+    path = servers.password_file
+    password = None if path is None else read_secret(path, options, "password_file")
+    return password, make_context_if(servers.tls, options)
 
 
 def _read_confirmation(options: SpecOptions) -> Confirmation | None:

@@ -8,12 +8,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import Protocol, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 from zope.interface import implementer
 
 from webhookrx.errors import Rejected, Unavailable
-from webhookrx.interfaces import LARGEST_BATCH, IStoreObserver, Prepared, Wants
+from webhookrx.interfaces import LARGEST_BATCH, MOST_MESSAGES, IStoreObserver, Prepared, Wants
+from webhookrx.observers.batch_limits import BatchLimits
 from webhookrx.observers.packages import package_for
 from webhookrx.observers.retrying import Retries
 from webhookrx.observers.s3.answers import Fate, read_failure
@@ -21,6 +22,9 @@ from webhookrx.observers.s3.client import ObstoreClient
 from webhookrx.observers.s3.objects import PackedObject, object_format
 from webhookrx.observers.s3.options import Credentials, S3Target, read_credentials, read_s3
 from webhookrx.store_counts import StoreCounts
+
+#: A batch as a spool gathers it is one object.
+_LIMITS: Final = BatchLimits(MOST_MESSAGES, LARGEST_BATCH)
 
 
 class PutClient(Protocol):
@@ -87,7 +91,7 @@ class S3Observer:
         items = cast("Sequence[bytes]", batch)
         give_up_at = self._retries.begin()
         outcomes: list[Exception | None] = [None] * len(items)
-        waiting = deque(_cut(items))
+        waiting = deque(_LIMITS.cut([len(item) for item in items]))
         while waiting:
             begin, end = waiting.popleft()
             try:
@@ -161,18 +165,6 @@ class S3Observer:
         old, self._client = self._client, client
         if old is not None:
             old.close()
-
-
-def _cut(items: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield where each object begins and ends; a batch as it is wanted is one."""
-    begin = size = 0
-    for place, item in enumerate(items):
-        if place > begin and size + len(item) > LARGEST_BATCH:
-            yield begin, place
-            begin, size = place, 0
-        size += len(item)
-    if begin < len(items):
-        yield begin, len(items)
 
 
 def build_s3(spec: str, args: Sequence[str], options: Mapping[str, str], ack: str) -> S3Observer:
