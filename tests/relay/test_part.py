@@ -1,4 +1,4 @@
-"""Tests of webhookrx.relay.part and webhookrx.relay.refusal_log."""
+"""A part of a relay that is away, and the lines on refused messages that relays and spools share."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import cast
 from twisted.internet.task import Clock
 from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
-from webhookrx.relay.refusal_log import COUNT_PAUSE, RefusalLog
 
 from webhookrx.errors import Unavailable
-from webhookrx.relay.part import LOG_PAUSE, LONGEST_PAUSE, REMINDER, RelayPart
-from webhookrx.spool.drain_log import NOT_ENCODED
+from webhookrx.relay.part import LONGEST_PAUSE, RelayPart
+from webhookrx.spool.drain_log import COUNT_PAUSE, LOG_PAUSE, NOT_ENCODED, REMINDER, RefusalLog
 
 
 class LogCase(SynchronousTestCase):
@@ -39,7 +38,7 @@ class RelayPartTests(LogCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.part = RelayPart("Observer x", "take messages", lambda: 1.0, self.clock.seconds)
+        self.part = RelayPart("Observer x", "take messages", "takes messages", lambda: 1.0, self.clock.seconds)
 
     def test_one_line(self) -> None:
         """One line says that it is away, one in five minutes that it still is, and one that it is back."""
@@ -52,7 +51,7 @@ class RelayPartTests(LogCase):
         self.assertEqual(["Observer x still does not take messages: no route"], self.said())
         self.part.succeeded()
         self.part.succeeded()
-        self.assertEqual(["Observer x does take messages again"], self.said())
+        self.assertEqual(["Observer x takes messages again"], self.said())
 
     def test_other_reasons(self) -> None:
         """Another reason is another line, but not sooner than some seconds after the last, and less and less often."""

@@ -12,7 +12,7 @@ from webhookrx.interfaces import LARGEST_BATCH, MOST_MESSAGES, LaneStatus, Wants
 from webhookrx.operations.counters import Counters
 from webhookrx.relay.part import RelayPart
 from webhookrx.relay.target import HANGS, RelayTarget, relay_weaknesses
-from webhookrx.spool.batches import BatchSize
+from webhookrx.spool.batches import OfferSize
 from webhookrx.testing import make_message
 
 
@@ -75,10 +75,10 @@ class RelayTargetTests(SynchronousTestCase):
     def test_batch_size(self) -> None:
         """Batches are as large as the observer wants, within what fits into memory."""
         for wants, size in (
-            (None, BatchSize(1000, 1024 * 1024, 0.0)),
-            (Wants(10, 20, 3.0), BatchSize(10, 20, 3.0)),
-            (Wants(None, 1 << 40), BatchSize(MOST_MESSAGES, LARGEST_BATCH, 0.0)),
-            (Wants(1 << 40, 1000), BatchSize(MOST_MESSAGES, 1000, 0.0)),
+            (None, OfferSize(1000, 1024 * 1024, 0.0)),
+            (Wants(10, 20, 3.0), OfferSize(10, 20, 3.0)),
+            (Wants(None, 1 << 40), OfferSize(MOST_MESSAGES, LARGEST_BATCH, 0.0)),
+            (Wants(1 << 40, 1000), OfferSize(MOST_MESSAGES, 1000, 0.0)),
         ):
             self.memory.wants = wants  # type: ignore[attr-defined]
             self.assertEqual(size, self.target.batch_size)

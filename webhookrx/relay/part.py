@@ -13,7 +13,7 @@ from typing import Final
 from webhookrx.backoff import Backoff, Random
 from webhookrx.errors import Unavailable, WebhookrxError
 from webhookrx.pipeline.guarded_calls import error_text
-from webhookrx.spool.drain_log import AwayLog
+from webhookrx.spool.drain_log import AwayLog, printable
 
 FIRST_PAUSE: Final = 0.1
 """The bound of the first pause after a failure, in seconds."""
@@ -63,7 +63,7 @@ class RelayPart:
         """It has not. Return the pause before the next try, in seconds."""
         # A broken contract or a mistake of ours: the type tells more than the text.
         kind = "" if isinstance(error, (WebhookrxError, OSError)) else f"{type(error).__name__}: "
-        self.away = kind + error_text(error)
+        self.away = printable(kind + error_text(error))
         self._log.went_away(self.away)
         self._log.tick()
         return self._backoff.failed(error.retry_after if isinstance(error, Unavailable) else None)

@@ -15,7 +15,7 @@ from webhookrx.pipeline.guarded_calls import backlog_of, finish_and_close, hurry
 from webhookrx.promises import is_weaker, weaknesses, word_of
 from webhookrx.relay.part import RelayPart
 from webhookrx.relay.side_thread import Beside
-from webhookrx.spool.batches import BatchSize, batch_size
+from webhookrx.spool.batches import OfferSize, offer_size
 from webhookrx.spool.drainer import outcomes_of
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ class RelayTarget:
         return self.observer.spec
 
     @property
-    def batch_size(self) -> BatchSize:
+    def batch_size(self) -> OfferSize:
         """How large its batches are to be, and how long to wait for that much, from the first record on."""
-        return batch_size(getattr(self.observer, "wants", None))
+        return offer_size(getattr(self.observer, "wants", None))
 
     @property
     def hangs(self) -> bool:

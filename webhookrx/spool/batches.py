@@ -21,7 +21,7 @@ SMALL_BATCH: Final = 32
 _NANOSECONDS: Final = 1_000_000_000
 
 
-class BatchSize(NamedTuple):
+class OfferSize(NamedTuple):
     """
     How large a batch is to be.
 
@@ -35,12 +35,12 @@ class BatchSize(NamedTuple):
     seconds: float
 
 
-def batch_size(wants: Wants | None) -> BatchSize:
+def offer_size(wants: Wants | None) -> OfferSize:
     """Return how large batches are for an observer, within what fits into memory; None wants usual ones."""
     if wants is None:
-        return BatchSize(BATCH_MESSAGES, BATCH_BYTES, 0.0)
+        return OfferSize(BATCH_MESSAGES, BATCH_BYTES, 0.0)
     messages = min(wants.messages or MOST_MESSAGES, MOST_MESSAGES)
-    return BatchSize(messages, min(wants.bytes, LARGEST_BATCH), wants.seconds)
+    return OfferSize(messages, min(wants.bytes, LARGEST_BATCH), wants.seconds)
 
 
 class Batches:
@@ -63,7 +63,7 @@ class Batches:
         wall_clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._is_usual = wants is None
-        self.messages, self.bytes, seconds = batch_size(wants)
+        self.messages, self.bytes, seconds = offer_size(wants)
         self._enough = min(self.bytes, quota.size // 2)
         self._seconds = seconds if quota.age is None else min(seconds, quota.age / 2)
         self._clock = clock
