@@ -17,6 +17,8 @@ class MemoryStore(MemoryObserver):
     @ivar is_hurried: since the last C{open}.
     """
 
+    takes_lines = False
+
     def __init__(
         self,
         spec: str = "store:there",

@@ -128,6 +128,10 @@ class IStoreObserver(IWaitingObserver):
     runs in the reactor thread, and the other end may be away), and reads files of secrets again on C{reopen}.
     """
 
+    takes_lines: bool = Attribute(
+        "Whether C{prepare} puts the line of a message to what it makes, and little else, so that messages are made as "
+        "lines for it, see C{Message.line}. One whose C{prepare} is C{encode_line} gets them whatever it says."
+    )
     promise_reason: str = Attribute(
         "Why C{promise} is weaker than 'durable', and which option raises it: a clause for the start line, such as "
         "'it acknowledges before it syncs; synced=yes if sync_interval is always'. C{''} when it is 'durable'."

@@ -89,6 +89,8 @@ def encode_utf_8(*texts: str, errors: str = "backslashreplace") -> bytes:
 
     @param errors: what becomes of lone surrogates; as a rule they become escapes.
     """
+    if len(texts) == 1 and len(texts[0]) <= PIECE:  # the usual case, in a third of the time
+        return texts[0].encode("utf-8", errors)
     if sum(map(len, texts)) <= PIECE:
         return "".join(texts).encode("utf-8", errors)
     # It grows in place, so that no copy of all of it is made at the end.

@@ -54,6 +54,7 @@ class PlainObserver:
     spec = "plain:"
     promise = "durable"
     promise_reason = ""
+    takes_lines = True
     wants = None
 
     def __init__(self, store: PlainStore, time: FakeTime, path: str = "") -> None:

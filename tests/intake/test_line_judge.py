@@ -21,8 +21,10 @@ from webhookrx.intake.judge import Accepted, Receipt, Refused, SourceRules, admi
 from webhookrx.intake.line_judge import judge_for_lines
 from webhookrx.intake.pairs import MAX_PAIRS
 from webhookrx.message.encoders import encode_line, encode_stored
-from webhookrx.message.macros import HARD_MACROS
+from webhookrx.message.identity import message_id
+from webhookrx.message.macros import HARD_MACROS, macro_value
 from webhookrx.message.message import Message
+from webhookrx.message.template import Template
 from webhookrx.speedups import compiled
 from webhookrx.yield_point import LONG_CALL, pause_by
 
@@ -51,7 +53,7 @@ _NAMES = [
     *("webhook", "webhook.headers", "headers", "webhook.query", "query", "webhook.query.a", "webhook.left_out.a"),
     *("webhook.id", "a", "b", "a.b", "a.b.c", "b.c", "1", "2", "x1"),
 ]
-_BODIES = st.one_of(
+BODIES = st.one_of(
     json_texts(st.sampled_from(_NAMES).map(lambda name: f'"{name}"'.encode())),
     mutated(json_texts(st.sampled_from(_NAMES).map(lambda name: f'"{name}"'.encode()))),
     st.binary(max_size=60),
@@ -65,7 +67,7 @@ def make_rules(**options: Any) -> SourceRules:
     return SourceRules(**{"name": "default", "parse_json": True, "body_limit": 1000, "unpack_ratio": 100, **options})
 
 
-_RULES = [
+RULES = [
     make_rules(),
     make_rules(parse_json=False),
     make_rules(parse_json=False, keep_text=False, include_request_headers=True),
@@ -78,7 +80,7 @@ _RULES = [
     make_rules(proxy_header="x-forwarded-for", name="n\x7f"),
     make_rules(proxy_header="x-forwarded-for", include_request_headers=True),
 ]
-_HEADS: list[tuple[Head, dict[str, bytes]]] = [
+HEADS: list[tuple[Head, dict[str, bytes]]] = [
     (Head(b"POST", b"/", None, (), PEER), {}),
     (Head(b"POST", b"/", b"", (), Peer('fe80::1%"', None, True)), {"HOST": b"", "PROGRAM": b"p"}),
     (Head(b"POST", b"/", b"a=1&a=%22&b=%C3%A9", (FORM, (b"x-forwarded-for", b"192.0.2.99")), PEER), {"HOST": b"h%22"}),
@@ -102,6 +104,11 @@ class LineJudgeCase(SynchronousTestCase):
         assert isinstance(verdict, Accepted)
         expected_line = encode_line(expected.message)
         self.assertEqual(expected_line, encode_line(verdict.message))
+        for name in ("RCPTID", "SOURCE", "HOST", "FULLHOST", "MESSAGE"):  # the first ones before the values are made
+            self.assertEqual(macro_value(name, expected.message), macro_value(name, verdict.message), name)
+            key = Template.parse(f"${{{name}:-none}}")
+            self.assertEqual(key.render(expected.message), key.render(verdict.message))
+        self.assertEqual(message_id(expected.message), message_id(verdict.message))
         self.assertEqual(list(expected.message.values.items()), list(verdict.message.values.items()))
         self.assertEqual(expected.message.received, verdict.message.received)
         self.assertEqual(
@@ -111,7 +118,7 @@ class LineJudgeCase(SynchronousTestCase):
         return verdict
 
     def line(
-        self, body: bytes, head: Head = _HEADS[0][0], groups: dict[str, bytes] | None = None, **options: Any
+        self, body: bytes, head: Head = HEADS[0][0], groups: dict[str, bytes] | None = None, **options: Any
     ) -> str | None:
         """Return the line that was made in C, if it was; up to what each line ends with."""
         verdict = self.both(body, make_rules(**options), head, groups or {})
@@ -122,10 +129,10 @@ class LineJudgeCase(SynchronousTestCase):
 class EqualityTests(LineJudgeCase):
     """Whatever comes, lines and values are those of the Python path."""
 
-    @given(_BODIES)
+    @given(BODIES)
     def test_same_as_in_python(self, body: bytes) -> None:
         """For any body, under any rules, with any head."""
-        for rules, (head, groups) in product(_RULES, _HEADS):
+        for rules, (head, groups) in product(RULES, HEADS):
             self.both(body, rules, head, groups)
 
     def test_special_names(self) -> None:
@@ -134,8 +141,8 @@ class EqualityTests(LineJudgeCase):
             for value in ("1", '""', "null", '{"a":1}', "{}", "[]"):
                 for split in (0, 1, 3):
                     body = f'{{"b":0,"{name[split:]}":{value},"c":0}}'.encode()
-                    self.both(body, make_rules(prefix=name[:split]), *_HEADS[0])
-                    self.both(b"[1," + body + b"]", make_rules(prefix=name[:split]), *_HEADS[0])
+                    self.both(body, make_rules(prefix=name[:split]), *HEADS[0])
+                    self.both(b"[1," + body + b"]", make_rules(prefix=name[:split]), *HEADS[0])
 
     def test_long_bodies(self) -> None:
         """For bodies that take memory of their own, and are read without the interpreter's lock."""
@@ -144,8 +151,8 @@ class EqualityTests(LineJudgeCase):
             members = {f"{number}": objects[: size // 10 + 1] for number in range(size)}
             for value in (members, [members], "x" * size * 1000, {"a": {"b": members}}):
                 body = json.dumps(value, indent=1, ensure_ascii=False).encode()
-                for rules in _RULES[:3]:
-                    self.both(body, rules, *_HEADS[0])
+                for rules in RULES[:3]:
+                    self.both(body, rules, *HEADS[0])
 
 
 class TakenTests(LineJudgeCase):
@@ -240,7 +247,7 @@ class TakenTests(LineJudgeCase):
 
     def test_odd_receipts(self) -> None:
         """An id that needs escapes, and a moment before 1970, are left to Python."""
-        rules, (head, groups) = make_rules(), _HEADS[0]
+        rules, (head, groups) = make_rules(), HEADS[0]
         for receipt, taken in (
             (RECEIPT, True),
             (Receipt(5, 'a"'), False),
@@ -293,7 +300,7 @@ class MessageTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Make one."""
-        head, groups = _HEADS[0]
+        head, groups = HEADS[0]
         rules = make_rules()
         self.admission = admit(head, rules, groups)
         assert not isinstance(self.admission, Refused)
@@ -312,6 +319,14 @@ class MessageTests(SynchronousTestCase):
         self.assertIs(values, self.message.values)
         self.judged.assert_called_once()
         self.assertEqual(1, values["a"])
+
+    def test_what_stores_ask_for_takes_no_values(self) -> None:
+        """The id, the source and the address of the peer are known without them, and so is a host that is text."""
+        made = [Template.parse(f"${{{name}}}").render(self.message) for name in ("RCPTID", "SOURCE", "FULLHOST")]
+
+        self.assertEqual(["id-1", "default", "192.0.2.7"], made)
+        self.assertEqual("id-1", message_id(self.message))
+        self.judged.assert_not_called()
 
     def test_same_stored_message(self) -> None:
         """A spool stores it as it stores one that has its values."""
@@ -334,7 +349,7 @@ class LongTests(SynchronousTestCase):
 
         pause_by(lambda: None, aside)
         self.addCleanup(pause_by, lambda: None)
-        rules, (head, groups) = make_rules(), _HEADS[0]
+        rules, (head, groups) = make_rules(), HEADS[0]
         admission = admit(head, rules, groups)
         assert not isinstance(admission, Refused)
         for size, expected in ((LONG_CALL, []), (LONG_CALL + 1, ["aside"])):

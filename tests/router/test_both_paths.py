@@ -4,6 +4,7 @@ Tests that the router form makes the same messages with the compiled path and wi
 
 from __future__ import annotations
 
+from itertools import product
 from unittest import SkipTest, mock
 
 from hypothesis import given
@@ -16,6 +17,7 @@ from webhookrx.http.resources import Judge
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Accepted, Admission, Receipt
 from webhookrx.message.encoders import encode_line, encode_stored
+from webhookrx.message.macros import macro_value
 from webhookrx.message.message import Message
 from webhookrx.router import connector_intake
 from webhookrx.router.connector_intake import ConnectorRules, judge_connector, judge_connector_for_lines
@@ -120,6 +122,26 @@ class BothPathsTests(SynchronousTestCase):
             start = int(place * len(body))
             body = body[:start] + piece + body[start + size :]
         self.assert_same(head, query, body)
+
+    def test_macros(self) -> None:
+        """Macros are the same whether or not the line was made first; what stores ask for takes no values."""
+        head, query, body = next(each for each in SAMPLES if each[2].startswith(b'{"'))
+        receipt = Receipt(1, "id-1")
+        for rules, groups in product(
+            RULES, ({}, {"HOST": "h", "SOURCE": "s"}, {"HOST": "", "SOURCE": "", "RCPTID": "r"})
+        ):
+            admission = Admission(rules, groups, query, [])
+            valued = judge_connector(head, admission, body, receipt)
+            judged = mock.Mock(wraps=judge_connector)
+            with mock.patch.object(connector_intake, "judge_connector", judged):
+                lined = judge_connector_for_lines(head, admission, body, receipt)
+            assert isinstance(valued, Accepted)
+            assert isinstance(lined, Accepted)
+            for name in ("RCPTID", "SOURCE", "FULLHOST", "HOST"):
+                self.assertEqual(macro_value(name, valued.message), macro_value(name, lined.message))
+            judged.assert_not_called()
+            for name in ("SOURCEIP", "MESSAGE", "HOST", "SOURCE"):
+                self.assertEqual(macro_value(name, valued.message), macro_value(name, lined.message))
 
     def test_untouched(self) -> None:
         """An object that no step changes is in the line as it came; without steps it is not even decoded."""

@@ -27,6 +27,7 @@ from webhookrx.store_counts import StoreCounts
 class Gathering:
     promise = "durable"
     promise_reason = ""
+    takes_lines = False
     def __init__(self, spec, messages, seconds):
         self.spec = spec
         self.wants = Wants(int(messages) or None, 64 << 20, float(seconds))

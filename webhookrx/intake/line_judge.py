@@ -8,6 +8,7 @@ the names of L{_FRONT}, C{RAWMSG_SIZE}, C{TAGS} and C{RCPTID}; the tests hold bo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -35,6 +36,9 @@ _NOT_BEHIND: Final = _SPECIAL - {"HOST"}
 
 #: In the place of values that nobody has asked for yet. Only the property C{values} of L{LineMessage} ever sees it.
 NOT_MADE: Final[dict[str, Value]] = {}
+
+#: Up to a C{HOST} that is text as it stands there, without escapes.
+_HOST_IN_LINE: Final = re.compile(rb'\{"ISODATE":"[^"]*","HOST":"([^"\\]*)"')
 
 _MAX_PEERS: Final = 1024
 """Connections whose address is kept as text."""
@@ -94,6 +98,19 @@ class LineMessage(Message, gc=False):
             _keep_values(self, values)
             self.request = None
         return values
+
+    def text_of(self, macro: str) -> str | None:
+        """See L{Message.text_of}."""
+        request = self.request
+        if request is None:
+            return Message.text_of(self, macro)
+        if macro == "RCPTID":
+            return request[3].id
+        if macro == "SOURCE":  # no request whose body or path sets it gets here
+            return request[1].rules.name
+        if macro == "HOST" and self.line is not None and (found := _HOST_IN_LINE.match(self.line)):
+            return found[1].decode()
+        return Message.text_of(self, macro)
 
 
 #: See L{_around}.

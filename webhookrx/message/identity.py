@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from webhookrx.message.escapes import escape
 from webhookrx.message.macros import macro_value
-from webhookrx.message.message import Message
+from webhookrx.message.message import Message, Value
 from webhookrx.message.template import Template
 from webhookrx.yield_point import encode_utf_8
 
@@ -29,7 +29,7 @@ _UNIQUE: Final = re.compile(r"\$(?:RCPTID\b|\{RCPTID[:}]|\(\s*format-json\s*\))"
 
 def message_id(message: Message) -> str:
     """Return the id that the receiver has given: C{RCPTID}, or C{meta.id} in the router form."""
-    own = message.values.get("RCPTID")
+    own: Value = message.text_of("RCPTID")
     if own is None:
         own = macro_value("RCPTID", message)
     if type(own) is not str:

@@ -339,6 +339,9 @@ def macro_value(name: str, message: Message) -> Value:
     message's own time when it has one.
     """
     name = canonical(name)
+    text = message.text_of(name)
+    if text is not None:
+        return text
     values = message.values
     if name in values:
         return values[name]

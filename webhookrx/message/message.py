@@ -28,3 +28,13 @@ class Message(msgspec.Struct, gc=False):
     values: dict[str, Value]
     received: int
     line: bytes | None = None
+
+    def text_of(self, macro: str) -> str | None:
+        """
+        Return what a macro stands for, if that is a text which is known without a look at everything else; None where
+        L{webhookrx.message.macros.macro_value} has to decide.
+
+        @param macro: no alias.
+        """
+        value = self.values.get(macro)
+        return value if type(value) is str else None

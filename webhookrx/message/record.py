@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from webhookrx.message.fields import MISSING, Path, get_field
-from webhookrx.message.message import Value
+from webhookrx.message.message import Message, Value
 
 _MACRO_PATHS: Final[Mapping[str, Path]] = MappingProxyType(
     {
@@ -33,6 +33,9 @@ _MACRO_PATHS: Final[Mapping[str, Path]] = MappingProxyType(
 
 _TIME: Final = ("log", "time_unix_nano")
 _SEVERITY: Final = ("log", "severity_number")
+
+#: What a line of the source form begins with, and no other.
+_FLAT: Final = b'{"ISODATE":'
 
 _LARGEST_TIME: Final = (1 << 63) - 1
 
@@ -67,6 +70,14 @@ def own_time(values: Mapping[str, Value]) -> int:
     """Return when it happened, as the message says, in nanoseconds since the epoch; 0 when that is not known."""
     found = get_field(values, _TIME)
     return found if type(found) is int and 0 < found <= _LARGEST_TIME else 0
+
+
+def said_or_received(message: Message) -> int:
+    """Return when it happened, as a message of the router form says, else when it was received; nanoseconds."""
+    if message.line is not None and message.line.startswith(_FLAT):
+        return message.received
+    values = message.values
+    return (own_time(values) if is_router_form(values) else 0) or message.received
 
 
 def syslog_severity(values: Mapping[str, Value]) -> int | None:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from webhookrx.message.encoders import encode_object
 from webhookrx.message.escapes import escape
-from webhookrx.message.macros import macro_value, value_text
+from webhookrx.message.macros import canonical, macro_value, value_text
 from webhookrx.message.message import Message
 from webhookrx.yield_point import encode_utf_8
 
@@ -99,12 +99,15 @@ class Template:
     @ivar text: as the user wrote it.
     """
 
-    __slots__ = ("_pieces", "text")
+    __slots__ = ("_only", "_pieces", "text")
 
     def __init__(self, text: str, pieces: tuple[_Piece, ...]) -> None:
         """Use L{parse}."""
         self.text = text
         self._pieces = pieces
+        # The usual key or label is one macro.
+        only = pieces[0] if len(pieces) == 1 else None
+        self._only = canonical(only.name) if isinstance(only, _MacroUse) else None
 
     @classmethod
     def parse(cls, text: str) -> Template:
@@ -132,6 +135,8 @@ class Template:
 
     def render(self, message: Message) -> str:
         """Return the text with each value as it is, line ends and all."""
+        if self._only is not None and (text := message.text_of(self._only)):
+            return text
         return "".join(self._parts(message, _as_is))
 
     def render_by(self, message: Message, clean: Callable[[str], str]) -> str:

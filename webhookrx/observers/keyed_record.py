@@ -73,6 +73,11 @@ class KeyedFormat:
     key: Template | None = None
     render_line: Callable[[Message], bytes] = encode_line
 
+    @property
+    def takes_lines(self) -> bool:
+        """Whether the value is the line that a message may have already."""
+        return self.render_line is encode_line
+
     def encode(self, message: Message) -> bytes:
         """Return a message as a packed record: what C{prepare} of the observer returns."""
         key = b"" if self.key is None else encode_utf_8(self.key.render(message))

@@ -4,7 +4,7 @@ The messages of one turn of the reactor: encoded for each observer, stored toget
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -48,11 +48,11 @@ class Encoders:
 
     @param report: called when a message can't be encoded.
     @ivar columns: for each observer, which encoder it takes its messages from.
-    @ivar make_lines: whether one of them is L{encode_line}.
-    @ivar make_only_lines: whether it is the only one.
+    @ivar make_lines: whether one of them is L{encode_line}, or puts a line to what it makes.
+    @ivar make_only_lines: whether L{encode_line} is the only one.
     """
 
-    def __init__(self, observers: Iterable[IMessageObserver], report: Report) -> None:
+    def __init__(self, observers: Sequence[IMessageObserver], report: Report) -> None:
         self.columns: list[int] = []
         self._report = report
         self._encoders: list[tuple[Callable[[Message], Prepared], str]] = []
@@ -62,8 +62,9 @@ class Encoders:
                 known.append(observer.prepare)
                 self._encoders.append((observer.prepare, observer.spec))
             self.columns.append(known.index(observer.prepare))
-        self.make_lines = any(encode == encode_line for encode, _ in self._encoders)
-        self.make_only_lines = self.make_lines and len(self._encoders) == 1
+        only_lines = [encode == encode_line for encode, _ in self._encoders]
+        self.make_lines = any(only_lines) or any(getattr(observer, "takes_lines", False) for observer in observers)
+        self.make_only_lines = only_lines == [True]
 
     def new_batch(self) -> Batch:
         """Return a batch for messages of these encoders."""

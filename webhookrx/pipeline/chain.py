@@ -385,7 +385,7 @@ class Chain:
 
     def _find_encoders(self) -> None:
         """Encode for the present observers from now on."""
-        self._encoders = Encoders((lane.observer for lane in self._lanes.current), self._report)
+        self._encoders = Encoders([lane.observer for lane in self._lanes.current], self._report)
         self.takes_lines = self._encoders.make_lines
         self.takes_only_lines = self._encoders.make_only_lines
         self._gathered = [self._encoders.new_batch()]

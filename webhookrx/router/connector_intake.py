@@ -72,6 +72,24 @@ class ConnectorRules(SourceRules):
         return {**connector, "labels": {**connector["labels"]}}, {**router, "labels": {**router["labels"]}}
 
 
+class ConnectorLine(LineMessage, gc=False):
+    """A message of a connector without steps whose line was made first."""
+
+    def text_of(self, macro: str) -> str | None:
+        """See L{Message.text_of}."""
+        request = self.request
+        if request is None:
+            return Message.text_of(self, macro)
+        head, admission, _, receipt = request
+        if macro == "RCPTID":
+            return receipt.id
+        if macro == "HOST":
+            return admission.groups.get("HOST") or head.peer.ip
+        if macro == "SOURCE":
+            return admission.groups.get("SOURCE", admission.rules.name)
+        return Message.text_of(self, macro)
+
+
 def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Accepted | Dropped:
     """
     Make a message of an admitted request, and run the steps of its connector.
@@ -96,7 +114,7 @@ def judge_connector_for_lines(head: Head, admission: Admission, body: bytes, rec
     if processing.idle:
         line = _line(_record(head, admission, receipt, None, len(body), _attributes(head, admission)), compact)
         request = head, admission, body, receipt
-        return Accepted(LineMessage(NOT_MADE, receipt.received, line, judge_connector, request))
+        return Accepted(ConnectorLine(NOT_MADE, receipt.received, line, judge_connector, request))
     decoded = decode_exactly(compact)
     verdict = _judged(head, admission, body, receipt, decoded)
     if isinstance(verdict, Accepted) and processing.keeps_body:

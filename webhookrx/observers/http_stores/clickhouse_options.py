@@ -124,6 +124,7 @@ def read_clickhouse(args: Sequence[str], given: Mapping[str, str]) -> tuple[HTTP
     is_durable = options.flag("fsync", False) or "quorum" in options
     store = ClickHouse(
         render=_read_render(options) if has_columns else encode_line,
+        takes_lines=True,
         limits=limits,
         gzip=options.flag("gzip", False),
         promise="durable" if is_durable else "written",

@@ -22,7 +22,7 @@ from webhookrx.message.encoders import encode_line
 from webhookrx.message.escapes import encode
 from webhookrx.message.identity import MakeID, message_id, parse_id
 from webhookrx.message.message import Message
-from webhookrx.message.record import is_router_form, own_time
+from webhookrx.message.record import said_or_received
 from webhookrx.message.rfc5424 import timestamp
 from webhookrx.observers.addresses import refuse_password
 from webhookrx.observers.batch_limits import BatchLimits, read_limits
@@ -82,6 +82,8 @@ _FILTER: Final = ",".join(
 """What is asked of an answer. The status of each item is among it: an item of which nothing is left is left out."""
 
 _TIMESTAMP: Final = "@timestamp"
+#: The same in a line that has it.
+_NAMED: Final = b'"@timestamp":'
 """A data stream takes no document without it."""
 
 _LONGEST_INDEX: Final = 255
@@ -124,12 +126,12 @@ def document(message: Message, before: bytes = b"") -> bytes:
     message says or that of receipt. C{@timestamp} of a sender gets C{webhook.} in front of its name: one that is no
     date would make the index refuse all others.
     """
-    values = message.values
-    if _TIMESTAMP in values:
+    stamp = timestamp(said_or_received(message)).encode("ascii")
+    # A look at a line that is there spares that at the values.
+    if (message.line is None or _NAMED in message.line) and _TIMESTAMP in message.values:
+        values = message.values
         rest = {name: value for name, value in values.items() if name != _TIMESTAMP}
         message = Message({**rest, f"webhook.{_TIMESTAMP}": values[_TIMESTAMP]}, message.received)
-    moment = own_time(values) if is_router_form(values) else 0
-    stamp = timestamp(moment or message.received).encode("ascii")
     return b"".join((before, b'{"@timestamp":"', stamp, b'",', memoryview(encode_line(message))[1:]))
 
 
@@ -222,6 +224,7 @@ def read_elasticsearch(name: str, args: Sequence[str], given: Mapping[str, str])
     limits = read_limits(options, _LIMITS)
     store = BulkStore(
         render=partial(_render, make_action=make_action),
+        takes_lines=True,
         limits=limits,
         wants=Wants(limits.messages, min(limits.size, LARGEST_BATCH)),
         gzip=options.flag("gzip", False),

@@ -219,6 +219,7 @@ def read_loki(args: Sequence[str], given: Mapping[str, str]) -> tuple[HTTPTarget
             ),
             line=encode_line if template is None else template.render_line,
         ),
+        takes_lines=template is None,
         limits=read_limits(options),
         gzip=options.flag("gzip", False),
         path=path_behind(target.url, _PATH),

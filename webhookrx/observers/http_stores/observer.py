@@ -62,6 +62,7 @@ class HTTPObserver:
     ) -> None:
         self.spec = spec
         self.prepare = store.render
+        self.takes_lines = store.takes_lines
         self.promise = store.promise
         self.promise_reason = store.promise_reason
         self.wants = store.wants

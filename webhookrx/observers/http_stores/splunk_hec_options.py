@@ -16,7 +16,7 @@ from webhookrx.message.escapes import encode_json
 from webhookrx.message.identity import message_id, parse_id
 from webhookrx.message.macros import NANOSECONDS
 from webhookrx.message.message import Message
-from webhookrx.message.record import is_router_form, own_time
+from webhookrx.message.record import said_or_received
 from webhookrx.message.template import Template
 from webhookrx.observers.batch_limits import read_limits
 from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS
@@ -93,9 +93,7 @@ def render_event(
 
     @param texts: further metadata by name.
     """
-    values = message.values
-    moment = (own_time(values) if is_router_form(values) else 0) or message.received
-    seconds, rest = divmod(moment, NANOSECONDS)
+    seconds, rest = divmod(said_or_received(message), NANOSECONDS)
     head = b'{"time":%d.%06d' % (seconds, rest // 1000)
     metadata: dict[str, Any] = {name: text for name, make in texts if (text := make(message))}
     own_id = make_id(message)
@@ -131,13 +129,15 @@ def read_splunk_hec(args: Sequence[str], given: Mapping[str, str]) -> tuple[HTTP
     ]
     limits = read_limits(options, LIMITS)
     own_id: _MakeText = message_id
+    template = options.read("template", None, Template.parse)
     return target, SplunkHEC(
         render=partial(
             render_event,
             texts=tuple(texts),
-            template=options.read("template", None, Template.parse),
+            template=template,
             make_id=options.read("id", own_id, parse_id),
         ),
+        takes_lines=template is None,
         limits=limits,
         gzip=options.flag("gzip", False),
         promise="durable" if has_acks else "queued",

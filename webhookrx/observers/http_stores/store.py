@@ -86,6 +86,7 @@ class HTTPStore(ABC):
     One store with its options. A subclass adds its own options as fields.
 
     @ivar render: what a message is in a request, as bytes; called once a message.
+    @ivar takes_lines: see L{webhookrx.interfaces.IStoreObserver.takes_lines}.
     @ivar promise: how safe a message is after L{Verdict.STORED}: C{"durable"}, C{"written"} or C{"queued"}.
     @ivar promise_reason: why that is weaker than durable, for the start line; empty when it is durable.
     @ivar wants: the batches that a spool is to offer; None for those of today.
@@ -95,6 +96,7 @@ class HTTPStore(ABC):
     """
 
     render: RenderLine = field(default=encode_line, repr=False)
+    takes_lines: bool = False
     limits: BatchLimits = USUAL_LIMITS
     gzip: bool = False
     promise: str = "durable"

@@ -88,6 +88,7 @@ class KafkaObserver:
         )
         self.counts = StoreCounts()
         self.prepare = target.format.encode
+        self.takes_lines = target.format.keyed.takes_lines
         self._target = target
         self._connect = connect
         self._clock = clock

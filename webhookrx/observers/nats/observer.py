@@ -78,6 +78,7 @@ class NatsObserver:
     ) -> None:
         self.spec = spec
         self.prepare = target.encode
+        self.takes_lines = target.format.takes_lines
         self.promise = "durable" if target.is_synced else "written"
         self.promise_reason = (
             ""

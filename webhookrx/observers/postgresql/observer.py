@@ -64,6 +64,7 @@ class PostgreSQLObserver:
     ) -> None:
         self.spec = spec
         self.prepare = target.table.encode
+        self.takes_lines = any(column.holds == "message" for column in target.table.columns)
         self.counts = StoreCounts()
         self._target = target
         self._columns = frozenset(column.name for column in target.table.columns)

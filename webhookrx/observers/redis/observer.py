@@ -57,6 +57,7 @@ class RedisObserver:
     ) -> None:
         self.spec = spec
         self.prepare = target.format.encode
+        self.takes_lines = target.format.takes_lines
         confirmation = target.confirmation
         if confirmation is None:
             self.promise = "written"

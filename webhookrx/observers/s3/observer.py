@@ -49,6 +49,8 @@ class S3Observer:
 
     promise = "durable"
     promise_reason = ""
+    #: It is always behind a spool, which keeps values.
+    takes_lines = False
 
     def __init__(
         self, spec: str, target: S3Target, make_client: MakePutClient = ObstoreClient, retries: Retries | None = None
