@@ -27,13 +27,10 @@ _here: Final = local()
 
 def _is_of_others(record: LogRecord) -> bool:
     """
-    Keep what asyncio logs about a loop of ours for debugging: without a handler it would go to standard error, such as
-    once a try when a server ends a connection with TLS that nats-py has not yet set up.
+    Leave out what asyncio logs about a loop of ours: it would go to standard error, such as a line for each try when a
+    server refuses a password over TLS. Whoever uses the connection is told its end anyway.
     """
-    if not getattr(_here, "serves", False):
-        return True
-    _log.debug("asyncio: {message}", message=record.getMessage())
-    return False
+    return not getattr(_here, "serves", False)
 
 
 getLogger("asyncio").addFilter(_is_of_others)
