@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.message.encoders import encode_line, encode_object
+from webhookrx.intake.json_body import MAX_DEPTH
+from webhookrx.message.encoders import decode_stored, encode_line, encode_object, encode_stored
 from webhookrx.message.macros import isodate
 from webhookrx.message.message import Message
 from webhookrx.message.template import Template
@@ -145,6 +146,29 @@ class TextTests(SynchronousTestCase):
 
         self.assertEqual("\ufffd\x00a", values["MESSAGE"])
         self.assertEqual("/wBh", values["webhook.body_base64"])
+
+    def test_deep_line(self) -> None:
+        """What nests deeper than any line of ours is a text, which every encoder takes, a spool and dead letters too."""
+        for deep in (b"[" * 900 + b"1" * 700 + b"]" * 900, b'{"a":' * 990 + b"1" + b"}" * 990):
+            value = b'{"ISODATE":"2026-01-01T00:00:00+00:00","RCPTID":"a","x":%b}' % deep
+
+            decoded = decode_record(record(value), NOW)
+
+            self.assertFalse(decoded.is_line)
+            self.assertEqual(value.decode(), decoded.message.values["MESSAGE"])
+            self.assertEqual(decoded.message.values, decode_stored(encode_stored(decoded.message)).values)
+
+    def test_deepest_line(self) -> None:
+        """A line with the deepest body that a source takes is one, with what a message has around the body."""
+        body: Any = 1
+        for _ in range(MAX_DEPTH - 1):
+            body = [body]
+        message = Message(router_values(deep=body), RECEIVED)
+
+        decoded = decode_record(record(encode_object(message)), NOW)
+
+        self.assertTrue(decoded.is_line)
+        self.assertEqual(message.values, decoded.message.values)
 
     def test_no_line(self) -> None:
         """What only looks like a line is a text: without an id or a time, of another type, or cut off."""

@@ -215,8 +215,14 @@ _CONTAINERS: Final = frozenset({dict, list})
 
 def _check_depth(value: Any) -> None:
     """@raise PayloadError: arrays and objects nest deeper than L{MAX_DEPTH}."""
+    if is_deeper(value, MAX_DEPTH):
+        raise PayloadError(_TOO_DEEP)
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Tell whether arrays and objects nest deeper than so many levels, the outermost counted."""
     level = [value] if type(value) in _CONTAINERS else []
-    for _ in range(MAX_DEPTH):
+    for _ in range(levels):
         level = [
             inner
             for outer in level
@@ -225,8 +231,8 @@ def _check_depth(value: Any) -> None:
             if type(inner) in _CONTAINERS
         ]
         if not level:
-            return
-    raise PayloadError(_TOO_DEEP)
+            return False
+    return True
 
 
 def _rebuild(value: Any, leaf: Callable[[Any], Value]) -> Value:

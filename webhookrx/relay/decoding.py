@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from webhookrx.intake.json_body import body_text
+from webhookrx.intake.json_body import MAX_DEPTH, body_text, count_brackets, is_deeper
 from webhookrx.intake.judge import base64_text
 from webhookrx.message.escapes import without_misleading
 from webhookrx.message.macros import isodate
@@ -28,6 +28,10 @@ _decode: Final = msgspec.json.Decoder(
 _USABLE_ID: Final = re.compile(r"[!-~]{1,200}")
 #: White space between tokens that would break the line in two, or the terminal of a reader.
 _BREAKS: Final = re.compile(rb"[\n\r\t]")
+
+#: Levels of arrays and objects in a line: those of a body, and what a message has around it. What is deeper comes from
+#: elsewhere, and an encoder that fails over it would fail at every try, for the dead letter, too.
+_DEEPEST: Final = 2 * MAX_DEPTH
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -68,6 +72,8 @@ def _object(value: bytes) -> dict[str, Value] | None:
     try:
         values: dict[str, Value] = _decode(value)
     except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    if count_brackets(value, _DEEPEST) > _DEEPEST and is_deeper(values, _DEEPEST):
         return None
     return values
 
