@@ -148,7 +148,7 @@ class TextTests(SynchronousTestCase):
         self.assertEqual("/wBh", values["webhook.body_base64"])
 
     def test_deep_line(self) -> None:
-        """What nests deeper than any line of ours is a text, which every encoder takes, a spool and dead letters too."""
+        """What nests deeper than any line of ours is a text, which every encoder takes, that of a spool, too."""
         for deep in (b"[" * 900 + b"1" * 700 + b"]" * 900, b'{"a":' * 990 + b"1" + b"}" * 990):
             value = b'{"ISODATE":"2026-01-01T00:00:00+00:00","RCPTID":"a","x":%b}' % deep
 

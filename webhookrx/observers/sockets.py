@@ -12,11 +12,13 @@ import ssl
 import struct
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from fcntl import ioctl
 from math import ceil, inf
-from typing import Any, Final, Protocol
+from threading import Thread
+from typing import Any, Final, Protocol, TypeAlias
 
 from webhookrx.quantities import format_duration
 
@@ -127,14 +129,48 @@ def shake_hands(secured: ssl.SSLSocket, deadline: Deadline) -> None:
             return
 
 
-def connect_to_host(host: str, port: int, kind: socket.SocketKind, deadline: Deadline) -> tuple[socket.socket, float]:
-    """
-    Connect to the first address of a host that answers. The look-up of the name is not bounded by the deadline.
+#: What C{socket.getaddrinfo} returns for each address.
+AddressInfo: TypeAlias = tuple[int, int, int, str, Any]
 
+
+def look_up(host: str, port: int, kind: socket.SocketKind, steps: Iterable[float]) -> list[AddressInfo]:
+    """
+    Return the addresses of a host. A thread of its own asks, since nothing ends a look-up while a name server is away.
+
+    @param steps: seconds to wait next, one by one, until the time is over.
+    @raise OSError: there is none; also C{TimeoutError}.
+    @raise UnicodeError: that is no host name.
+    """
+    found: Future[list[Any]] = Future()
+
+    def ask() -> None:
+        try:
+            found.set_result(socket.getaddrinfo(host, port, type=kind))
+        except BaseException as error:
+            found.set_exception(error)
+
+    Thread(target=ask, name="webhookrx-lookup", daemon=True).start()
+    if not any(wait([found], step).done for step in steps):
+        raise TimeoutError(errno.ETIMEDOUT, "no answer about its name came in time")
+    return found.result()
+
+
+def connect_to_host(
+    host: str,
+    port: int,
+    kind: socket.SocketKind,
+    deadline: Deadline,
+    addresses: Sequence[AddressInfo] | None = None,
+) -> tuple[socket.socket, float]:
+    """
+    Connect to the first address of a host that answers.
+
+    @param addresses: those of the host; None to look them up, which is not bounded by the deadline.
     @return: the socket, and the seconds that connecting took.
     @raise OSError: no address answers, or the host has none; the text has the reason of each.
     """
-    addresses = socket.getaddrinfo(host, port, type=kind)
+    if addresses is None:
+        addresses = socket.getaddrinfo(host, port, type=kind)
     problems = []
     for number, (family, _, _, _, address) in enumerate(addresses):
         # An address that never answers must leave time for the others.

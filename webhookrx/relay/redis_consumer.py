@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from threading import Event, Thread
@@ -22,15 +22,22 @@ import redis.exceptions
 from twisted.logger import Logger
 
 from webhookrx.errors import Unavailable
-from webhookrx.observers.redis.client import RedisConnection, connect, reason_of
+from webhookrx.observers.redis.client import RedisConnection, connect, reason_of, steps_of
 from webhookrx.observers.redis.options import RedisAccess, read_access
 from webhookrx.observers.retrying import STEP
 from webhookrx.relay.consumer import BrokerOptions, Record
 from webhookrx.relay.redis_source import RedisSource, read_entry
 from webhookrx.relay.unsettled import Unsettled, UnsettledRecord
+from webhookrx.settings import MiB
 
 _CALL_TIME: Final = 1.5
 """Seconds that a call may take besides its wait for the first record."""
+_CONNECT_TIME: Final = 10.0
+"""Seconds for connecting, in a thread of its own."""
+_ANSWER_TIME: Final = 60.0
+"""Seconds for an answer that has begun: the largest entry may come over a slow network."""
+_LONGEST_ANSWER: Final = 640 * MiB
+"""Bytes of entries that are read at once; a value of Redis has up to 512 MiB (C{proto-max-bulk-len})."""
 _LAG_PAUSE: Final = 5.0
 """Seconds between two questions for the lag."""
 _MOST: Final = 100
@@ -272,8 +279,10 @@ class RedisConsumer:
         connection = self._connected(_CALL_TIME)
         excerpt = not self._source.servers.sends_secret
         try:
-            (answer,) = connection.exchange([command], 1, [STEP] * int(_CALL_TIME / STEP))
+            (answer,) = connection.exchange([command], 1, self._steps(), _LONGEST_ANSWER, _CALL_TIME)
         except (redis.exceptions.RedisError, OSError) as error:
+            # It may have been too much at once, and would be so at every try.
+            self._largest = min(16 * self._largest, _LONGEST_ANSWER)
             self._disconnect()
             raise Unavailable(reason_of(error, excerpt=excerpt)) from None
         if not isinstance(answer, redis.exceptions.RedisError):
@@ -287,6 +296,14 @@ class RedisConsumer:
             # It may be a replica now: the next connection asks for the master.
             self._disconnect()
         raise Unavailable(reason_of(answer, excerpt=excerpt))
+
+    def _steps(self) -> Iterator[float]:
+        """Yield how long to wait next for an answer."""
+        begun = self._clock()
+        for step in steps_of(_ANSWER_TIME, self._clock):
+            if self._stopping.is_set() and self._clock() - begun > _CALL_TIME:
+                return
+            yield step
 
     def _connected(self, seconds: float) -> RedisConnection:
         """
@@ -310,7 +327,7 @@ class RedisConsumer:
 
     def _connect(self, future: Future[RedisConnection], access: RedisAccess) -> None:
         try:
-            connection, _ = connect(self._source.servers, *access)
+            connection, _ = connect(self._source.servers, *access, steps_of(_CONNECT_TIME))
         except BaseException as error:
             future.set_exception(error)
         else:

@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import ConfigError
+from webhookrx.observers import sockets
 from webhookrx.observers.postgresql import connection
 from webhookrx.observers.postgresql.answers import ConnectionFailed
 from webhookrx.observers.postgresql.options import read_postgresql
@@ -146,7 +147,7 @@ class LookUpTests(SynchronousTestCase):
     def test_late(self) -> None:
         """A resolver that does not answer is not waited for."""
         server = read_postgresql(["postgresql://db:1/a/b"], {}).addresses.servers[0]
-        self.patch(connection, "Thread", lambda **_: SimpleNamespace(start=lambda: None))
+        self.patch(sockets, "Thread", lambda **_: SimpleNamespace(start=lambda: None))
 
         error = self.assertRaises(ConnectionFailed, connection._look_up, server, iter([0.0]))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import redis.exceptions
@@ -16,7 +17,7 @@ from tests.contracts.store_contract import Record, Row, StoreContract
 from webhookrx.errors import Unavailable
 from webhookrx.observers.addresses import Server
 from webhookrx.observers.redis.appender import id_key
-from webhookrx.observers.redis.client import RedisConnection, connect, reason_of
+from webhookrx.observers.redis.client import BoundedSocket, RedisConnection, TooLong, connect, reason_of
 from webhookrx.observers.redis.observer import RedisObserver
 from webhookrx.observers.redis.options import RedisServers, read_redis
 
@@ -55,6 +56,7 @@ class PlayedRedis:
         self.play: Callable[[Callable[[], list[Any]]], list[Any]] | None = None
         self.answer: Any = ...
         self.whole: Any = ...
+        self.begun: Any = ...
         self.is_away = self.is_stalled = False
         self.shown: str | None = None
         self.error: Exception | None = None
@@ -64,6 +66,7 @@ class PlayedRedis:
         servers: RedisServers,
         password: str | None,
         context: ssl.SSLContext | None,
+        steps: Iterator[float],
         is_over: Callable[[], bool],
     ) -> tuple[Any, Server]:
         """Connect."""
@@ -75,14 +78,16 @@ class PlayedRedis:
     def disconnect(self) -> None:
         """Do nothing."""
 
-    def ask(self, *command: Any) -> Any:
+    def ask(self, *command: Any, steps: Iterator[float]) -> Any:
         """Answer one command."""
         if command[0] == "INFO":
             return self.info
         assert command[:2] == ("SCRIPT", "LOAD")
         return b"sha"
 
-    def exchange(self, commands: Iterable[Sequence[Any]], count: int, steps: Iterable[float]) -> list[Any]:
+    def exchange(
+        self, commands: Iterable[Sequence[Any]], count: int, steps: Iterator[float], longest: int = 0, idle: float = 0
+    ) -> list[Any]:
         """Answer a transaction, or what follows it."""
         given = list(commands)
         assert len(given) == count
@@ -95,6 +100,8 @@ class PlayedRedis:
             raise TimeoutError
         if self.error is not None:
             raise self.error
+        if next(steps, None) is None:
+            raise TimeoutError
         if given[0][0] in ("WAIT", "WAITAOF"):
             return [self.confirms.pop(0)]
         assert given[0] == ("MULTI",)
@@ -105,7 +112,8 @@ class PlayedRedis:
             return [self.run(command) for command in given[1:-1]]
 
         done = play(run) if play is not None else run()
-        return [b"OK", *[b"QUEUED"] * (count - 2), done if self.whole is ... else self.whole]
+        begun = [b"OK", *[b"QUEUED"] * (count - 2)] if self.begun is ... else [self.begun] * (count - 1)
+        return [*begun, done if self.whole is ... else self.whole]
 
     def run(self, command: Sequence[Any]) -> Any:
         """Run one command of a transaction."""
@@ -271,8 +279,18 @@ class RedisTests(StoreContract, SynchronousTestCase):
         url = "redis://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3/0/logs"
         servers = read_redis([url], {"sentinel": "main"}).servers
 
-        self.assertRaises(Unavailable, connect, servers, None, None, lambda: len(asked) == 2)
+        self.assertRaises(Unavailable, connect, servers, None, None, iter(()), lambda: len(asked) == 2)
         self.assertEqual([1, 2], asked)
+
+    def test_transaction_that_was_not_begun(self) -> None:
+        """What runs is not believed unless each command before it was taken: the answers would be to something else."""
+        for begun in (error("ERR"), b"OK", b"QUEUED", None, 7):
+            with self.subTest(repr(begun)):
+                self.redis.begun = begun
+                observer = self.make_observer(retry_for="0s")
+                observer.open()
+                self.assertEqual(["later"], self.fates(observer, "one"))
+                observer.close()
 
     def test_commands(self) -> None:
         """Without dedup it is XADD, with maxlen about that many entries; with it the script gets both."""
@@ -421,15 +439,96 @@ class RedisReasonTests(SynchronousTestCase):
         self.assertLess(len(reason_of(error("ERR", "x" * 1000), excerpt=True)), 300)
 
 
+class TricklingSocket(socket.socket):
+    """A socket that is not connected, and from which the same comes again and again; or nothing, in time."""
+
+    def __init__(self, piece: bytes) -> None:
+        super().__init__()
+        self.piece = piece
+        self.close()
+
+    def settimeout(self, seconds: float | None) -> None:
+        """Wait for nothing."""
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        """Return the piece."""
+        if not self.piece:
+            raise TimeoutError
+        return self.piece
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        """Take it."""
+
+
 class RedisConnectionTests(SynchronousTestCase):
     """Connections."""
 
     def test_socket_of_others(self) -> None:
         """Should a release of redis-py open the socket itself, and so without our TLS, nothing is sent over it."""
         servers = read_redis([URL], {}).servers
-        connection = RedisConnection(servers.addresses.servers[0], servers, "hunter2", None, 0)
+        connection = RedisConnection(servers.addresses.servers[0], servers, "hunter2", None, 0, iter(()))
 
         error = self.assertRaises(redis.exceptions.ConnectionError, connection._greet, connection)
 
         self.assertIn("does not let us open its socket", str(error))
         self.assertNotIn("hunter2", repr(connection))
+
+    def test_wait_ends(self) -> None:
+        """A server that sends a byte now and then is waited for no longer than one that sends none."""
+        bounded = BoundedSocket(TricklingSocket(b"+OK"), iter([0.1] * 5))
+
+        self.assertEqual([b"+OK"] * 5, [bounded.recv(9) for _ in range(5)])
+        self.assertRaises(TimeoutError, bounded.recv, 9)
+        self.assertRaises(TimeoutError, bounded.sendall, b"PING")
+
+    def test_idle_wait_ends(self) -> None:
+        """The next byte is waited for no longer than is said, whatever time there is for all of them."""
+        bounded = BoundedSocket(TricklingSocket(b""), iter([0.25] * 99))
+        bounded.idle = 1.0
+
+        self.assertRaises(TimeoutError, bounded.recv, 9)
+        self.assertEqual(95, len(list(bounded.steps)))
+
+    def test_answer_ends(self) -> None:
+        """No more is read than any answer has."""
+        bounded = BoundedSocket(TricklingSocket(b"x" * 60), iter([0.1] * 99))
+        bounded.left = 100
+
+        self.assertEqual(120, len(bounded.recv(60) + bounded.recv(60)))
+        self.assertRaises(TooLong, bounded.recv, 60)
+
+    def test_nonsense(self) -> None:
+        """Lengths that are no numbers, and lists without an end of depth, are no answers; nothing of them is quoted."""
+        for answer in (
+            b"$hunter2\r\n",
+            b"*hunter2\r\n",
+            b":hunter2\r\n",
+            b"*" + b"9" * 5000 + b"\r\n",
+            b"*1\r\n" * 5000,
+        ):
+            with self.subTest(answer[:9]):
+                connection = self.connected(answer)
+                error = self.assertRaises(
+                    redis.exceptions.InvalidResponse, connection.exchange, [("PING",)], 1, iter([0.1] * 9)
+                )
+                self.assertEqual("what it answers is not the protocol of Redis", str(error))
+                self.assertIsNone(error.__cause__)
+
+    def test_closed_connection(self) -> None:
+        """A connection that has ended is not made again by redis-py, which knows nothing of what we ask of each."""
+        connection = self.connected(b"+OK\r\n")
+        connection.disconnect()
+
+        error = self.assertRaises(
+            redis.exceptions.ConnectionError, connection.exchange, [("PING",)], 1, iter([0.1] * 9)
+        )
+        self.assertEqual("the connection is closed", str(error))
+
+    def connected(self, answer: bytes) -> RedisConnection:
+        """Return a connection to a server that answers so."""
+        servers = read_redis([URL], {}).servers
+        connection = RedisConnection(servers.addresses.servers[0], servers, None, None, 0, iter(()))
+        bounded = BoundedSocket(TricklingSocket(answer), iter(()))
+        connection._sock = connection._bounded = bounded
+        connection._parser.on_connect(connection)
+        return connection

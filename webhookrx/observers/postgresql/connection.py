@@ -10,7 +10,6 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from os.path import isfile
-from threading import Event, Thread
 from typing import Final, NamedTuple, TypeVar
 
 import psycopg
@@ -24,6 +23,7 @@ from webhookrx.observers.addresses import Server
 from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.postgresql.answers import ConnectionFailed
 from webhookrx.observers.postgresql.options import PostgreSQLTarget
+from webhookrx.observers.sockets import look_up
 
 OLDEST_LIBPQ: Final = 170000
 """The first libpq that cancels without blocking; it can be told to show no password and no certificate, too."""
@@ -219,28 +219,16 @@ def _until(steps: Iterator[float], seconds: float, clock: Callable[[], float] = 
 
 def _look_up(server: Server, steps: Iterator[float]) -> list[_Place]:
     """
-    Return the addresses of a server. A thread of its own asks, since libpq would wait for a name server that is away.
+    Return the addresses of a server. We ask, since libpq would wait for a name server that is away.
 
     @raise ConnectionFailed: there is none.
     """
-    found: list[str] = []
-    problems: list[str] = []
-    done = Event()
-
-    def look_up() -> None:
-        try:
-            for *_, place in socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM):
-                found.append(str(place[0]))
-        except OSError as error:
-            problems.append(error.strerror or type(error).__name__)
-        except UnicodeError:
-            problems.append("it is no host name")
-        finally:
-            done.set()
-
-    Thread(target=look_up, name="webhookrx-lookup", daemon=True).start()
-    if not any(done.wait(step) for step in steps):
-        problems.append("no answer about its name came in time")
+    try:
+        found = [str(place[0]) for *_, place in look_up(server.host, server.port, socket.SOCK_STREAM, steps)]
+    except OSError as error:
+        raise ConnectionFailed(f"{server}: {error.strerror or type(error).__name__}") from None
+    except UnicodeError:
+        raise ConnectionFailed(f"{server}: it is no host name") from None
     if not found:
-        raise ConnectionFailed(f"{server}: {', '.join(problems) or 'its name leads to no address'}")
+        raise ConnectionFailed(f"{server}: its name leads to no address")
     return [_Place(server, address) for address in dict.fromkeys(found)]

@@ -11,14 +11,14 @@ import hashlib
 import re
 import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import redis.exceptions
 
 from webhookrx.errors import Unavailable
 from webhookrx.observers.item_outcomes import Ack, Outcome
-from webhookrx.observers.redis.client import Command, connect, read_info, reason_of
+from webhookrx.observers.redis.client import LONGEST_ANSWER, Command, connect, read_info, reason_of
 from webhookrx.observers.redis.options import ID_FIELD, MESSAGE_FIELD
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 #: As L{webhookrx.observers.redis.client.connect}.
 Connect = Callable[
-    ["RedisServers", "str | None", "ssl.SSLContext | None", Callable[[], bool]], "tuple[RedisConnection, Server]"
+    ["RedisServers", "str | None", "ssl.SSLContext | None", Iterator[float], Callable[[], bool]],
+    "tuple[RedisConnection, Server]",
 ]
 
 SCRIPT: Final = b"""\
@@ -56,6 +57,9 @@ message is there would lose that. What is known is written again by EXPIRE: WAIT
 their own connection (U{https://redis.io/docs/latest/commands/wait/}), and would confirm at once if there was none.
 """
 _SHA: Final = hashlib.sha1(SCRIPT, usedforsecurity=False).hexdigest()
+
+#: Bytes of all answers about a message, at most; an error repeats names that were sent.
+_ANSWER: Final = 1024
 
 _ENTRY: Final = re.compile(rb"[0-9]+-[0-9]+")
 
@@ -194,9 +198,10 @@ class RedisLink:
         try:
             # A batch may be many transactions.
             left = self._retries.time_left()
-            connection = self._connected()
             seconds = self._target.timeout if left is None else min(left, self._target.timeout)
-            outcomes = self._transact(connection, records, self._retries.steps(seconds))
+            steps = self._retries.steps(seconds)
+            connection = self._connected(steps)
+            outcomes = self._transact(connection, records, steps)
         except Unavailable as error:
             self.close()
             return [error] * len(records)
@@ -210,11 +215,11 @@ class RedisLink:
         return outcomes
 
     def _transact(
-        self, connection: RedisConnection, records: Sequence[KeyedRecord], steps: Iterable[float]
+        self, connection: RedisConnection, records: Sequence[KeyedRecord], steps: Iterator[float]
     ) -> list[Outcome]:
         commands: list[Command] = [("MULTI",), *(append_command(self._target, record) for record in records), ("EXEC",)]
         confirmation = self._target.confirmation
-        *begun, done = connection.exchange(commands, len(commands), steps)
+        *begun, done = connection.exchange(commands, len(commands), steps, LONGEST_ANSWER + _ANSWER * len(records))
         refused = next((each for each in begun if isinstance(each, redis.exceptions.RedisError)), None)
         if not isinstance(done, list) or len(done) != len(records):
             # EXECABORT: the first command that was refused says why.
@@ -222,6 +227,10 @@ class RedisLink:
             if not isinstance(problem, redis.exceptions.RedisError):
                 raise Unavailable("the answer is none to a transaction")
             raise Unavailable(reason_of(problem, excerpt=self._excerpt))
+        if begun != [b"OK", *[b"QUEUED"] * len(records)]:
+            # Whatever has run, it was not this transaction.
+            said = "it has not begun the transaction" if refused is None else reason_of(refused, excerpt=self._excerpt)
+            raise Unavailable(said)
         outcomes = [
             read_appended(
                 answer, knows=self._target.dedup_window is not None and bool(record.id), excerpt=self._excerpt
@@ -235,23 +244,23 @@ class RedisLink:
         return outcomes
 
     def _confirm(
-        self, connection: RedisConnection, confirmation: Confirmation, steps: Iterable[float]
+        self, connection: RedisConnection, confirmation: Confirmation, steps: Iterator[float]
     ) -> Unavailable | None:
         began = time.monotonic()
         (answer,) = connection.exchange([confirm_command(confirmation, self._target.timeout)], 1, steps)
         self._on_confirmed(time.monotonic() - began)
         return read_confirmed(answer, confirmation, excerpt=self._excerpt)
 
-    def _connected(self) -> RedisConnection:
+    def _connected(self, steps: Iterator[float]) -> RedisConnection:
         if self._connection is not None:
             return self._connection
         if self._access is None:
             raise Unavailable("it is closed")
-        connection, server = self._connect(self._target.servers, *self._access, self._retries.stopping.is_set)
+        connection, server = self._connect(self._target.servers, *self._access, steps, self._retries.stopping.is_set)
         try:
             if self._target.dedup_window is not None:
-                connection.ask("SCRIPT", "LOAD", SCRIPT)
-            info = self._ask_info(connection)
+                connection.ask("SCRIPT", "LOAD", SCRIPT, steps=steps)
+            info = self._ask_info(connection, steps)
             check_server(info, self._target.confirmation)
         except BaseException:
             connection.disconnect()
@@ -260,9 +269,9 @@ class RedisLink:
         self._on_connected(server, info)
         return connection
 
-    def _ask_info(self, connection: RedisConnection) -> Mapping[str, str]:
+    def _ask_info(self, connection: RedisConnection, steps: Iterator[float]) -> Mapping[str, str]:
         try:
-            return read_info(connection.ask("INFO"))
+            return read_info(connection.ask("INFO", steps=steps))
         except redis.exceptions.ResponseError:
             # The user has no right to ask.
             return {}
