@@ -5,6 +5,7 @@ played.
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -389,6 +390,21 @@ class KafkaConsumerTests(SynchronousTestCase):
         self.played.watermarks = (-1001, -1001)
         self.now += 10
         self.assertIsNone(self.consumer.lag())
+
+    def test_lag_of_idle_partitions(self) -> None:
+        """A partition that has delivered nothing counts from where statistics have the group, or from its beginning."""
+        self.put(b"a", begin=3)
+        self.values()
+        self.now += 10
+        self.assertIsNone(self.consumer.lag())
+        statistics = self.played.properties["stats_cb"]
+        for committed, lag in ((8, 7 + 2), (10, 7), (-1001, 7 + 10)):
+            with self.subTest(committed):
+                partitions = {"-1": {"committed_offset": -1001}, "1": {"committed_offset": committed}}
+                statistics(json.dumps({"topics": {"logs": {"partitions": partitions}}}))
+                self.now += 10
+
+                self.assertEqual(lag, self.consumer.lag())
 
     def test_hurry(self) -> None:
         """After hurry a fetch returns without waiting."""

@@ -37,7 +37,7 @@ larger batch of a partition may come on top.
 """
 READY_MESSAGES: Final = 10_000
 STATISTICS: Final = 2.0
-"""Seconds between two statistics of librdkafka, by which a connection is known to be back."""
+"""Seconds between two statistics of librdkafka, by which a connection is known to be back, and a lag is known."""
 
 #: What is wrong as long as no broker is connected.
 _CONNECTION: Final = frozenset({"_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE", "_SSL", "_AUTHENTICATION", "_BAD_MSG"})
@@ -102,6 +102,7 @@ class KafkaMember:
         self._excerpt = excerpt
         self._ready_bytes = 0
         self._paused: set[int] = set()
+        self._committed: dict[int, int] = {}
         self._committing: dict[KafkaPlace, int] | None = None
         self._refused: KafkaError | None = None
         self._problem = self._no_connection = self._last_error = ""
@@ -199,6 +200,9 @@ class KafkaMember:
                 low, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, number), cached=True)
             except KafkaException:
                 return None
+            if begin is None:
+                # Nothing was delivered yet, perhaps for lack of records; the group is where statistics have it.
+                begin = self._committed.get(number)
             if high < 0 or begin is None:
                 return None
             total += max(high - max(begin, low), 0)
@@ -256,7 +260,12 @@ class KafkaMember:
             self._last_error = describe(error, excerpt=self._excerpt)
 
     def _note_statistics(self, text: str) -> None:
+        statistics = _decode(text)
+        topic = statistics.get("topics", {}).get(self._topic, {}).get("partitions", {})
+        # Those that the group has no offset of (-1001) are read from their beginning. Partition -1 is librdkafka's own
+        # (https://github.com/confluentinc/librdkafka/blob/master/STATISTICS.md).
+        self._committed = {int(number): partition["committed_offset"] for number, partition in topic.items()}
         if self._no_connection:
-            brokers = _decode(text).get("brokers", {}).values()
+            brokers = statistics.get("brokers", {}).values()
             if any(broker.get("state") == "UP" for broker in brokers):
                 self._no_connection = ""
