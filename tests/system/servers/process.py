@@ -115,6 +115,8 @@ class Server:
     def freeze(self) -> None:
         """Stop all its processes where they are; what the kernel does for its sockets goes on."""
         self._signal(signal.SIGSTOP)
+        # The threads of a process stop one by one.
+        wait_until(lambda: thread_states(self.pid) <= {"T"}, f"{self.name} has stopped")
 
     def thaw(self) -> None:
         """Let them go on."""
@@ -223,6 +225,15 @@ class ServerCase(SynchronousTestCase):
         made = server(*arguments, **options)
         self.addCleanup(made.clean_up)
         return made.start()
+
+
+def thread_states(pid: int) -> set[str]:
+    """Return the states of the threads of a process, such as C{T} for stopped (proc_pid_stat(5))."""
+    states = set()
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with suppress(OSError), open(f"/proc/{pid}/task/{thread}/stat") as file:
+            states.add(file.read().rpartition(")")[2].split()[0])
+    return states
 
 
 def program(*names: str) -> str:
