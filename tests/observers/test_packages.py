@@ -28,6 +28,17 @@ class PackageForTests(SynchronousTestCase):
             "observer 'kafka' needs the package no-such-package: pip install 'no-such-package>=2.16'", str(error)
         )
 
+    def test_option(self) -> None:
+        """An option that alone needs the package is named."""
+
+        def use() -> None:
+            with package_for("s3", "no-such-package>=26", "format=parquet"):
+                pass
+
+        error = self.assertRaises(ConfigError, use)
+
+        self.assertIn("observer 's3': format=parquet needs the package no-such-package", str(error))
+
     def test_extras_of_package(self) -> None:
         """What is installed may need an extra of the package, which is a part of the hint."""
         error = self.assertRaises(ConfigError, load, "no-such-package[binary]>=3")

@@ -15,30 +15,29 @@ _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9-]+)(?:\[[a-z0-9,]+\])?>=(?P<vers
 
 
 @contextmanager
-def package_for(observer: str, requirement: str) -> Iterator[None]:
+def package_for(observer: str, requirement: str, option: str = "") -> Iterator[None]:
     """
     Import modules of a package, and of ours that need it, in the C{with} statement.
 
-    @param observer: the observer that needs it, or one and its option, such as C{"otlp: encoding=protobuf"}.
     @param requirement: what pip takes, C{NAME>=VERSION}; it is in the extras of setup.cfg, too.
+    @param option: of the observer, if only that needs it, such as C{encoding=protobuf}.
     @raise ConfigError: the package is not installed, is older, or can't be imported.
     """
     found = _REQUIREMENT.fullmatch(requirement)
     assert found is not None, requirement
     name = found["name"]
+    who = f"observer {observer!r}{option and f': {option}'}"
     hint = f"pip install '{requirement}'"
     try:
         installed = metadata.version(name)
     except metadata.PackageNotFoundError:
-        raise ConfigError(f"observer {observer!r} needs the package {name}: {hint}") from None
+        raise ConfigError(f"{who} needs the package {name}: {hint}") from None
     if _numbers(installed) < _numbers(found["version"]):
-        raise ConfigError(f"observer {observer!r} needs a newer {name} than {installed}: {hint}")
+        raise ConfigError(f"{who} needs a newer {name} than {installed}: {hint}")
     try:
         yield
     except ImportError as error:
-        raise ConfigError(
-            f"observer {observer!r} can't import the package {name}, though it is installed ({error}): {hint}"
-        ) from error
+        raise ConfigError(f"{who} can't import the package {name}, though it is installed ({error}): {hint}") from error
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -266,7 +266,7 @@ class OptionTests(SynchronousTestCase):
             build_otlp("x", (URL,), {}, "durable")
             text = self.problem(encoding="protobuf")
 
-            self.assertIn(f"observer 'otlp: encoding=protobuf' {said}", text)
+            self.assertIn(f"observer 'otlp': encoding=protobuf {said}", text)
             self.assertIn("pip install 'opentelemetry-proto>=1.45'", text)
 
     def test_unreadable_is_later(self) -> None:

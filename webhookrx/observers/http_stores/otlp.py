@@ -167,7 +167,7 @@ def _render(message: Message, *, encoding: OTLPEncoding, resource: TemplatePairs
 def _read_encoding(options: SpecOptions) -> OTLPEncoding:
     if options.choice("encoding", _ENCODINGS, "json") == "json":
         return OTLP_JSON
-    with package_for("otlp: encoding=protobuf", _PACKAGE):
+    with package_for("otlp", _PACKAGE, "encoding=protobuf"):
         from webhookrx.observers.http_stores.otlp_protobuf import OTLP_PROTOBUF
     return OTLP_PROTOBUF
 

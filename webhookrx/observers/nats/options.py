@@ -257,7 +257,7 @@ def payload_limit(jwt: bytes) -> int | None:
 
 
 def _checked_seed(seed: str, path: str, options: SpecOptions, option: str) -> str:
-    with package_for(f"{options.observer}: {option}=", "nkeys>=0.2"):
+    with package_for(options.observer, "nkeys>=0.2", f"{option}="):
         import nkeys  # type: ignore[import-untyped]
     try:
         nkeys.from_seed(bytearray(seed.encode())).wipe()

@@ -176,7 +176,7 @@ def build_s3(spec: str, args: Sequence[str], options: Mapping[str, str], ack: st
     @raise webhookrx.errors.ConfigError: an argument, an option or a file is wrong, or a package is missing.
     """
     target = read_s3(args, options)
-    with package_for("s3: format=parquet", "pyarrow>=26") if target.format == "parquet" else nullcontext():
+    with package_for("s3", "pyarrow>=26", "format=parquet") if target.format == "parquet" else nullcontext():
         observer = S3Observer(spec, target)
     observer.check()
     return observer
