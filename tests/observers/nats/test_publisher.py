@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import nats.errors
+from nats.aio.subscription import Subscription
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import Rejected, Unavailable
 from webhookrx.observers.item_outcomes import Ack
-from webhookrx.observers.nats.client import NatsClient
+from webhookrx.observers.nats.client import LEAST_PAYLOAD, LONGEST_LINE, LONGEST_MESSAGE, BoundedParser, NatsClient
 from webhookrx.observers.nats.publisher import Flight, Outgoing, Publisher, header_of, size_with_header
 
 
@@ -297,6 +299,45 @@ class ServerInfoTests(SynchronousTestCase):
     def test_other_servers_are_not_believed(self) -> None:
         """Servers that are named in the clear are not connected to."""
         self.assertNotIn("connect_urls", PlayedInfo(needs_tls=False).hear(connect_urls=["evil.example:4222"]))
+
+    def test_limit_that_none_has(self) -> None:
+        """A limit under which all messages would be refused for good is not believed, nor one that is no number."""
+        for limit in (0, -1, 1, 1023, True, 1e9, "1048576", None, []):
+            with self.subTest(repr(limit)):
+                client = PlayedInfo(needs_tls=False)
+                self.assertRaises(nats.errors.Error, client.hear, max_payload=limit)
+                self.assertGreaterEqual(client.max_payload, LEAST_PAYLOAD)
+        PlayedInfo(needs_tls=False).hear(max_payload=LEAST_PAYLOAD)
+
+    def test_version_that_is_none(self) -> None:
+        """What is no version is none: an error of the library would quote it."""
+        for version in ("hunter2", "hunter2.1.1", "9" * 5000 + ".1.1", 7, "", None):
+            with self.subTest(str(version)[:9]):
+                client = PlayedInfo(needs_tls=False)
+                client._current_server = SimpleNamespace(server_version=version)  # type: ignore[assignment]
+                self.assertEqual((0, 0, 0), client.version)
+
+    def test_answer_without_end(self) -> None:
+        """Neither a message nor a line is gathered that no server sends."""
+        for data in (b"MSG _INBOX.1 1 %d\r\n" % (LONGEST_MESSAGE + 1), b"-ERR '" + b"x" * LONGEST_LINE):
+            parser = BoundedParser(NatsClient(needs_tls=False))
+            self.assertRaises(nats.errors.ProtocolError, asyncio.run, parser.parse(data))
+        asyncio.run(BoundedParser(NatsClient(needs_tls=False)).parse(b"MSG _INBOX.1 1 %d\r\n" % LONGEST_MESSAGE))
+
+    def test_answer_that_is_none(self) -> None:
+        """What trips nats-py over ends the connection at once, and nothing of it goes to stderr."""
+        for data in (
+            b"HMSG _INBOX.1 1 5 2\r\nab\r\n",
+            b"INFO hunter2\r\n",
+            b'INFO {"max_payload":0}\r\n',
+            b"INFO 7\r\n",
+        ):
+            with self.subTest(data.decode()):
+                client = NatsClient(needs_tls=False)
+                client._subs[1] = Subscription(client, 1, "_INBOX.1")
+                error = self.assertRaises(nats.errors.ProtocolError, asyncio.run, BoundedParser(client).parse(data))
+                self.assertNotIn("hunter2", str(error))
+                self.assertIsNone(error.__cause__)
 
     def test_not_asked(self) -> None:
         """Should a release of nats-py not tell us what the server says, no secret is sent where TLS is wanted."""

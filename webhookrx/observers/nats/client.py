@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import nats.errors
 from nats.aio.client import Client
+from nats.protocol.parser import AWAITING_CONTROL_LINE, Parser
 
 from webhookrx.errors import Unavailable
 from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.sockets import describe
+from webhookrx.settings import MiB
 
 if TYPE_CHECKING:
     from webhookrx.observers.addresses import Server
@@ -49,7 +51,39 @@ _KNOWN_WORDS: Final = (
 )
 _NO_TLS: Final = "it offers no TLS"
 _NOT_HEARD: Final = "this release of nats-py does not let us ask for TLS"
-_OUR_WORDS: Final = (_NO_TLS, _NOT_HEARD)
+_NO_INFO: Final = "what it says of itself is no INFO of NATS, or its max_payload is below 1 KiB"
+_OUR_WORDS: Final = (_NO_TLS, _NOT_HEARD, _NO_INFO)
+
+LEAST_PAYLOAD: Final = 1024
+"""
+Bytes of C{max_payload} below which it is not believed: all messages would be refused for good. Whoever is between may
+have written it, since a server says it before TLS.
+"""
+LONGEST_MESSAGE: Final = 64 * MiB
+"""Bytes of a message that is read: the most that nats-server lets C{max_payload} be."""
+LONGEST_LINE: Final = MiB
+"""Bytes of a line of the protocol that is read."""
+
+
+class BoundedParser(Parser):
+    """Reads what a server sends, but neither a message nor a line without an end, which nats-py would gather."""
+
+    async def parse(self, data: bytes = b"") -> None:
+        """
+        Read a piece.
+
+        @raise nats.errors.ProtocolError: more comes than any server sends, or what is none of the protocol. Other
+            errors nats-py would write to stderr, and leave the connection as it is.
+        """
+        try:
+            await super().parse(data)
+        except (nats.errors.ProtocolError, OSError):
+            raise
+        except Exception:
+            raise nats.errors.ProtocolError("nats: what comes is not the protocol") from None
+        is_line = self.state == AWAITING_CONTROL_LINE
+        if len(self.buf) > LONGEST_LINE if is_line else self.needed > LONGEST_MESSAGE:
+            raise nats.errors.ProtocolError("nats: more comes than any server sends")
 
 
 class NatsClient(Client):
@@ -63,6 +97,7 @@ class NatsClient(Client):
         super().__init__()
         self._needs_tls = needs_tls
         self._has_heard = False
+        self._ps = BoundedParser(self)
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
         """
@@ -73,6 +108,8 @@ class NatsClient(Client):
         any server that is named here.
         """
         self._has_heard = True
+        if not _is_info(info):
+            raise nats.errors.Error(_NO_INFO)
         info.pop("connect_urls", None)
         if initial_connection and self._needs_tls:
             if not info.get("tls_required") and not info.get("tls_available"):
@@ -97,9 +134,21 @@ class NatsClient(Client):
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """The version of the server."""
-        version = self.connected_server_version
-        return version.major, version.minor, version.patch
+        """The version of the server; zeros if it says none."""
+        try:
+            version = self.connected_server_version
+            return version.major, version.minor, version.patch
+        except (ValueError, TypeError):
+            # The text of the error quotes it.
+            return 0, 0, 0
+
+
+def _is_info(info: Any) -> bool:
+    """Tell whether that is what a server may say of itself."""
+    if type(info) is not dict:
+        return False
+    limit = info.get("max_payload", LEAST_PAYLOAD)
+    return type(limit) is int and limit >= LEAST_PAYLOAD
 
 
 async def connect(
