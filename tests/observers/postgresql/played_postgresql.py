@@ -43,6 +43,7 @@ class PlayedServer:
     @ivar fail: called with each statement before it is run; what it returns is its command status and the number of its
         rows in place of the right ones.
     @ivar lose: the statement whose answer is lost, once.
+    @ivar status: a statement, and what the server says of its transaction behind it.
     """
 
     def __init__(self, sleep: Callable[[float], object]) -> None:
@@ -58,6 +59,7 @@ class PlayedServer:
         self.refused: str | None = None
         self.lose: bytes | None = None
         self.fail: Callable[[bytes], tuple[str, int] | None] = lambda _: None
+        self.status: tuple[bytes, pq.TransactionStatus] | None = None
         self.refusal: Callable[[bytes], psycopg.Error] = lambda _: error_of("22P02")
         self.sleep = sleep
 
@@ -180,6 +182,8 @@ class PlayedCursor:
             raise
         if changed is not None:
             self.statusmessage, self.rowcount = changed
+        if server.status is not None and statement.startswith(server.status[0]):
+            connection.pgconn.transaction_status = server.status[1]
         if server.lose is not None and statement.startswith(server.lose):
             server.lose = None
             connection.closed = True

@@ -7,6 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+from psycopg import pq
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contracts.secret_contract import all_texts
@@ -145,6 +146,14 @@ class PlayedCase(StoreContract):
         self.server.fail = fail
 
 
+def _fail_with(code: str, statement: bytes) -> None:
+    """Answer an INSERT with an error of that code."""
+    if statement.startswith(b"INSERT"):
+        error = error_of("22000")
+        error.sqlstate = code
+        raise error
+
+
 class ContractTests(PlayedCase, SynchronousTestCase):
     """The contract of stores."""
 
@@ -272,6 +281,29 @@ class ObserverTests(PlayedCase, SynchronousTestCase):
         self.assertIsNone(self.store(observer, "two"))
 
         self.assertEqual(2, self.server.connections)
+
+    def test_transaction_that_goes_on(self) -> None:
+        """A COMMIT behind which the transaction goes on has committed nothing, and BEGIN without one has begun none."""
+        status = pq.TransactionStatus
+        for told in ((b"COMMIT", status.INTRANS), (b"COMMIT", status.INERROR), (b"BEGIN", status.IDLE)):
+            with self.subTest(str(told)):
+                observer = self._with_no_time(self.opened())
+                self.server.status = told
+                self.assertEqual(["later"] * 2, self.fates(observer, "one", "two"))
+                self.server.status = None
+                observer.close()
+
+    def test_code_that_is_none(self) -> None:
+        """What is no SQLSTATE refuses no row, and is not quoted: it may be any text, such as the password."""
+        for code in ("22\x1b[1", "22p02", "23 hunter2", "22\n00", ""):
+            with self.subTest(repr(code)):
+                observer = self._with_no_time(self.opened())
+                self.server.fail = partial(_fail_with, code)
+                (outcome,) = self.outcomes(observer, "one")
+                self.assertIsInstance(outcome, Unavailable)
+                self.assertEqual("its error has no SQLSTATE", str(outcome))
+                self.mend()
+                observer.close()
 
     def test_other_error_then_new_session(self) -> None:
         """After any error but a refusal the next try has a session of its own."""

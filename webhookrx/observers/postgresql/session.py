@@ -4,6 +4,7 @@ A session of PostgreSQL on psycopg, which never waits for longer than it is told
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
@@ -15,6 +16,8 @@ from webhookrx.observers.postgresql.answers import ConnectionFailed, ServerError
 from webhookrx.observers.postgresql.connection import OutOfTime, SteppedConnection
 from webhookrx.observers.postgresql.options import PostgreSQLTarget
 from webhookrx.observers.postgresql.table import quote_name
+
+_SQLSTATE: Final = re.compile("[0-9A-Z]{5}")
 
 CANCEL_TIME: Final = 0.5
 """Seconds for the request to the server that it ends a statement nobody waits for any more."""
@@ -105,6 +108,8 @@ class PsycopgSession:
     def _store(self, rows: Sequence[bytes]) -> int:
         count = len(rows)
         self._execute(b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "BEGIN")
+        if self._connection.pgconn.transaction_status != pq.TransactionStatus.INTRANS:
+            raise ConnectionFailed("it says that it has begun a transaction, and that there is none")
         with self._connection.cursor() as cursor:
             with cursor.copy(self._copy) as copy:
                 copy.write(b"".join(rows))
@@ -121,6 +126,8 @@ class PsycopgSession:
         self._is_replicated = True
         self._is_committing = True
         self._execute(b"COMMIT", "COMMIT")
+        if self._connection.pgconn.transaction_status != pq.TransactionStatus.IDLE:
+            raise ConnectionFailed("it says that it has committed, and that the transaction goes on")
         if not self._is_replicated:
             raise ConnectionFailed("the transaction was committed without its standby: the wait for it was cancelled")
         return new
@@ -146,7 +153,11 @@ class PsycopgSession:
         sqlstate = error.sqlstate
         if sqlstate is None or self._connection.closed or self._connection.broken:
             name = type(error).__name__
-            return ConnectionFailed(f"the connection was lost ({f'{sqlstate} ' if sqlstate else ''}{name})")
+            code = f"{sqlstate} " if sqlstate is not None and _SQLSTATE.fullmatch(sqlstate) else ""
+            return ConnectionFailed(f"the connection was lost ({code}{name})")
+        if not _SQLSTATE.fullmatch(sqlstate):
+            # It may be any text, and that of any class.
+            return ConnectionFailed("its error has no SQLSTATE")
         diagnosis = error.diag
         return ServerError(
             sqlstate,
