@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
+import obstore
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import ConfigError
-from webhookrx.observers.s3.client import ObstoreClient, _client_options, _config
+from webhookrx.observers.s3.answers import read_failure
+from webhookrx.observers.s3.client import NoETag, ObstoreClient, _client_options, _config
+from webhookrx.observers.s3.objects import PackedObject
 from webhookrx.observers.s3.options import Credentials, read_s3
 
 URL = "s3://logs/in"
@@ -93,3 +97,24 @@ class ClientTests(SynchronousTestCase):
         client = ObstoreClient(read_s3([URL], {}), None)
         client.close()
         client.close()
+
+    def test_empty_etag(self) -> None:
+        """An answer whose ETag is empty is not that of S3, whatever its status says."""
+        packed = PackedObject("x", "text/plain", b"x")
+        for e_tag in (None, "", '""', " "):
+            with self.subTest(repr(e_tag)):
+                self._answer(e_tag)
+                client = ObstoreClient(read_s3([URL], {}), None)
+                self.assertRaises(NoETag, client.put, packed, iter([1.0] * 9))
+                self.assertEqual("the answer has no ETag", read_failure(NoETag(), "x").text)
+                client.close()
+        self._answer('"abc"')
+        client = ObstoreClient(read_s3([URL], {}), None)
+        client.put(packed, iter([1.0] * 9))
+        client.close()
+
+    def _answer(self, e_tag: str | None) -> None:
+        async def put_async(*_: Any, **__: Any) -> dict[str, str | None]:
+            return {"e_tag": e_tag, "version": None}
+
+        self.patch(obstore, "put_async", put_async)

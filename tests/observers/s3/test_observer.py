@@ -61,6 +61,7 @@ class PlayedCase(StoreContract):
         answer(412, url="http://169.254.169.254/latest/api/token"),
         answer(413, url="http://169.254.169.254/latest/api/token"),
         answer(400, "EntityTooLarge", url="https://sts.amazonaws.com/"),
+        *(answer(status, "EntityTooLarge") for status in (403, 404, 409, 429, 500, 503)),
     )
     options: Mapping[str, str] = {}
 

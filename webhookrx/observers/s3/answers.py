@@ -101,5 +101,7 @@ def read_failure(error: Exception, path: str) -> PutFailure:
     if isinstance(error, AlreadyExistsError) and status in _THERE:
         return PutFailure(Fate.STORED, said)
     hint = _HINTS.get(name) or _HINTS.get(status)
-    fate = Fate.TOO_LARGE if name == "EntityTooLarge" or status == "413" else Fate.LATER
+    # Any other status with this code is of something that does not mean it.
+    is_too_large = status == "413" or (status == "400" and name == "EntityTooLarge")
+    fate = Fate.TOO_LARGE if is_too_large else Fate.LATER
     return PutFailure(fate, f"{said}: {hint}" if hint else said)

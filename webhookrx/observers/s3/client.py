@@ -29,6 +29,13 @@ class NoAnswerInTime(Exception):
         super().__init__("timed out")
 
 
+class NoETag(Exception):
+    """The answer has none, or an empty one: it is not that of S3."""
+
+    def __init__(self) -> None:
+        super().__init__("ETag Header missing")
+
+
 class ObstoreClient:
     """
     Puts objects into one bucket.
@@ -59,6 +66,7 @@ class ObstoreClient:
         Put an object, if there is none of this name.
 
         @raise NoAnswerInTime: C{steps} have ended.
+        @raise NoETag: what answers is not S3.
         @raise Exception: what obstore raises; see L{webhookrx.observers.s3.answers.read_failure}.
         """
         if self._loop is None:
@@ -87,7 +95,8 @@ class ObstoreClient:
             for step in steps:
                 done, _ = await asyncio.wait({request}, timeout=step)
                 if done:
-                    request.result()
+                    if not (request.result()["e_tag"] or "").strip('" '):
+                        raise NoETag
                     return
             raise NoAnswerInTime
         finally:
