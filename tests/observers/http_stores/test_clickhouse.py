@@ -105,6 +105,9 @@ class ClickHouseTests(HTTPStoreContract, SynchronousTestCase):
         cut(failed_old(500, 27)),
         answer(500, b"Code: many"),
         answer(400, b"", fields={CODE_FIELD: "27, 27"}),
+        answer(200, b"", fields={CODE_FIELD: "27, 27"}),
+        answer(200, b"", fields={CODE_FIELD: "100000"}),
+        answer(200, b"", fields={CODE_FIELD: ""}),
         answer(400, b"27"),
     )
 

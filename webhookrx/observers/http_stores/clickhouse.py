@@ -118,8 +118,8 @@ class ClickHouse(HTTPStore):
         """Tell it by the code of the exception; 413 is of what stands in front of it."""
         code = _code_in_field(answer)
         if answer.status == 200 and code is None:
-            if answer.body:
-                # An exception behind the head, or a page of something in front of it.
+            if answer.body or CODE_FIELD in answer.fields:
+                # An exception behind the head, or a page of something in front of it; or a code that is none.
                 raise UnreadableAnswer(f"{answer.describe()}, but not as to an INSERT")
             return Finding(Verdict.STORED)
         if code is None and answer.status == 413:
