@@ -96,9 +96,12 @@ class PlayedProducer:
         self._kafka = kafka
         self._on_error = on_error
 
-    def produce(self, topic: str, value: bytes, key: bytes | None, *, on_delivery: Any, headers: Any) -> None:
+    def produce(
+        self, topic: str, value: bytes, key: bytes | None, partition: int, on_delivery: Any, /, *, headers: Any
+    ) -> None:
         """Take a message into the queue."""
         assert not self.is_closed
+        assert partition == -1, "the key decides"
         if len(value) > self.properties["message.max.bytes"]:
             raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
         if len(self) >= self._kafka.room:
