@@ -1,14 +1,16 @@
-"""Batches whose store says of each message what became of it."""
+"""Batches whose store says of each message what became of it, or refuses a request as a whole."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hypothesis import given
+from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contracts.fake_time import FakeTime
 from webhookrx.errors import Rejected, Unavailable
-from webhookrx.observers.item_outcomes import Ack, Outcome, store_items
+from webhookrx.observers.item_outcomes import Ack, Outcome, RequestRefused, store_by_halves, store_items
 from webhookrx.observers.retrying import Retries
 from webhookrx.store_counts import StoreCounts
 
@@ -78,3 +80,37 @@ class StoreItemsTests(SynchronousTestCase):
         self.assertIsNone(self.store("abc", {"a": Ack.KNOWN, "b": Unavailable("full")}, {"b": Ack.KNOWN}))
 
         self.assertEqual(2, self.counts.take().known)
+
+
+class StoreByHalvesTests(SynchronousTestCase):
+    """Halving a request that is refused as a whole."""
+
+    @given(st.lists(st.sampled_from("+-"), max_size=40).map("".join), st.integers(1, 40), st.integers(0, 40))
+    def test_culprits(self, batch: str, size: int, away: int) -> None:
+        """
+        Exactly the bad messages are refused, the others are stored once and in order; from the first that can't be sent
+        on, nothing is.
+        """
+        stored: list[int] = []
+
+        def send(begin: int, end: int) -> None:
+            if away < end:
+                raise Unavailable("away")
+            if "-" in batch[begin:end]:
+                raise RequestRefused("bad")
+            stored.extend(range(begin, end))
+
+        parts = [(begin, min(begin + size, len(batch))) for begin in range(0, len(batch), size)]
+        try:
+            outcomes = store_by_halves(parts, len(batch), send) or [None] * len(batch)
+        except Unavailable:
+            self.assertEqual([], stored)
+            return
+
+        self.assertEqual(sorted(stored), stored)
+        self.assertEqual([place for place, each in enumerate(outcomes) if each is None], stored)
+        later = [place for place, each in enumerate(outcomes) if isinstance(each, Unavailable)]
+        self.assertEqual([*range(len(batch) - len(later), len(batch))], later)
+        for place in range(len(batch) - len(later)):
+            self.assertEqual(batch[place] == "-", isinstance(outcomes[place], Rejected))
+        self.assertTrue(away < len(batch) or not later)

@@ -1,10 +1,11 @@
 """
-What a store says of each message of a batch, and tries that send again only what it has not taken.
+Outcomes of a batch: of a store that answers for each message, and of one that refuses a request as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
@@ -64,4 +65,41 @@ def store_items(
             raise
         for place in left:
             outcomes[place] = problem
+    return outcomes if any(outcomes) else None
+
+
+class RequestRefused(Exception):
+    """At least one message of a request is refused for good. The text says why, in one line."""
+
+
+def store_by_halves(
+    parts: Iterable[tuple[int, int]], count: int, send: Callable[[int, int], None]
+) -> list[Exception | None] | None:
+    """
+    Send a batch, request by request. One that is refused as a whole is halved until the refused message is alone.
+
+    @param parts: where each request begins and ends, in order.
+    @param count: of all messages.
+    @param send: sends the messages from one place up to another. It raises L{RequestRefused}, or L{Unavailable}; then
+        none of them is stored, and nothing is sent behind them.
+    @return: what C{store} of an observer returns.
+    @raise Unavailable: no message was stored or refused.
+    """
+    outcomes: list[Exception | None] = [None] * count
+    waiting = deque(parts)
+    while waiting:
+        begin, end = waiting.popleft()
+        try:
+            send(begin, end)
+        except Unavailable as problem:
+            if begin == 0:
+                raise
+            outcomes[begin:] = [problem] * (count - begin)
+            break
+        except RequestRefused as refusal:
+            if end - begin > 1:
+                middle = (begin + end) // 2
+                waiting.extendleft(((middle, end), (begin, middle)))
+            else:
+                outcomes[begin] = Rejected(str(refusal))
     return outcomes if any(outcomes) else None

@@ -5,7 +5,6 @@ C{postgresql:URL}: stores messages in a table of PostgreSQL, each once.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias, cast
@@ -14,8 +13,9 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from webhookrx.config.specs import SpecOptions
-from webhookrx.errors import ConfigError, Rejected, Unavailable
+from webhookrx.errors import ConfigError, Unavailable
 from webhookrx.interfaces import IStoreObserver, Prepared
+from webhookrx.observers.item_outcomes import RequestRefused, store_by_halves
 from webhookrx.observers.postgresql.answers import ConnectionFailed, ServerError
 from webhookrx.observers.postgresql.connection import SteppedConnection, check_libpq, connect, system_authorities
 from webhookrx.observers.postgresql.options import PostgreSQLTarget, read_postgresql
@@ -102,33 +102,19 @@ class PostgreSQLObserver:
         """
         rows = cast("Sequence[bytes]", batch)
         give_up_at = self._retries.begin()
-        outcomes: list[Exception | None] = [None] * len(rows)
-        waiting = deque([(0, len(rows))] if rows else [])
         bisect_until = give_up_at + self._target.timeout
         tried = False
-        while waiting:
-            begin, end = waiting.popleft()
-            try:
-                # Bisecting goes on for as long as it takes to be done with one message at least.
-                if tried and self._retries.is_over(bisect_until if begin else math.inf):
-                    raise Unavailable("there was no time to find all messages that are refused")
-                tried = True
-                known = end - begin - self._retries.call(partial(self._try, rows[begin:end]), give_up_at)
-            except Unavailable as problem:
-                if begin == 0:
-                    raise
-                outcomes[begin:] = [problem] * (len(rows) - begin)
-                break
-            except _RowRefused as refusal:
-                if end - begin > 1:
-                    middle = (begin + end) // 2
-                    waiting.extendleft(((middle, end), (begin, middle)))
-                else:
-                    outcomes[begin] = Rejected(str(refusal))
-            else:
-                if known:
-                    self.counts.known(known)
-        return outcomes if any(outcomes) else None
+
+        def send(begin: int, end: int) -> None:
+            nonlocal tried
+            # Bisecting goes on for as long as it takes to be done with one message at least.
+            if tried and self._retries.is_over(bisect_until if begin else math.inf):
+                raise Unavailable("there was no time to find all messages that are refused")
+            tried = True
+            new = self._retries.call(partial(self._try, rows[begin:end]), give_up_at)
+            self.counts.known(end - begin - new)
+
+        return store_by_halves([(0, len(rows))] if rows else [], len(rows), send)
 
     def hurry(self) -> None:
         """End a pause between two tries, and shorten this transaction and the next ones."""
@@ -154,7 +140,7 @@ class PostgreSQLObserver:
         Commit rows, and return how many are new.
 
         @raise Unavailable: they may be tried again.
-        @raise _RowRefused: at least one of them is refused for good.
+        @raise RequestRefused: at least one of them is refused for good.
         """
         if not self._is_open:
             raise Unavailable("it is closed")
@@ -165,7 +151,7 @@ class PostgreSQLObserver:
             problem = error.describe(self._columns)
         except (ConnectionFailed, ConfigError) as error:
             problem = str(error)
-        except _RowRefused:
+        except RequestRefused:
             raise
         except BaseException:
             self._drop()
@@ -192,7 +178,7 @@ class PostgreSQLObserver:
         except ServerError as error:
             if not error.is_of_row(self._columns):
                 raise
-            refusal = _RowRefused(error.describe(self._columns))
+            refusal = RequestRefused(error.describe(self._columns))
         if len(rows) == 1 and session.has_changed(steps):
             # Refused by what the table was when the session began: an operator may have made a column wider.
             raise ConnectionFailed("the table has changed")
@@ -216,10 +202,6 @@ class PostgreSQLObserver:
             self._password = _Password(
                 read_secret(target.password_file, SpecOptions("postgresql", {}), "password_file")
             )
-
-
-class _RowRefused(Exception):
-    """At least one row is refused for good. The text says why, in one line."""
 
 
 class _Password:

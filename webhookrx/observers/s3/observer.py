@@ -4,7 +4,6 @@ C{s3:URL}: puts messages into objects of S3, or of a service like it, each batch
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -12,9 +11,10 @@ from typing import Final, Protocol, TypeAlias, cast
 
 from zope.interface import implementer
 
-from webhookrx.errors import Rejected, Unavailable
+from webhookrx.errors import Unavailable
 from webhookrx.interfaces import LARGEST_BATCH, MOST_MESSAGES, IStoreObserver, Prepared, Wants
 from webhookrx.observers.batch_limits import BatchLimits
+from webhookrx.observers.item_outcomes import RequestRefused, store_by_halves
 from webhookrx.observers.packages import package_for
 from webhookrx.observers.retrying import Retries
 from webhookrx.observers.s3.answers import Fate, read_failure
@@ -92,25 +92,13 @@ class S3Observer:
         """
         items = cast("Sequence[bytes]", batch)
         give_up_at = self._retries.begin()
-        outcomes: list[Exception | None] = [None] * len(items)
-        waiting = deque(_LIMITS.cut([len(item) for item in items]))
-        while waiting:
-            begin, end = waiting.popleft()
-            try:
-                fate, text = self._put(items[begin:end], give_up_at)
-            except Unavailable as problem:
-                if begin == 0:
-                    raise
-                outcomes[begin:] = [problem] * (len(items) - begin)
-                break
-            if fate is Fate.STORED:
+
+        def send(begin: int, end: int) -> None:
+            packed = self._format.make(items[begin:end], self._check_time)
+            if self._retries.call(partial(self._try, packed), give_up_at):
                 self.counts.known(end - begin)
-            elif fate is Fate.TOO_LARGE and end - begin > 1:
-                middle = (begin + end) // 2
-                waiting.extendleft(((middle, end), (begin, middle)))
-            elif fate is Fate.TOO_LARGE:
-                outcomes[begin] = Rejected(text)
-        return outcomes if any(outcomes) else None
+
+        return store_by_halves(_LIMITS.cut([len(item) for item in items]), len(items), send)
 
     def hurry(self) -> None:
         """End a pause between two tries, and shorten this request and the next ones."""
@@ -129,22 +117,18 @@ class S3Observer:
         """Release the client."""
         self._use(None)
 
-    def _put(self, items: Sequence[bytes], give_up_at: float) -> tuple[Fate | None, str]:
-        """
-        Put an object.
-
-        @return: None when it was put, else why it was not; never L{Fate.LATER}.
-        @raise Unavailable: it may be tried again.
-        """
-        packed = self._format.make(items, self._check_time)
-        return self._retries.call(partial(self._try, packed), give_up_at)
-
     def _check_time(self) -> None:
         # A spool offers the same again; packing 64 MiB may take longer than there is.
         if self._retries.stopping.is_set():
             raise Unavailable("the receiver stops")
 
-    def _try(self, packed: PackedObject) -> tuple[Fate | None, str]:
+    def _try(self, packed: PackedObject) -> bool:
+        """
+        Put an object, and return whether it was there already.
+
+        @raise Unavailable: it may be tried again.
+        @raise RequestRefused: the service takes no object as large as that.
+        """
         client = self._client
         if client is None:
             raise Unavailable("it is closed")
@@ -153,11 +137,13 @@ class S3Observer:
         except Exception as error:
             failure = read_failure(error, packed.path)
         else:
-            return None, ""
+            return False
         # Without the error as its cause, which quotes the answer.
         if failure.fate is Fate.LATER:
             raise Unavailable(failure.text)
-        return failure
+        if failure.fate is Fate.TOO_LARGE:
+            raise RequestRefused(failure.text)
+        return True
 
     def _made_client(self) -> PutClient:
         path = self._target.credentials_file
