@@ -33,6 +33,8 @@ PACE = 0.1
 #: More than will be sent.
 ENDLESS = 100_000_000
 
+#: After which NATS gives what a dead relay held to another one.
+_ACK_WAIT = "5s"
 #: Seconds in which everything should arrive in the end: a broker may wait half a minute for what a dead relay held.
 _TO_ARRIVE = 300.0
 
@@ -74,13 +76,13 @@ class ChainTests(RelayCase, ServerCase):
     def test_nats_to_files(self) -> None:
         """By NATS with a file store, to a file of each relay: what comes twice has the same id."""
         place = NatsPlace(self, self.chance)
-        source = f"nats:nats://127.0.0.1:{place.proxy.port}/LOGS"
+        source = f"nats:nats://127.0.0.1:{place.proxy.port}/LOGS:ack_wait={_ACK_WAIT}"
         self.chain(place, source, ["file:messages.jsonl"] * 3, [], Files)
 
     def test_nats_to_postgresql(self) -> None:
         """By NATS to PostgreSQL, which is killed, too: what comes twice is there once."""
         place, store = NatsPlace(self, self.chance), PostgresqlPlace(self, self.chance)
-        source = f"nats:nats://127.0.0.1:{place.proxy.port}/LOGS"
+        source = f"nats:nats://127.0.0.1:{place.proxy.port}/LOGS:ack_wait={_ACK_WAIT}"
         copies = self.chain(place, source, [store.spec] * 3, [store], lambda _: Table(store))
         self.assertEqual(len(copies), len({copy.id for copy in copies}))
 

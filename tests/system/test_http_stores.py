@@ -199,34 +199,39 @@ class ProgramTests(SynchronousTestCase):
         Behind a spool a store that is away, then busy, then well again gets all messages once; a bad one becomes a dead
         letter. The log says at the start on whose word messages leave the spool.
         """
+        directory = tempfile.mkdtemp(prefix="webhookrx-spool-")
+        self.addCleanup(shutil.rmtree, directory)
+        stores: dict[str, StoreServer] = {}
+        options: list[str] = []
         for name, kind in HTTP_STORE_KINDS.items():
-            store = kind.make()
-            if isinstance(store, PlayedElasticsearch):
-                store.pipelines.add("p")
-            store.refused = "BAD"
-            server = StoreServer(store)
+            stores[name] = server = StoreServer(kind.make())
+            if isinstance(server.store, PlayedElasticsearch):
+                server.store.pipelines.add("p")
+            server.store.refused = "BAD"
             server.stop()
-            directory = tempfile.mkdtemp(prefix="webhookrx-spool-")
-            self.addCleanup(shutil.rmtree, directory)
-            spec = kind.spec(server.port, retry_for="100ms")
-            receiver = Receiver("--observer", f"spool:{directory}/spool:observer={spec}")
-            self.addCleanup(receiver.clean_up)
-            receiver.start()
-            word = {"loki": "written", "otlp": "queued"}.get(kind.observer)
-            if word is not None:
-                self.assertIn(f"on the word '{word}' (", receiver.log(), name)
+            options += ["--observer", f"spool:{directory}/{name}:observer={kind.spec(server.port, retry_for='100ms')}"]
+        receiver = Receiver(*options)
+        self.addCleanup(receiver.clean_up)
+        receiver.start()
+        for name, word in (("loki", "written"), ("otlp", "queued")):
+            self.assertRegex(receiver.log(), rf"on the word '{word}' \(.*\) of {name}:")
 
-            sent = [*map(str, range(20)), "BAD", *map(str, range(20, 40))]
-            self.assertEqual([200] * 41, [send(receiver, text.encode()) for text in sent])
-            server = StoreServer(store, port=server.port)
+        sent = [*map(str, range(20)), "BAD", *map(str, range(20, 40))]
+        good = [text for text in sent if text != "BAD"]
+        self.assertEqual([200] * 41, [send(receiver, text.encode()) for text in sent])
+        for name, away in stores.items():
+            stores[name] = server = StoreServer(away.store, port=away.port)
             self.addCleanup(server.stop)
             server.replies = [Reply(500), Reply(reset=True), Reply(429, {"Retry-After": "1"})]
-            wait_until(lambda store=store: len(store.copies()) >= 40, "all of them")
-
-            self.assertEqual([text for text in sent if text != "BAD"], [text for _, text in store.copies()], name)
-            self.assertEqual(0, receiver.stop())
+        for name, server in stores.items():
+            wait_until(lambda store=server.store: len(store.copies()) >= 40, f"all of them are in {name}")
+            self.assertEqual(
+                [text for text in sent if text != "BAD"], [text for _, text in server.store.copies()], name
+            )
+        self.assertEqual(0, receiver.stop())
+        for name in stores:
             dead = subprocess.run(
-                [sys.executable, "-m", "webhookrx", "spool", "list", f"{directory}/spool"],
+                [sys.executable, "-m", "webhookrx", "spool", "list", f"{directory}/{name}"],
                 cwd=ROOT,
                 capture_output=True,
                 text=True,

@@ -262,7 +262,7 @@ class KafkaOutageTests(KafkaServerCase):
 
     def test_bounced(self) -> None:
         """Brokers that go down and come back, one after the other, lose nothing (vector#24193)."""
-        self.observer = self.make_observer(retry_for="3s")
+        self.observer = self.make_observer(retry_for="1s")
         texts: list[str] = []
         for number in range(6):
             broker = number % 3 + 1
@@ -328,7 +328,7 @@ class KafkaOutageTests(KafkaServerCase):
         for number, proxy in enumerate(proxies, 1):
             self.addCleanup(proxy.stop)
             self.kafka.advertise(number, proxy.port)
-        self.observer = self.make_observer(",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies))
+        self.observer = self.make_observer(",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies), retry_for="3s")
         self.deliver(batch("a", 40))
         for proxy in proxies:
             proxy.swallow_answers()
