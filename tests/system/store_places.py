@@ -295,7 +295,13 @@ class KafkaPlace(Place):
         from confluent_kafka import Consumer, TopicPartition
 
         consumer = Consumer(
-            {"bootstrap.servers": self.brokers, "group.id": "reader", "auto.offset.reset": "earliest", "log_level": 0}
+            {
+                "bootstrap.servers": self.brokers,
+                "group.id": "reader",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "log_level": 0,
+            }
         )
         try:
             left = {}
