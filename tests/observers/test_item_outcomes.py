@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contracts.fake_time import FakeTime
 from webhookrx.errors import Rejected, Unavailable
-from webhookrx.observers.item_outcomes import Ack, Outcome, RequestRefused, store_by_halves, store_items
+from webhookrx.observers.item_outcomes import Ack, Outcome, RefusedTogether, store_by_halves, store_items
 from webhookrx.observers.retrying import Retries
 from webhookrx.store_counts import StoreCounts
 
@@ -97,7 +97,7 @@ class StoreByHalvesTests(SynchronousTestCase):
             if away < end:
                 raise Unavailable("away")
             if "-" in batch[begin:end]:
-                raise RequestRefused("bad")
+                raise RefusedTogether("bad")
             stored.extend(range(begin, end))
 
         parts = [(begin, min(begin + size, len(batch))) for begin in range(0, len(batch), size)]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contracts.fake_time import FakeTime
 from webhookrx.backoff import LONGEST_RETRY_AFTER
 from webhookrx.errors import Rejected, Unavailable
-from webhookrx.observers.retrying import HURRY_TIME, STEP, Retries
+from webhookrx.observers.retrying import HURRY_TIME, STEP, STOP_TIME, Retries, first_of
 
 
 class RetriesTestCase(SynchronousTestCase):
@@ -171,9 +171,40 @@ class StepsTests(RetriesTestCase):
         self.assertLessEqual(self.time.now - 1001.0, HURRY_TIME + STEP + 0.001)
         self.assertGreaterEqual(self.time.now - 1001.0, HURRY_TIME)
 
+    def test_time_left(self) -> None:
+        """A whole store has three seconds from the stop on, or from its own beginning after that; then there is none."""
+        self.assertIsNone(self.retries.time_left())
+        self.retries.begin()
+        self.time.now += 100.0
+        self.retries.hurry()
+        self.time.now += 1.0
+        self.retries.hurry()
+        self.assertAlmostEqual(STOP_TIME - 1.0, self.retries.time_left() or 0.0)
+        self.time.now += 2.0
+        self.assertRaises(Unavailable, self.retries.time_left)
+        self.retries.begin()
+        self.assertAlmostEqual(STOP_TIME, self.retries.time_left() or 0.0)
+
     def test_hurry_never_longer(self) -> None:
         """A wait that would end sooner still does."""
         self.retries.hurry()
         self.wait(0.5)
 
         self.assertAlmostEqual(1000.5, self.time.now)
+
+
+class StepTests(SynchronousTestCase):
+    """Shares of time."""
+
+    def test_until(self) -> None:
+        """Steps end when their share is over, or when there are no more."""
+        now = [0.0]
+
+        def steps() -> Iterator[float]:
+            while now[0] < 3:
+                yield 0.5
+                now[0] += 0.5
+
+        self.assertEqual(3, len(list(first_of(steps(), 0.6, lambda: now[0]))))
+        now[0] = 0.0
+        self.assertEqual(6, len(list(first_of(steps(), 99.0, lambda: now[0]))))

@@ -68,7 +68,7 @@ def store_items(
     return outcomes if any(outcomes) else None
 
 
-class RequestRefused(Exception):
+class RefusedTogether(Exception):
     """At least one message of a request is refused for good. The text says why, in one line."""
 
 
@@ -80,7 +80,7 @@ def store_by_halves(
 
     @param parts: where each request begins and ends, in order.
     @param count: of all messages.
-    @param send: sends the messages from one place up to another. It raises L{RequestRefused}, or L{Unavailable}; then
+    @param send: sends the messages from one place up to another. It raises L{RefusedTogether}, or L{Unavailable}; then
         none of them is stored, and nothing is sent behind them.
     @return: what C{store} of an observer returns.
     @raise Unavailable: no message was stored or refused.
@@ -96,7 +96,7 @@ def store_by_halves(
                 raise
             outcomes[begin:] = [problem] * (count - begin)
             break
-        except RequestRefused as refusal:
+        except RefusedTogether as refusal:
             if end - begin > 1:
                 middle = (begin + end) // 2
                 waiting.extendleft(((middle, end), (begin, middle)))

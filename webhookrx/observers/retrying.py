@@ -147,3 +147,12 @@ class Retries:
     def resume(self) -> None:
         """Undo L{hurry}: the observer is opened again."""
         self.stopping.clear()
+
+
+def first_of(steps: Iterator[float], seconds: float, clock: Callable[[], float] = time.monotonic) -> Iterator[float]:
+    """Yield steps for so many seconds, one at least: a part of the time is for what hangs, the rest for others."""
+    end = clock() + seconds
+    for step in steps:
+        yield step
+        if clock() >= end:
+            return

@@ -152,20 +152,3 @@ class LookUpTests(SynchronousTestCase):
         error = self.assertRaises(ConnectionFailed, connection._look_up, server, iter([0.0]))
 
         self.assertEqual("db:1: no answer about its name came in time", str(error))
-
-
-class StepTests(SynchronousTestCase):
-    """Shares of time."""
-
-    def test_until(self) -> None:
-        """Steps end when their share is over, or when there are no more."""
-        now = [0.0]
-
-        def steps() -> Iterator[float]:
-            while now[0] < 3:
-                yield 0.5
-                now[0] += 0.5
-
-        self.assertEqual(3, len(list(connection._until(steps(), 0.6, lambda: now[0]))))
-        now[0] = 0.0
-        self.assertEqual(6, len(list(connection._until(steps(), 99.0, lambda: now[0]))))

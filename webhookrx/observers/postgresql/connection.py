@@ -7,8 +7,7 @@ from __future__ import annotations
 import select
 import socket
 import ssl
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from os.path import isfile
 from typing import Final, NamedTuple, TypeVar
 
@@ -23,6 +22,7 @@ from webhookrx.observers.addresses import Server
 from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.postgresql.answers import ConnectionFailed
 from webhookrx.observers.postgresql.options import PostgreSQLTarget
+from webhookrx.observers.retrying import first_of
 from webhookrx.observers.sockets import look_up
 
 OLDEST_LIBPQ: Final = 170000
@@ -99,7 +99,7 @@ def connect(target: PostgreSQLTarget, password: str | None, steps: Iterator[floa
     share = target.timeout / (len(places) + 1)
     for place in places:
         try:
-            yield _connect_to(place, target, password, _until(steps, share))
+            yield _connect_to(place, target, password, first_of(steps, share))
         except ConnectionFailed as error:
             problem = f"{place.server}: {error}"
     raise ConnectionFailed(problem)
@@ -206,15 +206,6 @@ def system_authorities() -> str:
     if path is None:
         raise ConfigError("observer 'postgresql': ca_file= is needed: no certificate authorities of the system found")
     return path
-
-
-def _until(steps: Iterator[float], seconds: float, clock: Callable[[], float] = time.monotonic) -> Iterator[float]:
-    """Yield steps for so many seconds."""
-    end = clock() + seconds
-    for step in steps:
-        yield step
-        if clock() >= end:
-            return
 
 
 def _look_up(server: Server, steps: Iterator[float]) -> list[_Place]:

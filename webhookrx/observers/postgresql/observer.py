@@ -15,7 +15,7 @@ from zope.interface import implementer
 from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError, Unavailable
 from webhookrx.interfaces import IStoreObserver, Prepared
-from webhookrx.observers.item_outcomes import RequestRefused, store_by_halves
+from webhookrx.observers.item_outcomes import RefusedTogether, store_by_halves
 from webhookrx.observers.postgresql.answers import ConnectionFailed, ServerError
 from webhookrx.observers.postgresql.connection import SteppedConnection, check_libpq, connect, system_authorities
 from webhookrx.observers.postgresql.options import PostgreSQLTarget, read_postgresql
@@ -140,7 +140,7 @@ class PostgreSQLObserver:
         Commit rows, and return how many are new.
 
         @raise Unavailable: they may be tried again.
-        @raise RequestRefused: at least one of them is refused for good.
+        @raise RefusedTogether: at least one of them is refused for good.
         """
         if not self._is_open:
             raise Unavailable("it is closed")
@@ -151,7 +151,7 @@ class PostgreSQLObserver:
             problem = error.describe(self._columns)
         except (ConnectionFailed, ConfigError) as error:
             problem = str(error)
-        except RequestRefused:
+        except RefusedTogether:
             raise
         except BaseException:
             self._drop()
@@ -178,7 +178,7 @@ class PostgreSQLObserver:
         except ServerError as error:
             if not error.is_of_row(self._columns):
                 raise
-            refusal = RequestRefused(error.describe(self._columns))
+            refusal = RefusedTogether(error.describe(self._columns))
         if len(rows) == 1 and session.has_changed(steps):
             # Refused by what the table was when the session began: an operator may have made a column wider.
             raise ConnectionFailed("the table has changed")

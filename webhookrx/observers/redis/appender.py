@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 #: As L{webhookrx.observers.redis.client.connect}.
 Connect = Callable[
-    ["RedisServers", "str | None", "ssl.SSLContext | None", Iterator[float], Callable[[], bool]],
+    ["RedisServers", "str | None", "ssl.SSLContext | None", Iterator[float]],
     "tuple[RedisConnection, Server]",
 ]
 
@@ -256,7 +256,7 @@ class RedisLink:
             return self._connection
         if self._access is None:
             raise Unavailable("it is closed")
-        connection, server = self._connect(self._target.servers, *self._access, steps, self._retries.stopping.is_set)
+        connection, server = self._connect(self._target.servers, *self._access, steps)
         try:
             if self._target.dedup_window is not None:
                 connection.ask("SCRIPT", "LOAD", SCRIPT, steps=steps)

@@ -23,7 +23,7 @@ from webhookrx.errors import Unavailable
 from webhookrx.observers.addresses import Server
 from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.redis.options import RedisServers
-from webhookrx.observers.retrying import HURRY_TIME, STEP
+from webhookrx.observers.retrying import HURRY_TIME, STEP, first_of
 from webhookrx.observers.sockets import Deadline, connect_to_host, describe, look_up, shake_hands
 from webhookrx.settings import MiB
 
@@ -257,16 +257,14 @@ def connect(
     password: str | None,
     context: ssl.SSLContext | None,
     steps: Iterator[float],
-    is_over: Callable[[], bool] = lambda: False,
 ) -> tuple[RedisConnection, Server]:
     """
     Connect to the server, or to the master that one of the sentinels names.
 
     @param steps: seconds to wait next, one by one, until the time for all of it is over.
-    @param is_over: tells whether no further server is to be asked.
     @raise Unavailable: there is none; the text says why.
     """
-    server = servers.addresses.servers[0] if servers.sentinel is None else _master(servers, context, steps, is_over)
+    server = servers.addresses.servers[0] if servers.sentinel is None else _master(servers, context, steps)
     connection = RedisConnection(server, servers, password, context, servers.database, steps)
     try:
         connection.connect()
@@ -276,16 +274,16 @@ def connect(
     return connection, server
 
 
-def _master(
-    servers: RedisServers, context: ssl.SSLContext | None, steps: Iterator[float], is_over: Callable[[], bool]
-) -> Server:
+def _master(servers: RedisServers, context: ssl.SSLContext | None, steps: Iterator[float]) -> Server:
     """Ask one sentinel after the other; they get no password: it is that of the master."""
     problem = ""
     for sentinel in servers.addresses.servers:
-        connection = RedisConnection(sentinel, servers, None, context, 0, steps)
+        # One that hangs leaves time for the others.
+        some = first_of(steps, HURRY_TIME)
+        connection = RedisConnection(sentinel, servers, None, context, 0, some)
         try:
             connection.connect()
-            answer = connection.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", servers.sentinel or "", steps=steps)
+            answer = connection.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", servers.sentinel or "", steps=some)
         except (redis.exceptions.RedisError, OSError, ValueError, RecursionError) as error:
             problem = f"sentinel {sentinel}: {reason_of(error, excerpt=True)}"
         else:
@@ -295,8 +293,6 @@ def _master(
             problem = f"sentinel {sentinel} knows no master of that name"
         finally:
             connection.disconnect()
-        if is_over():
-            break
     raise Unavailable(problem)
 
 

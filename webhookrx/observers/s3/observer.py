@@ -14,7 +14,7 @@ from zope.interface import implementer
 from webhookrx.errors import Unavailable
 from webhookrx.interfaces import LARGEST_BATCH, MOST_MESSAGES, IStoreObserver, Prepared, Wants
 from webhookrx.observers.batch_limits import BatchLimits
-from webhookrx.observers.item_outcomes import RequestRefused, store_by_halves
+from webhookrx.observers.item_outcomes import RefusedTogether, store_by_halves
 from webhookrx.observers.packages import package_for
 from webhookrx.observers.retrying import Retries
 from webhookrx.observers.s3.answers import Fate, read_failure
@@ -127,7 +127,7 @@ class S3Observer:
         Put an object, and return whether it was there already.
 
         @raise Unavailable: it may be tried again.
-        @raise RequestRefused: the service takes no object as large as that.
+        @raise RefusedTogether: the service takes no object as large as that.
         """
         client = self._client
         if client is None:
@@ -142,7 +142,7 @@ class S3Observer:
         if failure.fate is Fate.LATER:
             raise Unavailable(failure.text)
         if failure.fate is Fate.TOO_LARGE:
-            raise RequestRefused(failure.text)
+            raise RefusedTogether(failure.text)
         return True
 
     def _made_client(self) -> PutClient:
