@@ -172,7 +172,7 @@ class StepsTests(RetriesTestCase):
         self.assertGreaterEqual(self.time.now - 1001.0, HURRY_TIME)
 
     def test_time_left(self) -> None:
-        """A whole store has three seconds from the stop on, or from its own beginning after that; then there is none."""
+        """A whole store has three seconds from the stop on, or from its own beginning after that, and no more."""
         self.assertIsNone(self.retries.time_left())
         self.retries.begin()
         self.time.now += 100.0
