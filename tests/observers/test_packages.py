@@ -39,6 +39,16 @@ class PackageForTests(SynchronousTestCase):
 
         self.assertIn("observer 's3': format=parquet needs the package no-such-package", str(error))
 
+    def test_broker(self) -> None:
+        """A broker to relay from is called so."""
+
+        def load_broker() -> None:
+            with package_for("redis", "no-such-package>=8", kind="broker"):
+                raise AssertionError("it goes on")
+
+        error = self.assertRaises(ConfigError, load_broker)
+        self.assertIn("broker 'redis' needs the package no-such-package", str(error))
+
     def test_extras_of_package(self) -> None:
         """What is installed may need an extra of the package, which is a part of the hint."""
         error = self.assertRaises(ConfigError, load, "no-such-package[binary]>=3")

@@ -15,29 +15,33 @@ _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9-]+)(?:\[[a-z0-9,]+\])?>=(?P<vers
 
 
 @contextmanager
-def package_for(observer: str, requirement: str, option: str = "") -> Iterator[None]:
+def package_for(name: str, requirement: str, option: str = "", kind: str = "observer") -> Iterator[None]:
     """
     Import modules of a package, and of ours that need it, in the C{with} statement.
 
+    @param name: the first word of the spec string that needs it.
     @param requirement: what pip takes, C{NAME>=VERSION}; it is in the extras of setup.cfg, too.
-    @param option: of the observer, if only that needs it, such as C{encoding=protobuf}.
+    @param option: if only that needs it, such as C{encoding=protobuf}.
+    @param kind: what the spec string is of: an observer, or a broker to relay from.
     @raise ConfigError: the package is not installed, is older, or can't be imported.
     """
     found = _REQUIREMENT.fullmatch(requirement)
     assert found is not None, requirement
-    name = found["name"]
-    who = f"observer {observer!r}{option and f': {option}'}"
+    package = found["name"]
+    who = f"{kind} {name!r}{option and f': {option}'}"
     hint = f"pip install '{requirement}'"
     try:
-        installed = metadata.version(name)
+        installed = metadata.version(package)
     except metadata.PackageNotFoundError:
-        raise ConfigError(f"{who} needs the package {name}: {hint}") from None
+        raise ConfigError(f"{who} needs the package {package}: {hint}") from None
     if _numbers(installed) < _numbers(found["version"]):
-        raise ConfigError(f"{who} needs a newer {name} than {installed}: {hint}")
+        raise ConfigError(f"{who} needs a newer {package} than {installed}: {hint}")
     try:
         yield
     except ImportError as error:
-        raise ConfigError(f"{who} can't import the package {name}, though it is installed ({error}): {hint}") from error
+        raise ConfigError(
+            f"{who} can't import the package {package}, though it is installed ({error}): {hint}"
+        ) from error
 
 
 def _numbers(version: str) -> tuple[int, ...]:

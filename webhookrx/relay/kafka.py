@@ -31,7 +31,7 @@ def build_kafka_consumer(spec: str, args: Sequence[str], given: Mapping[str, str
     """
     options = BrokerOptions("kafka", given)
     cluster, topic = read_cluster(args, options)
-    with package_for("kafka", PACKAGE):
+    with package_for("kafka", PACKAGE, kind="broker"):
         from webhookrx.relay.kafka_consumer import KafkaConsumer
     consumer = KafkaConsumer(spec, cluster, topic, group)
     consumer.check()

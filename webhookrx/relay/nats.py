@@ -31,7 +31,7 @@ def build_nats_consumer(spec: str, args: Sequence[str], given: Mapping[str, str]
     """
     options = BrokerOptions("nats", given)
     source = read_source(args, options, group)
-    with package_for("nats", PACKAGE):
+    with package_for("nats", PACKAGE, kind="broker"):
         from webhookrx.relay.nats_consumer import NatsConsumer
     consumer = NatsConsumer(spec, source)
     consumer.check()

@@ -35,7 +35,7 @@ def build_redis_consumer(spec: str, args: Sequence[str], given: Mapping[str, str
     options = BrokerOptions("redis", given)
     servers, stream = read_servers(args, options)
     claim_after = options.duration("claim_after", DEFAULT_CLAIM_AFTER, at_least=1.0)
-    with package_for("redis", PACKAGE):
+    with package_for("redis", PACKAGE, kind="broker"):
         from webhookrx.relay.redis_consumer import RedisConsumer
     consumer = RedisConsumer(spec, RedisSource(servers, stream, group, claim_after))
     consumer.check()
