@@ -12,22 +12,23 @@ import json
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from threading import Event
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import nats.errors
-import nats.js.errors
-from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from twisted.logger import Logger
 
 from webhookrx.errors import Unavailable
-from webhookrx.observers.excerpts import excerpt_of
 from webhookrx.observers.nats.asyncio_thread import AsyncioThread
 from webhookrx.observers.nats.client import NatsClient, close, connect, reason_of
 from webhookrx.observers.nats.options import NatsAccess, read_access
 from webhookrx.observers.retrying import STEP
 from webhookrx.relay.consumer import BrokerOptions, Record
-from webhookrx.relay.nats_source import DEFAULT_ACK_WAIT, DEFAULT_MAX_ACK_PENDING, NatsSource, read_place
+from webhookrx.relay.nats_durable import explain, find_or_make
+from webhookrx.relay.nats_source import DEFAULT_ACK_WAIT, NatsSource, read_place
 from webhookrx.relay.unsettled import Unsettled, UnsettledRecord
+
+if TYPE_CHECKING:
+    from nats.js.api import ConsumerConfig
 
 T = TypeVar("T")
 
@@ -198,50 +199,13 @@ class NatsConsumer:
             if isinstance(error, (nats.errors.Error, OSError, TimeoutError)):
                 # A missing right is said beside the answers, of which there is none.
                 told = problems[0] if problems else error
-                raise Unavailable(self._explain(told)) from None
+                raise Unavailable(explain(told, source)) from None
             raise
         return client
 
-    def _explain(self, error: Exception) -> str:
-        excerpt = not self._source.servers.sends_secret
-        if isinstance(error, nats.js.errors.NotFoundError):
-            return f"there is no stream {self._source.stream}"
-        if isinstance(error, nats.js.errors.ServiceUnavailableError | nats.js.errors.NoStreamResponseError):
-            return "it has no JetStream, or not for this account"
-        if isinstance(error, nats.errors.NoRespondersError):
-            return "it has no JetStream, or not for this account"
-        if isinstance(error, nats.js.errors.APIError):
-            text = f"JetStream answers {error.code}, err_code {error.err_code}"
-            return f"{text}: {excerpt_of(error.description or '')}" if excerpt else text
-        return reason_of(error, excerpt=excerpt)
-
     async def _set_up(self, client: NatsClient) -> None:
         """Find or make the durable consumer, and listen."""
-        source = self._source
-        manager = client.jsm(timeout=_CONNECT_TIME / 2)
-        try:
-            config = (await manager.consumer_info(source.stream, source.durable)).config
-        except nats.js.errors.NotFoundError:
-            config = None
-        wanted = {
-            name: value
-            for name, value in (
-                ("filter_subject", source.subject),
-                ("ack_wait", source.ack_wait),
-                ("max_ack_pending", source.max_ack_pending),
-            )
-            if value is not None
-        }
-        if config is None:
-            config = ConsumerConfig(
-                durable_name=source.durable,
-                deliver_policy=DeliverPolicy.ALL,
-                ack_policy=AckPolicy.EXPLICIT,
-                **{"ack_wait": DEFAULT_ACK_WAIT, "max_ack_pending": DEFAULT_MAX_ACK_PENDING, **wanted},  # type: ignore[arg-type]
-            )
-            config = (await manager.add_consumer(source.stream, config)).config
-        elif any(getattr(config, name) != value for name, value in wanted.items()):
-            config = (await manager.add_consumer(source.stream, config.evolve(**wanted))).config
+        config = await find_or_make(client, self._source, _CONNECT_TIME / 2)
         self._look_at(config)
         self._unsettled.keep_for = config.ack_wait or DEFAULT_ACK_WAIT
         self._inbox = client.new_inbox()
@@ -250,11 +214,7 @@ class NatsConsumer:
         await client.subscribe(f"{self._inbox}.*", cb=self._on_message)
 
     def _look_at(self, config: ConsumerConfig) -> None:
-        """
-        @raise Unavailable: messages could get lost with this consumer.
-        """
-        if config.ack_policy not in (AckPolicy.EXPLICIT, "explicit") or config.deliver_subject:
-            raise Unavailable(f"consumer {self._source.durable} is not a pull consumer with explicit acknowledgements")
+        """Warn once of a consumer with which messages may get lost."""
         if (config.max_deliver or -1) > 0 and not self._warned:
             self._warned = True
             _log.warn(
