@@ -120,6 +120,8 @@ class _Items(msgspec.Struct, forbid_unknown_fields=True):
 
 class _BulkAnswer(msgspec.Struct):
     items: list[_Items]
+    # Not asked for; something between may add it.
+    errors: bool = False
 
 
 class _ErrorAnswer(msgspec.Struct):
@@ -141,13 +143,16 @@ def read_bulk(answer: HTTPAnswer, count: int, *, has_ids: bool) -> Finding | lis
     if answer.status != 200:
         return _read_whole(answer)
     try:
-        items = _decode_bulk(answer.body).items
+        bulk = _decode_bulk(answer.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise UnreadableAnswer(f"{answer.describe()}, but not as the bulk API does") from None
+    items = bulk.items
     if len(items) != count:
         raise UnreadableAnswer(f"{answer.describe()} with {len(items)} items for {count} documents")
     # The usual case, in a tenth of the time.
     if all(item.create.error is None and item.create.status in _CREATED for item in items):
+        if bulk.errors:
+            raise UnreadableAnswer(f"{answer.describe()} with errors, and none in an item")
         return Finding(Verdict.STORED)
     return [_read_item(item.create, has_ids=has_ids) for item in items]
 
