@@ -113,7 +113,10 @@ class RedisTests(ServerCase):
     # -- what comes to the stream ------------------------------------------------------------------------------------
 
     def test_stored_once(self) -> None:
-        """Messages are stored in order under their ids; a batch that comes again changes nothing."""
+        """
+        Messages are entries of a stream, in order under their ids, and a batch that comes again changes nothing. A list
+        or a channel knows no ids (U{https://github.com/vectordotdev/vector/pull/23440}).
+        """
         self.start()
         observer = self.observer()
         batch = prepared(observer, range(1200))
@@ -235,7 +238,7 @@ class RedisTests(ServerCase):
             self.assertLess(time.monotonic() - began, HURRY_TIME + 1.0)
 
     def test_look_up_that_hangs(self) -> None:
-        """A name whose look-up does not end holds nothing up for longer than a server that hangs."""
+        """A name whose look-up does not end holds nothing up for longer than C{timeout}, as a server that hangs."""
         ended = threading.Event()
         self.addCleanup(ended.set)
 
@@ -244,7 +247,7 @@ class RedisTests(ServerCase):
             return []
 
         self.patch(socket, "getaddrinfo", look_up)
-        observer = self.observer(place="redis.example:6379")
+        observer = self.observer(place="redis.example:6379", timeout="1s")
         began = time.monotonic()
 
         self.assertIn("no answer in time", self.reason(observer, prepared(observer, [0])))
