@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from zope.interface.verify import verifyObject
 
-from tests.contracts.played_store import Fate, Outcomes, PlayedStore, Record, Row
+from tests.contracts.played_store import Fate, Outcomes, PlayedStore, Record, Row, fate_of
 from tests.contracts.secret_contract import SecretContract
 from webhookrx.interfaces import LARGEST_BATCH, ILocalObserver, IStoreObserver, Wants
 from webhookrx.settings import Limits
@@ -258,6 +258,23 @@ class StoreContract(SecretContract):
         self.assertEqual(self.large, "rejected" if refused else "stored")
         self.assert_stored("before", *([] if refused else [large]), "after")
         observer.close()
+
+    def test_reasons(self) -> None:
+        """
+        Whatever it refuses for good, it says why, so that each store has dead letters, for every such answer
+        (U{https://www.elastic.co/docs/reference/logstash/dead-letter-queues}: some answers of one store).
+        """
+        for row in self.rows:
+            if row.fate == "rejected":
+                with self.subTest(row.name):
+                    observer = self.opened()
+                    self.answer_with(row.answer)
+                    outcomes = self.outcomes(observer, "one", "two")
+                    self.mended()
+                    observer.close()
+
+                    self.assertEqual(["rejected"] * 2, [fate_of(each) for each in outcomes])
+                    self.assertEqual([], [each for each in outcomes if not str(each).strip()])
 
     def test_short_texts(self) -> None:
         """What is said of a failure has at most a few hundred characters, in one line."""

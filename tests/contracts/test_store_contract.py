@@ -215,6 +215,15 @@ class Dropping(PlainObserver):
         return "rejected" if answer == "busy" else super().read(answer)
 
 
+class Silent(PlainObserver):
+    """Refuses messages, and does not say why."""
+
+    def bring(self, line: bytes) -> Exception | None:
+        """Leave the reason out."""
+        outcome = super().bring(line)
+        return Rejected() if isinstance(outcome, Rejected) else outcome
+
+
 class Telling(PlainObserver):
     """Repeats what a library said."""
 
@@ -269,6 +278,7 @@ class FaultyTests(SynchronousTestCase):
             (PlainObserver, set()),
             (Believing, {"test_nonsense", "test_away", "test_stalls"}),
             (Dropping, {"test_answers", "test_answer_to_many"}),
+            (Silent, {"test_reasons"}),
             (Telling, {"test_secret_in_no_text"}),
             (Patient, {"test_hurry_while_away", "test_hurry_while_stalled"}),
             (Forgetful, {"test_secret", "test_secret_gone"}),

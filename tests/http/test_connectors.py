@@ -99,7 +99,10 @@ class ConnectorResourceTests(SynchronousTestCase):
         self.assertEqual([(NAME, 0.0)], self.traffic.answers)
 
     def test_failed(self) -> None:
-        """A message that a step fails on is kept, and why is told without anything of it."""
+        """
+        A message that a step fails on is kept, so that its 200 is true, and why is told without anything of it
+        (U{https://github.com/vectordotdev/vector/issues/20990}).
+        """
         self.build(FAIL, PROBE)
         self.assertEqual(200, self.ask(b'{"text":"CANARY"}'))
         self.assertEqual([{"text": "CANARY"}], self.bodies())

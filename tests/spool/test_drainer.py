@@ -314,7 +314,10 @@ class DrainTests(DrainerCase):
         self.assertEqual(["one", "three", "two", "four"], self.delivered())
 
     def test_rejected(self) -> None:
-        """A message that the observer refuses for good becomes a dead letter with its reason; the others go on."""
+        """
+        A message that the observer refuses for good leaves the queue as a dead letter with its reason, and is not gone
+        (U{https://github.com/vectordotdev/vector/issues/12145}); the others go on.
+        """
         self.append("one", "two", "three")
         self.inner.judge = lambda message: Rejected("HTTP 422") if message.values["MESSAGE"] == "two" else None
         self.assertEqual(0.0, self.step())

@@ -113,7 +113,10 @@ class NatsTests(ServerCase):
     # -- what comes to the stream ------------------------------------------------------------------------------------
 
     def test_stored_once(self) -> None:
-        """Messages are stored in order under their subjects and ids; a batch that comes again changes nothing."""
+        """
+        Messages are stored in order under their subjects and ids, each acknowledged by the stream and not only sent
+        (U{https://github.com/vectordotdev/vector/pull/20834}); a batch that comes again changes nothing.
+        """
         self.start()
         observer = self.observer()
         batch = prepared(observer, range(1000), HOST="a.b")

@@ -98,6 +98,7 @@ LATER: tuple[tuple[str, Any], ...] = (
     ("204", answer(204)),
     ("500 whole", as_answer(whole_error(500, "null_pointer_exception", "…"))),
     ("502", answer(502, b"<html>Bad Gateway</html>")),
+    ("504", answer(504, b"<html>Gateway Time-out</html>")),
     ("503", as_answer(whole_error(503, "cluster_block_exception", "blocked by: [SERVICE_UNAVAILABLE/1/state …]"))),
 )
 NONSENSE: tuple[Any, ...] = (

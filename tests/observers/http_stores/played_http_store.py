@@ -227,5 +227,21 @@ class HTTPStoreContract(StoreContract):
 
         self.client.serve = repeat
 
+    def test_too_large_together(self) -> None:
+        """A request that is too large says nothing of its messages: it is divided, and all of them are stored."""
+        observer = self.opened()
+        sizes: list[int] = []
+
+        def serve(request: StoreRequest) -> HTTPAnswer:
+            sizes.append(len(request.content))
+            return HTTPAnswer(413) if sizes[-1] > sizes[0] * 0.75 or len(sizes) == 1 else self.serve(request)
+
+        self.client.serve = serve
+
+        self.assertEqual([], self.deliver(observer, *"abcd", tries=1))
+
+        self.assert_stored(*"abcd")
+        observer.close()
+
 
 __all__ = ["HTTPStoreContract", "PlayedClient", "Record", "Row", "answer", "broken", "cut"]

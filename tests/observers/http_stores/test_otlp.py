@@ -102,6 +102,25 @@ class _Played(HTTPStoreContract):
         self.assertIsNone(self.store(observer, "a", "b"))
         self.assertEqual(["a", "b"], self.stored_texts())
 
+    def test_retry_after(self) -> None:
+        """
+        After 429, 502, 503 and 504 records are sent again, when Retry-After says so and not before
+        (U{https://github.com/open-telemetry/opentelemetry-python/pull/5460}).
+        """
+        for status in (429, 502, 503, 504):
+            with self.subTest(status):
+                self.setUp()
+                observer = self.opened_with()
+                self.answer_with(answer(status, retry_after="4"))
+                self.time.at(1.0, self.mend)
+                began = self.time.now
+
+                self.assertIsNone(self.store(observer, "a", "b"))
+
+                self.assertEqual(2, len(self.client.requests))
+                self.assertGreaterEqual(self.time.now - began, 4.0)
+                self.assert_stored("a", "b")
+
     def test_small_requests(self) -> None:
         """No request has more than a hundred records, however many are to be sent."""
         observer = self.opened_with()

@@ -69,6 +69,7 @@ CODES = (
     Row("429 of a proxy", answer(429, b"slow down", retry_after="5"), "later"),
     Row("502 of a proxy", answer(502, b"<html>"), "later"),
     Row("503 of a proxy", answer(503, b"<html>", retry_after="5"), "later"),
+    Row("504 of a proxy", answer(504, b"<html>"), "later"),
 )
 
 NONSENSE = (

@@ -24,6 +24,7 @@ URL = "kafka://127.0.0.1:1/logs"
 LATER = (
     "_ALL_BROKERS_DOWN",
     "_AUTHENTICATION",
+    "_BAD_MSG",
     "_FAIL",
     "_FATAL",
     "_GAPLESS_GUARANTEE",
@@ -315,6 +316,30 @@ class KafkaOrderTests(SynchronousTestCase):
                 self.assertEqual(["stored"], self.send("b1"))
                 self.assertEqual(["a1", "b1"], [record_of(sent).text for sent in self.kafka.log])
                 self.assertLess(count, len(self.kafka.producers))
+
+    def test_waits_for_reports(self) -> None:
+        """
+        A batch is stored once each message has its delivery report, not when librdkafka has taken it, nor when some
+        have theirs (U{https://github.com/fluent/fluent-bit/issues/1701}).
+        """
+        self.kafka.judge = lambda messages: [None, HELD, HELD]
+        began = self.time.now
+        acknowledged: list[float] = []
+
+        def acknowledge() -> None:
+            (producer,) = self.kafka.producers
+            held, producer.held = producer.held, []
+            for each in held:
+                self.kafka.log.append(each)
+                report(each, None)
+            acknowledged.append(self.time.now - began)
+
+        self.time.at(2.0, acknowledge)
+
+        self.assertEqual(["stored"] * 3, self.send("a1", "a2", "a3"))
+
+        self.assertEqual([2.0], acknowledged)
+        self.assertEqual(["a1", "a2", "a3"], self.log())
 
     def test_late_report(self) -> None:
         """A report that comes after its round has ended settles nothing in the next one."""

@@ -91,6 +91,7 @@ class NatsTests(StoreContract, SynchronousTestCase):
         Row("stream full, discard new", refusal(503, 10077, "maximum messages exceeded"), "later"),
         Row("another stream", refusal(400, 10060, "expected stream does not match"), "later"),
         Row("no JetStream", refusal(503, 10076, "JetStream not enabled"), "later"),
+        Row("no JetStream for the account", refusal(503, 10039, "JetStream not enabled for account"), "later"),
         Row("no resources", refusal(503, 10023, "insufficient resources"), "later"),
         Row("no space", refusal(500, 10047, "insufficient storage resources available"), "later"),
         Row("sealed", refusal(400, 10109, "invalid operation on sealed stream"), "later"),

@@ -140,7 +140,23 @@ class RedisTests(StoreContract, SynchronousTestCase):
         Row("known to the script", 0, "stored"),
         *(
             Row(code, error(code), "later")
-            for code in ("OOM", "READONLY", "MISCONF", "WRONGTYPE", "NOAUTH", "NOPERM", "NOSCRIPT", "NOREPLICAS", "ERR")
+            for code in (
+                "OOM",
+                "READONLY",
+                "MISCONF",
+                "WRONGTYPE",
+                "NOAUTH",
+                "WRONGPASS",
+                "NOPERM",
+                "NOSCRIPT",
+                "NOREPLICAS",
+                "MASTERDOWN",
+                "CLUSTERDOWN",
+                "MOVED",
+                "ASK",
+                "BUSY",
+                "ERR",
+            )
         ),
         Row("EXECABORT", ("whole", error("EXECABORT")), "later"),
         Row("LOADING", ("raise", redis.exceptions.BusyLoadingError("it loads", status_code="LOADING")), "later"),

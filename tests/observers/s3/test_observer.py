@@ -44,6 +44,8 @@ class PlayedCase(StoreContract):
         Row("500 InternalError", answer(500, "InternalError"), "later"),
         Row("503 SlowDown", answer(503, "SlowDown"), "later"),
         Row("503 of a proxy", answer(503, "", "<html>" + "x" * 3000), "later"),
+        Row("502", answer(502), "later"),
+        Row("504", answer(504), "later"),
         Row("507", answer(507), "later"),
         Row("connection refused", unanswered("Connection refused"), "later"),
         Row("certificate", unanswered("invalid peer certificate: UnknownIssuer"), "later"),
