@@ -66,6 +66,19 @@ class SameTests(LineCase):
     @given(BODIES)
     def test_same(self, body: bytes) -> None:
         """For any body, under any rules, with any head."""
+        self.assert_same(body)
+
+    def test_hosts(self) -> None:
+        """For any kind of host that a body may set, also a long one."""
+        for host in (
+            *("1", "null", '""', '[{"HOST":"x"}]', '{"HOST":"x"}', '"\\\\"', '"a\\""', '"\\u0041"', '"é"', "true"),
+            *('"' + "h" * size + '"' for size in (254, 255, 256, 9999)),
+        ):
+            self.assert_same(f'{{"a":1,"HOST":{host},"@timestamp":2}}'.encode())
+        self.assert_same(b'{"a":"' + b"x" * 70_000 + b'"}')
+
+    def assert_same(self, body: bytes) -> None:
+        """Fail unless both ways are the same for this body, under all rules."""
         for rules, (head, groups) in product(RULES, HEADS):
             admission = admit(head, rules, groups)
             assert not isinstance(admission, Refused)

@@ -8,7 +8,6 @@ the names of L{_FRONT}, C{RAWMSG_SIZE}, C{TAGS} and C{RCPTID}; the tests hold bo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -37,8 +36,12 @@ _NOT_BEHIND: Final = _SPECIAL - {"HOST"}
 #: In the place of values that nobody has asked for yet. Only the property C{values} of L{LineMessage} ever sees it.
 NOT_MADE: Final[dict[str, Value]] = {}
 
-#: Up to a C{HOST} that is text as it stands there, without escapes.
-_HOST_IN_LINE: Final = re.compile(rb'\{"ISODATE":"[^"]*","HOST":"([^"\\]*)"')
+#: What a C{HOST} that is text has in front in a line, and where that begins and ends up to the year 9999.
+_BEFORE_HOST: Final = b'"HOST":"'
+_HOST_NAME: Final = len(b'{"ISODATE":"2026-11-20T11:05:07.123456+00:00",')
+_HOST: Final = _HOST_NAME + len(_BEFORE_HOST)
+_LONGEST_HOST: Final = 255
+"""Bytes of a C{HOST} that is looked for in a line."""
 
 _MAX_PEERS: Final = 1024
 """Connections whose address is kept as text."""
@@ -108,8 +111,11 @@ class LineMessage(Message, gc=False):
             return request[3].id
         if macro == "SOURCE":  # no request whose body or path sets it gets here
             return request[1].rules.name
-        if macro == "HOST" and self.line is not None and (found := _HOST_IN_LINE.match(self.line)):
-            return found[1].decode()
+        if macro == "HOST" and (line := self.line) is not None and line.startswith(_BEFORE_HOST, _HOST_NAME):
+            end = line.find(b'"', _HOST, _HOST + _LONGEST_HOST + 1)
+            host = line[_HOST:end]
+            if end > 0 and b"\\" not in host:  # it has no escapes, nor a quote that ends in the midst of it
+                return host.decode()
         return Message.text_of(self, macro)
 
 

@@ -34,6 +34,7 @@ from webhookrx.observers.http_stores.options import HTTPTarget, SecretFile, read
 from webhookrx.observers.http_stores.store import HTTPStore, Reading
 from webhookrx.observers.receipt_template import ReceiptTemplate
 from webhookrx.settings import MiB
+from webhookrx.yield_point import PIECE
 
 _SECRETS: Final = ("api_key_file", "token_file", "headers_file")
 
@@ -127,8 +128,9 @@ def document(message: Message, before: bytes = b"") -> bytes:
     date would make the index refuse all others.
     """
     stamp = timestamp(said_or_received(message)).encode("ascii")
-    # A look at a line that is there spares that at the values.
-    if (message.line is None or _NAMED in message.line) and _TIMESTAMP in message.values:
+    line = message.line
+    # A look at a short line that is there spares that at the values.
+    if (line is None or len(line) > PIECE or _NAMED in line) and _TIMESTAMP in message.values:
         values = message.values
         rest = {name: value for name, value in values.items() if name != _TIMESTAMP}
         message = Message({**rest, f"webhook.{_TIMESTAMP}": values[_TIMESTAMP]}, message.received)
