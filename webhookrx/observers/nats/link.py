@@ -141,9 +141,9 @@ class NatsLink:
         seconds = 0.8 * target.timeout / len(target.servers.addresses.servers)
         client, server = await connect(target.servers, secrets, context, seconds, note_error, note_end, self._first)
         excerpt = not target.servers.sends_secret
-        batch = 1 if self._is_careful else target.batch
+        batch = 1 if self._is_careful else target.limits.messages
         publisher = Publisher(
-            client, target.stream, batch, target.batch_size, excerpt=excerpt, limit=secrets.payload_limit
+            client, target.stream, batch, target.limits.size, excerpt=excerpt, limit=secrets.payload_limit
         )
         self._connected = client, publisher
         self._on_connected(client, server)

@@ -20,6 +20,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.message.message import Message
 from webhookrx.message.template import Template
 from webhookrx.observers.addresses import Addresses, check_plaintext, read_addresses
+from webhookrx.observers.batch_limits import BatchLimits, read_limits
 from webhookrx.observers.client_tls import TLS_OPTIONS, TLS_SECRETS, ClientTLS, make_context_if, read_tls_if
 from webhookrx.observers.keyed_record import KeyedFormat, KeyedRecord, pack, read_keyed_format
 from webhookrx.observers.packages import package_for
@@ -68,8 +69,7 @@ NATS_SPEC: Final = ObserverSpec(
     },
 )
 
-DEFAULT_BATCH: Final = 256
-DEFAULT_BATCH_SIZE: Final = 1024 * 1024
+_LIMITS: Final = BatchLimits(messages=256)
 DEFAULT_TIMEOUT: Final = 10.0
 DEFAULT_RETRY_FOR: Final = 10.0
 SHORTEST_TIMEOUT: Final = 0.1
@@ -133,7 +133,7 @@ class NatsTarget:
     Where messages go, and in which form.
 
     @ivar stream: what each PubAck must name; None for any.
-    @ivar batch: the most messages, and C{batch_size} about the most bytes, that wait for their PubAck.
+    @ivar limits: how much waits for its PubAck at a time.
     @ivar timeout: seconds for connecting and for all of a batch, together.
     @ivar retry_for: seconds from the beginning of a C{store} in which it begins further tries.
     """
@@ -143,8 +143,7 @@ class NatsTarget:
     format: KeyedFormat
     stream: str | None = None
     is_synced: bool = False
-    batch: int = DEFAULT_BATCH
-    batch_size: int = DEFAULT_BATCH_SIZE
+    limits: BatchLimits = _LIMITS
     timeout: float = DEFAULT_TIMEOUT
     retry_for: float = DEFAULT_RETRY_FOR
 
@@ -169,8 +168,7 @@ def read_nats(args: Sequence[str], given: Mapping[str, str]) -> NatsTarget:
         read_keyed_format(options),
         options.read("stream", None, stream_name),
         options.flag("synced", False),
-        batch=options.count("batch", DEFAULT_BATCH),
-        batch_size=options.size("batch_size", DEFAULT_BATCH_SIZE, at_least=1),
+        limits=read_limits(options, _LIMITS),
         timeout=options.duration("timeout", DEFAULT_TIMEOUT, at_least=SHORTEST_TIMEOUT),
         retry_for=options.duration("retry_for", DEFAULT_RETRY_FOR),
     )

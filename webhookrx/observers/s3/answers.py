@@ -57,8 +57,8 @@ _CAUSES: Final = (
 class Fate(Enum):
     """What becomes of the object."""
 
-    STORED = "stored"
-    """It is there already."""
+    KNOWN = "known"
+    """It is there already, from an earlier try."""
     TOO_LARGE = "too large"
     """The service takes no object of this size."""
     LATER = "later"
@@ -99,7 +99,7 @@ def read_failure(error: Exception, path: str) -> PutFailure:
     name = "" if code is None else code[1]
     said = f"it answers {status} {name}".rstrip()
     if isinstance(error, AlreadyExistsError) and status in _THERE:
-        return PutFailure(Fate.STORED, said)
+        return PutFailure(Fate.KNOWN, said)
     hint = _HINTS.get(name) or _HINTS.get(status)
     # Any other status with this code is of something that does not mean it.
     is_too_large = status == "413" or (status == "400" and name == "EntityTooLarge")
