@@ -102,7 +102,7 @@ LATER: tuple[tuple[str, Any], ...] = (
     ("503", as_answer(whole_error(503, "cluster_block_exception", "blocked by: [SERVICE_UNAVAILABLE/1/state …]"))),
 )
 NONSENSE: tuple[Any, ...] = (
-    answer(200, b'{"errors":true,"items":[{"create":{"status":201}}]}'),
+    Items(CREATED, lambda items: {"errors": True, "items": items}),
     Items(CREATED, lambda items: {"items": items[1:]}),
     Items(CREATED, lambda items: {"items": [*items, *items]}),
     Items(CREATED, lambda items: {"items": []}),
