@@ -141,21 +141,10 @@ class KafkaAnswerTests(KafkaServerCase):
         self.assert_read(texts)
         self.assertEqual(3000, len(self.reader.seen))
 
-    def test_later(self) -> None:
-        """An error that is not about the message refuses nothing; the same observer stores once it is gone."""
+    def later(self, *codes: int) -> None:
+        """Check that errors which are not about the message refuse nothing; the same observer stores after them."""
         self.observer = self.make_observer(retry_for="1s")
-        for code in (
-            NOT_ENOUGH_REPLICAS,
-            TOPIC_AUTHORIZATION_FAILED,
-            CLUSTER_AUTHORIZATION_FAILED,
-            POLICY_VIOLATION,
-            OUT_OF_ORDER_SEQUENCE_NUMBER,
-            THROTTLING_QUOTA_EXCEEDED,
-            SASL_AUTHENTICATION_FAILED,
-            UNKNOWN_TOPIC_OR_PART,
-            9999,
-            TRANSPORT,
-        ):
+        for code in codes:
             with self.subTest(code):
                 self.kafka.fail(PRODUCE, *[code] * 500)
                 texts = [f"h{code} {number:02}" for number in range(40)]
@@ -163,6 +152,22 @@ class KafkaAnswerTests(KafkaServerCase):
                 self.kafka.tell("clear_request_errors", PRODUCE)
                 self.deliver(texts)
                 self.assert_read(texts)
+
+    # In three tests, which can run side by side: nearly all of their time is waiting.
+
+    def test_no_right(self) -> None:
+        """A missing right refuses nothing."""
+        self.later(
+            TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED, POLICY_VIOLATION, SASL_AUTHENTICATION_FAILED
+        )
+
+    def test_cluster_in_trouble(self) -> None:
+        """A cluster that can't take it now refuses nothing."""
+        self.later(NOT_ENOUGH_REPLICAS, OUT_OF_ORDER_SEQUENCE_NUMBER, THROTTLING_QUOTA_EXCEEDED)
+
+    def test_unknown_errors(self) -> None:
+        """An error that is unknown, or of the connection, refuses nothing."""
+        self.later(UNKNOWN_TOPIC_OR_PART, 9999, TRANSPORT)
 
     def test_first_request_fails(self) -> None:
         """A first request that fails, and is tried again by librdkafka, is not taken for stored when a later one is."""
