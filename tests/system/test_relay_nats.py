@@ -21,6 +21,12 @@ from webhookrx.relay.registry import build_consumer
 
 T = TypeVar("T")
 
+LONG = 10.0
+"""
+Seconds of a pull that lasts until a message comes again. Where one ends just when a message is to come again, servers
+before 2.10.14 say that it comes for the first time (U{https://github.com/nats-io/nats-server/pull/5305}).
+"""
+
 
 class NatsConsumerTests(RelayConsumerContract, ServerCase):
     """The contract, and what is particular."""
@@ -97,7 +103,9 @@ class NatsConsumerTests(RelayConsumerContract, ServerCase):
         def all_settled() -> bool:
             try:
                 consumer.settle(left)
-                came = consumer.fetch(100, MiB, 0.2)
+                if not self.ask(lambda stream: stream.consumer_info("LOGS", "g")).num_ack_pending:
+                    return True
+                came = consumer.fetch(100, MiB, LONG)
                 again.extend(came)
                 consumer.settle(came)
             except Unavailable:
@@ -134,7 +142,7 @@ class NatsConsumerTests(RelayConsumerContract, ServerCase):
             self.addCleanup(each.close)
         (record,) = self.fetched(consumer, 1)
 
-        (again,) = self.fetched(other, 1)
+        (again,) = other.fetch(100, MiB, LONG)
 
         self.assertTrue(again.redelivered)
         self.assertEqual(record.origin, again.origin)
