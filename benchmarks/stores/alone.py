@@ -17,7 +17,10 @@ Store: TypeAlias = Callable[[Sequence[Ready]], object]
 
 
 def kafka(address: str) -> Store:
-    """confluent-kafka with a callback for each delivery report; C{address}: the brokers."""
+    """
+    confluent-kafka with a callback for each delivery report, and with the settings without which it would not be as
+    safe as the observer (L{webhookrx.observers.kafka.options.KafkaTarget.properties}); C{address}: the brokers.
+    """
     from confluent_kafka import Producer
 
     producer = Producer(
@@ -25,6 +28,8 @@ def kafka(address: str) -> Store:
             "bootstrap.servers": address,
             "acks": "all",
             "enable.idempotence": True,
+            "enable.gapless.guarantee": True,
+            "max.in.flight.requests.per.connection": 1,
             "compression.type": "zstd",
             "partitioner": "murmur2_random",
             "linger.ms": 0,
