@@ -48,6 +48,8 @@ class PlayedCase(StoreContract):
         Row("28P01 password", ("28P01", b"SET"), "later"),
         Row("22023 setting", ("22023", b"SET"), "later"),
         Row("23505 two make the table", ("23505", b"SET"), "later"),
+        Row("22023 setting at BEGIN", ("22023", b"BEGIN"), "later"),
+        Row("23514 at BEGIN", ("23514", b"BEGIN", {"constraint_name": "x"}), "later"),
         Row("40001 serialization", ("40001", b"COMMIT"), "later"),
         Row("40P01 deadlock", ("40P01", b"INSERT"), "later"),
         Row("42501 no right", ("42501", b"INSERT"), "later"),
@@ -292,6 +294,13 @@ class ObserverTests(PlayedCase, SynchronousTestCase):
                 self.assertEqual(["later"] * 2, self.fates(observer, "one", "two"))
                 self.server.status = None
                 observer.close()
+
+    def test_known_rows_and_no_temporary_table(self) -> None:
+        """Rows that are known are not refused by an error of what makes the server wait for its standby."""
+        observer = self._with_no_time(self.opened())
+        self.store(observer, "one")
+        self.answer_with(("22023", b"CREATE"))
+        self.assertEqual(["later"], self.fates(observer, "one"))
 
     def test_code_that_is_none(self) -> None:
         """What is no SQLSTATE refuses no row, and is not quoted: it may be any text, such as the password."""

@@ -47,14 +47,25 @@ class ServerError(Exception):
 
     @ivar sqlstate: its code.
     @ivar name: that of the code, as the client library knows it.
+    @ivar has_rows: it answers a statement that rows went with, or the commit of such. A setting or a pooler may answer
+        others with any code.
     @ivar constraint: whether it names a constraint.
     @ivar column: the column that it names.
     """
 
-    def __init__(self, sqlstate: str, name: str = "", *, constraint: bool = False, column: str | None = None) -> None:
+    def __init__(
+        self,
+        sqlstate: str,
+        name: str = "",
+        *,
+        has_rows: bool = False,
+        constraint: bool = False,
+        column: str | None = None,
+    ) -> None:
         super().__init__(f"{sqlstate} {name}".rstrip())
         self.sqlstate = sqlstate
         self.name = name
+        self.has_rows = has_rows
         self.constraint = constraint
         self.column = column
 
@@ -67,7 +78,7 @@ class ServerError(Exception):
 
         @param ours: the columns that the observer fills.
         """
-        if not self.sqlstate.startswith(_OF_ROWS) or self.sqlstate == BAD_COPY_FORMAT:
+        if not self.has_rows or not self.sqlstate.startswith(_OF_ROWS) or self.sqlstate == BAD_COPY_FORMAT:
             return False
         if self.sqlstate == CHECK_VIOLATION:
             return self.constraint

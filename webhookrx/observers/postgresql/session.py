@@ -65,6 +65,7 @@ class PsycopgSession:
         self._target = target
         self._table = target.table
         self._is_replicated = True
+        self._has_rows = False  # what is asked for now fails if a row is wrong
         self._types: dict[str, str] = {}
         self._copy = b""
         self._insert: bytes | None = None
@@ -110,6 +111,7 @@ class PsycopgSession:
         self._execute(b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "BEGIN")
         if self._connection.pgconn.transaction_status != pq.TransactionStatus.INTRANS:
             raise ConnectionFailed("it says that it has begun a transaction, and that there is none")
+        self._has_rows = True
         with self._connection.cursor() as cursor:
             with cursor.copy(self._copy) as copy:
                 copy.write(b"".join(rows))
@@ -122,7 +124,9 @@ class PsycopgSession:
             # A transaction that changes nothing waits neither for the disk nor for a standby when it commits (see
             # RecordTransactionCommit in xact.c). This one says that all rows are safe, those of an earlier transaction
             # among them, which may have been cut off from its standby. A change of the catalog is waited for.
+            self._has_rows = False
             self._execute(b"CREATE TEMPORARY TABLE webhookrx_known () ON COMMIT DROP")
+        self._has_rows = True
         self._is_replicated = True
         self._is_committing = True
         self._execute(b"COMMIT", "COMMIT")
@@ -136,7 +140,7 @@ class PsycopgSession:
         """Do something within steps, and turn errors of psycopg into ours."""
         connection = self._connection
         connection.steps = steps
-        self._is_committing = False
+        self._is_committing = self._has_rows = False
         try:
             return work()
         except OutOfTime:
@@ -162,6 +166,7 @@ class PsycopgSession:
         return ServerError(
             sqlstate,
             type(error).__name__,
+            has_rows=self._has_rows,
             constraint=bool(diagnosis.constraint_name),
             column=diagnosis.column_name,
         )
