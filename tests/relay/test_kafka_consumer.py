@@ -31,6 +31,7 @@ class PlayedMessage:
         self._place = partition, offset
         self._error = error
         self.given_headers: list[tuple[str, bytes | None]] | None = None
+        self.given_key: bytes | None = None
         self.time = (1, 1234)
 
     def value(self) -> bytes | None:
@@ -44,6 +45,9 @@ class PlayedMessage:
 
     def error(self) -> KafkaError | None:
         return self._error
+
+    def key(self) -> bytes | None:
+        return self.given_key
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
         return self.given_headers
@@ -168,6 +172,8 @@ class KafkaConsumerTests(SynchronousTestCase):
             "auto.offset.reset": "earliest",
             "group.id": "g",
             "check.crcs": True,
+            # Of what it has fetched librdkafka counts neither keys nor headers.
+            "queued.min.messages": 300,
         }.items():
             self.assertEqual(value, properties[name], name)
 
@@ -302,6 +308,25 @@ class KafkaConsumerTests(SynchronousTestCase):
                 self.assertRaises(Unavailable, self.consumer.settle, records)
 
         self.assertEqual({0, 1}, self.played.paused)
+
+    def test_ready_counts_keys_and_headers(self) -> None:
+        """What is ready is bounded in bytes, with keys and headers, which may be all that a message holds."""
+        for name, given in (("given_key", bytes(MiB)), ("given_headers", [("x", bytes(MiB)), ("y", None)])):
+            with self.subTest(name):
+                self.consumer = self.make()
+                self.played.assign(0, 1)
+                self.put(b"a")
+                records = self.consumer.fetch(10, MiB, 0.3)
+                self.played.answers = False
+                self.put(*[b""] * 1000, begin=1)
+                for message in self.played.queue:
+                    setattr(message, name, given)
+                for _ in range(20):
+                    if not self.played.paused:
+                        self.assertRaises(Unavailable, self.consumer.settle, records)
+
+                self.assertEqual({0, 1}, self.played.paused)
+                self.assertGreater(len(self.played.queue), 900)
 
     def test_no_connection(self) -> None:
         """Without any broker every fetch says why, until statistics say that one is up; of one of several none does."""
