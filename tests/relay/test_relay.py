@@ -467,13 +467,24 @@ class DeadLetterTests(RelayCase):
         self.assertEqual(["id", "dead_letter"], list(letter.values["meta"]))  # type: ignore[arg-type]
 
     def test_refused_there_too(self) -> None:
-        """What the observer of dead letters refuses as well waits for a person, and is not settled."""
-        self.publish("odd")
+        """What the observer of dead letters refuses as well waits for a person, who is told which record it is."""
+        self.publish("a", "odd")
         self.dead.answer = lambda _: Rejected("nor I")
         self.go(100)
 
+        self.assertEqual([0], self.broker.settled("g"))
+        told = "the dead letter of record topic/0/1 is refused: nor I"
+        self.assertEqual(told, self.relay.targets[1].part.away)
+
+    def test_refused_there_among_others(self) -> None:
+        """The record that is refused there is named, though others are only not stored yet."""
+        self.memory.answer = lambda _: Rejected("too odd")
+        self.publish("odd", "odder")
+        self.dead.answer = lambda text: Rejected("nor I") if text == "odder" else Unavailable("busy")
+        self.go(100)
+
         self.assertEqual([], self.broker.settled("g"))
-        self.assertEqual("nor I", self.relay.targets[1].part.away)
+        self.assertIn("the dead letter of record topic/0/1 is refused: nor I", str(self.relay.targets[1].part.away))
 
     def test_not_encoded(self) -> None:
         """A message that the observer can't encode becomes a dead letter."""
@@ -490,7 +501,8 @@ class DeadLetterTests(RelayCase):
         self.go(100)
 
         self.assertEqual([0], self.broker.settled("g"))
-        self.assertEqual("ValueError: can't", self.relay.targets[0].part.away)
+        told = "the dead letter of record topic/0/1 is refused: ValueError: can't"
+        self.assertEqual(told, self.relay.targets[0].part.away)
 
     def test_long_reason(self) -> None:
         """A reason is cut off after 300 characters."""
@@ -513,6 +525,8 @@ class WithoutDeadTests(RelayCase):
         self.go(100)
 
         self.assertEqual([], self.broker.settled("g"))
+        told = "the message of record topic/0/0 is refused: no"
+        self.assertEqual(told, self.relay.targets[0].part.away)
         self.memory.answer = lambda _: None
         self.go(60)
         self.assertEqual([0], self.broker.settled("g"))

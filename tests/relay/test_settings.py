@@ -91,6 +91,20 @@ class ResolveTests(SynchronousTestCase):
         ):
             self.assertIn(sentence, self.problems(**changed), changed)
 
+    def test_back_into_the_broker(self) -> None:
+        """Neither messages nor dead letters go where they come from: there would be no end of them."""
+        source = "kafka:kafka://127.0.0.1:9092,127.0.0.2:9092/logs:tls=no"
+        same = "It is the same as --from"
+        for name in ("to", "dead"):
+            for spec in (
+                source,
+                "kafka:kafka://127.0.0.2:9092/logs:acks=all",
+                f"spool:{self.mktemp()}:observer=kafka:kafka://127.0.0.1:9092/logs",
+            ):
+                self.assertIn(f"--{name}: {same}", self.problems(**{"from": source, name: spec}))
+            for other in ("kafka:kafka://127.0.0.1:9092/dead", "kafka:kafka://127.0.0.3:9092/logs", "file:logs"):
+                self.resolve(**{"from": source, name: other})
+
     def test_all_mistakes(self) -> None:
         """All of them are found at once."""
         self.assertEqual(3, len(self.problems(**{"from": None, "group": "a b", "to": "elephant"}).splitlines()))

@@ -294,12 +294,12 @@ class Relay:
     def _refuse(self, held: _Held, reason: str, error: BaseException) -> BaseException | None:
         """Make a message a dead letter. Return why it can't be one; then it waits until a person has looked."""
         if self._dead is None:
-            return error
+            return _about(held.record, "the message", error)
         letter = dead_letter(held.message, reason, self._target.spec, held.record.origin)
         try:
             held.letter = self._dead.observer.prepare(letter)
         except Exception as problem:
-            return problem
+            return _about(held.record, "the dead letter", problem)
         held.prepared = None
         self._refusals.refused(reason)
         return None
@@ -311,10 +311,17 @@ class Relay:
         for held, outcome in zip(letters, outcomes, strict=True):
             held.done = outcome is None
         self._counters.add(DEAD, amount=sum(held.done for held in letters))
-        failure = next((outcome for outcome in outcomes if outcome is not None), None)
-        if failure is None:
+        failures = [(held, outcome) for held, outcome in zip(letters, outcomes, strict=True) if outcome is not None]
+        if not failures:
             self._dead.part.succeeded()
-        return failure
+            return None
+        # A refusal is what a person has to mend; the rest mends itself.
+        refusals = [
+            _about(held.record, "the dead letter", outcome)
+            for held, outcome in failures
+            if isinstance(outcome, Rejected)
+        ]
+        return refusals[0] if refusals else failures[0][1]
 
     # -- the broker ----------------------------------------------------------------------------------------------
 
@@ -355,3 +362,9 @@ class Relay:
     def _could_not(self, verb: str, error: BaseException) -> None:
         why = printable(error_text(error))
         _log.error("Broker {spec} could not {verb}: {why}", spec=self._consumer.spec, verb=verb, why=why)
+
+
+def _about(record: Record, what: str, error: BaseException) -> Rejected:
+    """Return an error that names the record for which all others wait: a person has to find it in the broker."""
+    kind = "" if isinstance(error, Rejected) else f"{type(error).__name__}: "
+    return Rejected(f"{what} of record {record.origin} is refused: {kind}{error_text(error)}")

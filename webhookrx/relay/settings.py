@@ -151,6 +151,9 @@ def resolve_relay(
         )
     if target is not None and dead is not None and (target.name, target.args) == (dead.name, dead.args):
         options.error("dead", "It is the same as --to, which has refused those messages.")
+    for name, observer in (("to", target), ("dead", dead)):
+        if observer is not None and source and _writes_to(observer, source):
+            options.error(name, "It is the same as --from, from where each message would come again, without an end.")
     admin = admin_listener(options, ())
     drain_timeout = options.duration("drain-timeout", _DEFAULTS.drain_timeout)
     problems.raise_errors()
@@ -172,6 +175,22 @@ def _group(options: OptionReader) -> str:
         options.error("group", f"{quoted(name)} is not the name of a group: up to 100 ASCII letters, digits, - and _.")
         return ""
     return name
+
+
+def _writes_to(observer: Observer, source: str) -> bool:
+    """Tell whether an observer, or the one behind a spool, writes where a relay reads, as far as their URLs tell."""
+    last = observer if observer.inner is None else observer.inner
+    if not source.startswith(f"{last.name}:") or len(last.args) != 1:
+        return False
+    servers, path = _place(last.args[0])
+    read_servers, read_path = _place(source.partition(":")[2])
+    return path == read_path and not servers.isdisjoint(read_servers)
+
+
+def _place(url: str) -> tuple[set[str], str]:
+    """Return servers and path of a URL, which may have options behind it."""
+    servers, _, path = url.partition("://")[2].partition("/")
+    return {*servers.lower().split(",")}, path.partition(":")[0]
 
 
 def _observer(
