@@ -5,9 +5,9 @@ C{nats:nats://HOST:PORT,…/SUBJECT}: publishes messages to a stream of NATS Jet
 from __future__ import annotations
 
 import random
-import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -18,34 +18,28 @@ from webhookrx.config.specs import SpecOptions
 from webhookrx.interfaces import IStoreObserver
 from webhookrx.observers.item_outcomes import Outcome, store_items
 from webhookrx.observers.keyed_record import unpack
+from webhookrx.observers.link_observer import AccessLink, LinkObserver
 from webhookrx.observers.nats.client import OLDEST_SOUND
 from webhookrx.observers.nats.link import NatsLink
-from webhookrx.observers.nats.options import read_access, read_nats
+from webhookrx.observers.nats.options import NatsSecrets, read_access, read_nats
 from webhookrx.observers.nats.publisher import Outgoing
 from webhookrx.observers.retrying import Retries
-from webhookrx.store_counts import StoreCounts
 
 if TYPE_CHECKING:
     from webhookrx.backoff import Random
     from webhookrx.interfaces import Prepared
     from webhookrx.observers.addresses import Server
     from webhookrx.observers.nats.client import NatsClient
-    from webhookrx.observers.nats.options import NatsAccess, NatsSecrets, NatsTarget
+    from webhookrx.observers.nats.options import NatsTarget
 
 _log = Logger()
 
 
-class Link(Protocol):
+class Link(AccessLink[NatsSecrets], Protocol):
     """What publishes, see L{NatsLink}."""
-
-    def use(self, secrets: NatsSecrets, context: ssl.SSLContext | None) -> None:
-        """Use these from now on."""
 
     def publish(self, messages: Sequence[Outgoing], steps: Iterable[float]) -> Sequence[Outcome]:
         """Publish messages in order, and return an outcome for each."""
-
-    def close(self) -> None:
-        """Close the connection."""
 
 
 #: Makes what publishes; it calls the function with each new connection.
@@ -53,7 +47,7 @@ MakeLink = Callable[["NatsTarget", "Callable[[NatsClient, Server], None]"], Link
 
 
 @implementer(IStoreObserver)
-class NatsObserver:
+class NatsObserver(LinkObserver[NatsSecrets]):
     """
     Publishes each message to JetStream with its id, and waits for the PubAck of each.
 
@@ -65,7 +59,7 @@ class NatsObserver:
     @param stopping: set when the receiver stops.
     """
 
-    wants = None
+    _link: Link
 
     def __init__(
         self,
@@ -76,7 +70,8 @@ class NatsObserver:
         random: Random = random.random,
         stopping: Event | None = None,
     ) -> None:
-        self.spec = spec
+        retries = Retries(target.retry_for, clock, random, stopping)
+        super().__init__(spec, retries, partial(read_access, target.servers, SpecOptions("nats", {})))
         self.prepare = target.encode
         self.takes_lines = target.format.takes_lines
         self.promise = "durable" if target.is_synced else "written"
@@ -85,29 +80,9 @@ class NatsObserver:
             if target.is_synced
             else "JetStream acknowledges before it syncs; synced=yes if sync_interval of the servers is always"
         )
-        self.counts = StoreCounts()
         self._target = target
-        self._options = SpecOptions("nats", {})
-        self._retries = Retries(target.retry_for, clock, random, stopping)
         self._link = make_link(target, self._look_at_server)
         self._has_warned = False
-
-    def check(self) -> None:
-        """
-        Read the files, without opening a connection.
-
-        @raise ConfigError: a file is missing or wrong.
-        """
-        self._read_files()
-
-    def open(self) -> None:
-        """
-        Read the files. The first batch connects: the servers may be away at the start.
-
-        @raise ConfigError: a file is missing or wrong.
-        """
-        self._retries.resume()
-        self._link.use(*self._read_files())
 
     def store(self, batch: Sequence[Prepared]) -> list[Exception | None] | None:
         """
@@ -123,25 +98,6 @@ class NatsObserver:
             return self._link.publish(messages, self._retries.steps(self._target.timeout))
 
         return store_items(messages, send, self._retries, self.counts)
-
-    def hurry(self) -> None:
-        """End pauses, and shorten waits for answers."""
-        self._retries.hurry()
-
-    def reopen(self) -> None:
-        """
-        Read the files again, and connect anew.
-
-        @raise ConfigError: a file is wrong; what was read before stays in use.
-        """
-        self._link.use(*self._read_files())
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._link.close()
-
-    def _read_files(self) -> NatsAccess:
-        return read_access(self._target.servers, self._options)
 
     def _look_at_server(self, client: NatsClient, server: Server) -> None:
         """Warn once of a server that may lose what it has acknowledged."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, cast
 
@@ -17,11 +18,11 @@ from webhookrx.config.specs import SpecOptions
 from webhookrx.interfaces import IStoreObserver
 from webhookrx.observers.item_outcomes import store_items
 from webhookrx.observers.keyed_record import unpack
+from webhookrx.observers.link_observer import LinkObserver
 from webhookrx.observers.redis.appender import Connect, RedisLink
 from webhookrx.observers.redis.client import connect
-from webhookrx.observers.redis.options import RedisAccess, RedisTarget, read_access, read_redis
+from webhookrx.observers.redis.options import RedisTarget, read_access, read_redis
 from webhookrx.observers.retrying import Retries
-from webhookrx.store_counts import StoreCounts
 
 if TYPE_CHECKING:
     from webhookrx.backoff import Random
@@ -32,7 +33,7 @@ _log = Logger()
 
 
 @implementer(IStoreObserver)
-class RedisObserver:
+class RedisObserver(LinkObserver[str | None]):
     """
     Appends each message to a stream, as an entry with the fields C{id} and C{message}.
 
@@ -44,7 +45,7 @@ class RedisObserver:
     @param stopping: set when the receiver stops.
     """
 
-    wants = None
+    _link: RedisLink
 
     def __init__(
         self,
@@ -55,7 +56,8 @@ class RedisObserver:
         random: Random = random.random,
         stopping: Event | None = None,
     ) -> None:
-        self.spec = spec
+        retries = Retries(target.retry_for, clock, random, stopping)
+        super().__init__(spec, retries, partial(read_access, target.servers, SpecOptions("redis", {})))
         self.prepare = target.format.encode
         self.takes_lines = target.format.takes_lines
         confirmation = target.confirmation
@@ -68,20 +70,9 @@ class RedisObserver:
         else:
             self.promise = "durable"
             self.promise_reason = ""
-        self.counts = StoreCounts()
         self._target = target
-        self._options = SpecOptions("redis", {})
-        self._retries = Retries(target.retry_for, clock, random, stopping)
         self._link = RedisLink(target, self._retries, self._look_at_server, self.counts.confirmed, connect)
         self._warned: set[str] = set()
-
-    def check(self) -> None:
-        """
-        Read the files, without opening a connection.
-
-        @raise ConfigError: a file is missing or wrong.
-        """
-        self._read_files()
 
     def open(self) -> None:
         """
@@ -89,8 +80,7 @@ class RedisObserver:
 
         @raise ConfigError: a file is missing or wrong.
         """
-        self._retries.resume()
-        self._link.use(*self._read_files())
+        super().open()
         if self._target.maxlen is not None:
             self._warn_once(
                 f"maxlen={self._target.maxlen} lets Redis drop the oldest entries, read or not: acknowledged messages"
@@ -105,25 +95,6 @@ class RedisObserver:
         """
         records = [unpack(packed) for packed in cast("Sequence[bytes]", batch)]
         return store_items(records, self._link.append, self._retries, self.counts)
-
-    def hurry(self) -> None:
-        """End pauses, and shorten waits for answers."""
-        self._retries.hurry()
-
-    def reopen(self) -> None:
-        """
-        Read the files again, and connect anew.
-
-        @raise ConfigError: a file is wrong; what was read before stays in use.
-        """
-        self._link.use(*self._read_files())
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._link.close()
-
-    def _read_files(self) -> RedisAccess:
-        return read_access(self._target.servers, self._options)
 
     def _look_at_server(self, server: Server, info: Mapping[str, str]) -> None:
         """Warn once of each setting by which a server may lose what it has acknowledged."""
