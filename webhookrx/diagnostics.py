@@ -146,7 +146,7 @@ ENTRY_CODES: Final = (
     Code("entry-regex", ERROR, "A regular expression of a definition does not compile."),
     Code("entry-query", ERROR, "A query of a definition is invalid."),
     Code("entry-place", ERROR, "A locator, a text template or a JSON pointer is invalid."),
-    Code("entry-format", ERROR, "The format of a body, a time or a decoded part is unknown."),
+    Code("entry-format", ERROR, "The format of a body, a time or a decoded part is unknown, or the kind of a setting."),
     Code("entry-severity", ERROR, "The name of a severity is unknown."),
     Code("entry-twice", ERROR, "Two files have definitions with the same id."),
 )

@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.senders.requests import compiled, entry_of, evidence_of, known_of
 from webhookrx.intake.head import Head, HeaderLines, Peer
 from webhookrx.query import QueryTooCostly
-from webhookrx.senders.classifier import HIGH, LOW, MAX_NAME, MEDIUM, Classifier, delivery_id
+from webhookrx.senders.classifier import HIGH, LOW, MAX_NAME, MEDIUM, Classifier, attempt_number, delivery_id
 from webhookrx.senders.compiled import BadDefinition
 from webhookrx.senders.definition import SenderDefinition, When
 from webhookrx.senders.definitions import builtin_definitions
@@ -401,6 +401,14 @@ class DeliveryTests(SynchronousTestCase):
         ):
             self.assertEqual(expected, delivery_id(entry, evidence_of(body, headers)))
         self.assertEqual("", delivery_id(compiled(), evidence_of({"event": {"id": "3"}})))
+
+    def test_attempt(self) -> None:
+        """Which attempt it is may be in a header, or a number in the body; most senders do not say it."""
+        by_header, by_body = compiled(attempt="header:x-try"), compiled(attempt="/try")
+        self.assertEqual("2", attempt_number(by_header, evidence_of({"try": 3}, {"X-Try": "2"})))
+        self.assertEqual("3", attempt_number(by_body, evidence_of({"try": 3}, {"X-Try": "2"})))
+        self.assertEqual("", attempt_number(by_header, evidence_of()))
+        self.assertEqual("", attempt_number(compiled(), evidence_of({"try": 3}, {"X-Try": "2"})))
 
     def test_bad_place(self) -> None:
         """A place that can't be read is told where it is."""

@@ -10,7 +10,7 @@ from tests.senders.requests import compiled
 from webhookrx.diagnostics import ENTRY_CODES
 from webhookrx.senders import definitions as builtin
 from webhookrx.senders.compiled import BadDefinition
-from webhookrx.senders.definition import Decode, SenderDefinition, Severity, Time, When
+from webhookrx.senders.definition import Decode, SenderDefinition, Setting, Severity, SignedWith, Time, When
 from webhookrx.senders.definitions import all_definitions, builtin_definitions, read_definition
 
 GOOD = b"""\
@@ -212,6 +212,37 @@ when:
             compiled(format="xml", events="x")
         self.assertEqual([problem.path for problem in caught.exception.problems], [("format",), ("events",)])
         self.assertIn("'xml' is not one of json,", str(caught.exception))
+
+    def test_what_a_source_needs(self) -> None:
+        """Settings, the place of the attempt, what people do, and what samples are signed with are read and checked."""
+        data = b"""\
+id: acme
+vendor: acme
+product: anvil
+attempt: header:x-attempt
+setup: [Enter the address.]
+settings:
+  topics: {kind: list, needed: yes, meaning: Names of topics.}
+  account: {meaning: Its number.}
+signed_with: {secrets: [a = b], public_url: "https://a.example", settings: {topics: [x], account: y, all: yes}}
+when: {headers: {X-A: '*'}}
+"""
+        entry, diagnostics = read_definition(data, "acme.yaml")
+        self.assertEqual(diagnostics, [])
+        assert entry is not None
+        self.assertEqual(
+            entry.settings, {"topics": Setting("Names of topics.", "list", True), "account": Setting("Its number.")}
+        )
+        self.assertEqual(
+            entry.signed_with,
+            SignedWith(("a = b",), "https://a.example", {"topics": ("x",), "account": "y", "all": "yes"}),
+        )
+        bad = data.replace(b"kind: list", b"kind: sum").replace(b"header:x-attempt", b"cookie")
+        _, diagnostics = read_definition(bad, "acme.yaml")
+        self.assertEqual(
+            [(each.code, each.field, each.line) for each in diagnostics],
+            [("entry-place", "attempt", 4), ("entry-format", "settings.topics.kind", 7)],
+        )
 
 
 class JoinTests(SynchronousTestCase):

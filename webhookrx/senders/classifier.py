@@ -15,7 +15,7 @@ from webhookrx.senders.conditions import Conditions
 from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.evidence import Evidence, WantedHeaders
 from webhookrx.senders.index import Index, header_search
-from webhookrx.senders.locator import LookupContext, scalar_text
+from webhookrx.senders.locator import Locator, LookupContext, scalar_text
 from webhookrx.senders.otlp import OtlpError
 from webhookrx.senders.unpacking import unpack, unreadable
 
@@ -228,9 +228,20 @@ def delivery_id(sender: CompiledSender, evidence: Evidence) -> str:
     """Return the id that a sender gives to a delivery, at most L{MAX_NAME} characters; empty where there is none."""
     if not sender.deliveries:
         return ""
-    members = evidence.object if sender.delivery_is_inside else None
+    return _first_text(sender.deliveries, evidence, sender.delivery_is_inside)
+
+
+def attempt_number(sender: CompiledSender, evidence: Evidence) -> str:
+    """Return which attempt at a delivery a request is, as the sender says it; empty where it does not."""
+    if sender.attempt is None:
+        return ""
+    return _first_text((sender.attempt,), evidence, sender.attempt.root is not None)
+
+
+def _first_text(places: Iterable[Locator], evidence: Evidence, is_inside: bool) -> str:
+    members = evidence.object if is_inside else None
     scope = LookupContext(evidence, members, members)
-    for place in sender.deliveries:
+    for place in places:
         found = place.first(scope, scalar_text)
         if found is not None:
             return found[:MAX_NAME].rstrip()

@@ -18,6 +18,7 @@ from webhookrx.senders.definition import (
     BINARY,
     BODY_FORMATS,
     DECODINGS,
+    SETTING_KINDS,
     SEVERITIES,
     TIME_FORMATS,
     SenderDefinition,
@@ -48,6 +49,7 @@ class CompiledSender(msgspec.Struct, frozen=True, gc=False):
     @ivar service_is_inside: whether the service may be in one of several events, or in what is decoded.
     @ivar deliveries: where the id of a delivery may be.
     @ivar delivery_is_inside: whether one of these places is in the body.
+    @ivar attempt: where the number of the attempt is.
     @ivar plans: where times, messages, severities and hosts are.
     @ivar decodes: the steps of a JSON pointer, and how to decode the value there.
     @ivar events: the steps of a JSON pointer; empty when there is none.
@@ -67,6 +69,7 @@ class CompiledSender(msgspec.Struct, frozen=True, gc=False):
     events: tuple[str, ...]
     deliveries: tuple[Locator, ...] = ()
     delivery_is_inside: bool = False
+    attempt: Locator | None = None
     wrappers: tuple[str, ...] = ()
 
     @property
@@ -115,6 +118,7 @@ class _Compilation:
         alternatives = self._ways()
         services = self._services()
         deliveries = [self._place(at, ("delivery", number)) for number, at in enumerate(definition.delivery)]
+        attempt = self._place(definition.attempt, ("attempt",)) if definition.attempt else None
         messages = self._messages()
         hosts = self._texts(definition.host, "host")
         times = [
@@ -153,6 +157,7 @@ class _Compilation:
             deliveries=tuple(deliveries),  # type: ignore[arg-type]  # the same
             wrappers=tuple(dict.fromkeys(steps[0] for steps in (*(steps for steps, _ in decodes), events) if steps)),
             delivery_is_inside=any(place is not None and place.root is not None for place in deliveries),
+            attempt=attempt,
         )
 
     def _blame(self, code: str, path: Path, sentence: str) -> None:
@@ -172,6 +177,8 @@ class _Compilation:
         self._check_choice("entry-format", ("format",), definition.format, BODY_FORMATS)
         for number, time in enumerate(definition.time):
             self._check_choice("entry-format", ("time", number, "format"), time.format, TIME_FORMATS)
+        for name, setting in definition.settings.items():
+            self._check_choice("entry-format", ("settings", name, "kind"), setting.kind, SETTING_KINDS)
         for number, decode in enumerate(definition.decode):
             self._check_choice("entry-format", ("decode", number, "what"), decode.what, DECODINGS)
 

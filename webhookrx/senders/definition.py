@@ -43,6 +43,7 @@ BINARY: Final = ("msgpack", "otlp")
 """Formats of bodies that need not be text."""
 TIME_FORMATS: Final = ("rfc3339", "unix", "unix-ms", "unix-us", "unix-ns", "rfc2822", "auto")
 DECODINGS: Final = ("json", "base64", "base64+json")
+SETTING_KINDS: Final = ("text", "list", "flag")
 SEVERITIES: Final = {
     "trace": (1, "TRACE"),
     "debug": (5, "DEBUG"),
@@ -117,6 +118,26 @@ class Severity(_DataFileType, frozen=True):
     ] = {}
 
 
+class Setting(_DataFileType, frozen=True):
+    """Something of a sender's account that its requests are checked with, and that is no secret."""
+
+    meaning: Annotated[str, Meta(description="One line for people: what to enter, and where the sender shows it.")]
+    kind: Annotated[
+        str, Meta(description="What it is: one of `" + "`, `".join(SETTING_KINDS) + "`; a list has at least one text.")
+    ] = "text"
+    needed: Annotated[bool, Meta(description="Whether a source of this sender must give it.")] = False
+
+
+class SignedWith(_DataFileType, frozen=True):
+    """What the samples are signed with: secrets that are public, since they are in the file, and in use nowhere."""
+
+    secrets: Annotated[tuple[str, ...], Meta(description="Lines of a secrets file.")]
+    public_url: Annotated[str, Meta(description="The `public_url` of a source that takes them.")] = ""
+    settings: Annotated[
+        dict[str, str | tuple[str, ...]], Meta(description="Its `sender_settings`, by name; a flag is `yes` or `no`.")
+    ] = {}
+
+
 class SenderDefinition(_DataFileType, frozen=True):
     """One kind of sender."""
 
@@ -144,6 +165,17 @@ class SenderDefinition(_DataFileType, frozen=True):
             description="Locators; the first value is the id that the sender gives to a delivery, the "
             "same for each attempt: `meta.sender.delivery_id`. Nothing is decoded for it."
         ),
+    ] = ()
+    attempt: Annotated[
+        str,
+        Meta(description="A locator: which attempt this is, as the sender counts; `meta.sender.attempt`."),
+    ] = ""
+    settings: Annotated[
+        dict[str, Setting], Meta(description="What a source of this sender may give in `sender_settings`, by name.")
+    ] = {}
+    setup: Annotated[
+        tuple[str, ...],
+        Meta(description="What people do at the sender, so that it sends: one or two sentences."),
     ] = ()
     description: Annotated[str, Meta(description="One line for people.")] = ""
     source: Annotated[str, Meta(description="Where the facts come from: the address of a public page.")] = ""
@@ -175,6 +207,9 @@ class SenderDefinition(_DataFileType, frozen=True):
         tuple[str, ...],
         Meta(description="Files with recorded requests, relative to this one; each must match this definition."),
     ] = ()
+    signed_with: Annotated[
+        SignedWith | None, Meta(description="What the samples with signatures are signed with, when they were made.")
+    ] = None
 
     @property
     def alternatives(self) -> tuple[When, ...]:

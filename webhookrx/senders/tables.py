@@ -12,7 +12,17 @@ from msgspec import inspect
 from webhookrx.diagnostics import ENTRY_CODES
 from webhookrx.senders.compiled import compile_sender
 from webhookrx.senders.conditions import Conditions
-from webhookrx.senders.definition import SEVERITIES, Decode, MessageRule, SenderDefinition, Severity, Time, When
+from webhookrx.senders.definition import (
+    SEVERITIES,
+    Decode,
+    MessageRule,
+    SenderDefinition,
+    Setting,
+    Severity,
+    SignedWith,
+    Time,
+    When,
+)
 from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.severities import USUAL_WORDS
 from webhookrx.text import table
@@ -24,6 +34,8 @@ _PARTS: Final = (
     (Time, "An element of `time`"),
     (MessageRule, "An element of `message` that is a mapping"),
     (Severity, "An element of `severity`"),
+    (Setting, "Each of `settings`"),
+    (SignedWith, "`signed_with`"),
 )
 
 
@@ -104,13 +116,14 @@ def _kind(kind: Any) -> str:
     if isinstance(kind, inspect.Metadata):
         return _kind(kind.type)
     if isinstance(kind, inspect.UnionType):
-        one, several = map(_kind, kind.types)
-        return f"{one.removesuffix(', see below')} or {several}"
+        kinds = [_kind(each) for each in kind.types if not isinstance(each, inspect.NoneType)]
+        return " or ".join([*(each.removesuffix(", see below") for each in kinds[:-1]), kinds[-1]])
     if isinstance(kind, inspect.VarTupleType):
         listed = _kind(kind.item_type)
         return f"list of {listed}s" if listed == "text" else "list, see below"
     if isinstance(kind, inspect.DictType):
-        return "texts by name"
+        value = kind.value_type
+        return f"{'value' if isinstance(value, inspect.UnionType) else _kind(value).partition(',')[0]}s by name"
     if isinstance(kind, inspect.StructType):
         return "mapping, see below"
     if isinstance(kind, inspect.BoolType):
