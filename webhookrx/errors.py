@@ -29,6 +29,11 @@ class Reason(NamedTuple):
 
 NO_MATCHING_PATH = Reason("no_matching_path", 404, "No configured path pattern matches this path.")
 METHOD_NOT_ALLOWED = Reason("method_not_allowed", 405, "Messages are sent with POST.")
+SIGNATURE_MISSING = Reason(
+    "signature_missing", 401, "The signature is missing, repeated, or not of the form that this sender uses."
+)
+BAD_SIGNATURE = Reason("bad_signature", 401, "None of the signatures is by a secret of this receiver.")
+STALE_SIGNATURE = Reason("stale_signature", 401, "The signature is genuine, but too old or from the future.")
 BAD_TOKEN = Reason("bad_token", 403, "The Authorization header is missing, repeated, or holds no accepted token.")
 BAD_ENCODING = Reason("bad_encoding", 400, "The path or the query is not UTF-8 after percent-decoding.")
 BAD_REQUEST = Reason("bad_request", 400, "This is not well-formed HTTP/1.1.")
@@ -50,11 +55,15 @@ OVERLOADED = Reason("overloaded", 503, "There is more to do than this receiver c
 TOO_MANY_CONNECTIONS = Reason("too_many_connections", 503, "There are too many open connections.")
 DRAINING = Reason("draining", 503, "This endpoint is closing: the receiver stops, or listens elsewhere after a reload.")
 NOT_STORED = Reason("not_stored", 503, "The message could not be made safe.")
+KEY_UNAVAILABLE = Reason("key_unavailable", 503, "The key that this request must be checked with is not there now.")
 INTERNAL_ERROR = Reason("internal_error", 500, "The receiver failed on this request; its log says where.")
 
 REASONS: tuple[Reason, ...] = (
     NO_MATCHING_PATH,
     METHOD_NOT_ALLOWED,
+    SIGNATURE_MISSING,
+    BAD_SIGNATURE,
+    STALE_SIGNATURE,
     BAD_TOKEN,
     BAD_ENCODING,
     BAD_REQUEST,
@@ -72,6 +81,7 @@ REASONS: tuple[Reason, ...] = (
     TOO_MANY_CONNECTIONS,
     DRAINING,
     NOT_STORED,
+    KEY_UNAVAILABLE,
     INTERNAL_ERROR,
 )
 

@@ -35,8 +35,10 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-import msgspec
 from msgspec import Meta
+
+from webhookrx.senders.data_file import DataFileType
+from webhookrx.senders.signatures.scheme import SignatureScheme
 
 BODY_FORMATS: Final = ("json", "ndjson", "json-stream", "form", "logplex", "msgpack", "otlp", "text")
 BINARY: Final = ("msgpack", "otlp")
@@ -58,11 +60,7 @@ SEVERITIES: Final = {
 """Name in data files to C{severity_number} and the short name of the OpenTelemetry log data model."""
 
 
-class _DataFileType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """All types of the file: nothing in it is ignored."""
-
-
-class When(_DataFileType, frozen=True):
+class When(DataFileType, frozen=True):
     """How requests of the sender are recognised: all conditions must hold. At least one of C{headers}, C{any_header},
     C{query}, C{body_keys} and C{body} is needed."""
 
@@ -83,14 +81,14 @@ class When(_DataFileType, frozen=True):
     ] = ""
 
 
-class Decode(_DataFileType, frozen=True):
+class Decode(DataFileType, frozen=True):
     """A text inside the body that holds something structured, to be put in its place."""
 
     at: Annotated[str, Meta(description="A JSON pointer into the body, with `*` for all elements.")]
     what: Annotated[str, Meta(description="`json`, `base64` (text), or `base64+json`.")] = "json"
 
 
-class Time(_DataFileType, frozen=True):
+class Time(DataFileType, frozen=True):
     """Where a time is."""
 
     at: Annotated[str, Meta(description="A locator.")]
@@ -98,14 +96,14 @@ class Time(_DataFileType, frozen=True):
     condition: Annotated[str, Meta(description="A query on the event; the locator counts only if it matches.")] = ""
 
 
-class MessageRule(_DataFileType, frozen=True):
+class MessageRule(DataFileType, frozen=True):
     """A message for some kinds of events."""
 
     text: Annotated[str, Meta(description="A text template.")]
     condition: Annotated[str, Meta(description="A query on the event; the text counts only if it matches.")]
 
 
-class Severity(_DataFileType, frozen=True):
+class Severity(DataFileType, frozen=True):
     """Where a severity is, and what its words mean."""
 
     at: Annotated[str, Meta(description="A locator.")]
@@ -118,7 +116,7 @@ class Severity(_DataFileType, frozen=True):
     ] = {}
 
 
-class Setting(_DataFileType, frozen=True):
+class Setting(DataFileType, frozen=True):
     """Something of a sender's account that its requests are checked with, and that is no secret."""
 
     meaning: Annotated[str, Meta(description="One line for people: what to enter, and where the sender shows it.")]
@@ -128,7 +126,7 @@ class Setting(_DataFileType, frozen=True):
     needed: Annotated[bool, Meta(description="Whether a source of this sender must give it.")] = False
 
 
-class SignedWith(_DataFileType, frozen=True):
+class SignedWith(DataFileType, frozen=True):
     """What the samples are signed with: secrets that are public, since they are in the file, and in use nowhere."""
 
     secrets: Annotated[tuple[str, ...], Meta(description="Lines of a secrets file.")]
@@ -138,7 +136,7 @@ class SignedWith(_DataFileType, frozen=True):
     ] = {}
 
 
-class SenderDefinition(_DataFileType, frozen=True):
+class SenderDefinition(DataFileType, frozen=True):
     """One kind of sender."""
 
     id: Annotated[str, Meta(description="Its name, unique among all definitions: `vendor-product`.")]
@@ -176,6 +174,13 @@ class SenderDefinition(_DataFileType, frozen=True):
     setup: Annotated[
         tuple[str, ...],
         Meta(description="What people do at the sender, so that it sends: one or two sentences."),
+    ] = ()
+    verify: Annotated[
+        SignatureScheme | tuple[SignatureScheme, ...],
+        Meta(
+            description="How the sender proves that a request is its own; of several ways, the secrets of a source "
+            "decide which count."
+        ),
     ] = ()
     description: Annotated[str, Meta(description="One line for people.")] = ""
     source: Annotated[str, Meta(description="Where the facts come from: the address of a public page.")] = ""
@@ -215,3 +220,8 @@ class SenderDefinition(_DataFileType, frozen=True):
     def alternatives(self) -> tuple[When, ...]:
         """C{when} as a tuple, in the order of the file."""
         return self.when if isinstance(self.when, tuple) else (self.when,)
+
+    @property
+    def schemes(self) -> tuple[SignatureScheme, ...]:
+        """C{verify} as a tuple, in the order of the file."""
+        return self.verify if isinstance(self.verify, tuple) else (self.verify,)

@@ -25,6 +25,7 @@ from webhookrx.senders.definition import (
 )
 from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.severities import USUAL_WORDS
+from webhookrx.senders.signatures.scheme import SignatureScheme, SignedTime
 from webhookrx.text import table
 
 _PARTS: Final = (
@@ -36,6 +37,8 @@ _PARTS: Final = (
     (Severity, "An element of `severity`"),
     (Setting, "Each of `settings`"),
     (SignedWith, "`signed_with`"),
+    (SignatureScheme, "`verify`, and an element of it when it is a list"),
+    (SignedTime, "`time` in `verify`"),
 )
 
 
