@@ -130,6 +130,52 @@ class ConnectorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class GuardSettings:
+    """
+    Who may send to a source, and what its sender asks for: the options that a plain source has none of.
+    """
+
+    sender: SenderDefinition | None = None
+    """The one kind of sender that the source hears; None: any."""
+    secret_files: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
+    """Absolute path and content of each file of secrets, in their order."""
+    verify: str = "off"
+    """C{"required"}, C{"note"} or C{"off"}."""
+    handshake: bool = False
+    """Whether questions of the sender are answered."""
+    split: str = "no"
+    """C{"no"}, C{"yes"} for the sender's own way, C{"lines"}, C{"documents"}, or a JSON pointer."""
+    idempotency: float | None = None
+    """Seconds for which the ids of deliveries are remembered; None: they are not."""
+    quota: Mapping[str, str] = field(default_factory=dict)
+    """C{messages}, C{bytes}, C{burst} and C{per} as they were written; empty: no quota."""
+    allow: tuple[str, ...] = ()
+    """Networks, and names of lists of networks, from which requests may come; empty: all."""
+    allow_clients: tuple[str, ...] = ()
+    """Patterns of the names of client certificates, and their fingerprints; empty: all."""
+    token_place: str = "header:authorization"  # noqa: S105
+    """Where a request shows its token: C{header:NAME}, C{query:NAME}, C{path:GROUP} or C{basic}."""
+    public_url: str = ""
+    """Scheme, host and port by which the sender knows the source, or a whole URL; empty: not known."""
+    sender_settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What the definition of the sender leaves to the operator, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkList:
+    """
+    A file with a list of networks.
+
+    @ivar file: its absolute path.
+    @ivar at: a JSON pointer to the list in it; empty: the whole file.
+    """
+
+    name: str
+    file: str
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """One configured receiver."""
 
@@ -152,6 +198,8 @@ class Source:
     listeners: tuple[Listener, ...] = ()
     connector: ConnectorSettings | None = None
     """None for a source of the collector form."""
+    guard: GuardSettings | None = None
+    """None for a plain source, which has none of these options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +291,12 @@ class Settings:
     """The absolute path of the directory of the last good set; None: it is not kept."""
     record: str | None = None
     """The absolute path of the directory of recorded requests; None: they are not recorded."""
+    networks: tuple[NetworkList, ...] = ()
+    """Lists of networks by name, for L{GuardSettings.allow}."""
+    signing_certs: tuple[str, ...] = ()
+    """Absolute paths of files with keys and certificates of senders."""
+    fetch_keys: bool = False
+    """Whether keys of senders are fetched from where each sender publishes them."""
     tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
     """Contents of the files of all L{TLS} when they were checked, with keys; but for those of connectors."""
 

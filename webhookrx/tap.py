@@ -21,8 +21,9 @@ from webhookrx.config.check import check_report, error_lines, error_report, run_
 from webhookrx.config.limits import LIMITS
 from webhookrx.config.machine import most_open_files, usable_cpus
 from webhookrx.config.observers import check_notes, written_paths
+from webhookrx.config.option import Kind, Option
 from webhookrx.config.option_reader import COMMAND_LINE, Origin, RawOptions, RawValue
-from webhookrx.config.options import BY_NAME, OPTIONS, Kind, Option, shown_name
+from webhookrx.config.options import BY_NAME, OPTIONS, shown_name
 from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import ConfigError

@@ -13,15 +13,19 @@ _webhookrx() {
         --ack) COMPREPLY=($(compgen -W "durable written queued" -- "$word")) ;;
         --on-parse-error) COMPREPLY=($(compgen -W "keep reject" -- "$word")) ;;
         --keep-message) COMPREPLY=($(compgen -W "yes unparsed" -- "$word")) ;;
+        --verify) COMPREPLY=($(compgen -W "required note off" -- "$word")) ;;
+        --handshake) COMPREPLY=($(compgen -W "yes no" -- "$word")) ;;
         --limit) COMPREPLY=($(compgen -S = -W "$limits" -- "$word")) ;;
         --tls-ca-dir | --senders | --state-dir | --record) COMPREPLY=($(compgen -d -- "$word")) ;;
-        --config | --rules | --auth-token-file | --tls-*-file) COMPREPLY=($(compgen -f -- "$word")) ;;
+        --config | --rules | --auth-token-file | --secrets-file | --signing-certs | --tls-*-file) COMPREPLY=($(compgen -f -- "$word")) ;;
         --port | -p | --paths | --health | --prefix | --auth-token | --proxy-header | --observer | -o | --admin | --drain-timeout | --workers | --router-name | --router-label) ;;
+        --auth-token-in | --sender | --split | --idempotency | --quota | --allow | --allow-client | --public-url | --sender-setting | --network) ;;
         *)
             COMPREPLY=($(compgen -W "--port --source --paths --health --allow-slow-patterns --prefix --on-parse-error --keep-message --auth-token --auth-token-file
                 --include-request-headers --proxy-header --tls-key-file --tls-cert-file --tls-peer-verify --tls-ca-file
-                --tls-ca-dir --tls-use-system-cert-store --allow-plaintext-token --observer --ack --limit --drain-timeout
-                --admin --workers --rules --router-name --router-label --senders --state-dir --record --config --check --help --version" -- "$word"))
+                --tls-ca-dir --tls-use-system-cert-store --auth-token-in --sender --secrets-file --verify --handshake
+                --split --idempotency --quota --allow --allow-client --public-url --sender-setting --allow-plaintext-token --observer --ack --limit --drain-timeout
+                --admin --workers --rules --router-name --router-label --senders --network --signing-certs --fetch-keys --state-dir --record --config --check --help --version" -- "$word"))
             ;;
     esac
 }

@@ -7,7 +7,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.config.limits import LIMITS, limit_table
-from webhookrx.config.options import BY_YAML_KEY, OPTIONS, OptionScope, option_table, parse_flag, shown_name
+from webhookrx.config.option import OptionScope
+from webhookrx.config.options import BY_YAML_KEY, OPTIONS, option_table, parse_flag, shown_name
 from webhookrx.errors import ConfigError
 
 

@@ -127,7 +127,8 @@ class ResolveTests(SynchronousTestCase):
 
     def test_every_option_has_an_origin(self) -> None:
         """Each option and each limit is shown once a source, or once for the service."""
-        from webhookrx.config.options import OPTIONS, Kind, OptionScope
+        from webhookrx.config.option import Kind, OptionScope
+        from webhookrx.config.options import OPTIONS
 
         found = list(self.origins())
         self.assertEqual(len(set(found)), len(found))

@@ -14,8 +14,8 @@ from typing import Any, Final, TextIO
 from webhookrx.commands.terminal import DONE, FAILED, describe
 from webhookrx.config.check import error_lines, error_report, run_as, unwritable
 from webhookrx.config.observers import check_notes, written_paths
+from webhookrx.config.option import Kind, Option
 from webhookrx.config.option_reader import COMMAND_LINE, Origin, RawOptions, RawValue
-from webhookrx.config.options import Kind, Option
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.observers.registry import find_spec

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from webhookrx.config.files import absolute
-from webhookrx.config.options import BY_NAME, Kind, parse_flag
+from webhookrx.config.option import Kind
+from webhookrx.config.options import BY_NAME, parse_flag
 from webhookrx.diagnostics import ERROR, WARNING, Diagnostic, Path, nearest, path_text, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.quantities import format_duration, parse_duration
@@ -259,6 +260,17 @@ class OptionReader:
         value = None if text is None else absolute(text)
         self.show(name, value or BY_NAME[name].default)
         return value
+
+    def paths(self, name: str) -> tuple[str, ...]:
+        """Return the absolute paths that an option names, in their order."""
+        paths: list[str] = []
+        for value in self.raw(name):
+            if value.text:
+                paths.append(absolute(value.text))
+            else:
+                self.problems.error("It is empty; a name is needed.", value.origin)
+        self.show(name, " ".join(paths) or BY_NAME[name].default)
+        return tuple(paths)
 
 
 def _duration(text: str) -> float:

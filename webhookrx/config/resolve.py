@@ -13,11 +13,13 @@ from datetime import datetime
 
 from webhookrx.config.endpoints import admin_listener
 from webhookrx.config.files import Snapshot, check_state_dir, default_state_dir
+from webhookrx.config.guards import read_networks
 from webhookrx.config.limits import read_limits
 from webhookrx.config.machine import HostFacts, fit_connections, this_host, worker_count
 from webhookrx.config.observers import KnownObservers, read_observers
+from webhookrx.config.option import OptionScope
 from webhookrx.config.option_reader import NOWHERE, ConfigFile, Effective, OptionReader, Problems, RawOptions
-from webhookrx.config.options import BY_NAME, OptionScope
+from webhookrx.config.options import BY_NAME
 from webhookrx.config.pem import contents_of
 from webhookrx.config.sources import resolve_sources
 from webhookrx.diagnostics import quoted
@@ -111,9 +113,24 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
     admin = admin_listener(service, [each for source in sources for each in source.listeners])
     workers = worker_count(service, environment.cpus)
     record = _record(service)
+    networks = read_networks(service)
+    signing_certs = service.paths("signing-certs")
+    fetch_keys = service.flag("fetch-keys", False)
     problems.raise_errors()
     settings = Settings(
-        sources, observers, ack, limits, drain_timeout, admin, workers, router, state_dir=state_dir, record=record
+        sources,
+        observers,
+        ack,
+        limits,
+        drain_timeout,
+        admin,
+        workers,
+        router,
+        state_dir=state_dir,
+        record=record,
+        networks=networks,
+        signing_certs=signing_certs,
+        fetch_keys=fetch_keys,
     )
     settings = _fitted(settings, environment.open_files, service)
     problems.raise_errors()

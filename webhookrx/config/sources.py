@@ -12,6 +12,7 @@ from datetime import datetime
 import msgspec
 
 from webhookrx.config.files import Snapshot, absolute, public_warning, read_file
+from webhookrx.config.guards import read_guard
 from webhookrx.config.option_reader import (
     COMMAND_LINE,
     NOWHERE,
@@ -153,6 +154,7 @@ def _draft(options: OptionReader) -> _SourceDraft:
         on_parse_error=options.text("on-parse-error", DEFAULTS.on_parse_error),
         keep_message=options.text("keep-message", DEFAULTS.keep_message),
         health=_health(options),
+        guard=read_guard(options),
     )
     return _SourceDraft(options, patterns, source, listeners)
 

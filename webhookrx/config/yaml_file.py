@@ -13,8 +13,9 @@ from functools import partial
 from typing import Final
 
 from webhookrx.config.files import absolute, public_warning, read_file
+from webhookrx.config.option import Kind, Option, OptionScope
 from webhookrx.config.option_reader import ConfigFile, ConfigProblems, Origin, Problems, RawSource, RawValue
-from webhookrx.config.options import BY_YAML_KEY, Kind, Option, OptionScope, shown_name
+from webhookrx.config.options import BY_YAML_KEY, shown_name
 from webhookrx.config.specs import escaped, split_raw, unescaped
 from webhookrx.diagnostics import Path, Position, quoted, suggestion
 from webhookrx.errors import ConfigError
@@ -139,7 +140,8 @@ class _ConfigReader:
             options[option.name] = values
 
     def _values(self, option: Option, node: Node, path: Path) -> Iterator[RawValue]:
-        if option.kind is Kind.LIMITS or (option.kind is Kind.LABELS and isinstance(node, MappingNode)):
+        is_mapping = isinstance(node, MappingNode)
+        if option.kind is Kind.LIMITS or (is_mapping and option.kind in (Kind.LABELS, Kind.SETTINGS, Kind.NETWORKS)):
             yield from self._named_values(option, node, path)
         elif isinstance(node, SequenceNode) and option.repeat and self._mistakes.is_untagged(node, path):
             if not node.items:
@@ -157,10 +159,38 @@ class _ConfigReader:
         if not isinstance(node, MappingNode):
             self._error(node, path, "It takes names and values, such as {body: 10MiB, connections: 10000}.")
             return
-        for key, _, member in self._members(node, path, is_label=option.kind is Kind.LABELS):
-            value = self._scalar(member, (*path, key))
-            if value is not None:
+        for key, _, member in self._members(node, path, is_label=option.kind is not Kind.LIMITS):
+            for value in self._named(option, member, (*path, key)):
                 yield RawValue(f"{key}={value.text}", value.origin._replace(path=path))
+
+    def _named(self, option: Option, node: Node, path: Path) -> Iterator[RawValue]:
+        """Yield the value of a name; several of a list, and a file with a place in it, where the option has these."""
+        if option.kind is Kind.SETTINGS and isinstance(node, SequenceNode) and self._mistakes.is_untagged(node, path):
+            for index, item in enumerate(node.items):
+                value = self._scalar(item, (*path, index))
+                if value is not None:
+                    yield value
+        elif option.kind is Kind.NETWORKS and isinstance(node, MappingNode):
+            yield from self._file_with_place(node, path)
+        else:
+            value = self._scalar(node, path)
+            if value is not None:
+                yield value
+
+    def _file_with_place(self, node: MappingNode, path: Path) -> Iterator[RawValue]:
+        """Yield C{FILE#POINTER} of C{{file: FILE, at: POINTER}}."""
+        found: dict[str, RawValue] = {}
+        for key, key_node, member in self._members(node, path):
+            value = self._scalar(member, (*path, key))
+            if key not in ("file", "at"):
+                self._unknown(key, key_node, path, ["file", "at"])
+            elif value is not None:
+                found[key] = value
+        if "file" in found:
+            at = found["at"].text if "at" in found else ""
+            yield RawValue(f"{found['file'].text}#{at}", found["file"].origin)
+        else:
+            self._error(node, path, "It takes a file, such as {file: /etc/webhookrx/networks, at: /hooks}.")
 
     def _members(self, node: MappingNode, path: Path, *, is_label: bool = False) -> Iterator[Member]:
         return members(node, path, as_written if is_label else with_underscores, self._mistakes)

@@ -11,8 +11,8 @@ from typing import Final
 
 from webhookrx.config.endpoints import admin_listener
 from webhookrx.config.observers import KnownObservers, read_observers
+from webhookrx.config.option import Kind, Option, OptionScope
 from webhookrx.config.option_reader import OptionReader, Problems, RawOptions
-from webhookrx.config.options import Kind, Option, OptionScope
 from webhookrx.diagnostics import quoted
 from webhookrx.quantities import format_duration
 from webhookrx.relay.registry import FindKind, build_consumer, find_kind
