@@ -51,6 +51,7 @@ _NAMES = [
         "OST",
     ),
     *("webhook", "webhook.headers", "headers", "webhook.query", "query", "webhook.query.a", "webhook.left_out.a"),
+    *("webhook.sender", "sender", "batch", "webhook.batch", "index", "batch.index", "webhook.client.cn"),
     *("webhook.id", "a", "b", "a.b", "a.b.c", "b.c", "1", "2", "x1"),
 ]
 BODIES = st.one_of(

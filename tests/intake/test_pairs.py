@@ -17,7 +17,7 @@ from webhookrx.intake import pairs
 from webhookrx.intake.json_body import PayloadError
 from webhookrx.intake.pairs import flatten, set_pairs
 from webhookrx.message.encoders import encode_line
-from webhookrx.message.macros import canonical, is_reserved
+from webhookrx.message.macros import PROVENANCE, canonical, is_reserved
 from webhookrx.message.message import Message, Value
 
 NAMES = st.sampled_from(
@@ -39,6 +39,7 @@ NAMES = st.sampled_from(
         ),
         *("webhook", "webhook.", "web", "hook", "query", "query.", "query.a", "headers", "headers.x", "parse_error"),
         *("webhook.query", "webhook.query.", "webhook.query.a", "webhook.headers", "webhook.headers.x", "hook.query.a"),
+        *("sender", "webhook.sender", "sender.login", "batch", "index", "batch.index", "webhook.batch.index", "client"),
     ]
 )
 PREFIXES = NAMES | st.sampled_from(["p.", "SOURCE", "M", "webhook.q", "webhook.query.a."])
@@ -54,7 +55,7 @@ def flattened(members: dict[str, Any], prefix: str, into: dict[str, Any]) -> int
     left_out = 0
     for key, member in members.items():
         name = prefix + key
-        if is_reserved(name):
+        if is_reserved(name) and not (isinstance(member, dict) and member and name in PROVENANCE):
             left_out += 1
         elif isinstance(member, dict) and member:
             left_out += flattened(member, name + ".", into)

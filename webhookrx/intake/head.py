@@ -5,8 +5,12 @@ The head of a request, as the decision sees it: plain values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
+
+if TYPE_CHECKING:
+    from webhookrx.intake.provenance import ClientIdentity
 
 #: Names of headers that the decision asks for most; a parser that goes through all lines collects their values.
 PREFETCHED = frozenset([b"authorization", b"ce-specversion", b"content-encoding", b"x-forwarded-for"])
@@ -19,11 +23,13 @@ class Peer(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     @ivar ip: address as text; C{"127.0.0.1"} for a UNIX socket.
     @ivar port: None for a UNIX socket.
     @ivar secure: whether the connection speaks TLS.
+    @ivar client: whom its client certificate names, which was verified; None without one.
     """
 
     ip: str
     port: int | None
     secure: bool
+    client: ClientIdentity | None = None
 
     def __str__(self) -> str:
         """Name it for a log line: its address, or C{unix}."""

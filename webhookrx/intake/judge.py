@@ -20,6 +20,7 @@ from webhookrx.intake.header_masking import recorded_headers
 from webhookrx.intake.json_body import PayloadError, body_text
 from webhookrx.intake.pairs import NOTHING, LeftOut, flatten, name_budget, set_pairs
 from webhookrx.intake.path_patterns import decode_groups
+from webhookrx.intake.provenance import Provenance, set_client, set_provenance
 from webhookrx.intake.tokens import TokenCheck
 from webhookrx.intake.urlencoded import form_members, remembered_query, says_form
 from webhookrx.message.macros import isodate
@@ -97,12 +98,14 @@ class Admission(msgspec.Struct, frozen=True, gc=False):
     @ivar groups: text of the path groups that took part.
     @ivar query: name to text, or to a list when it is repeated.
     @ivar encodings: values of C{Content-Encoding}, known to be what can be unpacked.
+    @ivar provenance: what is known of the sender; None for a source that finds out nothing.
     """
 
     rules: SourceRules
     groups: dict[str, str]
     query: dict[str, str | list[str]]
     encodings: list[bytes]
+    provenance: Provenance | None = None
 
 
 @final
@@ -225,7 +228,7 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
             notes = ("unparsed_payload",)
     if not exact:
         values["webhook.body_base64"] = base64_text(body)
-    ip, seen_notes = set_seen(values, head, admission)
+    ip, seen_notes = set_seen(values, head, admission, admission.provenance)
     host = values["HOST"]
     if host is None or host == "":
         values["HOST"] = ip
@@ -235,13 +238,18 @@ def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Ac
     return Accepted(Message(values, receipt.received), notes + seen_notes if seen_notes else notes, len(left_out))
 
 
-def set_seen(values: dict[str, Value], head: Head, admission: Admission) -> tuple[str, tuple[str, ...]]:
+def set_seen(
+    values: dict[str, Value], head: Head, admission: Admission, provenance: Provenance | None
+) -> tuple[str, tuple[str, ...]]:
     """
-    Set what comes after a payload: query, path groups, headers, addresses.
+    Set what comes after a payload: who sent it, query, path groups, headers, addresses.
 
     @return: the address that the request comes from, and notes; see L{Accepted}.
     """
     rules = admission.rules
+    # First, so that it is in front of all that is the same for many requests.
+    if provenance is not None:
+        set_provenance(values, provenance)
     if admission.query:
         for name, value in admission.query.items():
             values["webhook.query." + name] = value  # type: ignore[assignment]  # dict is invariant
@@ -266,6 +274,8 @@ def set_seen(values: dict[str, Value], head: Head, admission: Admission) -> tupl
     if port is not None:
         values["SOURCEPORT"] = port
     values["TRANSPORT"] = "https" if peer.secure else "http"
+    if peer.client is not None:
+        set_client(values, peer.client)
     return ip, notes
 
 

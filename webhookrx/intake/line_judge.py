@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Accepted, Admission, Receipt, Refused, SourceRules, judge, set_seen
+from webhookrx.intake.provenance import line_part
 from webhookrx.message.escapes import encode, without_misleading
 from webhookrx.message.macros import ALIASES, HARD_MACROS, NANOSECONDS, RESERVED, RESERVED_PREFIXES, isodate
 from webhookrx.message.message import Message, Value
@@ -125,11 +126,11 @@ _Around: TypeAlias = tuple[bytes, bytes, tuple[str, ...]]
 
 def _around(head: Head, admission: Admission) -> _Around | None:
     """
-    Return what is around the pairs in a line: the value of C{HOST}, what comes up to the value of C{RAWMSG_SIZE}, and
-    notes; None if something in it is not usual.
+    Return what is around the pairs in a line, but for the provenance: the value of C{HOST}, what comes up to the value
+    of C{RAWMSG_SIZE}, and notes; None if something in it is not usual.
     """
     values: dict[str, Value] = {}
-    ip, notes = set_seen(values, head, admission)
+    ip, notes = set_seen(values, head, admission, None)
     if not admission.groups.keys().isdisjoint(_NOT_BEHIND):
         return None
     host, seen = _plain(values.pop("HOST", None) or ip), _plain(values)
@@ -205,6 +206,7 @@ class _LineJudge:
         @param otherwise: judges what is not usual.
         """
         groups = admission.groups
+        provenance = admission.provenance
         if self._is_plain and not groups and not admission.query:
             around = self._by_peer[head.peer]
         else:
@@ -212,6 +214,8 @@ class _LineJudge:
         if around is None:
             return otherwise(head, admission, body, receipt)
         host, seen, notes = around
+        if provenance is not None:
+            seen = line_part(provenance) + seen
         received = receipt.received
         begin, end, before, after = self._second
         if not begin <= received < end:

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from webhookrx.intake.json_body import PayloadError, parse_json
 from webhookrx.message.escapes import encode_json
-from webhookrx.message.macros import ALIASES, HARD_MACROS, RESERVED, RESERVED_PREFIXES, is_reserved
+from webhookrx.message.macros import ALIASES, HARD_MACROS, PROVENANCE, RESERVED, RESERVED_PREFIXES, is_reserved
 from webhookrx.message.message import Value
 from webhookrx.yield_point import PIECE, count_byte, yield_point
 
@@ -143,7 +143,8 @@ def _set_guarded(
     """Do the same for an object in which names may be special."""
     for key, member in members.items():
         name = path + key
-        if name in _NEVER_TAKEN or name.startswith(RESERVED_PREFIXES):
+        is_object = type(member) is dict and bool(member)
+        if (name in _NEVER_TAKEN or name.startswith(RESERVED_PREFIXES)) and not (is_object and name in PROVENANCE):
             left_out.append(
                 (name, member)
             )  # with all that is in it: what expands dots would see it below the receiver's own

@@ -68,7 +68,21 @@ SOFT_MACROS: Final = frozenset(
     {*ALIASES, "HOST", "HOST_FROM", "LEGACY_MSGHDR", "MESSAGE", "MSGID", "PID", "PROGRAM", "SOURCE"}
 )
 
-RESERVED: Final = frozenset({"webhook.headers", "webhook.parse_error", "webhook.body_base64", "webhook.left_out"})
+PROVENANCE: Final = frozenset(
+    "webhook." + name
+    for name in """
+    sender verified secret token delivery_id attempt signed_at batch.index batch.count batch.envelope client.cn
+    client.san client.issuer client.fingerprint
+    """.split()  # noqa: SIM905
+)
+"""Names of pairs that say where a message comes from. Only these themselves are reserved, not what is below them."""
+
+RESERVED: Final = PROVENANCE | {
+    "webhook.headers",
+    "webhook.parse_error",
+    "webhook.body_base64",
+    "webhook.left_out",
+}
 """Names of pairs that only the receiver sets, besides those that begin with one of L{RESERVED_PREFIXES}."""
 
 RESERVED_PREFIXES: Final = ("webhook.query.", "webhook.headers.", "webhook.left_out.")

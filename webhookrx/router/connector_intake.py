@@ -15,6 +15,7 @@ from webhookrx.intake.header_masking import cloud_event_headers, recorded_header
 from webhookrx.intake.json_body import body_text, decode_exactly, json_or_missing
 from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, SourceRules, base64_text
 from webhookrx.intake.line_judge import NOT_MADE, LineMessage
+from webhookrx.intake.provenance import batch_members, client_members, sender_members
 from webhookrx.message.escapes import encode_json
 from webhookrx.message.fields import MISSING
 from webhookrx.message.message import Message, Value
@@ -162,7 +163,7 @@ def _record(
     """
     rules: ConnectorRules = admission.rules  # type: ignore[assignment]  # those of its own source
     connector, router = rules.fixed()
-    return {
+    record: dict[str, Any] = {
         "log": {
             "body": content,
             "attributes": attributes,
@@ -179,6 +180,15 @@ def _record(
             "id": receipt.id,
         },
     }
+    provenance = admission.provenance
+    if provenance is not None:
+        meta = record["meta"]
+        meta["sender"] = sender_members(provenance)
+        if provenance.token:
+            meta["connection"]["token"] = provenance.token
+        if provenance.batch is not None:
+            meta["batch"] = batch_members(provenance.batch)
+    return record
 
 
 def _line(record: dict[str, Any], text: bytes) -> bytes:
@@ -236,6 +246,10 @@ def _attributes(head: Head, admission: Admission) -> dict[str, Any]:
 def _connection(head: Head, size: int) -> dict[str, Any]:
     peer = head.peer
     transport = "https" if peer.secure else "http"
+    if peer.client is not None:
+        port = {} if peer.port is None else {"src_port": peer.port}
+        client = client_members(peer.client)
+        return {"src_ip": peer.ip, **port, "transport": transport, "bytes": size, "client": client}
     if peer.port is None:
         return {"src_ip": peer.ip, "transport": transport, "bytes": size}
     return {"src_ip": peer.ip, "src_port": peer.port, "transport": transport, "bytes": size}

@@ -53,7 +53,11 @@ def _classify(context: StepContext, last_resort: bool) -> StepEvent | None:
         meta["product"] = sender.product
         meta["service"] = match.service
         if delivery := delivery_id(sender, context.evidence):
-            meta["sender"] = {"delivery_id": delivery}
+            seen = meta.get("sender")
+            if type(seen) is dict and "verified" in seen:  # the receiver knows who it was, and maybe this as well
+                seen.setdefault("delivery_id", delivery)
+            else:
+                meta["sender"] = {"delivery_id": delivery}
     meta["classify"] = {"rule": sender.id, "confidence": match.confidence, "why": match.why}
     context.match = match
     return CLASSIFIED, sender.id
