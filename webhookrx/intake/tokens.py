@@ -1,5 +1,5 @@
 """
-The token that a sender must show: C{Authorization: <any one scheme word> <token>}.
+The tokens that a sender may show, each with a name for messages and logs; compared in constant time.
 """
 
 from __future__ import annotations
@@ -8,12 +8,20 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-# RFC 9110 section 11.4: a scheme is a token of section 5.6.2. One space and no other: "exactly two words".
-_CREDENTIALS: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ ([^\x00-\x20\x7f]+)")
+import msgspec
+
+from webhookrx.intake.head import Head
+from webhookrx.intake.named_lines import NamedLine, named_lines
+from webhookrx.intake.token_places import AUTHORIZATION, CREDENTIALS, TokenPlace
+
 _NEVER_SENT: Final = re.compile(rb"[\x00-\x20\x7f]")
+_DIGEST: Final = "sha256:"
+_SHA256: Final = re.compile(r"[0-9A-Fa-f]{64}")
+#: RFC 7617 section 2: no colon in the user, no control characters.
+_USER_AND_PASSWORD: Final = re.compile(rb"[^\x00-\x1f\x7f:]+:[^\x00-\x1f\x7f]*")
 
 
 def parse_token_file(text: str) -> list[bytes]:
@@ -41,6 +49,50 @@ def check_token(token: bytes | str) -> str | None:
     return None
 
 
+class NamedToken(msgspec.Struct, frozen=True):
+    """
+    A token that is accepted.
+
+    @ivar name: for messages, logs and metrics.
+    @ivar value: the token, or C{user:password}; empty if only its digest is known.
+    @ivar sha256: the SHA-256 of the value; empty if the value itself is known.
+    """
+
+    name: str
+    value: bytes = b""
+    sha256: bytes = b""
+
+    def __repr__(self) -> str:
+        return f"NamedToken({self.name!r}, ***)"
+
+
+def read_tokens(text: str, place: TokenPlace = AUTHORIZATION) -> list[NamedToken]:
+    """
+    Read tokens, one a line: C{NAME = VALUE}, or a value alone; see L{named_lines}. A value may be C{sha256:HEX}, the
+    digest of the token; at the place C{basic} it is C{user:password}, or the digest of that.
+
+    @param text: what a file holds; C{surrogateescape} keeps bytes that are not UTF-8.
+    @raise ValueError: a line can't be used. The text is one sentence that names the line and quotes no value.
+    """
+    return [_token_of(line, place) for line in named_lines(text)]
+
+
+def _token_of(line: NamedLine, place: TokenPlace) -> NamedToken:
+    if line.value.startswith(_DIGEST):
+        digits = line.value.removeprefix(_DIGEST)
+        if not _SHA256.fullmatch(digits):
+            raise ValueError(f"Line {line.number}: after sha256: come 64 hexadecimal digits.")
+        return NamedToken(line.name, sha256=bytes.fromhex(digits))
+    value = line.value.encode("utf-8", "surrogateescape")
+    if place.kind != "basic":
+        problem = check_token(value)
+    else:
+        problem = None if _USER_AND_PASSWORD.fullmatch(value) else "It is no user:password, as basic wants it."
+    if problem is not None:
+        raise ValueError(f"Line {line.number}: {problem}")
+    return NamedToken(line.name, value)
+
+
 class TokenCheck:
     """
     Compares what a request shows with all tokens that are accepted.
@@ -48,15 +100,37 @@ class TokenCheck:
     Tokens are kept only as digests under a key that lives as long as this object. Two digests are of one length
     whatever a sender tries, so neither the length of a token nor how much of it was right shows in the time taken.
 
-    @param tokens: all that are accepted; empty: no token is required.
+    @param tokens: all that are accepted; empty: no token is required. Those without a name are called by their place
+        in the sequence, from 1.
+    @param place: where they stand.
     """
 
-    __slots__ = ("_digests", "_hash")
+    __slots__ = ("_digests", "_has_hashed", "_hash", "_names", "place")
 
-    def __init__(self, tokens: Sequence[bytes]) -> None:
+    def __init__(self, tokens: Sequence[bytes | NamedToken], place: TokenPlace = AUTHORIZATION) -> None:
         # A copy of it costs half as much as another one, which would have to take the key in first.
         self._hash = hashlib.blake2b(digest_size=32, key=secrets.token_bytes(32))
-        self._digests = tuple(self._digest(token) for token in tokens)
+        named = [
+            token if isinstance(token, NamedToken) else NamedToken(str(number), token)
+            for number, token in enumerate(tokens, 1)
+        ]
+        self._names = tuple(token.name for token in named)
+        self._digests = tuple(
+            (bool(token.sha256), self._digest(_hashed(token.sha256) if token.sha256 else token.value))
+            for token in named
+        )
+        self._has_hashed = any(is_hashed for is_hashed, _ in self._digests)
+        self.place = place
+
+    def check(self, head: Head, groups: Mapping[str, str]) -> str | None:
+        """
+        Return the name of the token that a request shows.
+
+        @param groups: of its path, decoded.
+        @return: None if it shows none that is accepted, shows it twice, or if there are no tokens.
+        """
+        shown = self.place.shown(head, groups)
+        return None if shown is None else self._name_of(shown)
 
     def accepts(self, authorization: Sequence[bytes]) -> bool:
         """
@@ -68,20 +142,31 @@ class TokenCheck:
             return True
         if len(authorization) != 1:
             return False
-        credentials = _CREDENTIALS.fullmatch(authorization[0])
-        if credentials is None:
-            return False
-        shown = self._digest(credentials[1])
-        accepted = False
-        # All of them, every time: an early exit would tell which one matched.
-        for digest in self._digests:
-            accepted |= hmac.compare_digest(shown, digest)
-        return accepted
+        credentials = CREDENTIALS.fullmatch(authorization[0])
+        return credentials is not None and self._name_of(credentials[1]) is not None
 
     def __repr__(self) -> str:
         return f"<TokenCheck of {len(self._digests)} tokens>"
+
+    def _name_of(self, shown: bytes) -> str | None:
+        # No token is empty, and none that is known by its digest is either.
+        if not shown:
+            return None
+        digest = self._digest(shown)
+        hashed = self._digest(_hashed(hashlib.sha256(shown).digest())) if self._has_hashed else digest
+        found = None
+        # All of them, every time: an early exit would tell which one matched.
+        for name, (is_hashed, accepted) in zip(self._names, self._digests, strict=True):
+            if hmac.compare_digest(hashed if is_hashed else digest, accepted) and found is None:
+                found = name
+        return found
 
     def _digest(self, token: bytes) -> bytes:
         copy = self._hash.copy()
         copy.update(token)
         return copy.digest()
+
+
+def _hashed(digest: bytes) -> bytes:
+    """Return what no token is: one that begins so is known by its digest."""
+    return _DIGEST.encode() + digest

@@ -1,0 +1,62 @@
+"""
+Lines C{NAME = VALUE} of files with tokens and secrets, whose names may be shown where their values may not.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+#: The blanks tell it from the C{=} at the end of Base64.
+_EQUALS: Final = re.compile(r"[ \t]+=(?:[ \t]+|\Z)")
+
+
+class NamedLine(NamedTuple):
+    """
+    One line that says something.
+
+    @ivar number: of the line, from 1.
+    @ivar name: what it is called; without a name, the number of the line.
+    @ivar value: what must never be shown; never empty.
+    @ivar has_name: whether the line itself gives the name.
+    """
+
+    number: int
+    name: str
+    value: str
+    has_name: bool
+
+    def __repr__(self) -> str:
+        return f"NamedLine({self.number}, {self.name!r}, ***)"
+
+
+def named_lines(text: str) -> list[NamedLine]:
+    """
+    Read lines C{NAME = VALUE}. Without C{=} between blanks, the whole line is the value. Blank lines and lines that
+    begin with C{#} are skipped, white space around is stripped.
+
+    @raise ValueError: a name can't be used, or is there twice, or a value is empty. The text is one sentence that
+        names the line and quotes no value.
+    """
+    lines: list[NamedLine] = []
+    numbers: dict[str, int] = {}
+    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        equals = _EQUALS.search(line)
+        name, value = (line[: equals.start()], line[equals.end() :]) if equals else (str(number), line)
+        # The text before the sign is not quoted: it may be the value of a line that was meant to have no name.
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                f"Line {number}: the name before = is up to 64 letters, digits, '.', '_' and '-', beginning with a "
+                "letter or digit."
+            )
+        if not value:
+            raise ValueError(f"Line {number}: the value of {name} is empty.")
+        if name in numbers:
+            raise ValueError(f"Line {number}: the name {name} is that of line {numbers[name]}, too.")
+        numbers[name] = number
+        lines.append(NamedLine(number, name, value, equals is not None))
+    return lines
