@@ -41,6 +41,7 @@ BAD_EXPECTATION = Reason("bad_expectation", 417, "The only supported expectation
 BAD_PAYLOAD = Reason("bad_payload", 400, "The body is not a JSON object or array.")
 TIMEOUT = Reason("timeout", 408, "The request took too long to arrive.")
 BODY_TOO_LARGE = Reason("body_too_large", 413, "The body is larger than this receiver accepts.")
+TOO_MANY_EVENTS = Reason("too_many_events", 413, "The body holds more events than this receiver takes apart.")
 UNPACK_RATIO = Reason(
     "unpack_ratio", 413, "The body unpacks to more times its size on the wire than this receiver accepts."
 )
@@ -71,6 +72,7 @@ REASONS: tuple[Reason, ...] = (
     BAD_PAYLOAD,
     TIMEOUT,
     BODY_TOO_LARGE,
+    TOO_MANY_EVENTS,
     UNPACK_RATIO,
     TARGET_TOO_LONG,
     HEADERS_TOO_LARGE,

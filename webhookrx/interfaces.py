@@ -261,6 +261,18 @@ class IMessageConsumer(Interface):
         @raise webhookrx.errors.NoRoom: the queue is full; C{acknowledge} is not called.
         """
 
+    def write_all(
+        messages: Sequence[Message], acknowledge: Acknowledge, prepared: Sequence[object] | None = None
+    ) -> None:
+        """
+        Hand over messages, all or none. C{acknowledge} is called exactly once for all, never before this method has
+        returned: with None when every observer has every one safe, else with the first error.
+
+        @param messages: at least one.
+        @param prepared: what L{prepare} returned of each; None for a few of modest size.
+        @raise webhookrx.errors.NoRoom: the queue has no room for all; C{acknowledge} is not called.
+        """
+
     def retry_after() -> int:
         """Return after how many seconds there should be room again, by how fast the queue drains; at least 1."""
 

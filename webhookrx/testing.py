@@ -196,7 +196,7 @@ class RecordingConsumer:
         self._clock = clock
         self._gate = ProducerGate(self.budget, clock.seconds, _LIMITS.pause_time)
         self._held = False
-        self._waiting: deque[tuple[Acknowledge, int]] = deque()
+        self._waiting: deque[tuple[Acknowledge, int, int]] = deque()
 
     def hold(self) -> None:
         """Acknowledge nothing until L{acknowledge_all}."""
@@ -242,7 +242,23 @@ class RecordingConsumer:
         if self.is_full or not self.budget.admit(size):
             raise NoRoom
         self.messages.append(message)
-        self._waiting.append((acknowledge, size))
+        self._waiting.append((acknowledge, 1, size))
+        self._clock.callLater(0, self._end_turn)
+        self._gate.pause_if_high()
+
+    def write_all(
+        self, messages: Sequence[Message], acknowledge: Acknowledge, prepared: Sequence[object] | None = None
+    ) -> None:
+        """
+        Keep messages, all or none.
+
+        @raise NoRoom: a limit would be passed, or C{is_full} is set.
+        """
+        size = sum(map(size_of, messages))
+        if self.is_full or not self.budget.admit_all(len(messages), size):
+            raise NoRoom
+        self.messages += messages
+        self._waiting.append((acknowledge, len(messages), size))
         self._clock.callLater(0, self._end_turn)
         self._gate.pause_if_high()
 
@@ -257,7 +273,7 @@ class RecordingConsumer:
     def _acknowledge(self) -> None:
         # A callback may write more; those messages are acknowledged in a later turn.
         for _ in range(len(self._waiting)):
-            acknowledge, size = self._waiting.popleft()
-            self.budget.remove(1, size)
+            acknowledge, count, size = self._waiting.popleft()
+            self.budget.remove(count, size)
             acknowledge(self.failure)
         self._gate.resume_if_low()

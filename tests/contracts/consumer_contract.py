@@ -246,3 +246,54 @@ class ConsumerContract(_Base):
         self.finish()
 
         self.assertEqual(["pause"], producer.calls)
+
+    def test_write_all(self) -> None:
+        """Several messages have one acknowledgement, and stay in order with those before and behind them."""
+        consumer = self.make_consumer()
+
+        told = self.write(consumer, "one")
+        together: list[NotStored | None] = []
+        consumer.write_all([make_message(text) for text in ("two", "three")], together.append)
+        told += self.write(consumer, "four")
+        self.assertEqual([], together)
+        self.finish()
+
+        self.assertEqual(([None], ["one", "two", "three", "four"]), (together, self.stored_texts()))
+
+    def test_write_all_not_stored(self) -> None:
+        """When one of several messages could not be made safe, all are acknowledged with the reason, once."""
+        consumer = self.make_consumer()
+        self.fail_all()
+
+        told: list[NotStored | None] = []
+        consumer.write_all([make_message("one"), make_message("two")], told.append)
+        self.finish()
+
+        self.assertEqual([NotStored], [type(failure) for failure in told])
+
+    def test_write_all_or_none(self) -> None:
+        """When there is no room for all of them, none is taken; once the others have left, there is."""
+        consumer = self.make_consumer(max_messages=3)
+        self.hold()
+        self.write(consumer, "one", "two")
+        told: list[NotStored | None] = []
+        both = [make_message("three"), make_message("four")]
+
+        with self.assertRaises(NoRoom):
+            consumer.write_all(both, told.append)
+        self.finish()
+        self.assertEqual(["one", "two"], self.stored_texts())
+        consumer.write_all(both, told.append)
+        self.finish()
+
+        self.assertEqual(([None], ["one", "two", "three", "four"]), (told, self.stored_texts()))
+
+    def test_more_than_there_is_room_for(self) -> None:
+        """Messages that come together find room when no other waits, like one that is too large."""
+        consumer = self.make_consumer(max_bytes=100, max_messages=3)
+        told: list[NotStored | None] = []
+
+        consumer.write_all([make_message(str(number)) for number in range(5)], told.append)
+        self.finish()
+
+        self.assertEqual(([None], ["0", "1", "2", "3", "4"]), (told, self.stored_texts()))

@@ -64,6 +64,17 @@ class QueuedChainContractTests(ChainContractTests):
         self.assertEqual([None], told)
         self.assertEqual([("memory", "broken", 1)], self.rig.reports)
 
+    def test_write_all_not_stored(self) -> None:
+        """So does a failure of messages that have one acknowledgement."""
+        consumer = self.make_consumer()
+        self.fail_all()
+
+        told: list[NotStored | None] = []
+        consumer.write_all([make_message("one"), make_message("two")], told.append)
+        self.finish()
+
+        self.assertEqual(([None], [("memory", "broken", 2)]), (told, self.rig.reports))
+
 
 class TurnEndTests(SynchronousTestCase):
     """Messages of a turn that is shorter than the reactor's are handed over at its end."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import cast
 
@@ -214,6 +214,14 @@ class NoMessages:
         """There are no messages."""
 
     def write(self, message: Message, acknowledge: Acknowledge, prepared: object = None) -> None:
+        """
+        @raise NoRoom: always.
+        """
+        raise NoRoom
+
+    def write_all(
+        self, messages: Sequence[Message], acknowledge: Acknowledge, prepared: Sequence[object] | None = None
+    ) -> None:
         """
         @raise NoRoom: always.
         """

@@ -161,6 +161,27 @@ class Budget:
         self.is_high = message_bytes - beside > self._high_bytes or messages > self._high_messages
         return True
 
+    def admit_all(self, messages: int, size: int) -> bool:
+        """
+        Count messages of so many bytes together, all or none; False, and nothing counted, when there is no room.
+
+        As one message does, they find room when no other waits, however many and large they are.
+        """
+        beside = self._beside
+        if self.message_bytes - beside >= self._cap:
+            return False
+        if size > self._large and not beside:
+            beside = size
+        together = self.messages + messages
+        if self.messages and (self.bytes + size - beside > self._max_bytes or together > self._max_messages):
+            return False
+        self._beside = beside
+        self.bytes += size
+        self.message_bytes += size
+        self.messages = together
+        self._mark()
+        return True
+
     def recount(self, was: int, size: int) -> None:
         """Count a message for C{size} bytes that was counted for C{was}, whether there is room for more or not."""
         self.bytes += size - was

@@ -70,6 +70,26 @@ class Encoders:
         """Return a batch for messages of these encoders."""
         return Batch(len(self._encoders))
 
+    def bundle_batches(self, encoded: Sequence[Encoded], acknowledge: Acknowledge, most: int) -> list[Batch]:
+        """
+        Return batches of messages that have one acknowledgement.
+
+        @param most: bytes of a batch; a single message may be larger.
+        """
+        cuts, size = [0], 0
+        for place, (_, more, _) in enumerate(encoded):
+            if size + more > most and place > cuts[-1]:
+                cuts.append(place)
+                size = 0
+            size += more
+        joint = JointAcknowledgement(acknowledge, len(cuts))
+        batches: list[Batch] = []
+        for start, end in zip(cuts, (*cuts[1:], len(encoded)), strict=True):
+            batch = BundleBatch(len(self._encoders), joint)
+            batch.add_all(encoded[start:end])
+            batches.append(batch)
+        return batches
+
     def encode(self, message: Message) -> Encoded:
         """Encode a message for all observers."""
         items: list[Prepared | None] = []
@@ -147,6 +167,62 @@ class Batch:
                 acknowledge(failure_of(place))
             except Exception:
                 _log.failure("An acknowledgement of a message failed")
+
+
+class BundleBatch(Batch):
+    """
+    Messages that are acknowledged together with those of other batches.
+
+    @param acknowledge: called with the first failure of these messages, None when all of them are safe.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, encoders: int, acknowledge: Acknowledge) -> None:
+        super().__init__(encoders)
+        self.acknowledges.append(acknowledge)
+
+    def add_all(self, encoded: Sequence[Encoded]) -> None:
+        """Append messages, see L{Encoded}."""
+        place = len(self.columns[0])
+        for number, column in enumerate(self.columns):
+            column += [items[number] for items, _, _ in encoded]
+        self.size += sum([size for _, size, _ in encoded])
+        for each, (_, _, failure) in enumerate(encoded, place):
+            if failure is not None:
+                self.has_gaps = True
+                self.failures[each] = failure
+
+    def acknowledge(self) -> None:
+        """Say once what has become of all of them."""
+        acknowledges, self.acknowledges = self.acknowledges, []
+        for acknowledge in acknowledges:
+            acknowledge(next(iter(self.failures.values()), None))
+
+
+class JointAcknowledgement:
+    """
+    One acknowledgement for messages in several batches: given when the last of them is done with, first error wins.
+
+    @param batches: how many.
+    """
+
+    __slots__ = ("_acknowledge", "_batches", "_failure")
+
+    def __init__(self, acknowledge: Acknowledge, batches: int) -> None:
+        self._acknowledge = acknowledge
+        self._batches = batches
+        self._failure: NotStored | None = None
+
+    def __call__(self, failure: NotStored | None) -> None:
+        """Take the acknowledgement of one batch."""
+        self._failure = self._failure or failure
+        self._batches -= 1
+        if not self._batches:
+            try:
+                self._acknowledge(self._failure)
+            except Exception:
+                _log.failure("An acknowledgement of several messages failed")
 
 
 #: A batch, and its messages as one observer takes them.

@@ -111,6 +111,7 @@ class Chain:
         self._running = False  # between start() and stop()
         self._takes = False  # running, and observers are not being exchanged
         self._held: list[tuple[Message, Acknowledge, int]] = []  # what comes meanwhile, with its estimated size
+        self._held_together: list[tuple[Sequence[Message], Acknowledge, int]] = []
         self._replaced: Deferred[None] | None = None
         self._stopping: list[Deferred[None]] = []
 
@@ -165,6 +166,25 @@ class Chain:
         if not budget.admit(encoded[1]):
             raise NoRoom
         self._gather(encoded, acknowledge)
+
+    def write_all(
+        self, messages: Sequence[Message], acknowledge: Acknowledge, prepared: Sequence[object] | None = None
+    ) -> None:
+        """
+        Put messages into batches of this turn, all or none, with one acknowledgement: the first error wins.
+
+        @param prepared: what L{prepare} made of each; made anew if the observers have changed since.
+        @raise NoRoom: the queue has no room for all, or the chain does not run; C{acknowledge} is not called.
+        """
+        if not self._takes:
+            self._hold_all(messages, acknowledge)
+            return
+        if self.budget.is_full():  # encoding them would be in vain
+            raise NoRoom
+        encoded = self._encoded(messages, prepared)
+        if not self.budget.admit_all(len(encoded), sum([size for _, size, _ in encoded])):
+            raise NoRoom
+        self._gather_all(encoded, acknowledge)
 
     def retry_after(self) -> int:
         """Return after how many seconds there should be room again, by how fast the queue drained lately; 1 to 60."""
@@ -294,11 +314,32 @@ class Chain:
             self._gathered.append(batch)
         batch.add(items, size, failure, acknowledge)
         if not self._hand_over_due:
-            self._hand_over_due = True
-            if not self._at_turn_end(self._end_turn):
-                self._flush_call = self._clock.callLater(0, self._end_turn)
+            self._await_turn_end()
         if self.budget.is_high:
             self._gate.pause_if_high()
+
+    def _gather_all(self, encoded: Sequence[Encoded], acknowledge: Acknowledge) -> None:
+        """Put messages that are counted, and have one acknowledgement, into batches of this turn."""
+        if not self._gathered[-1].acknowledges:
+            self._gathered.pop()
+        self._gathered += self._encoders.bundle_batches(encoded, acknowledge, self._max_batch_bytes)
+        self._gathered.append(self._encoders.new_batch())
+        if not self._hand_over_due:
+            self._await_turn_end()
+        self._gate.pause_if_high()
+
+    def _encoded(self, messages: Sequence[Message], prepared: Sequence[object] | None) -> list[Encoded]:
+        encoders = self._encoders
+        if prepared is not None:
+            known = [each.content for each in prepared if type(each) is EncodedMessage and each.encoders is encoders]
+            if len(known) == len(messages):
+                return known
+        return [encoders.encode(message) for message in messages]
+
+    def _await_turn_end(self) -> None:
+        self._hand_over_due = True
+        if not self._at_turn_end(self._end_turn):
+            self._flush_call = self._clock.callLater(0, self._end_turn)
 
     def _hold(self, message: Message, acknowledge: Acknowledge) -> None:
         """
@@ -306,11 +347,18 @@ class Chain:
 
         @raise NoRoom: there is no such exchange, or no room.
         """
-        # The values of a message with a line may not be made yet; the line and the body that it is of count for them.
-        size = size_of(message) if message.line is None else 2 * len(message.line)
+        size = _held_size(message)
         if not self._running or not self.budget.admit(size):
             raise NoRoom
         self._held.append((message, acknowledge, size))
+        self._gate.pause_if_high()
+
+    def _hold_all(self, messages: Sequence[Message], acknowledge: Acknowledge) -> None:
+        """See L{_hold}."""
+        size = sum(map(_held_size, messages))
+        if not self._running or not self.budget.admit_all(len(messages), size):
+            raise NoRoom
+        self._held_together.append((messages, acknowledge, size))
         self._gate.pause_if_high()
 
     def _end_turn(self) -> None:
@@ -329,12 +377,14 @@ class Chain:
         self._hand_over_due = False
         self._flush_call = None
         batches = self._gathered
+        if not batches[-1].acknowledges:
+            batches.pop()  # nothing came after messages that have one acknowledgement
         self._gathered = [self._encoders.new_batch()]
         refused: list[Batch] = []
         lanes, columns = self._lanes.current, self._encoders.columns
         for batch in batches:
             batch.outstanding = len(lanes)
-            batch.count = len(batch.acknowledges)
+            batch.count = len(batch.columns[0])
             for lane, column in zip(lanes, columns, strict=True):
                 if not lane.submit(batch, batch.columns[column]):
                     refused.append(batch)
@@ -403,6 +453,11 @@ class Chain:
             encoded = self._encoders.encode(message)
             self.budget.recount(size, encoded[1])
             self._gather(encoded, acknowledge)
+        held_together, self._held_together = self._held_together, []
+        for messages, acknowledge, size in held_together:
+            all_encoded = self._encoded(messages, None)
+            self.budget.recount(size, sum([each for _, each, _ in all_encoded]))
+            self._gather_all(all_encoded, acknowledge)
         self._update_cap()
         self._gate.resume_if_low()
         if self._stopping:
@@ -420,3 +475,11 @@ class Chain:
         waiting, self._stopping = self._stopping, []
         for result in waiting:
             result.callback(None)
+
+
+def _held_size(message: Message) -> int:
+    """
+    Return what a message is counted for that is not encoded yet. The values of one with a line may not be made; the
+    line and the body that it is of count for them.
+    """
+    return size_of(message) if message.line is None else 2 * len(message.line)

@@ -39,6 +39,7 @@ from msgspec import Meta
 
 from webhookrx.senders.data_file import DataFileType
 from webhookrx.senders.signatures.scheme import SignatureScheme
+from webhookrx.senders.split_definition import Split
 
 BODY_FORMATS: Final = ("json", "ndjson", "json-stream", "form", "logplex", "msgpack", "otlp", "text")
 BINARY: Final = ("msgpack", "otlp")
@@ -190,6 +191,13 @@ class SenderDefinition(DataFileType, frozen=True):
     )
     decode: Annotated[tuple[Decode, ...], Meta(description="Texts in the body to decode.")] = ()
     events: Annotated[str, Meta(description="A JSON pointer to the array of events in the body.")] = ""
+    split: Annotated[
+        Split | tuple[Split, ...],
+        Meta(
+            description="How a body with several events is taken apart where a source has `split: yes`; of several "
+            "ways, the first that fits."
+        ),
+    ] = ()
     time: Annotated[tuple[Time, ...], Meta(description="Where the time is; the first readable one counts.")] = ()
     message: Annotated[
         tuple[str | MessageRule, ...],
@@ -220,6 +228,11 @@ class SenderDefinition(DataFileType, frozen=True):
     def alternatives(self) -> tuple[When, ...]:
         """C{when} as a tuple, in the order of the file."""
         return self.when if isinstance(self.when, tuple) else (self.when,)
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """C{split} as a tuple, in the order of the file."""
+        return self.split if isinstance(self.split, tuple) else (self.split,)
 
     @property
     def schemes(self) -> tuple[SignatureScheme, ...]:

@@ -26,6 +26,7 @@ from webhookrx.senders.definition import (
 from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.severities import USUAL_WORDS
 from webhookrx.senders.signatures.scheme import SignatureScheme, SignedTime
+from webhookrx.senders.split_definition import Split
 from webhookrx.text import table
 
 _PARTS: Final = (
@@ -37,6 +38,7 @@ _PARTS: Final = (
     (Severity, "An element of `severity`"),
     (Setting, "Each of `settings`"),
     (SignedWith, "`signed_with`"),
+    (Split, "`split`, and an element of it when it is a list"),
     (SignatureScheme, "`verify`, and an element of it when it is a list"),
     (SignedTime, "`time` in `verify`"),
 )
