@@ -5,6 +5,7 @@ The interfaces between rooms of one floor, which L{webhookrx.service.receiver} j
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from twisted.internet.interfaces import IOpenSSLServerConnectionCreator, IPushProducer
@@ -275,6 +276,52 @@ class IMessageConsumer(Interface):
 
     def retry_after() -> int:
         """Return after how many seconds there should be room again, by how fast the queue drains; at least 1."""
+
+
+class Claim(Enum):
+    """What a claim of a delivery has come to."""
+
+    NEW = "new"
+    """It is the claimant's: to be judged and stored, and to be settled, however that ends."""
+    KNOWN = "known"
+    """It was stored within the window: to be answered as stored, and not to be stored again."""
+    UNDER_WAY = "under way"
+    """Another request of the same key is under way; the claimant is told later."""
+    GIVEN_UP = "given up"
+    """Only told later: the other request took as long as an answer may. To be answered as not stored."""
+
+
+#: Called once, in the reactor thread: what became of a claim that was under way, which is never L{Claim.UNDER_WAY}.
+Told: TypeAlias = Callable[[Claim], None]
+
+
+class IDeliveryWindow(Interface):
+    """
+    The deliveries that were stored of late, and those under way, by key: see
+    L{webhookrx.guard.delivery_key.delivery_key}. All workers have one.
+
+    Called in the reactor thread; no method waits.
+    """
+
+    def claim(key: bytes, window: float, told: Told) -> Claim:
+        """
+        Claim a delivery, when its request is known to be genuine, and before it is judged.
+
+        When another one of the same key is under way, C{told} is called once its fate is known: with L{Claim.KNOWN} if
+        it was stored, with L{Claim.NEW} if not, for instance because its worker was killed: then this claimant is the
+        next to try. It is called with L{Claim.GIVEN_UP} if none of this comes within the time for an answer. Otherwise
+        C{told} is never called.
+
+        @param key: 16 bytes.
+        @param window: seconds for which a stored delivery is known.
+        """
+
+    def settle(key: bytes, stored: bool) -> None:
+        """
+        Give up a claim that came to L{Claim.NEW}, exactly once, when the fate of its request is known.
+
+        @param stored: all of it is safe; it is known from now on. Otherwise nothing is remembered of it.
+        """
 
 
 class IObserverFactory(Interface):

@@ -1,0 +1,39 @@
+"""
+Tests for L{webhookrx.guard.delivery_key}.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.guard.delivery_key import KEY_SIZE, delivery_key
+
+
+class DeliveryKeyTests(SynchronousTestCase):
+    """
+    Tests for L{delivery_key}.
+    """
+
+    def test_same(self) -> None:
+        """The same delivery at the same source has the same key, in every process."""
+        key = delivery_key("github", "72d3162e-cc78")
+        self.assertEqual("5f9a872c143ff56a2758eea3c8dd7f2f", key.hex())
+        self.assertEqual(KEY_SIZE, len(key))
+
+    def test_different(self) -> None:
+        """Another source, id or body is another delivery, wherever one text ends and the next begins."""
+        digests = [sha256(b"a").digest(), sha256(b"b").digest()]
+        keys = [
+            delivery_key("a", "bc"),
+            delivery_key("ab", "c"),
+            delivery_key("abc", ""),
+            delivery_key("", "abc"),
+            delivery_key("a", "bc", digests[0]),
+            delivery_key("a", "bc", digests[1]),
+            delivery_key("a", "bc" + digests[0].decode("latin-1")),
+            delivery_key("a", "1 0 "),
+            delivery_key("a", "\udc80"),
+        ]
+        self.assertEqual(len(keys), len(set(keys)))

@@ -1,0 +1,1 @@
+"""The window in which a delivery that comes again is not stored again."""
