@@ -148,6 +148,8 @@ ENTRY_CODES: Final = (
     Code("entry-place", ERROR, "A locator, a text template or a JSON pointer is invalid."),
     Code("entry-format", ERROR, "The format of a body, a time or a decoded part is unknown, or the kind of a setting."),
     Code("entry-severity", ERROR, "The name of a severity is unknown."),
+    Code("entry-handshake", ERROR, "A question to a sender's address is answered in an unsafe way, or never told."),
+    Code("entry-answer", ERROR, "An answer or a behaviour of a definition can't be as it is written."),
     Code("entry-twice", ERROR, "Two files have definitions with the same id."),
 )
 """Of a data file of senders."""

@@ -35,6 +35,9 @@ SIGNATURE_MISSING = Reason(
 BAD_SIGNATURE = Reason("bad_signature", 401, "None of the signatures is by a secret of this receiver.")
 STALE_SIGNATURE = Reason("stale_signature", 401, "The signature is genuine, but too old or from the future.")
 BAD_TOKEN = Reason("bad_token", 403, "The Authorization header is missing, repeated, or holds no accepted token.")
+BAD_HANDSHAKE = Reason(
+    "bad_handshake", 403, "The question shows no verify token of this source, or holds a text that is not answered."
+)
 BAD_ENCODING = Reason("bad_encoding", 400, "The path or the query is not UTF-8 after percent-decoding.")
 BAD_REQUEST = Reason("bad_request", 400, "This is not well-formed HTTP/1.1.")
 BAD_EXPECTATION = Reason("bad_expectation", 417, "The only supported expectation is 100-continue.")
@@ -46,6 +49,7 @@ UNPACK_RATIO = Reason(
     "unpack_ratio", 413, "The body unpacks to more times its size on the wire than this receiver accepts."
 )
 TARGET_TOO_LONG = Reason("target_too_long", 414, "The request target is longer than this receiver accepts.")
+OVER_QUOTA = Reason("over_quota", 429, "There are more requests than this source may take now.")
 HEADERS_TOO_LARGE = Reason("headers_too_large", 431, "The headers are larger or more than this receiver accepts.")
 UNSUPPORTED_ENCODING = Reason(
     "unsupported_encoding", 415, "Content-Encoding may be one of gzip, deflate, zstd, br or identity."
@@ -66,6 +70,7 @@ REASONS: tuple[Reason, ...] = (
     BAD_SIGNATURE,
     STALE_SIGNATURE,
     BAD_TOKEN,
+    BAD_HANDSHAKE,
     BAD_ENCODING,
     BAD_REQUEST,
     BAD_EXPECTATION,
@@ -75,6 +80,7 @@ REASONS: tuple[Reason, ...] = (
     TOO_MANY_EVENTS,
     UNPACK_RATIO,
     TARGET_TOO_LONG,
+    OVER_QUOTA,
     HEADERS_TOO_LARGE,
     UNSUPPORTED_ENCODING,
     BAD_COMPRESSION,

@@ -48,6 +48,7 @@ from webhookrx.http.answers import (
     FixedAnswer,
     refusal,
     refusal_now,
+    refusal_to,
 )
 from webhookrx.http.body import DISCARDED_BODY, SMALL_BODY, CountedBody, DiscardedBody
 from webhookrx.http.grammar import check_beginning
@@ -301,7 +302,8 @@ class HTTPProtocol(Protocol):
         elif isinstance(verdict, FixedAnswer):
             return self._answer_early(head, verdict, data[start:])
         elif verdict is not None:
-            return self._refuse(head, verdict.reason, verdict.detail, data[start:], verdict.source)
+            self._report(verdict.reason, verdict.detail, verdict.source)
+            return self._answer_early(head, refusal_to(verdict, self._consumer), data[start:])
         if head.expects_other:
             return self._refuse(head, BAD_EXPECTATION, BAD_EXPECTATION.detail, data[start:])
         if length is not None and length > policy.limits.body:
@@ -450,17 +452,14 @@ class HTTPProtocol(Protocol):
         """Report that something of ours raised."""
         self._traffic.failed(what, failure)
 
-    def _refuse(
-        self, head: RequestHead | None, reason: Reason, detail: str, rest: bytes = b"", source: str = ""
-    ) -> bytes | None:
+    def _refuse(self, head: RequestHead | None, reason: Reason, detail: str, rest: bytes = b"") -> bytes | None:
         """
         Refuse the request that is under way.
 
         @param head: its head; None if the end of the request is unknown, so that the connection can't stay.
-        @param source: the source that refuses it, if it was not admitted.
         @return: see L{_take_head}.
         """
-        self._report(reason, detail, source)
+        self._report(reason, detail)
         self._receiver = None
         self._forget_body()
         return self._answer_early(head, refusal_now(reason, detail, self._consumer), rest)

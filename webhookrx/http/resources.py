@@ -27,7 +27,7 @@ from webhookrx.errors import (
     NotStored,
     Reason,
 )
-from webhookrx.http.answers import NOT_READY, READY, RECEIVED, FixedAnswer, refusal, refusal_now
+from webhookrx.http.answers import NOT_READY, READY, RECEIVED, FixedAnswer, refusal_now, refusal_to
 from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.client_address import normal_ip
@@ -337,7 +337,7 @@ class _Matched(Resource):
             self._traffic.refused(
                 verdict.reason, verdict.detail, str(head.peer), head.method, head.path, verdict.source
             )
-            _send(request, refusal(verdict.reason, verdict.detail))
+            _send(request, refusal_to(verdict))
         elif isinstance(verdict, FixedAnswer):
             _send(request, verdict)
         else:
@@ -397,8 +397,10 @@ def _head_of(request: IRequest) -> Head:
 
 def _send(request: IRequest, answer: FixedAnswer) -> None:
     request.setResponseCode(answer.status)
-    request.setHeader(b"Content-Type", b"application/json")
-    request.setHeader(b"Content-Length", b"%d" % len(answer.body))
+    # Without one of ours, twisted.web would send its own.
+    request.responseHeaders.setRawHeaders(b"Content-Type", [answer.content_type] if answer.content_type else [])
+    if answer.status != 204:
+        request.setHeader(b"Content-Length", b"%d" % len(answer.body))
     for line in answer.extra.splitlines():
         name, _, value = line.partition(b": ")
         request.setHeader(name, value)

@@ -21,6 +21,7 @@ from webhookrx.intake.json_body import PayloadError, body_text
 from webhookrx.intake.pairs import NOTHING, LeftOut, flatten, name_budget, set_pairs
 from webhookrx.intake.path_patterns import decode_groups
 from webhookrx.intake.provenance import Provenance, set_client, set_provenance
+from webhookrx.intake.reply import Reply
 from webhookrx.intake.tokens import TokenCheck
 from webhookrx.intake.urlencoded import form_members, remembered_query, says_form
 from webhookrx.message.macros import isodate
@@ -114,11 +115,17 @@ class Refused(msgspec.Struct, frozen=True):
     A request that does not become a message.
 
     @ivar source: name of the source that refuses it; empty when no path pattern has matched.
+    @ivar allow: the methods that its path takes, for C{method_not_allowed}; empty: POST alone.
+    @ivar retry_after: seconds until it may come again; 0 when nothing is known of that.
+    @ivar reply: what is said in place of our own words; its status is that of the reason.
     """
 
     reason: Reason
     detail: str
     source: str = ""
+    allow: str = ""
+    retry_after: int = 0
+    reply: Reply | None = None
 
 
 class Accepted(msgspec.Struct, frozen=True, gc=False):

@@ -11,9 +11,10 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from webhookrx.diagnostics import Diagnostic, Path, diagnose
-from webhookrx.query import Query, QueryError, line_and_column, parse
-from webhookrx.regex import LinearRegex
+from webhookrx.query import Query, line_and_column
+from webhookrx.senders.condition_reader import ConditionReader
 from webhookrx.senders.conditions import Conditions
+from webhookrx.senders.data_file import When
 from webhookrx.senders.definition import (
     BINARY,
     BODY_FORMATS,
@@ -22,9 +23,9 @@ from webhookrx.senders.definition import (
     SEVERITIES,
     TIME_FORMATS,
     SenderDefinition,
-    When,
 )
-from webhookrx.senders.locator import HEADER_NAME, Locator, LocatorError, parse_pointer
+from webhookrx.senders.handshakes.compilation import check_answers
+from webhookrx.senders.locator import Locator, LocatorError, parse_pointer
 from webhookrx.senders.plans import Plan, Plans
 from webhookrx.senders.severities import Known, SeverityMap
 from webhookrx.senders.text_template import TextTemplate
@@ -33,7 +34,6 @@ from webhookrx.senders.times import READERS
 T = TypeVar("T")
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_NO_HEADER: Final = "This can't be the name of a header."
 
 _ANYTHING: Final = Conditions(
     headers=(), any_header=frozenset(), parameters=(), content_type="", path=None, body_keys=frozenset(), query=None
@@ -110,6 +110,7 @@ class _Compilation:
     def __init__(self, definition: SenderDefinition) -> None:
         self.definition = definition
         self.problems: list[Diagnostic] = []
+        self.conditions = ConditionReader(self.problems)
 
     def result(self) -> CompiledSender:
         """@raise BadDefinition: something is wrong."""
@@ -125,7 +126,7 @@ class _Compilation:
             (
                 self._place(time.at, ("time", number, "at")),
                 READERS.get(time.format),
-                self._query(time.condition, ("time", number, "condition")) if time.condition else None,
+                self.conditions.query(time.condition, ("time", number, "condition")) if time.condition else None,
             )
             for number, time in enumerate(definition.time)
         ]
@@ -138,6 +139,7 @@ class _Compilation:
             for number, decode in enumerate(definition.decode)
         ]
         events = self._pointer(definition.events, ("events",)) if definition.events else ()
+        check_answers(definition, self.problems)
         if self.problems:
             raise BadDefinition(self.problems)
         return CompiledSender(
@@ -191,55 +193,12 @@ class _Compilation:
     def _ways(self) -> tuple[Conditions, ...]:
         when = self.definition.when
         if isinstance(when, When):
-            return (self._conditions(when, ("when",)),)
+            return (self.conditions.read(when, ("when",)),)
         if not when and self.definition.last_resort:
             return (_ANYTHING,)
         if not when:
             self._blame("entry-evidence", ("when",), "There must be a condition by which requests are recognised.")
-        return tuple(self._conditions(alternative, ("when", number)) for number, alternative in enumerate(when))
-
-    def _conditions(self, when: When, home: Path) -> Conditions:
-        if not (when.headers or when.any_header or when.query or when.body_keys or when.body):
-            self._blame("entry-evidence", home, "One of headers, any_header, query, body_keys and body is needed.")
-        headers = []
-        for name, pattern in when.headers.items():
-            path = (*home, "headers", name)
-            if not HEADER_NAME.fullmatch(name):
-                self.problems.append(diagnose("entry-header", path, _NO_HEADER, of_key=True))
-                continue
-            headers.append((name.lower().encode(), self._value(pattern, path)))
-        for number, name in enumerate(when.any_header):
-            if not HEADER_NAME.fullmatch(name):
-                self._blame("entry-header", (*home, "any_header", number), _NO_HEADER)
-        return Conditions(
-            headers=tuple(sorted(headers, key=lambda header: header[0])),
-            any_header=frozenset(name.lower().encode() for name in when.any_header),
-            parameters=tuple(
-                (name, self._value(pattern, (*home, "query", name))) for name, pattern in sorted(when.query.items())
-            ),
-            content_type=when.content_type.lower(),
-            path=self._regex(when.path, (*home, "path")) if when.path else None,
-            body_keys=frozenset(when.body_keys),
-            query=self._query(when.body, (*home, "body")) if when.body else None,
-        )
-
-    def _value(self, pattern: str, path: Path) -> LinearRegex | None:
-        return None if pattern == "*" else self._regex(pattern, path)
-
-    def _regex(self, pattern: str, path: Path) -> LinearRegex | None:
-        try:
-            return LinearRegex(pattern)
-        except ValueError as error:
-            self._blame("entry-regex", path, str(error))
-            return None
-
-    def _query(self, text: str, path: Path) -> Query | None:
-        try:
-            return parse(text)
-        except QueryError as error:
-            where = line_and_column(text, error.column)
-            self.problems.append(diagnose("entry-query", path, error.problem, *where))
-            return None
+        return tuple(self.conditions.read(alternative, ("when", number)) for number, alternative in enumerate(when))
 
     def _place(self, text: str, path: Path) -> Locator | None:
         return self._read(Locator, text, path)
@@ -261,7 +220,7 @@ class _Compilation:
             if isinstance(message, str):
                 messages.append((self._text(message, path), None))
             else:
-                condition = self._query(message.condition, (*path, "condition"))
+                condition = self.conditions.query(message.condition, (*path, "condition"))
                 messages.append((self._text(message.text, (*path, "text")), condition))
         return tuple((text, condition) for text, condition in messages if text is not None)
 

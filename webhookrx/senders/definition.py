@@ -37,7 +37,9 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from webhookrx.senders.data_file import DataFileType
+from webhookrx.senders.answer_definition import Behaviour, SenderAnswer
+from webhookrx.senders.data_file import DataFileType, When
+from webhookrx.senders.handshake_definition import Handshake
 from webhookrx.senders.signatures.scheme import SignatureScheme
 from webhookrx.senders.split_definition import Split
 
@@ -59,27 +61,6 @@ SEVERITIES: Final = {
     "emergency": (24, "FATAL4"),
 }
 """Name in data files to C{severity_number} and the short name of the OpenTelemetry log data model."""
-
-
-class When(DataFileType, frozen=True):
-    """How requests of the sender are recognised: all conditions must hold. At least one of C{headers}, C{any_header},
-    C{query}, C{body_keys} and C{body} is needed."""
-
-    headers: Annotated[
-        dict[str, str],
-        Meta(description="Header name to `*` (it exists) or a regular expression that its value must contain."),
-    ] = {}
-    any_header: Annotated[tuple[str, ...], Meta(description="Names of headers, at least one of which must exist.")] = ()
-    query: Annotated[
-        dict[str, str],
-        Meta(description="Name of a query parameter to `*` (it exists) or a regular expression for its value."),
-    ] = {}
-    content_type: Annotated[str, Meta(description="The media type without parameters, such as `text/plain`.")] = ""
-    path: Annotated[str, Meta(description="A regular expression that the path must contain.")] = ""
-    body_keys: Annotated[tuple[str, ...], Meta(description="Members that the object must have.")] = ()
-    body: Annotated[
-        str, Meta(description="A query on the members of the object, such as `cloudEventsVersion EXISTS`.")
-    ] = ""
 
 
 class Decode(DataFileType, frozen=True):
@@ -183,6 +164,23 @@ class SenderDefinition(DataFileType, frozen=True):
             "decide which count."
         ),
     ] = ()
+    handshake: Annotated[
+        tuple[Handshake, ...],
+        Meta(
+            description="Questions of the sender, such as whether an address is ours, and their answers; the first "
+            "whose `when` holds counts. Nothing is stored."
+        ),
+    ] = ()
+    answer: Annotated[
+        SenderAnswer | tuple[SenderAnswer, ...],
+        Meta(
+            description='What a stored message is answered with in place of `{"status":"received"}`; of several, the '
+            "first whose `when` holds."
+        ),
+    ] = ()
+    behaviour: Annotated[
+        Behaviour | None, Meta(description="How long the sender waits, and what it does after a refusal.")
+    ] = None
     description: Annotated[str, Meta(description="One line for people.")] = ""
     source: Annotated[str, Meta(description="Where the facts come from: the address of a public page.")] = ""
     priority: Annotated[int, Meta(description="Of several definitions that match, the highest wins.")] = 0
@@ -238,3 +236,8 @@ class SenderDefinition(DataFileType, frozen=True):
     def schemes(self) -> tuple[SignatureScheme, ...]:
         """C{verify} as a tuple, in the order of the file."""
         return self.verify if isinstance(self.verify, tuple) else (self.verify,)
+
+    @property
+    def answers(self) -> tuple[SenderAnswer, ...]:
+        """C{answer} as a tuple, in the order of the file."""
+        return self.answer if isinstance(self.answer, tuple) else (self.answer,)

@@ -10,8 +10,10 @@ import msgspec
 from msgspec import inspect
 
 from webhookrx.diagnostics import ENTRY_CODES
+from webhookrx.senders.answer_definition import Behaviour, RefusedAnswer, SenderAnswer
 from webhookrx.senders.compiled import compile_sender
 from webhookrx.senders.conditions import Conditions
+from webhookrx.senders.data_file import When
 from webhookrx.senders.definition import (
     SEVERITIES,
     Decode,
@@ -21,9 +23,9 @@ from webhookrx.senders.definition import (
     Severity,
     SignedWith,
     Time,
-    When,
 )
 from webhookrx.senders.definitions import builtin_definitions
+from webhookrx.senders.handshake_definition import Handshake, HandshakeWhen, Proof
 from webhookrx.senders.severities import USUAL_WORDS
 from webhookrx.senders.signatures.scheme import SignatureScheme, SignedTime
 from webhookrx.senders.split_definition import Split
@@ -41,6 +43,12 @@ _PARTS: Final = (
     (Split, "`split`, and an element of it when it is a list"),
     (SignatureScheme, "`verify`, and an element of it when it is a list"),
     (SignedTime, "`time` in `verify`"),
+    (Handshake, "An element of `handshake`"),
+    (HandshakeWhen, "`when` of an element of `handshake`"),
+    (Proof, "`proof` of an element of `handshake`"),
+    (SenderAnswer, "`answer`, and an element of it when it is a list"),
+    (RefusedAnswer, "`refused` of an `answer`"),
+    (Behaviour, "`behaviour`"),
 )
 
 
@@ -125,14 +133,17 @@ def _kind(kind: Any) -> str:
         return " or ".join([*(each.removesuffix(", see below") for each in kinds[:-1]), kinds[-1]])
     if isinstance(kind, inspect.VarTupleType):
         listed = _kind(kind.item_type)
-        return f"list of {listed}s" if listed == "text" else "list, see below"
+        return f"list of {listed}s" if listed in ("text", "number") else "list, see below"
     if isinstance(kind, inspect.DictType):
         value = kind.value_type
-        return f"{'value' if isinstance(value, inspect.UnionType) else _kind(value).partition(',')[0]}s by name"
+        is_any = isinstance(value, inspect.UnionType | inspect.AnyType)
+        return f"{'value' if is_any else _kind(value).partition(',')[0]}s by name"
     if isinstance(kind, inspect.StructType):
         return "mapping, see below"
     if isinstance(kind, inspect.BoolType):
         return "yes or no"
+    if isinstance(kind, inspect.AnyType):
+        return "value"
     return "number" if isinstance(kind, inspect.IntType) else "text"
 
 
