@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from webhookrx.guard.quota import SourceQuota
 from webhookrx.router.steps.step import Preprocessing
 from webhookrx.senders.definition import SenderDefinition
 
@@ -147,8 +148,8 @@ class GuardSettings:
     """C{"no"}, C{"yes"} for the sender's own way, C{"lines"}, C{"documents"}, or a JSON pointer."""
     idempotency: float | None = None
     """Seconds for which the ids of deliveries are remembered; None: they are not."""
-    quota: Mapping[str, str] = field(default_factory=dict)
-    """C{messages}, C{bytes}, C{burst} and C{per} as they were written; empty: no quota."""
+    quota: SourceQuota | None = None
+    """How much may come; None: as much as there is room for."""
     allow: tuple[str, ...] = ()
     """Networks, and names of lists of networks, from which requests may come; empty: all."""
     allow_clients: tuple[str, ...] = ()

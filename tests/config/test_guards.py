@@ -9,6 +9,8 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.config.starting import LOOPBACK, start, write_text
+from webhookrx.errors import ConfigError
+from webhookrx.guard.quota import SourceQuota
 from webhookrx.settings import GuardSettings, NetworkList
 
 
@@ -43,10 +45,21 @@ class ReadGuardTests(SynchronousTestCase):
         self.assertEqual(
             ("note", False, "lines", 86400.0), (guard.verify, guard.handshake, guard.split, guard.idempotency)
         )
-        self.assertEqual({"messages": "100/s", "per": "token"}, guard.quota)
+        self.assertEqual(SourceQuota(messages=100.0, per="token"), guard.quota)
         self.assertEqual((("192.0.2.0/24", "2001:db8::/32"), ("*.example.net",)), (guard.allow, guard.allow_clients))
         self.assertEqual(("query:token", "https://logs.example.net"), (guard.token_place, guard.public_url))
         self.assertEqual({"topics": ("a", "b"), "audience": ("c",)}, guard.sender_settings)
+
+    def test_quota(self) -> None:
+        """A quota is members with commas between them, or a mapping; a mistake names option, file and line."""
+        self.assertEqual(
+            SourceQuota(100.0, 1024.0, 5.0, "address"),
+            self.guard("quota: 'messages=100/s,bytes=1KiB/s,burst=5s,per=address'").quota,
+        )
+        error = self.assertRaises(ConfigError, self.guard, "quota: {messages: 100/s, burst: soon, per: ip}")
+        self.assertRegex(str(error), r"quota.*x\.yaml:2.*soon[^\n]*\n.*quota.*x\.yaml:2.*ip")
+        error = self.assertRaises(ConfigError, self.guard, "quota: {per: token}")
+        self.assertRegex(str(error), r"quota.*x\.yaml:2.*A quota needs messages, bytes or both")
 
     def test_networks(self) -> None:
         """A list of networks is a file, with a place in it or without one."""

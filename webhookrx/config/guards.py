@@ -7,7 +7,9 @@ from __future__ import annotations
 from webhookrx.config.files import absolute, public_warning, read_file
 from webhookrx.config.guard_options import GUARD_OPTIONS
 from webhookrx.config.option_reader import OptionReader, RawValue
+from webhookrx.config.quota_text import quota_members, quota_of, show_quota
 from webhookrx.diagnostics import nearest, quoted
+from webhookrx.guard.quota import SourceQuota
 from webhookrx.senders.definition import SenderDefinition
 from webhookrx.settings import GuardSettings, NetworkList
 
@@ -25,7 +27,7 @@ def read_guard(options: OptionReader) -> GuardSettings | None:
         handshake=options.flag("handshake", sender is not None),
         split=options.text("split", DEFAULTS.split),
         idempotency=_idempotency(options),
-        quota=_named_texts(options, "quota"),
+        quota=_quota(options),
         allow=_texts(options, "allow"),
         allow_clients=_texts(options, "allow-client"),
         token_place=options.text("auth-token-in", DEFAULTS.token_place),
@@ -109,13 +111,14 @@ def _pairs(options: OptionReader, name: str) -> list[tuple[str, RawValue, str]]:
     return pairs
 
 
-def _named_texts(options: OptionReader, name: str) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for word, value, text in _pairs(options, name):
-        if word in texts:
-            options.problems.error(f"{quoted(word)} is given twice.", value.origin)
-        texts[word] = text
-    return texts
+def _quota(options: OptionReader) -> SourceQuota | None:
+    found = [options.problems.attempt(value.origin, quota_members, value.text) for value in options.raw("quota")]
+    members = [member for each in found if each is not None for member in each]
+    quota = None
+    if found and None not in found:
+        quota = options.attempt("quota", quota_of, members)
+    options.show("quota", "none" if quota is None else show_quota(quota))
+    return quota
 
 
 def _settings(options: OptionReader) -> dict[str, tuple[str, ...]]:
