@@ -38,6 +38,8 @@ BAD_TOKEN = Reason("bad_token", 403, "The Authorization header is missing, repea
 BAD_HANDSHAKE = Reason(
     "bad_handshake", 403, "The question shows no verify token of this source, or holds a text that is not answered."
 )
+ADDRESS_NOT_ALLOWED = Reason("address_not_allowed", 403, "This source takes nothing from this address.")
+CLIENT_NOT_ALLOWED = Reason("client_not_allowed", 403, "This source takes nothing from this client certificate.")
 BAD_ENCODING = Reason("bad_encoding", 400, "The path or the query is not UTF-8 after percent-decoding.")
 BAD_REQUEST = Reason("bad_request", 400, "This is not well-formed HTTP/1.1.")
 BAD_EXPECTATION = Reason("bad_expectation", 417, "The only supported expectation is 100-continue.")
@@ -71,6 +73,8 @@ REASONS: tuple[Reason, ...] = (
     STALE_SIGNATURE,
     BAD_TOKEN,
     BAD_HANDSHAKE,
+    ADDRESS_NOT_ALLOWED,
+    CLIENT_NOT_ALLOWED,
     BAD_ENCODING,
     BAD_REQUEST,
     BAD_EXPECTATION,

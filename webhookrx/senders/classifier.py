@@ -226,6 +226,11 @@ def _rank(alternative: Alternative) -> tuple[bool, int, int, str]:
 
 def delivery_id(sender: CompiledSender, evidence: Evidence) -> str:
     """Return the id that a sender gives to a delivery, at most L{MAX_NAME} characters; empty where there is none."""
+    return delivery_text(sender, evidence)[:MAX_NAME].rstrip()
+
+
+def delivery_text(sender: CompiledSender, evidence: Evidence) -> str:
+    """Return the id that a sender gives to a delivery, whole; empty where there is none."""
     if not sender.deliveries:
         return ""
     return _first_text(sender.deliveries, evidence, sender.delivery_is_inside)
@@ -235,7 +240,7 @@ def attempt_number(sender: CompiledSender, evidence: Evidence) -> str:
     """Return which attempt at a delivery a request is, as the sender says it; empty where it does not."""
     if sender.attempt is None:
         return ""
-    return _first_text((sender.attempt,), evidence, sender.attempt.root is not None)
+    return _first_text((sender.attempt,), evidence, sender.attempt.root is not None)[:MAX_NAME].rstrip()
 
 
 def _first_text(places: Iterable[Locator], evidence: Evidence, is_inside: bool) -> str:
@@ -244,7 +249,7 @@ def _first_text(places: Iterable[Locator], evidence: Evidence, is_inside: bool) 
     for place in places:
         found = place.first(scope, scalar_text)
         if found is not None:
-            return found[:MAX_NAME].rstrip()
+            return found
     return ""
 
 

@@ -1,0 +1,50 @@
+"""
+Passage: what is known so far of one request on its way through the decisions of a guard.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from webhookrx.intake.head import Head
+from webhookrx.intake.judge import Admission, Refused
+from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.signatures.outcome import Unverified, Verified
+from webhookrx.senders.signatures.verifier import Verification
+from webhookrx.senders.splitting import Bundle
+
+
+class Passage(msgspec.Struct):
+    """
+    One request. Each decision of L{webhookrx.guard.guard.Guard} fills in what it finds out.
+
+    @ivar by_path: see L{webhookrx.intake.judge.admission_of_path}.
+    @ivar size: bytes of the body as it comes, as the head says; None if it does not say.
+    @ivar client: the client pattern that its certificate matches; empty where there are none.
+    @ivar token: the name of the token that it shows; empty where none is asked for.
+    @ivar verification: the check of its signature; None where none is made.
+    @ivar admission: all that its head gives to a message; None until all decisions on the head are taken. Once the
+        body is judged, it has the provenance.
+    @ivar body: unpacked.
+    @ivar wire: the body as it came; None if it was not encoded.
+    @ivar evidence: what places are looked up in, once somebody needs that.
+    @ivar verified: by which secret it was verified.
+    @ivar unverified: why it was not, where it is taken nevertheless.
+    @ivar delivery_id: the sender's id of the delivery, whole; empty without one.
+    @ivar bundle: its events; None if it is one message.
+    """
+
+    head: Head
+    by_path: Admission | Refused
+    size: int | None
+    client: str = ""
+    token: str = ""
+    verification: Verification | None = None
+    admission: Admission | None = None
+    body: bytes = b""
+    wire: bytes | None = None
+    evidence: Evidence | None = None
+    verified: Verified | None = None
+    unverified: Unverified | None = None
+    delivery_id: str = ""
+    bundle: Bundle | None = None
