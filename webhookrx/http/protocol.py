@@ -76,7 +76,7 @@ from webhookrx.http.states import (
     Lifetime,
     RequestCycle,
 )
-from webhookrx.http.transport_queries import descriptor_of, peer_of, unread_bytes, untaken_bytes
+from webhookrx.http.transport_queries import client_of, descriptor_of, peer_of, unread_bytes, untaken_bytes
 from webhookrx.intake.head import Peer
 from webhookrx.intake.judge import Admission
 from webhookrx.interfaces import IMessageConsumer, IOverload, ITraffic
@@ -184,11 +184,14 @@ class HTTPProtocol(Protocol):
         """See L{IHandshakeListener.handshakeCompleted}."""
         if self._lifetime is HANDSHAKE:
             self._lifetime = self._lifetime.to(OPEN)
+            client = client_of(self.transport)
+            if client is not None:
+                self.peer = peer_of(self.transport, client)
 
     def _admits_peer(self) -> bool:
         """Look up the peer, known with its first byte; False, and the connection rejected, if it has too many."""
         self._peer_known = True
-        self.peer = peer_of(self.transport)
+        self.peer = peer_of(self.transport, self.peer.client)
         if self.site.admits_peer(self):
             return True
         self._reject_connection()
