@@ -30,6 +30,7 @@ from webhookrx.errors import (
 from webhookrx.http.answers import NOT_READY, READY, RECEIVED, FixedAnswer, refusal_now, refusal_to
 from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
 from webhookrx.http.time_slices import TimeSlices
+from webhookrx.http.transport_queries import client_of
 from webhookrx.intake.client_address import normal_ip
 from webhookrx.intake.encodings import ALWAYS_UNPACKED
 from webhookrx.intake.head import Head, Peer
@@ -392,7 +393,8 @@ def _head_of(request: IRequest) -> Head:
     peer = request.getClientAddress()
     headers = [(name.lower(), value) for name, values in request.requestHeaders.getAllRawHeaders() for value in values]
     ip = normal_ip(getattr(peer, "host", "")) or "127.0.0.1"
-    return Head(request.method, path, query, headers, Peer(ip, getattr(peer, "port", None), request.isSecure()))
+    client = client_of(request.transport)  # type: ignore[attr-defined]  # as those of twisted.web have it
+    return Head(request.method, path, query, headers, Peer(ip, getattr(peer, "port", None), request.isSecure(), client))
 
 
 def _send(request: IRequest, answer: FixedAnswer) -> None:

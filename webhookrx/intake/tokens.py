@@ -105,7 +105,7 @@ class TokenCheck:
     @param place: where they stand.
     """
 
-    __slots__ = ("_digests", "_has_hashed", "_hash", "_names", "place")
+    __slots__ = ("_by_digest", "_hash", "_plain", "place")
 
     def __init__(self, tokens: Sequence[bytes | NamedToken], place: TokenPlace = AUTHORIZATION) -> None:
         # A copy of it costs half as much as another one, which would have to take the key in first.
@@ -114,12 +114,8 @@ class TokenCheck:
             token if isinstance(token, NamedToken) else NamedToken(str(number), token)
             for number, token in enumerate(tokens, 1)
         ]
-        self._names = tuple(token.name for token in named)
-        self._digests = tuple(
-            (bool(token.sha256), self._digest(_hashed(token.sha256) if token.sha256 else token.value))
-            for token in named
-        )
-        self._has_hashed = any(is_hashed for is_hashed, _ in self._digests)
+        self._plain = tuple((self._digest(token.value), token.name) for token in named if not token.sha256)
+        self._by_digest = tuple((self._digest(token.sha256), token.name) for token in named if token.sha256)
         self.place = place
 
     def check(self, head: Head, groups: Mapping[str, str]) -> str | None:
@@ -138,7 +134,7 @@ class TokenCheck:
 
         @param authorization: the values of all its C{Authorization} lines; two are refused even when both are right.
         """
-        if not self._digests:
+        if not (self._plain or self._by_digest):
             return True
         if len(authorization) != 1:
             return False
@@ -146,27 +142,23 @@ class TokenCheck:
         return credentials is not None and self._name_of(credentials[1]) is not None
 
     def __repr__(self) -> str:
-        return f"<TokenCheck of {len(self._digests)} tokens>"
+        return f"<TokenCheck of {len(self._plain) + len(self._by_digest)} tokens>"
 
     def _name_of(self, shown: bytes) -> str | None:
-        # No token is empty, and none that is known by its digest is either.
-        if not shown:
-            return None
         digest = self._digest(shown)
-        hashed = self._digest(_hashed(hashlib.sha256(shown).digest())) if self._has_hashed else digest
         found = None
         # All of them, every time: an early exit would tell which one matched.
-        for name, (is_hashed, accepted) in zip(self._names, self._digests, strict=True):
-            if hmac.compare_digest(hashed if is_hashed else digest, accepted) and found is None:
+        for accepted, name in self._plain:
+            if hmac.compare_digest(digest, accepted) and found is None:
                 found = name
-        return found
+        if self._by_digest:
+            digest = self._digest(hashlib.sha256(shown).digest())
+            for accepted, name in self._by_digest:
+                if hmac.compare_digest(digest, accepted) and found is None:
+                    found = name
+        return found if shown else None
 
     def _digest(self, token: bytes) -> bytes:
         copy = self._hash.copy()
         copy.update(token)
         return copy.digest()
-
-
-def _hashed(digest: bytes) -> bytes:
-    """Return what no token is: one that begins so is known by its digest."""
-    return _DIGEST.encode() + digest
