@@ -21,7 +21,10 @@ class RefusedAnswer(DataFileType, frozen=True):
     the ordinary answer.
     """
 
-    json: Annotated[dict[str, Any], Meta(description="As above.")]
+    json: Annotated[
+        dict[str, Any] | None,
+        Meta(description="The body, as JSON: texts by name, or values as they are. Without it there is no body."),
+    ] = None
 
 
 class SenderAnswer(DataFileType, frozen=True):

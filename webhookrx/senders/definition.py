@@ -33,14 +33,15 @@ C{msgid} and C{message}, as far as they are not C{-}.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 
 from msgspec import Meta
 
 from webhookrx.senders.answer_definition import Behaviour, SenderAnswer
 from webhookrx.senders.data_file import DataFileType, When
-from webhookrx.senders.handshake_definition import Handshake
-from webhookrx.senders.signatures.scheme import SignatureScheme
+from webhookrx.senders.handshake_definition import HARMLESS, Handshake
+from webhookrx.senders.signatures.scheme import MAC_ALGORITHMS, SignatureScheme
 from webhookrx.senders.split_definition import Split
 
 BODY_FORMATS: Final = ("json", "ndjson", "json-stream", "form", "logplex", "msgpack", "otlp", "text")
@@ -61,6 +62,8 @@ SEVERITIES: Final = {
     "emergency": (24, "FATAL4"),
 }
 """Name in data files to C{severity_number} and the short name of the OpenTelemetry log data model."""
+
+_PLACES: Final = re.compile(r"\{[^{}]*\}")
 
 
 class Decode(DataFileType, frozen=True):
@@ -241,3 +244,16 @@ class SenderDefinition(DataFileType, frozen=True):
     def answers(self) -> tuple[SenderAnswer, ...]:
         """C{answer} as a tuple, in the order of the file."""
         return self.answer if isinstance(self.answer, tuple) else (self.answer,)
+
+    @property
+    def proves(self) -> bool:
+        """Whether some question is answered with what a secret makes of a text of the sender."""
+        return any(handshake.proof is not None for handshake in self.handshake)
+
+    def objects_only(self, scheme: SignatureScheme) -> bool:
+        """
+        Tell whether a scheme of this definition verifies only bodies that are JSON objects: else the answer to a
+        question could be the signature of a body, since both are made by one secret.
+        """
+        plain = _PLACES.sub("", scheme.signed)
+        return self.proves and scheme.algorithm in MAC_ALGORITHMS and HARMLESS.issuperset(plain)

@@ -21,6 +21,9 @@ METHODS: Final = ("GET", "HEAD", "OPTIONS", "POST")
 PROOF_ALGORITHMS: Final = ("hmac-sha256", "sha256")
 PROOF_ENCODINGS: Final = ("hex", "base64")
 
+HARMLESS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+/")
+"""The characters of which a text may be that is proved. None of them begins JSON, or is C{:}, C{.}, C{=} or a blank."""
+
 
 class HandshakeWhen(When, frozen=True):
     """What a question is like: all conditions must hold."""

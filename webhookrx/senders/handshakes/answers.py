@@ -7,11 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from webhookrx.errors import BAD_PAYLOAD, Reason, WebhookrxError
 from webhookrx.intake.head import Head
-from webhookrx.intake.reply import JSON, Reply
+from webhookrx.intake.reply import Reply
 from webhookrx.message.fields import MISSING
 from webhookrx.query import QueryTooCostly
 from webhookrx.regex import RegexTooCostly
@@ -23,7 +21,6 @@ from webhookrx.senders.handshakes.shapes import LONGEST
 from webhookrx.senders.handshakes.texts import (
     NoValue,
     Values,
-    filled,
     scope_of,
     words_of_now,
     words_of_settings,
@@ -88,10 +85,9 @@ class SenderAnswers:
                 continue
             words = {**self._settings, **words_of_now(now), "reason": reason.word, "detail": detail}
             try:
-                body = filled(answer.refused, Values(scope_of(evidence), words, _is_short))
+                return reply_of(answer.refused, Values(scope_of(evidence), words, _is_short), reason.status)
             except NoValue:
                 return None
-            return Reply(reason.status, msgspec.json.encode(body), JSON)
         return None
 
     def _answer_for(self, evidence: Evidence) -> CompiledAnswer | None:

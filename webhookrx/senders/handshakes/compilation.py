@@ -30,6 +30,7 @@ from webhookrx.senders.handshakes.texts import (
     texts_in,
 )
 from webhookrx.senders.locator import HEADER_NAME, Locator, LocatorError
+from webhookrx.senders.signatures.scheme import DIGEST_ALGORITHMS, MAC_ALGORITHMS
 
 _KIND: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
@@ -78,12 +79,12 @@ class CompiledAnswer(msgspec.Struct, frozen=True, gc=False):
     What a stored message is answered with.
 
     @ivar conditions: None for all messages.
-    @ivar refused: JSON in place of the answer to a refused request; None for the ordinary one.
+    @ivar refused: the answer to a refused request; None for the ordinary one.
     """
 
     conditions: Conditions | None
     stored: AnswerTemplate
-    refused: AnswerJson
+    refused: AnswerTemplate | None
 
 
 def compiled_handshakes(definition: SenderDefinition) -> tuple[CompiledHandshake, ...]:
@@ -123,9 +124,11 @@ class _AnswerCompilation:
 
     def handshakes(self, definition: SenderDefinition) -> tuple[CompiledHandshake, ...]:
         """Return the questions in the order of the file."""
-        compiled = (
+        compiled = [
             self._handshake(handshake, ("handshake", number)) for number, handshake in enumerate(definition.handshake)
-        )
+        ]
+        for number, handshake in enumerate(definition.handshake):
+            self._check_signatures(definition, handshake, ("handshake", number))
         return tuple(each for each in compiled if each is not None)
 
     def _handshake(self, handshake: Handshake, home: Path) -> CompiledHandshake | None:
@@ -186,6 +189,22 @@ class _AnswerCompilation:
         if handshake.proof is not None and is_post and not handshake.must_be_signed:
             self._blame((*home, "signed"), "A POST that is answered with a proof must be signed.")
 
+    def _check_signatures(self, definition: SenderDefinition, handshake: Handshake, home: Path) -> None:
+        """Find what the signatures of the sender don't go with: proofs above all, which must never be one of them."""
+        schemes = definition.schemes
+        if handshake.must_be_signed and not schemes:
+            self._blame(home, "Without verify no question is signed; write signed: no.")
+        if handshake.proof is None:
+            return
+        is_digest = handshake.proof.algorithm == "sha256"
+        for scheme in schemes:
+            if scheme.code or (is_digest and scheme.algorithm in DIGEST_ALGORITHMS):
+                self._blame((*home, "proof"), "A proof does not go with signatures of this kind.")
+            elif scheme.algorithm in MAC_ALGORITHMS and scheme.key != "text":
+                self._blame((*home, "proof"), "A proof is made with the text of a secret, which is no key in verify.")
+            elif definition.objects_only(scheme) and "{body}" not in scheme.signed:
+                self._blame((*home, "proof"), "What verify signs has no body in it, so a proof might be a signature.")
+
     def _shape(self, handshake: Handshake, home: Path) -> Shape | None:
         path: Path = (*home, "shape")
         if handshake.proof is not None:
@@ -242,10 +261,11 @@ class _AnswerCompilation:
         if answer.json is not None and answer.content_type:
             self._blame((*home, "content_type"), "JSON has its own media type.", "entry-answer")
         stored = self._template(answer.json, answer.text, content_type, answer.reply, home, NOW_WORDS)
-        refused: AnswerJson = None
+        refused = None
         if answer.refused is not None:
-            refused = self._json(answer.refused.json, (*home, "refused", "json"), (*NOW_WORDS, *REFUSAL_WORDS))
-            if any(place.root is not None for text in texts_in(refused) for place in text.places):
+            words = (*NOW_WORDS, *REFUSAL_WORDS)
+            refused = self._template(answer.refused.json, "", "", {}, (*home, "refused"), words)
+            if refused is not None and any(place.root is not None for text in refused.texts for place in text.places):
                 self._blame((*home, "refused"), "A refused request may have no body to look at.", "entry-answer")
         if stored is None:
             return None

@@ -228,10 +228,11 @@ class Handshakes:
         return digest.hex() if definition.proof.encoding == "hex" else b64encode(digest).decode("ascii")
 
 
-def reply_of(answer: AnswerTemplate, values: Values) -> Reply:
+def reply_of(answer: AnswerTemplate, values: Values, status: int = 0) -> Reply:
     """
     Return an answer with the values of all texts in it.
 
+    @param status: in place of that of the answer; 0 for that one.
     @raise NoValue: a place yields nothing, or what a header can't hold.
     """
     headers = []
@@ -241,8 +242,8 @@ def reply_of(answer: AnswerTemplate, values: Values) -> Reply:
             raise NoValue(name)
         headers.append((name, value))
     if answer.json is not None:
-        return Reply(answer.status, msgspec.json.encode(filled(answer.json, values)), JSON, tuple(headers))
-    return Reply(answer.status, answer.text.text(values).encode(), answer.content_type, tuple(headers))
+        return Reply(status or answer.status, msgspec.json.encode(filled(answer.json, values)), JSON, tuple(headers))
+    return Reply(status or answer.status, answer.text.text(values).encode(), answer.content_type, tuple(headers))
 
 
 def _has_body(head: Head) -> bool:

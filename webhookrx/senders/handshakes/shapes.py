@@ -9,15 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhookrx.regex import LinearRegex, RegexTooCostly
+from webhookrx.senders.handshake_definition import HARMLESS
 
 LONGEST: Final = 1_024
 """Characters of a value that is answered."""
 
 _USUAL: Final = re.compile(rf"[ -~]{{1,{LONGEST}}}")
-
-#: What a proof may be made of: with none of C{: { . =} and no blanks, so that no JSON and no template of signed bytes
-#: can be spelled with them.
-_HARMLESS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+/")
 
 #: One element of a shape for proofs: a class or a character, and how often it is there.
 _ELEMENT: Final = re.compile(
@@ -73,7 +70,7 @@ def why_not_for_proofs(pattern: str) -> str | None:
             )
         end = found.end()
         for character in _characters(found["items"]) if found["items"] else found["plain"]:
-            if character not in _HARMLESS:
+            if character not in HARMLESS:
                 return f"A shape for a proof allows letters, digits, _, -, + and / alone, and this one {character!r}."
         count = _COUNT.fullmatch(found["count"] or "1")
         if count is None:
