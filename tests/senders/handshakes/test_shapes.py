@@ -14,7 +14,7 @@ from webhookrx.senders.handshake_definition import HARMLESS
 from webhookrx.senders.handshakes.shapes import LONGEST, Shape, why_not_for_proofs
 
 #: What signed bytes are made with, and a few texts that make them.
-FORBIDDEN = ":{.= \t\r\n\"}"
+FORBIDDEN = ':{.= \t\r\n"}'
 SIGNED = ("v0:1:{}", "{}", '{"a":1}', "1.{}", "hmacsha256={}", "a b", "a\n", "{", ":", ".", "=", "1", "")
 
 
