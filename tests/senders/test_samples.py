@@ -165,7 +165,9 @@ class SampleTests(SynchronousTestCase):
         missing = {}
         for entry in builtin_definitions():
             told_by = {name.lower() for way in entry.alternatives for name in (*way.headers, *way.any_header)}
-            looked_at = set(re.findall(r"header:([a-z0-9-]+)", str(msgspec.to_builtins(entry)).lower()))
+            # Samples are messages; tests of handshakes have the questions.
+            of_messages = msgspec.structs.replace(entry, handshake=())
+            looked_at = set(re.findall(r"header:([a-z0-9-]+)", str(msgspec.to_builtins(of_messages)).lower()))
             heads = (read_http_file((DATA / sample).read_bytes())[0] for sample in entry.samples)
             never_sent = (told_by | looked_at) - {name.decode() for head in heads for name, _ in head.headers}
             if never_sent:
