@@ -65,15 +65,20 @@ class ReadNetworksTests(SynchronousTestCase):
         }
         for at, texts in cases.items():
             self.assertEqual(tuple(map(ip_network, texts)), read_networks(data, at))
-        self.assertEqual((ip_network("::3"),), read_networks(b'["::3"]', ""))
+        self.assertEqual((ip_network("::3"),), read_networks(b'\xef\xbb\xbf{"a":"::3"}', "/a"))
+
+    def test_array(self) -> None:
+        """Without a pointer a file that begins with a bracket is one array."""
+        self.assertEqual((ip_network("::3"),), read_networks(b' ["::3"]'))
 
     def test_broken(self) -> None:
         """A file with anything but networks is refused as a whole."""
-        cases: list[tuple[bytes, str | None, str]] = [
-            (b"", None, "no network"),
-            (b"# nothing\n", None, "no network"),
-            (b"\xff\n", None, "not UTF-8"),
-            (b"192.0.2.0/24\nnonsense\n", None, "Line 2: .*no network"),
+        cases = [
+            (b"", "", "no network"),
+            (b"# nothing\n", "", "no network"),
+            (b"\xff\n", "", "not UTF-8"),
+            (b"192.0.2.0/24\nnonsense\n", "", "Line 2: .*no network"),
+            (b"[]", "", "no network"),
             (b"[", "", "not JSON"),
             (b"[" * 100_000, "", "not JSON|nested too deeply"),
             (b"{}", "/hooks", "no network at"),
@@ -82,7 +87,7 @@ class ReadNetworksTests(SynchronousTestCase):
             (b'{"hooks":null}', "/hooks", "is no text"),
             (b'{"hooks":["::1","x"]}', "/hooks", "Network 2 at .*no network"),
             (b'{"hooks":["::1"]}', "hooks", "no JSON pointer"),
-            (b"::1\n" * (MOST_NETWORKS + 1), None, "at most 100,000"),
+            (b"::1\n" * (MOST_NETWORKS + 1), "", "at most 100,000"),
         ]
         for data, at, problem in cases:
             with self.assertRaisesRegex(ValueError, problem):

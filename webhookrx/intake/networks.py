@@ -49,18 +49,19 @@ def parse_network(text: str) -> Network:
     return network
 
 
-def read_networks(data: bytes, at: str | None = None) -> tuple[Network, ...]:
+def read_networks(data: bytes, at: str = "") -> tuple[Network, ...]:
     """
     Read the networks of a file: one a line, where blank lines and what follows a C{#} do not count; or those in a JSON
     document.
 
     @param at: where they are in a JSON document, as a JSON pointer (RFC 6901) to a text or to an array of texts; C{*}
-        stands for all elements of an array, as in C{/prefixes/*/ip_prefix}. None: the file holds lines.
+        stands for all elements of an array, as in C{/prefixes/*/ip_prefix}. Empty: the file holds lines, or one array.
     @raise ValueError: something in it is no network, there is none, or there are too many; the text is one sentence.
     """
-    texts = _lines(data) if at is None else _at_pointer(data, at)
+    is_json = bool(at) or data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+    texts = _at_pointer(data.removeprefix(b"\xef\xbb\xbf"), at) if is_json else _lines(data)
     if not texts:
-        raise ValueError("It holds no network." if at is None else f"There is no network at {quoted(at)}.")
+        raise ValueError(f"There is no network at {quoted(at)}." if at else "It holds no network.")
     if len(texts) > MOST_NETWORKS:
         raise ValueError(f"It holds {len(texts):,} networks, and at most {MOST_NETWORKS:,} are taken.")
     networks = []
