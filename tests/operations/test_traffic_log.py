@@ -58,6 +58,18 @@ class TrafficLogTests(SynchronousTestCase):
         )
         self.assertEqual("refused.bad_token.github=1 refused.no_matching_path=1", self.counters.summary())
 
+    def test_masked_path(self) -> None:
+        """A path is shown without the token that is in it, whatever the reason is; and masked only for a line."""
+        asked: list[bytes] = []
+        self.traffic.mask_path = lambda path: asked.append(path) or path.replace(b"s3cr3t", b"***")  # type: ignore[func-returns-value]
+        for _ in range(5):
+            self.traffic.refused(BAD_TOKEN, "No.", "192.0.2.7", b"POST", b"/in/s3cr3t")
+        self.traffic.refused(NO_MATCHING_PATH, "No.", "192.0.2.7", b"POST", b"")
+        self.assertEqual(3, len(self.lines))
+        self.assertIn("POST /in/***:", self.lines[0])
+        self.assertIn("POST -:", self.lines[2])
+        self.assertEqual([b"/in/s3cr3t"] * 2, asked)
+
     def test_many(self) -> None:
         """A million refusals are counted, not logged, each; how many lines are missing is said."""
         for _ in range(1000):

@@ -34,6 +34,7 @@ class TrafficLog:
 
     @param describe_handshake: returns a short sentence on a failed handshake; None if the peer merely went away.
     @param wall_clock: seconds since the epoch.
+    @ivar mask_path: returns a path as a line may show it, without a token; called only for lines that are written.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class TrafficLog:
         self._log = Logger(namespace="webhookrx.traffic") if log is None else log
         self._wall_clock = wall_clock
         self._sources = counters.sources
+        self.mask_path: Callable[[bytes], bytes] = bytes
 
     def refused(self, reason: Reason, detail: str, peer: str, method: bytes, path: bytes, source: str = "") -> None:
         self._counters.add("refused", reason.word, source)
@@ -60,7 +62,7 @@ class TrafficLog:
                 reason=reason.word,
                 status=reason.status,
                 method=shown(method) or "-",
-                path=shown(path) or "-",
+                path=shown(self.mask_path(path)) if path else "-",
                 detail=detail,
             )
 
