@@ -10,7 +10,7 @@ from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Admission, Refused
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.signatures.outcome import Unverified, Verified
-from webhookrx.senders.signatures.verifier import Verification
+from webhookrx.senders.signatures.verification import Verification
 from webhookrx.senders.splitting import Bundle
 
 

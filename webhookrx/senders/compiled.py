@@ -28,6 +28,7 @@ from webhookrx.senders.handshakes.compilation import check_answers
 from webhookrx.senders.locator import Locator, LocatorError, parse_pointer
 from webhookrx.senders.plans import Plan, Plans
 from webhookrx.senders.severities import Known, SeverityMap
+from webhookrx.senders.signatures.compiled_scheme import compile_scheme
 from webhookrx.senders.text_template import TextTemplate
 from webhookrx.senders.times import READERS
 
@@ -140,6 +141,7 @@ class _Compilation:
         ]
         events = self._pointer(definition.events, ("events",)) if definition.events else ()
         check_answers(definition, self.problems)
+        self._check_schemes()
         if self.problems:
             raise BadDefinition(self.problems)
         return CompiledSender(
@@ -164,6 +166,9 @@ class _Compilation:
 
     def _blame(self, code: str, path: Path, sentence: str) -> None:
         self.problems.append(diagnose(code, path, sentence))
+
+    def _blame_column(self, code: str, path: Path, sentence: str, column: int) -> None:
+        self.problems.append(diagnose(code, path, sentence, 1 if column else 0, column))
 
     def _check_words(self) -> None:
         definition = self.definition
@@ -199,6 +204,12 @@ class _Compilation:
         if not when:
             self._blame("entry-evidence", ("when",), "There must be a condition by which requests are recognised.")
         return tuple(self.conditions.read(alternative, ("when", number)) for number, alternative in enumerate(when))
+
+    def _check_schemes(self) -> None:
+        definition = self.definition
+        for number, scheme in enumerate(definition.schemes):
+            path: Path = ("verify", number) if isinstance(definition.verify, tuple) else ("verify",)
+            compile_scheme(scheme, path, definition.settings, self._blame_column)
 
     def _place(self, text: str, path: Path) -> Locator | None:
         return self._read(Locator, text, path)

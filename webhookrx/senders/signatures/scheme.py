@@ -20,6 +20,15 @@ PUBLIC_KEY_ALGORITHMS: Final = ("ed25519", "ecdsa-sha256", "rsa-sha1", "rsa-sha2
 ALGORITHMS: Final = (*MAC_ALGORITHMS, *DIGEST_ALGORITHMS, *PUBLIC_KEY_ALGORITHMS, "equal")
 ENCODINGS: Final = ("hex", "base64", "base64url", "text")
 KEY_FORMS: Final = ("text", "base64", "hex", "whsec", "whpk", "pem")
+CODE_MEMBERS: Final = {
+    "adyen": frozenset[str](),
+    "contentful": frozenset({"at"}),
+    "jwt": frozenset({"at", "prefix", "key", "algorithms", "claims"}),
+    "paypal": frozenset({"at"}),
+    "sns": frozenset[str](),
+    "twilio": frozenset({"at"}),
+}
+"""Name of a built-in verifier to the members that may stand beside it."""
 SIGNED_TIME_FORMATS: Final = ("unix", "unix-ms", "rfc3339")
 
 
@@ -81,7 +90,10 @@ class SignatureScheme(DataFileType, frozen=True):
     tolerance: Annotated[
         str, Meta(description="How far that moment may be away, in the past or the future, such as `90s`.")
     ] = "5m"
-    code: Annotated[str, Meta(description="The name of a built-in verifier, for what data can't say.")] = ""
+    code: Annotated[
+        str,
+        Meta(description="A built-in verifier, for what data can't say: one of `" + "`, `".join(CODE_MEMBERS) + "`."),
+    ] = ""
     algorithms: Annotated[
         tuple[str, ...], Meta(description="For `code: jwt`: the algorithms that a token may be signed by.")
     ] = ()

@@ -4,15 +4,24 @@ Checks requests: the schemes of a sender, with the secrets of one source.
 
 from __future__ import annotations
 
-import binascii
-import hmac
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from webhookrx.errors import BAD_SIGNATURE, KEY_UNAVAILABLE, SIGNATURE_MISSING, STALE_SIGNATURE, Reason
+from webhookrx.diagnostics import Path
 from webhookrx.intake.head import Head
-from webhookrx.senders.signatures.named_secrets import NamedSecret
-from webhookrx.senders.signatures.outcome import KeyUnavailable, Unverified, Verified
+from webhookrx.senders.signatures.algorithms import Mac, SecretItself, algorithm_with
+from webhookrx.senders.signatures.code_verifiers import WITHOUT_SECRETS, CodeOptions, KeySource, code_verifier
+from webhookrx.senders.signatures.compiled_scheme import CompiledScheme, compile_scheme
+from webhookrx.senders.signatures.named_secrets import NamedSecret, SecretError
+from webhookrx.senders.signatures.signed_request import NO_SETTINGS, Settings, SignedRequest
+from webhookrx.senders.signatures.verification import (
+    CodeWay,
+    LateVerification,
+    SecretWay,
+    SignatureWay,
+    Verification,
+    Way,
+)
 
 if TYPE_CHECKING:
     from webhookrx.senders.definition import SenderDefinition
@@ -22,13 +31,21 @@ class Verifier:
     """
     Checks requests of one source.
 
-    @param definition: its sender, which has C{verify}.
-    @param secrets: those of the source; they alone decide which schemes count.
+    The secrets alone decide which schemes count: those that one of them can be a key of; and where one of these binds
+    the body, none that shows the secret itself. So nobody gets a weaker check by what a request lacks. Of several that
+    count, the first counts that has anything at its places.
+
+    @param definition: the sender, which has C{verify}.
+    @param secrets: those of the source; verify tokens among them are none here.
     @param public_url: scheme, host and port as the sender knows them; with a path, the whole URL.
     @param settings: what the operator gives of the settings that the definition names.
-    @param keys: where code verifiers look public keys up.
-    @raise SecretError: no secret can be used, or one is not written as the scheme wants it.
-    @ivar takes_pieces: whether a check wants the body as it comes; else L{Verification.finish} is enough.
+    @param keys: where public keys come from that are no secrets of the source.
+    @raise SecretError: no scheme can be used with what is given, or a secret is no key of any of them.
+    @ivar ways: the schemes that count.
+    @ivar takes_pieces: whether checks work on the body as it comes, see L{Verification.takes_pieces}.
+    @ivar takes_wire: whether a check needs the body as it was before its C{Content-Encoding} was undone.
+    @ivar names: those of the secrets that can prove a request.
+    @ivar unused: those of secrets that can't, since only a weaker scheme would take them.
     """
 
     def __init__(
@@ -37,15 +54,28 @@ class Verifier:
         secrets: Sequence[NamedSecret],
         *,
         public_url: str = "",
-        settings: Mapping[str, str] = {},
-        keys: Any = None,
+        settings: Settings = NO_SETTINGS,
+        keys: KeySource | None = None,
     ) -> None:
-        (self._scheme,) = definition.schemes
-        (place,) = self._scheme.places
-        self._header = place.removeprefix("header:").encode()
-        self._prefix = self._scheme.prefix.encode()
-        self._keys = [(each.name, hmac.new(each.value, digestmod="sha256")) for each in secrets]
-        self.takes_pieces = True
+        self._public_url = public_url
+        self._settings = settings
+        usable = tuple(each for each in secrets if not each.is_verify_token)
+        self.ways = _ways(definition, usable, public_url, settings, keys)
+        self.names = tuple(dict.fromkeys(name for way in self.ways for name in way.keys.names))
+        self.unused = tuple(each.name for each in usable if each.name not in self.names)
+        self.takes_pieces = any(way.takes_pieces for way in self.ways)
+        self.takes_wire = any("wire" in way.scheme.text.places for way in self.ways)
+        self._only = self.ways[0] if len(self.ways) == 1 else None
+
+    @property
+    def shows_secret(self) -> bool:
+        """Whether requests show a secret itself, so that they must not come in the open."""
+        return any(way.scheme.is_equal for way in self.ways)
+
+    @property
+    def binds_body(self) -> bool:
+        """Whether each way to prove a request covers its body."""
+        return all(way.scheme.binds_body for way in self.ways)
 
     def begin(self, head: Head, query: Mapping[str, str | list[str]]) -> Verification:
         """
@@ -53,71 +83,88 @@ class Verifier:
 
         @param query: as L{webhookrx.intake.urlencoded.parse_query} returns it.
         """
-        values = head.values(self._header)
-        signature = b""
-        if len(values) == 1 and values[0].startswith(self._prefix):
-            try:
-                signature = binascii.unhexlify(values[0][len(self._prefix) :])
-            except ValueError:
-                signature = b""
-        return Verification(signature, self._keys)
+        request = SignedRequest(head, query, self._public_url, self._settings)
+        if self._only is not None:
+            return self._only.begin(request)
+        for way in self.ways:
+            if way.scheme.at_in_body:
+                break
+            if way.scheme.is_there(request):
+                return way.begin(request)
+        return LateVerification(self.ways, request)
+
+    def proof(self, text: bytes, name: str = "") -> bytes:
+        """
+        Return the code that a key makes of a text, for the question of a handshake.
+
+        @param name: that of the secret; empty: the first.
+        @raise SecretError: there is no such key of HMAC.
+        """
+        for way in self.ways:
+            if isinstance(way.keys, Mac) and (not name or name in way.keys.names):
+                return way.keys.code(name or way.keys.names[0], text)
+        raise SecretError("There is no key that a proof can be made with.")
 
     def __repr__(self) -> str:
-        return f"<Verifier with {len(self._keys)} secrets>"
+        return f"<Verifier with {len(self.names)} secrets>"
 
 
-class Verification:
+def asks_for_secrets(definition: SenderDefinition) -> bool:
+    """Tell whether a source of a sender needs secrets of its own to check anything."""
+    return any(scheme.code not in WITHOUT_SECRETS for scheme in definition.schemes)
+
+
+def names_files(definition: SenderDefinition) -> bool:
+    """Tell whether secrets of a sender are long enough to stand in files of their own, see L{read_secrets}."""
+    return any(scheme.key == "pem" for scheme in definition.schemes)
+
+
+def _ways(
+    definition: SenderDefinition,
+    secrets: tuple[NamedSecret, ...],
+    public_url: str,
+    settings: Settings,
+    keys: KeySource | None,
+) -> tuple[Way, ...]:
     """
-    The check of one request.
+    Return the schemes that count, with their keys.
 
-    @ivar takes_pieces: whether it wants the body as it comes. Nothing else need then go through L{update} first: a
-        body that is there as a whole may be given to L{finish} alone.
+    @raise SecretError: see L{Verifier}.
     """
-
-    __slots__ = ("_contexts", "_keys", "_signature", "takes_pieces")
-
-    def __init__(self, signature: bytes, keys: list[tuple[str, hmac.HMAC]]) -> None:
-        self._signature = signature
-        self._keys = keys
-        self._contexts: list[hmac.HMAC] | None = None
-        self.takes_pieces = True
-
-    def before_body(self) -> Unverified | None:
-        """Return why the request is refused before its body has come: a secret that is shown in its head is wrong."""
-        return None
-
-    def update(self, data: bytes) -> None:
-        """Take in a piece of the unpacked body."""
-        if self._contexts is None:
-            self._contexts = [key.copy() for _, key in self._keys]
-        for context in self._contexts:
-            context.update(data)
-
-    def finish(self, body: bytes, now: int, wire: bytes | None = None) -> Verified | Unverified:
-        """
-        Judge the request. It raises nothing, whatever the sender has written.
-
-        @param body: all of it, unpacked, whether L{update} has had it or not.
-        @param now: nanoseconds since the epoch, wall clock.
-        @param wire: the body as it came, before C{Content-Encoding} is undone; None: it was not encoded.
-        """
-        if not self._signature:
-            return _refused(SIGNATURE_MISSING)
-        if self._contexts is None:
-            self.update(body)
-        assert self._contexts is not None, "it was updated"
-        try:
-            for (name, _), context in zip(self._keys, self._contexts, strict=True):
-                if hmac.compare_digest(context.digest(), self._signature):
-                    return Verified(name)
-        except KeyUnavailable:
-            return _refused(KEY_UNAVAILABLE)
-        return _refused(BAD_SIGNATURE)
+    several = len(definition.schemes) > 1
+    ways: list[Way] = []
+    problem = SecretError("There is no secret to check requests with.")
+    for number in range(len(definition.schemes)):
+        scheme = _compiled(definition, number)
+        if "url" in scheme.text.places and not public_url:
+            raise SecretError("This sender signs the URL that it sends to, which public_url must say.")
+        if scheme.scheme.code:
+            ways.append(CodeWay(scheme, code_verifier(CodeOptions(scheme, secrets, public_url, settings, keys))))
+            continue
+        usable = []
+        for secret in secrets:
+            try:
+                algorithm_with(scheme.scheme, [secret], strict=several)
+            except SecretError as error:
+                if not several:
+                    raise
+                problem = error
+            else:
+                usable.append(secret)
+        if usable:
+            made = algorithm_with(scheme.scheme, usable, strict=several)
+            ways.append(SecretWay(scheme, made) if isinstance(made, SecretItself) else SignatureWay(scheme, made))
+    if any(way.scheme.binds_body for way in ways):
+        ways = [way for way in ways if not way.scheme.is_equal]
+    if not ways:
+        raise problem
+    return tuple(ways)
 
 
-def _refused(reason: Reason) -> Unverified:
-    return Unverified(reason, reason.detail)
+def _compiled(definition: SenderDefinition, number: int) -> CompiledScheme:
+    def blame(code: str, path: Path, sentence: str, column: int) -> None:
+        raise ValueError(f"{definition.id}: {sentence}")
 
-
-def _stale(skew: float | None) -> Unverified:
-    return Unverified(STALE_SIGNATURE, STALE_SIGNATURE.detail, skew)
+    compiled = compile_scheme(definition.schemes[number], ("verify",), definition.settings, blame)
+    assert compiled is not None, "nothing was wrong with it"
+    return compiled

@@ -1,0 +1,235 @@
+"""
+The check of one request, from its head to its verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from webhookrx.errors import BAD_SIGNATURE, KEY_UNAVAILABLE, SIGNATURE_MISSING, STALE_SIGNATURE, Reason
+from webhookrx.senders.signatures.algorithms import Algorithm, Context, SecretItself
+from webhookrx.senders.signatures.code_verifiers import CodeVerifier
+from webhookrx.senders.signatures.compiled_scheme import CompiledScheme, SigningTime
+from webhookrx.senders.signatures.outcome import KeyUnavailable, Unverified, Verified
+from webhookrx.senders.signatures.places import MAX_SIGNATURES
+from webhookrx.senders.signatures.signed_request import SignedRequest, pieces_of
+from webhookrx.yield_point import PIECE
+
+_NANOSECONDS: Final = 1_000_000_000
+_PART_MISSING: Final = "A part of the request that this sender signs is missing or repeated."
+_NOT_OURS: Final = "The secret that the request shows is none of this receiver."
+_UNREADABLE_TIME: Final = "The signature is genuine, but its time can't be read."
+
+
+class Verification:
+    """
+    The check of one request.
+
+    @ivar takes_pieces: whether it is worth while to give it the body as it comes, with L{update}. All of the body may
+        also be given to L{finish} alone; but not a part of it to one, and the rest to the other.
+    """
+
+    __slots__ = ("_request", "takes_pieces")
+
+    def __init__(self, request: SignedRequest) -> None:
+        self._request = request
+        self.takes_pieces = False
+
+    def before_body(self) -> Unverified | None:
+        """Return why the request is refused before its body comes: its head does not show the secret that it must."""
+        return None
+
+    def update(self, data: bytes) -> None:
+        """Take in a piece of the unpacked body. Where no pieces are taken, it does nothing."""
+
+    def finish(self, body: bytes, now: int, wire: bytes | None = None) -> Verified | Unverified:
+        """
+        Judge the request. It raises nothing, whatever the sender has written.
+
+        @param body: all of it, unpacked, whether L{update} has had it or not.
+        @param now: nanoseconds since the epoch, by the wall clock.
+        @param wire: the body as it came, before its C{Content-Encoding} was undone; None: it had none.
+        """
+        self._request.body = body
+        self._request.wire = body if wire is None else wire
+        return self._judge(now)
+
+    def _judge(self, now: int) -> Verified | Unverified:
+        raise NotImplementedError
+
+
+class SignatureWay:
+    """A scheme of signatures that counts, with its keys."""
+
+    __slots__ = ("keys", "scheme", "takes_pieces")
+
+    def __init__(self, scheme: CompiledScheme, keys: Algorithm) -> None:
+        self.scheme = scheme
+        self.keys = keys
+        self.takes_pieces = keys.takes_pieces and scheme.text.streams and not scheme.at_in_body
+
+    def begin(self, request: SignedRequest) -> Verification:
+        """Begin the check of a request."""
+        return _SignatureVerification(self, request)
+
+
+class _SignatureVerification(Verification):
+    __slots__ = ("_contexts", "_signatures", "_way")
+
+    def __init__(self, way: SignatureWay, request: SignedRequest) -> None:
+        self._request = request
+        self._way = way
+        self._contexts: list[Context] | None = None
+        scheme = way.scheme
+        self._signatures = [] if scheme.at_in_body else scheme.signatures(request, way.keys.size)
+        self.takes_pieces = bool(self._signatures) and way.takes_pieces
+
+    def update(self, data: bytes) -> None:
+        """See L{Verification.update}."""
+        if not self.takes_pieces:
+            return
+        if self._contexts is None:
+            way = self._way
+            self._contexts = way.keys.begin(way.scheme.text, self._request)
+            if self._contexts is None:  # what is missing in the head stays missing
+                self.takes_pieces = False
+                return
+        for context in self._contexts:
+            context.update(data)
+
+    def _judge(self, now: int) -> Verified | Unverified:
+        request, scheme, keys = self._request, self._way.scheme, self._way.keys
+        signatures = scheme.signatures(request, keys.size) if scheme.at_in_body else self._signatures
+        if not signatures:
+            return _refused(SIGNATURE_MISSING)
+        contexts = self._contexts
+        if contexts is None:
+            contexts = keys.begin(scheme.text, request)
+            if contexts is None:
+                return Unverified(BAD_SIGNATURE, _PART_MISSING)
+            if scheme.text.streams:
+                _feed(contexts, request.body)
+        name = keys.end(contexts, scheme.text, request, signatures)
+        if name is None:
+            return _refused(BAD_SIGNATURE)
+        return Verified(name) if scheme.moment is None else _judge_time(name, scheme.moment, request, now)
+
+
+def _feed(contexts: list[Context], body: bytes) -> None:
+    if len(body) <= PIECE:
+        for context in contexts:
+            context.update(body)
+        return
+    for piece in pieces_of(body):
+        for context in contexts:
+            context.update(piece)
+
+
+def _judge_time(name: str, moment: SigningTime, request: SignedRequest, now: int) -> Verified | Unverified:
+    signed_at = moment.read(request)
+    if signed_at is None:
+        return Unverified(STALE_SIGNATURE, _UNREADABLE_TIME)
+    skew = (now - signed_at) / _NANOSECONDS
+    if abs(now - signed_at) > moment.tolerance:
+        return Unverified(STALE_SIGNATURE, STALE_SIGNATURE.detail, skew)
+    return Verified(name, "signature", signed_at, skew)
+
+
+class SecretWay:
+    """A scheme that counts by which the request shows a secret itself."""
+
+    __slots__ = ("keys", "scheme", "takes_pieces")
+
+    def __init__(self, scheme: CompiledScheme, keys: SecretItself) -> None:
+        self.scheme = scheme
+        self.keys = keys
+        self.takes_pieces = False
+
+    def begin(self, request: SignedRequest) -> Verification:
+        """Begin the check of a request."""
+        return _SecretVerification(self, request)
+
+    def judge(self, request: SignedRequest) -> Verified | Unverified:
+        """Judge a request that is all there, as far as the places of the scheme need it."""
+        groups = self.scheme.shown(request)
+        if not groups:
+            return _refused(SIGNATURE_MISSING)
+        for group in groups:
+            # An array may hold thousands, as a rule the same.
+            distinct = dict.fromkeys(group)
+            found = [self.keys.find(shown) for shown in distinct] if len(distinct) <= MAX_SIGNATURES else [None]
+            if found[0] is not None and None not in found:
+                return Verified(found[0], "token")
+        return Unverified(BAD_SIGNATURE, _NOT_OURS)
+
+
+class _SecretVerification(Verification):
+    __slots__ = ("_verdict", "_way")
+
+    def __init__(self, way: SecretWay, request: SignedRequest) -> None:
+        super().__init__(request)
+        self._way = way
+        self._verdict = None if way.scheme.at_in_body else way.judge(request)
+
+    def before_body(self) -> Unverified | None:
+        """See L{Verification.before_body}."""
+        return self._verdict if isinstance(self._verdict, Unverified) else None
+
+    def _judge(self, now: int) -> Verified | Unverified:
+        return self._verdict or self._way.judge(self._request)
+
+
+class CodeWay:
+    """A built-in verifier that counts."""
+
+    __slots__ = ("keys", "scheme", "takes_pieces")
+
+    def __init__(self, scheme: CompiledScheme, keys: CodeVerifier) -> None:
+        self.scheme = scheme
+        self.keys = keys
+        self.takes_pieces = False
+
+    def begin(self, request: SignedRequest) -> Verification:
+        """Begin the check of a request."""
+        return _CodeVerification(self.keys, request)
+
+
+class _CodeVerification(Verification):
+    __slots__ = ("_code",)
+
+    def __init__(self, code: CodeVerifier, request: SignedRequest) -> None:
+        super().__init__(request)
+        self._code = code
+
+    def _judge(self, now: int) -> Verified | Unverified:
+        try:
+            return self._code.check(self._request, now)
+        except KeyUnavailable:
+            return _refused(KEY_UNAVAILABLE)
+
+
+Way: TypeAlias = SignatureWay | SecretWay | CodeWay
+
+
+class LateVerification(Verification):
+    """
+    The check of a request of which only the body shows by which scheme it goes.
+
+    @param ways: those that count, in their order.
+    """
+
+    __slots__ = ("_ways",)
+
+    def __init__(self, ways: Sequence[Way], request: SignedRequest) -> None:
+        super().__init__(request)
+        self._ways = ways
+
+    def _judge(self, now: int) -> Verified | Unverified:
+        request = self._request
+        way = next((way for way in self._ways if way.scheme.is_there(request)), None)
+        return way.begin(request).finish(request.body, now, request.wire) if way else _refused(SIGNATURE_MISSING)
+
+
+def _refused(reason: Reason) -> Unverified:
+    return Unverified(reason, reason.detail)
