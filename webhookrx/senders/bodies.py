@@ -19,6 +19,7 @@ from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
 from webhookrx.senders.msgpack import read_msgpack
 from webhookrx.senders.otlp import MEDIA_TYPES as OTLP
 from webhookrx.senders.otlp import holds_logs
+from webhookrx.yield_point import yield_point
 
 FORM: Final = "application/x-www-form-urlencoded"
 
@@ -218,14 +219,21 @@ def split_frames(body: bytes, most: int) -> tuple[list[Value], bytes]:
     @return: a value for each frame, see L{read_frame}; and what is left once something is no frame, or there are too
         many.
     """
-    frames: list[Value] = []
+    frames, rest = cut_frames(body, most)
+    return [read_frame(frame) for frame in frames], rest
+
+
+def cut_frames(body: bytes, most: int) -> tuple[list[bytes], bytes]:
+    """Do the same without reading them."""
+    frames: list[bytes] = []
     start = 0
     while len(frames) < most:
         count = _COUNT.match(body, start)
         if count is None or count.end() + int(count[1]) > len(body):
             break
         start = count.end() + int(count[1])
-        frames.append(read_frame(body[count.end() : start]))
+        frames.append(body[count.end() : start])
+        yield_point()
     return frames, body[start:] if _TEXT.search(body, start) else b""
 
 

@@ -1,53 +1,48 @@
 """
 Splitting: a bundle, which is a body with several events, becomes a body for each event.
+
+Work is in proportion to the body, with yield points; nothing of a body is left behind: what has not the form that a way
+needs stays one message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from typing import Final
 
-import msgspec
-
+from webhookrx.errors import TOO_MANY_EVENTS, RequestRefused
+from webhookrx.intake.json_body import PayloadError, parse_strict_json
+from webhookrx.message.escapes import encode_json
+from webhookrx.senders.bodies import LOGPLEX, cut_frames
+from webhookrx.senders.bundle import (
+    MAX_ENVELOPES,
+    MAX_EVENTS,
+    Bundle,
+    SplitEvent,
+    Surroundings,
+    carried,
+    compact,
+)
 from webhookrx.senders.compiled import CompiledSender
+from webhookrx.senders.json_parts import NotOfThisForm, TooManyParts, documents, members, without_mark
 from webhookrx.senders.locator import parse_pointer
+from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
+from webhookrx.senders.msgpack import read_msgpack
+from webhookrx.senders.otlp import MEDIA_TYPES as OTLP
+from webhookrx.senders.otlp import OtlpError, read_logs
 from webhookrx.senders.split_definition import Split
+from webhookrx.senders.split_values import ValueSplitter
+from webhookrx.yield_point import yield_point
 
-MAX_EVENTS: Final = 10_000
-"""Events of one body."""
+_LINES: Final = 16 * 1024
+"""Bytes that are cut into lines at once; each may be one."""
 
-MAX_ENVELOPE: Final = 64 * 1024
-"""Bytes of an envelope; a longer one is left out."""
+_SCALARS: Final = tuple(bytes([character]) for character in b'"-0123456789tfn')
+"""How a text or number begins that is JSON by itself."""
 
-
-class SplitEvent(msgspec.Struct, frozen=True, gc=False):
-    """
-    One event of a bundle.
-
-    @ivar body: what the judge gets in place of the body: the sender's own bytes of an object or array, the content of a
-        text.
-    @ivar is_text: it is neither an object nor an array, and nothing is read in it.
-    @ivar envelope: what stands around it, an object as compact JSON; empty when there is nothing, or too much.
-    @ivar around: the bytes that make a body with this one event of it, before and behind C{body}; shared by many. For
-        one that C{is_text}, C{body} stands there as a string of JSON. None: C{body} is such a body itself.
-    """
-
-    body: bytes
-    is_text: bool = False
-    envelope: bytes = b""
-    around: tuple[bytes, bytes] | None = None
-
-
-class Bundle(msgspec.Struct, frozen=True, gc=False):
-    """
-    A body taken apart.
-
-    @ivar events: in the order of the body; none if the body says so.
-    @ivar left_out: how many of them have lost their envelope, since it is too long.
-    """
-
-    events: Sequence[SplitEvent]
-    left_out: int = 0
+_FRAMED: Final = Surroundings(is_frame=True)
+_ACTIONS: Final = ("index", "create", "update")
+"""Actions of Elasticsearch's bulk API with a document behind them."""
 
 
 class Splitter:
@@ -55,23 +50,33 @@ class Splitter:
     Takes bodies apart.
 
     @param splits: ways to do so; the first that fits a body counts.
-    @param body_format: the C{format} of the sender's definition.
     """
 
-    def __init__(self, splits: tuple[Split, ...], body_format: str = "json") -> None:
-        self._splits = splits
-        self._format = body_format
+    def __init__(self, splits: tuple[Split, ...]) -> None:
+        self._ways = [_way(split) for split in splits]
 
     def split(self, body: bytes, media_type: str = "") -> Bundle | None:
         """
-        Take a body apart, with yield points. Nothing of it is left behind.
+        Take a body apart, with yield points.
 
         @param body: unpacked.
-        @param media_type: that of the request, in lower case.
-        @return: None when it does not have the form that a way needs: then it is one message, as without splitting.
-        @raise RequestRefused: C{TOO_MANY_EVENTS}.
+        @param media_type: that of the request, in lower case and without parameters.
+        @return: None when no way fits: then it is one message, as without splitting.
+        @raise RequestRefused: C{TOO_MANY_EVENTS}; or C{BODY_TOO_LARGE} or C{UNPACK_RATIO} where events are packed.
         """
+        try:
+            for way in self._ways:
+                try:
+                    events = way(body, media_type)
+                except NotOfThisForm:
+                    continue
+                return Bundle(events, sum([event.around.is_left_out for event in events]))
+        except TooManyParts:
+            raise RequestRefused(TOO_MANY_EVENTS) from None
         return None
+
+
+_Way = Callable[[bytes, str], list[SplitEvent]]
 
 
 def splitter_for(text: str, sender: CompiledSender | None) -> Splitter | None:
@@ -89,10 +94,152 @@ def splitter_for(text: str, sender: CompiledSender | None) -> Splitter | None:
             raise ValueError("split: yes needs a sender; without one write lines, documents, or a JSON pointer.")
         if not sender.definition.splits:
             raise ValueError(f"The sender {sender.id} puts one event into each request, as far as is known.")
-        return Splitter(sender.definition.splits, sender.definition.format)
+        return Splitter(sender.definition.splits)
     if text in ("lines", "documents"):
         return Splitter((Split(by=text),))
     if not text.startswith("/"):
         raise ValueError("split is no, yes, lines, documents, or a JSON pointer such as /alerts/*.")
-    steps = parse_pointer(text)
-    return Splitter((Split(at=text if "*" in steps else text + "/*"),))
+    return Splitter((Split(at=text if "*" in parse_pointer(text) else text + "/*"),))
+
+
+def _way(split: Split) -> _Way:
+    if split.by == "lines":
+        return _split_lines
+    if split.by == "documents":
+        return lambda body, _: _split_documents(body, split.carry)
+    if split.by == "bulk":
+        return lambda body, _: list(_split_bulk(body))
+    if split.by == "frames":
+        return _split_frames
+    steps = parse_pointer(split.at)
+    inside = parse_pointer(split.inside) if split.inside else ()
+    return lambda body, media_type: _split_value(body, media_type, ValueSplitter(steps, split.decode, inside))
+
+
+def _split_value(body: bytes, media_type: str, splitter: ValueSplitter) -> list[SplitEvent]:
+    """
+    @raise NotOfThisForm: it is no such value.
+    """
+    if media_type in OTLP:
+        try:
+            body = encode_json(read_logs(body))
+        except OtlpError:
+            raise NotOfThisForm from None
+    elif media_type in MSGPACK:
+        body = encode_json(read_msgpack(body))
+    splitter.run(without_mark(body).strip())
+    return splitter.events
+
+
+def _split_lines(body: bytes, media_type: str) -> list[SplitEvent]:
+    """
+    @raise NotOfThisForm: never; every body has lines.
+    @raise TooManyParts: it has too many.
+    """
+    return [_event(line) for line in _lines(body, MAX_EVENTS)]
+
+
+def _lines(body: bytes, most: int) -> Iterator[bytes]:
+    """
+    Yield all lines that are not blank, without their ends.
+
+    @raise TooManyParts: there are too many.
+    """
+    body = without_mark(body)
+    start = found = 0
+    while start < len(body):
+        end = body.rfind(b"\n", start, start + _LINES) + 1 or body.find(b"\n", start) + 1 or len(body)
+        yield_point()
+        for line in body[start:end].split(b"\n"):
+            if line and not line.isspace():
+                found += 1
+                if found > most:
+                    raise TooManyParts
+                yield line.removesuffix(b"\r")
+        start = end
+
+
+def _event(line: bytes) -> SplitEvent:
+    """Return the event that a line is. A text or number of JSON is one by itself."""
+    text = line.strip()
+    if text.startswith(_SCALARS):
+        try:
+            value = parse_strict_json(text)
+        except PayloadError:
+            return SplitEvent(line)
+        return SplitEvent(value.encode("utf-8", "replace") if isinstance(value, str) else text, True)
+    return SplitEvent(line)
+
+
+def _split_documents(body: bytes, carry: tuple[str, ...]) -> list[SplitEvent]:
+    """
+    @raise NotOfThisForm: it does not begin with an object or array.
+    @raise TooManyParts: there are too many.
+    """
+    body = without_mark(body)
+    if not body.strip():
+        return []
+    found, rest = documents(body, MAX_EVENTS)
+    if not found:
+        raise NotOfThisForm
+    events = list(_with_defaults(found, carry)) if carry else [SplitEvent(document) for document in found]
+    if rest:
+        events.append(SplitEvent(rest))
+    if len(events) > MAX_EVENTS:
+        raise TooManyParts
+    return events
+
+
+def _with_defaults(found: list[bytes], carry: tuple[str, ...]) -> Iterator[SplitEvent]:
+    """Yield events with the members of documents before them that they have not themselves."""
+    defaults: dict[str, bytes] = {}
+    known: dict[tuple[tuple[str, bytes], ...], Surroundings] = {}
+    room = MAX_ENVELOPES
+    for document in found:
+        yield_point()
+        own = dict(members(document)) if document.startswith(b"{") else dict.fromkeys(carry, b"")
+        missing = tuple((name, value) for name, value in defaults.items() if name not in own)
+        around = known.get(missing)
+        if around is None:
+            known = {missing: (around := carried(missing))}
+        room -= len(around.envelope)
+        yield SplitEvent(document, False, around if room >= 0 else Surroundings(is_left_out=True))
+        if document.startswith(b"{"):
+            defaults |= {name: own[name] for name in carry if name in own}
+
+
+def _split_bulk(body: bytes) -> Iterator[SplitEvent]:
+    """
+    @raise NotOfThisForm: it does not begin with an action.
+    @raise TooManyParts: there are too many lines.
+    """
+    lines = _lines(body, 2 * MAX_EVENTS)
+    for number, line in enumerate(lines):
+        try:
+            actions = members(line.strip())
+        except NotOfThisForm:
+            if not number:
+                raise
+            actions = []
+        if len(actions) != 1 or actions[0][0] not in _ACTIONS or (document := next(lines, None)) is None:
+            if not number and not (len(actions) == 1 and actions[0][0] == "delete"):
+                raise NotOfThisForm
+            yield SplitEvent(line)
+            continue
+        envelope = compact(line)
+        yield SplitEvent(document, False, Surroundings(envelope or b"", envelope is None, line + b"\n", b"\n"))
+
+
+def _split_frames(body: bytes, media_type: str) -> list[SplitEvent]:
+    """
+    @raise NotOfThisForm: it does not begin with a frame.
+    @raise TooManyParts: there are too many.
+    """
+    frames, rest = cut_frames(body, MAX_EVENTS + 1)
+    if len(frames) > MAX_EVENTS:
+        raise TooManyParts
+    if not frames and rest:
+        raise NotOfThisForm
+    framed = _FRAMED if media_type == LOGPLEX else Surroundings()
+    events = [SplitEvent(frame.removesuffix(b"\n"), True, framed) for frame in frames]
+    return [*events, SplitEvent(rest, True)] if rest else events

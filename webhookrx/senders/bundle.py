@@ -1,0 +1,160 @@
+"""
+Bundles: bodies with several events, taken apart; and what stands around each event.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from webhookrx.intake.json_body import PayloadError, parse_strict_json
+from webhookrx.message.escapes import encode_json
+
+MAX_EVENTS: Final = 10_000
+"""Events of one body."""
+
+MAX_ENVELOPE: Final = 64 * 1024
+"""Bytes of an envelope; a longer one is left out."""
+
+MAX_ENVELOPES: Final = 16 * 1024 * 1024
+"""Bytes of the envelopes of all events of a body; each has a copy. Those beyond are left out."""
+
+#: White space and escapes make a text of JSON this much longer at most.
+_GROWTH: Final = 6
+
+Members = Sequence[tuple[str, bytes]]
+"""Names and values of members, as they were sent."""
+
+
+class Surroundings(msgspec.Struct, frozen=True, gc=False):
+    """
+    What stands around an event, or around many.
+
+    @ivar envelope: an object as compact JSON, which is what messages say of it; empty when there is nothing.
+    @ivar is_left_out: there is something, but too much.
+    @ivar before: bytes that make a body like the sender's of one event, with C{behind} it.
+    @ivar opens: C{before} ends within an object, whose members those of the event are, too.
+    @ivar is_base64: what is not JSON stands there in Base64.
+    @ivar is_frame: the number of its bytes stands before it.
+    """
+
+    envelope: bytes = b""
+    is_left_out: bool = False
+    before: bytes = b""
+    behind: bytes = b""
+    opens: bool = False
+    is_base64: bool = False
+    is_frame: bool = False
+
+
+OBJECT_OR_ARRAY: Final = (b"{", b"[")
+"""How an event begins that is more than a text or a number."""
+
+NOWHERE: Final = Surroundings()
+
+
+class SplitEvent(msgspec.Struct, frozen=True, gc=False):
+    """
+    One event of a bundle.
+
+    @ivar body: what is judged in place of the body: the sender's own bytes of an object or array, the content of a
+        text.
+    @ivar is_text: nothing is read in it, since it is a text or a number by itself.
+    """
+
+    body: bytes
+    is_text: bool = False
+    around: Surroundings = NOWHERE
+
+    def whole(self) -> bytes:
+        """Return a body like the sender's with this one event."""
+        around, body = self.around, self.body
+        if around is NOWHERE:
+            return body
+        if around.is_frame:
+            return b"%d %s" % (len(body), body)
+        if around.opens:
+            body = body.lstrip()[1:]
+        elif self.is_text and around.before:
+            body = encode_json(b64encode(body).decode() if around.is_base64 else body.decode("utf-8", "replace"))
+        return around.before + body + around.behind
+
+
+class Bundle(msgspec.Struct, frozen=True, gc=False):
+    """
+    A body taken apart.
+
+    @ivar events: in the order of the body; none if the body says so.
+    @ivar left_out: how many of them have lost their envelope, since it is too long.
+    """
+
+    events: Sequence[SplitEvent]
+    left_out: int = 0
+
+
+class Level(msgspec.Struct, frozen=True, gc=False):
+    """
+    An object on the way to an event, or an array.
+
+    @ivar step: the name of the member that leads on; None for an array.
+    @ivar others: all other members.
+    """
+
+    step: str | None = None
+    others: Members = ()
+
+
+def surroundings(levels: Sequence[Level], is_base64: bool = False) -> Surroundings:
+    """Return what stands around events, from the outermost object or array to the innermost."""
+    envelope = _envelope(levels)
+    others = envelope is not None
+    before, behind = b"", b""
+    for level in levels:
+        if level.step is None:
+            before, behind = before + b"[", b"]" + behind
+        else:
+            members = _joined(level.others) + b"," if others and level.others else b""
+            before, behind = before + b"{" + members + encode_json(level.step) + b":", b"}" + behind
+    return Surroundings(envelope or b"", envelope is None, before, behind, is_base64=is_base64)
+
+
+def carried(members: Members) -> Surroundings:
+    """Return what stands around an object for which members hold that stand in others."""
+    if not members:
+        return NOWHERE
+    envelope = compact(b"{" + _joined(members) + b"}")
+    if envelope is None:
+        return Surroundings(is_left_out=True)
+    return Surroundings(envelope, before=b"{" + _joined(members) + b",", opens=True)
+
+
+def compact(raw: bytes) -> bytes | None:
+    """Return JSON without white space; None if it is too long for an envelope, or can't be read."""
+    if len(raw) > MAX_ENVELOPE * _GROWTH:
+        return None
+    try:
+        text = encode_json(parse_strict_json(raw))
+    except PayloadError:
+        return None
+    return text if len(text) <= MAX_ENVELOPE else None
+
+
+def _envelope(levels: Sequence[Level]) -> bytes | None:
+    """Return all members of objects on the way, each object in the place of its array; None if they are too many."""
+    raw = b""
+    for level in reversed(levels):
+        if level.step is None:
+            continue
+        inner = encode_json(level.step) + b":" + raw if raw else b""
+        members = b",".join(part for part in (_joined(level.others), inner) if part)
+        raw = b"{" + members + b"}" if members else b""
+        if len(raw) > MAX_ENVELOPE * _GROWTH:
+            return None
+    return compact(raw) if raw else b""
+
+
+def _joined(members: Members) -> bytes:
+    return b",".join(encode_json(name) + b":" + value for name, value in members)

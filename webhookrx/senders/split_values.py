@@ -1,0 +1,211 @@
+"""
+Splits one value of JSON: the events at a pointer, and what stands around them.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from typing import Final
+
+import msgspec
+
+from webhookrx.errors import BAD_COMPRESSION, RequestRefused
+from webhookrx.intake.encodings import unpack
+from webhookrx.intake.json_body import PayloadError, parse_strict_json
+from webhookrx.senders.bundle import (
+    MAX_ENVELOPES,
+    MAX_EVENTS,
+    OBJECT_OR_ARRAY,
+    Level,
+    Members,
+    SplitEvent,
+    Surroundings,
+    surroundings,
+)
+from webhookrx.senders.json_parts import NotOfThisForm, TooManyParts, elements, members
+from webhookrx.yield_point import yield_point
+
+MAX_UNPACKED: Final = 32 * 1024 * 1024
+"""Bytes that all events of a body which are packed may unpack to."""
+
+MAX_RATIO: Final = 100
+"""How many times its size one of them may unpack to, see L{webhookrx.intake.encodings.unpack}."""
+
+_GZIP: Final = b"\x1f\x8b"
+#: Bytes around a name and its value.
+_MARKS: Final = 4
+
+
+class _Way(msgspec.Struct, frozen=True, gc=False):
+    """
+    The way to a value.
+
+    @ivar levels: objects and arrays, the outermost first.
+    @ivar size: bytes of what stands beside it.
+    @ivar is_past_array: whether one of them is an array.
+    """
+
+    levels: tuple[Level, ...] = ()
+    size: int = 0
+    is_past_array: bool = False
+
+    def into_array(self) -> _Way:
+        return _Way((*self.levels, Level()), self.size, True)
+
+    def into_object(self, step: str, others: Members) -> _Way:
+        size = sum([len(name) + len(value) + _MARKS for name, value in others])
+        return _Way((*self.levels, Level(step, others)), self.size + size, self.is_past_array)
+
+
+class ValueSplitter:
+    """
+    Walks along a pointer through one body.
+
+    @param steps: of the pointer; at least one is C{*}.
+    @param decode: see L{webhookrx.senders.split_definition.Split}.
+    @param inside: steps of the pointer into what was decoded; empty: it is one event.
+    @ivar events: those that were found.
+    """
+
+    def __init__(self, steps: tuple[str, ...], decode: str = "", inside: tuple[str, ...] = ()) -> None:
+        self.events: list[SplitEvent] = []
+        self._steps = steps
+        self._decode = decode
+        self._inside = inside
+        self._visited = 0
+        self._unpacked = 0
+        self._room = MAX_ENVELOPES
+
+    def run(self, raw: bytes) -> None:
+        """
+        Find the events in a value.
+
+        @raise NotOfThisForm: something on the way is neither an object nor an array, or the first array is not there.
+        @raise TooManyParts: there are more than L{MAX_EVENTS}.
+        @raise RequestRefused: what is packed unpacks to too much.
+        """
+        self._walk(raw, self._steps, _Way())
+
+    def _walk(self, raw: bytes, steps: tuple[str, ...], way: _Way) -> None:
+        if not steps:
+            self._add(raw, self._around(way))
+        elif "*" not in steps:
+            self._take(raw, steps, way)
+        elif steps[0] == "*":
+            self._walk_elements(elements(raw, MAX_EVENTS), steps[1:], way.into_array())
+        else:
+            step, rest = steps[0], steps[1:]
+            found = members(raw)
+            values, way = _led_on(found, step, way)
+            if not values and not way.is_past_array:
+                raise NotOfThisForm
+            for value in values:
+                # As the JSON of protobuf has it, an array that is empty may be left out, or null.
+                if value != b"null":
+                    self._walk(value, rest, way)
+
+    def _walk_elements(self, found: list[bytes], rest: tuple[str, ...], way: _Way) -> None:
+        if rest:
+            for element in found:
+                self._count()
+                self._walk(element, rest, way)
+        elif found:
+            around = self._around(way, len(found))
+            for element in found:
+                self._count()
+                if self._decode and element[:1] == b'"':
+                    self._take_encoded(element, way)
+                else:
+                    self._add(element, around)
+
+    def _take(self, raw: bytes, steps: tuple[str, ...], way: _Way) -> None:
+        """Take an element: what names lead to in it, or all of it where they lead nowhere."""
+        inner, inner_way = raw, way
+        for step in steps:
+            values: list[bytes] = []
+            if inner[:1] == b"{":
+                values, inner_way = _led_on(members(inner), step, inner_way)
+            if len(values) != 1:
+                self._add(raw, self._around(way))
+                return
+            inner = values[0]
+        if self._decode and inner[:1] == b'"':
+            self._take_encoded(inner, inner_way)
+        else:
+            self._add(inner, self._around(inner_way))
+
+    def _take_encoded(self, raw: bytes, way: _Way) -> None:
+        data = self._decoded(raw)
+        if data is None:
+            self._add(raw, self._around(way))
+            return
+        if self._inside and data.startswith(b"{"):
+            before = len(self.events)
+            try:
+                self._walk(data, self._inside, msgspec.structs.replace(way, is_past_array=False))
+            except NotOfThisForm:
+                del self.events[before:]
+            else:
+                return
+        self.events.append(SplitEvent(data, not data.startswith(OBJECT_OR_ARRAY), self._around(way, is_base64=True)))
+
+    def _around(self, way: _Way, events: int = 1, *, is_base64: bool = False) -> Surroundings:
+        """Return what stands around so many events, each of which gets a copy."""
+        size = way.size * events
+        if size > self._room:
+            bare = tuple(Level(level.step) for level in way.levels)
+            return msgspec.structs.replace(surroundings(bare, is_base64), is_left_out=True)
+        self._room -= size
+        return surroundings(way.levels, is_base64)
+
+    def _decoded(self, raw: bytes) -> bytes | None:
+        """
+        Return what a string in Base64 stands for, unpacked; None if it stands for nothing.
+
+        @raise RequestRefused: it unpacks to too much.
+        """
+        try:
+            data = b64decode(text_content(raw), validate=True)
+        except binascii.Error:
+            return None
+        yield_point()
+        if data.startswith(_GZIP) and self._decode == "base64+gzip":
+            try:
+                data = unpack(data, [b"gzip"], MAX_UNPACKED - self._unpacked, MAX_RATIO)
+            except RequestRefused as refused:
+                if refused.reason is BAD_COMPRESSION:
+                    return None
+                raise
+            self._unpacked += len(data)
+        return data.removesuffix(b"\n").removesuffix(b"\r")
+
+    def _add(self, raw: bytes, around: Surroundings) -> None:
+        if raw[:1] in OBJECT_OR_ARRAY:
+            self.events.append(SplitEvent(raw, False, around))
+        else:
+            self.events.append(SplitEvent(text_content(raw), True, around))
+
+    def _count(self) -> None:
+        """
+        @raise TooManyParts: that was one element too many.
+        """
+        self._visited += 1
+        if self._visited > 2 * MAX_EVENTS or len(self.events) >= MAX_EVENTS:
+            raise TooManyParts
+        yield_point()
+
+
+def _led_on(found: list[tuple[str, bytes]], step: str, way: _Way) -> tuple[list[bytes], _Way]:
+    """Return the values of a member, and the way into it."""
+    values = [value for name, value in found if name == step]
+    return values, way.into_object(step, [member for member in found if member[0] != step])
+
+
+def text_content(raw: bytes) -> bytes:
+    """Return the content of a string of JSON, or the number or word that it is instead."""
+    try:
+        value = parse_strict_json(raw)
+    except PayloadError:
+        return raw
+    return value.encode("utf-8", "replace") if isinstance(value, str) else raw
