@@ -4,7 +4,7 @@ The interfaces between rooms of one floor, which L{webhookrx.service.receiver} j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -251,8 +251,12 @@ class IMessageConsumer(Interface):
     def release(size: int) -> None:
         """Give back what was reserved."""
 
-    def prepare(message: Message) -> object:
-        """Do the part of L{write} that takes time in proportion to the message; pass the result to C{write} soon."""
+    def prepare(message: Message) -> Sized:
+        """
+        Do the part of L{write} that takes time in proportion to the message; pass the result to C{write} soon.
+
+        @return: its length is about that of what one observer gets.
+        """
 
     def write(message: Message, acknowledge: Acknowledge, prepared: object = None) -> None:
         """

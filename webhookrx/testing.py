@@ -16,6 +16,7 @@ from zope.interface import implementer
 
 from webhookrx.errors import NoRoom
 from webhookrx.interfaces import ILocalObserver, IMessageConsumer
+from webhookrx.message.encoders import encode_line
 from webhookrx.message.message import Message, Value
 from webhookrx.pipeline.admission import Budget, ProducerGate, size_of
 from webhookrx.settings import Limits
@@ -228,9 +229,9 @@ class RecordingConsumer:
         """Give back what was reserved."""
         self.budget.release(size)
 
-    def prepare(self, message: Message) -> Message:
-        """Return what L{write} takes as prepared."""
-        return message
+    def prepare(self, message: Message) -> bytes:
+        """Return what L{write} takes as prepared: the line of the message."""
+        return encode_line(message)
 
     def write(self, message: Message, acknowledge: Acknowledge, prepared: object = None) -> None:
         """

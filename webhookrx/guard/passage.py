@@ -8,10 +8,10 @@ import msgspec
 
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Admission, Refused
+from webhookrx.senders.bundle import Bundle
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.signatures.outcome import Unverified, Verified
 from webhookrx.senders.signatures.verification import Verification
-from webhookrx.senders.splitting import Bundle
 
 
 class Passage(msgspec.Struct):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -48,6 +48,21 @@ class ClientIdentity(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     fingerprint: str
 
 
+class IAroundEvent(Protocol):
+    """
+    What stood around an event of a body with several.
+
+    @ivar path: steps that lead to the event in what L{whole} returns.
+    """
+
+    @property
+    def path(self) -> tuple[str, ...]: ...
+
+    def whole(self, event: bytes, is_text: bool) -> bytes:
+        """Return a body like the sender's that holds one event; C{is_text}: the event is no object or array."""
+        ...
+
+
 class BatchPlace(msgspec.Struct, frozen=True, gc=False):
     """
     The place of a message among those of one request.
@@ -55,11 +70,13 @@ class BatchPlace(msgspec.Struct, frozen=True, gc=False):
     @ivar index: from 1.
     @ivar count: how many messages the request became.
     @ivar envelope: what stood around them, as one object of JSON in UTF-8; empty if that was nothing, or too large.
+    @ivar around: the same for whoever has to see the event in its place; None: it stood alone.
     """
 
     index: int
     count: int
     envelope: bytes = b""
+    around: IAroundEvent | None = None
 
 
 class Provenance(msgspec.Struct, frozen=True, gc=False):

@@ -210,8 +210,9 @@ class NoMessages:
     def release(self, size: int) -> None:
         """Nothing was counted."""
 
-    def prepare(self, message: Message) -> None:
+    def prepare(self, message: Message) -> bytes:
         """There are no messages."""
+        return b""
 
     def write(self, message: Message, acknowledge: Acknowledge, prepared: object = None) -> None:
         """

@@ -41,6 +41,11 @@ class EncodedMessage(msgspec.Struct, gc=False):
     encoders: Encoders
     content: Encoded
 
+    def __len__(self) -> int:
+        """Return how many bytes one observer is given, roughly."""
+        items, size, _ = self.content
+        return size // len(items)
+
 
 class Encoders:
     """

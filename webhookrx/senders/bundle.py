@@ -29,13 +29,18 @@ Members = Sequence[tuple[str, bytes]]
 """Names and values of members, as they were sent."""
 
 
+OBJECT_OR_ARRAY: Final = (b"{", b"[")
+"""How an event begins that is more than a text or a number."""
+
+
 class Surroundings(msgspec.Struct, frozen=True, gc=False):
     """
     What stands around an event, or around many.
 
     @ivar envelope: an object as compact JSON, which is what messages say of it; empty when there is nothing.
     @ivar is_left_out: there is something, but too much.
-    @ivar before: bytes that make a body like the sender's of one event, with C{behind} it.
+    @ivar path: steps that lead to the event in a body like the sender's that holds no other.
+    @ivar before: what begins such a body, and C{behind} what ends it.
     @ivar opens: C{before} ends within an object, whose members those of the event are, too.
     @ivar is_base64: what is not JSON stands there in Base64.
     @ivar is_frame: the number of its bytes stands before it.
@@ -43,15 +48,27 @@ class Surroundings(msgspec.Struct, frozen=True, gc=False):
 
     envelope: bytes = b""
     is_left_out: bool = False
+    path: tuple[str, ...] = ()
     before: bytes = b""
     behind: bytes = b""
     opens: bool = False
     is_base64: bool = False
     is_frame: bool = False
 
+    def whole(self, event: bytes, is_text: bool) -> bytes:
+        """
+        Return a body like the sender's that holds one event.
 
-OBJECT_OR_ARRAY: Final = (b"{", b"[")
-"""How an event begins that is more than a text or a number."""
+        @param is_text: see L{SplitEvent}.
+        """
+        if self.is_frame:
+            return b"%d %s" % (len(event), event)
+        if self.opens:
+            return self.before + event.lstrip()[1:]
+        if is_text and self.before:
+            event = encode_json(b64encode(event).decode() if self.is_base64 else event.decode("utf-8", "replace"))
+        return self.before + event + self.behind
+
 
 NOWHERE: Final = Surroundings()
 
@@ -63,24 +80,12 @@ class SplitEvent(msgspec.Struct, frozen=True, gc=False):
     @ivar body: what is judged in place of the body: the sender's own bytes of an object or array, the content of a
         text.
     @ivar is_text: nothing is read in it, since it is a text or a number by itself.
+    @ivar around: what stands around it.
     """
 
     body: bytes
     is_text: bool = False
     around: Surroundings = NOWHERE
-
-    def whole(self) -> bytes:
-        """Return a body like the sender's with this one event."""
-        around, body = self.around, self.body
-        if around is NOWHERE:
-            return body
-        if around.is_frame:
-            return b"%d %s" % (len(body), body)
-        if around.opens:
-            body = body.lstrip()[1:]
-        elif self.is_text and around.before:
-            body = encode_json(b64encode(body).decode() if around.is_base64 else body.decode("utf-8", "replace"))
-        return around.before + body + around.behind
 
 
 class Bundle(msgspec.Struct, frozen=True, gc=False):
@@ -95,7 +100,7 @@ class Bundle(msgspec.Struct, frozen=True, gc=False):
     left_out: int = 0
 
 
-class Level(msgspec.Struct, frozen=True, gc=False):
+class Ancestor(msgspec.Struct, frozen=True, gc=False):
     """
     An object on the way to an event, or an array.
 
@@ -107,18 +112,19 @@ class Level(msgspec.Struct, frozen=True, gc=False):
     others: Members = ()
 
 
-def surroundings(levels: Sequence[Level], is_base64: bool = False) -> Surroundings:
+def surroundings(levels: Sequence[Ancestor], is_base64: bool = False) -> Surroundings:
     """Return what stands around events, from the outermost object or array to the innermost."""
     envelope = _envelope(levels)
     others = envelope is not None
     before, behind = b"", b""
+    path = tuple("0" if level.step is None else level.step for level in levels)
     for level in levels:
         if level.step is None:
             before, behind = before + b"[", b"]" + behind
         else:
             members = _joined(level.others) + b"," if others and level.others else b""
             before, behind = before + b"{" + members + encode_json(level.step) + b":", b"}" + behind
-    return Surroundings(envelope or b"", envelope is None, before, behind, is_base64=is_base64)
+    return Surroundings(envelope or b"", envelope is None, path, before, behind, is_base64=is_base64)
 
 
 def carried(members: Members) -> Surroundings:
@@ -142,7 +148,7 @@ def compact(raw: bytes) -> bytes | None:
     return text if len(text) <= MAX_ENVELOPE else None
 
 
-def _envelope(levels: Sequence[Level]) -> bytes | None:
+def _envelope(levels: Sequence[Ancestor]) -> bytes | None:
     """Return all members of objects on the way, each object in the place of its array; None if they are too many."""
     raw = b""
     for level in reversed(levels):

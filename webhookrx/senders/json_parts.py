@@ -44,7 +44,7 @@ class TooManyParts(ValueError):
     """There are more parts than may be, or more than L{MAX_TOKENS}."""
 
 
-class _Name:
+class _MemberName:
     """The name of a member, which is equal to no other, so that none replaces another."""
 
     __slots__ = ("text",)
@@ -58,7 +58,7 @@ def _named(kind: type[Any], text: str) -> Any:
 
 
 _array: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_object: Final = msgspec.json.Decoder(dict[_Name, msgspec.Raw], dec_hook=_named).decode
+_object: Final = msgspec.json.Decoder(dict[_MemberName, msgspec.Raw], dec_hook=_named).decode
 _text: Final = msgspec.json.Decoder(str).decode
 _any: Final = msgspec.json.Decoder(msgspec.Raw).decode
 

@@ -17,7 +17,7 @@ from webhookrx.senders.bundle import (
     MAX_ENVELOPES,
     MAX_EVENTS,
     OBJECT_OR_ARRAY,
-    Level,
+    Ancestor,
     Members,
     SplitEvent,
     Surroundings,
@@ -37,7 +37,7 @@ _GZIP: Final = b"\x1f\x8b"
 _MARKS: Final = 4
 
 
-class _Way(msgspec.Struct, frozen=True, gc=False):
+class _WayTo(msgspec.Struct, frozen=True, gc=False):
     """
     The way to a value.
 
@@ -46,16 +46,16 @@ class _Way(msgspec.Struct, frozen=True, gc=False):
     @ivar is_past_array: whether one of them is an array.
     """
 
-    levels: tuple[Level, ...] = ()
+    levels: tuple[Ancestor, ...] = ()
     size: int = 0
     is_past_array: bool = False
 
-    def into_array(self) -> _Way:
-        return _Way((*self.levels, Level()), self.size, True)
+    def into_array(self) -> _WayTo:
+        return _WayTo((*self.levels, Ancestor()), self.size, True)
 
-    def into_object(self, step: str, others: Members) -> _Way:
+    def into_object(self, step: str, others: Members) -> _WayTo:
         size = sum([len(name) + len(value) + _MARKS for name, value in others])
-        return _Way((*self.levels, Level(step, others)), self.size + size, self.is_past_array)
+        return _WayTo((*self.levels, Ancestor(step, others)), self.size + size, self.is_past_array)
 
 
 class ValueSplitter:
@@ -85,9 +85,9 @@ class ValueSplitter:
         @raise TooManyParts: there are more than L{MAX_EVENTS}.
         @raise RequestRefused: what is packed unpacks to too much.
         """
-        self._walk(raw, self._steps, _Way())
+        self._walk(raw, self._steps, _WayTo())
 
-    def _walk(self, raw: bytes, steps: tuple[str, ...], way: _Way) -> None:
+    def _walk(self, raw: bytes, steps: tuple[str, ...], way: _WayTo) -> None:
         if not steps:
             self._add(raw, self._around(way))
         elif "*" not in steps:
@@ -105,7 +105,7 @@ class ValueSplitter:
                 if value != b"null":
                     self._walk(value, rest, way)
 
-    def _walk_elements(self, found: list[bytes], rest: tuple[str, ...], way: _Way) -> None:
+    def _walk_elements(self, found: list[bytes], rest: tuple[str, ...], way: _WayTo) -> None:
         if rest:
             for element in found:
                 self._count()
@@ -119,7 +119,7 @@ class ValueSplitter:
                 else:
                     self._add(element, around)
 
-    def _take(self, raw: bytes, steps: tuple[str, ...], way: _Way) -> None:
+    def _take(self, raw: bytes, steps: tuple[str, ...], way: _WayTo) -> None:
         """Take an element: what names lead to in it, or all of it where they lead nowhere."""
         inner, inner_way = raw, way
         for step in steps:
@@ -135,7 +135,7 @@ class ValueSplitter:
         else:
             self._add(inner, self._around(inner_way))
 
-    def _take_encoded(self, raw: bytes, way: _Way) -> None:
+    def _take_encoded(self, raw: bytes, way: _WayTo) -> None:
         data = self._decoded(raw)
         if data is None:
             self._add(raw, self._around(way))
@@ -150,11 +150,11 @@ class ValueSplitter:
                 return
         self.events.append(SplitEvent(data, not data.startswith(OBJECT_OR_ARRAY), self._around(way, is_base64=True)))
 
-    def _around(self, way: _Way, events: int = 1, *, is_base64: bool = False) -> Surroundings:
+    def _around(self, way: _WayTo, events: int = 1, *, is_base64: bool = False) -> Surroundings:
         """Return what stands around so many events, each of which gets a copy."""
         size = way.size * events
         if size > self._room:
-            bare = tuple(Level(level.step) for level in way.levels)
+            bare = tuple(Ancestor(level.step) for level in way.levels)
             return msgspec.structs.replace(surroundings(bare, is_base64), is_left_out=True)
         self._room -= size
         return surroundings(way.levels, is_base64)
@@ -196,7 +196,7 @@ class ValueSplitter:
         yield_point()
 
 
-def _led_on(found: list[tuple[str, bytes]], step: str, way: _Way) -> tuple[list[bytes], _Way]:
+def _led_on(found: list[tuple[str, bytes]], step: str, way: _WayTo) -> tuple[list[bytes], _WayTo]:
     """Return the values of a member, and the way into it."""
     values = [value for name, value in found if name == step]
     return values, way.into_object(step, [member for member in found if member[0] != step])

@@ -227,7 +227,7 @@ def _split_bulk(body: bytes) -> Iterator[SplitEvent]:
             yield SplitEvent(line)
             continue
         envelope = compact(line)
-        yield SplitEvent(document, False, Surroundings(envelope or b"", envelope is None, line + b"\n", b"\n"))
+        yield SplitEvent(document, False, Surroundings(envelope or b"", envelope is None, ("1",), line + b"\n", b"\n"))
 
 
 def _split_frames(body: bytes, media_type: str) -> list[SplitEvent]:
