@@ -29,19 +29,40 @@ EXPECTED = Path(__file__).with_name("expected.yaml")
 CLASSIFIER = Classifier(builtin_definitions())
 
 BY_HEADER_ALONE = {
+    "airtable-ping.http",
+    "asana-task.http",
     "aws-sns-raw.http",
+    "box-file-uploaded.http",
+    "calendly-canceled.http",
     "cloudevents-binary.http",
     "cloudflare-notifications-test.http",
+    "contentful-save.http",
+    "discord-authorized.http",
+    "doppler-update.http",
+    "dropbox-changes.http",
     "forgejo-issue.http",
     "gitea-pull-request.http",
     "gitea-push.http",
     "gogs-issue.http",
     "gogs-push.http",
+    "line-message.http",
+    "nexus-component.http",
+    "npm-publish.http",
     "signalfx-event.http",
     "slack-url-verification.http",
     "snyk-ping.http",
+    "square-payment.http",
+    "standard-webhooks-ed25519.http",
     "standard-webhooks-svix.http",
     "standard-webhooks-webhook.http",
+    "telnyx-finalized.http",
+    "trello-comment.http",
+    "twitch-follow.http",
+    "twitch-revocation.http",
+    "workos-user.http",
+    "x-tweet-create.http",
+    "xero-intent-to-receive.http",
+    "xero-invoice.http",
 }
 """Samples whose bodies are not their sender's alone; those of the others tell who sent them without any header."""
 
@@ -53,7 +74,6 @@ NEVER_SENT = {
     "azure-event-grid": {"ce-subject", "ce-time", "ce-type"},
     "cloudevents-binary": {"ce-severity", "ce-severitytext"},
     "github": {"x-github-enterprise-host"},
-    "gitlab": {"webhook-id"},
     "new-relic-logs": {"x-insert-key"},
     "shopify": {"shopify-shop-domain", "shopify-topic", "shopify-triggered-at"},
 }
@@ -141,7 +161,7 @@ class SampleTests(SynchronousTestCase):
         for entry in builtin_definitions():
             self.assertTrue(entry.samples, entry.id)
         named = [sample for _, sample in samples()]
-        there = [f"samples/{path.name}" for path in (DATA / "samples").iterdir()]
+        there = [f"samples/{path.name}" for path in (DATA / "samples").glob("*.http")]
         self.assertEqual(sorted(named), sorted(there))
 
     def test_deliveries(self) -> None:
@@ -169,7 +189,9 @@ class SampleTests(SynchronousTestCase):
             of_messages = msgspec.structs.replace(entry, handshake=())
             looked_at = set(re.findall(r"header:([a-z0-9-]+)", str(msgspec.to_builtins(of_messages)).lower()))
             heads = (read_http_file((DATA / sample).read_bytes())[0] for sample in entry.samples)
-            never_sent = (told_by | looked_at) - {name.decode() for head in heads for name, _ in head.headers}
+            there = {name.decode() for head in heads for name, _ in head.headers}
+            begun = {name for name in looked_at if name.endswith("-") and any(map(re.compile(name).match, there))}
+            never_sent = (told_by | looked_at) - there - begun
             if never_sent:
                 missing[entry.id] = never_sent
         self.assertEqual(NEVER_SENT, missing)

@@ -222,13 +222,19 @@ class SenderDefinition(DataFileType, frozen=True):
         Meta(description="Files with recorded requests, relative to this one; each must match this definition."),
     ] = ()
     signed_with: Annotated[
-        SignedWith | None, Meta(description="What the samples with signatures are signed with, when they were made.")
-    ] = None
+        SignedWith | tuple[SignedWith, ...],
+        Meta(description="What the samples with signatures are signed with, when they were made."),
+    ] = ()
 
     @property
     def alternatives(self) -> tuple[When, ...]:
         """C{when} as a tuple, in the order of the file."""
         return self.when if isinstance(self.when, tuple) else (self.when,)
+
+    @property
+    def signing(self) -> tuple[SignedWith, ...]:
+        """C{signed_with} as a tuple, in the order of the file."""
+        return self.signed_with if isinstance(self.signed_with, tuple) else (self.signed_with,)
 
     @property
     def splits(self) -> tuple[Split, ...]:

@@ -90,6 +90,13 @@ class SignatureScheme(DataFileType, frozen=True):
     tolerance: Annotated[
         str, Meta(description="How far that moment may be away, in the past or the future, such as `90s`.")
     ] = "5m"
+    setting: Annotated[
+        str,
+        Meta(
+            description="The name of a flag among `settings`: where a source sets it, the schemes with it count and no "
+            "others; where it does not, the others."
+        ),
+    ] = ""
     code: Annotated[
         str,
         Meta(description="A built-in verifier, for what data can't say: one of `" + "`, `".join(CODE_MEMBERS) + "`."),
