@@ -147,7 +147,8 @@ class CompiledScheme(msgspec.Struct, frozen=True, gc=False):
         return self.decode(text[len(self.prefix) :]) if text.startswith(self.prefix) else None
 
     def _items(self, request: SignedRequest, value: bytes) -> list[bytes]:
-        parts = value.split(self.separator, MAX_ITEMS)
+        # Some write a blank behind each comma. It belongs to no name, and no signature begins or ends with one.
+        parts = [part.strip(b" ") for part in value.split(self.separator, MAX_ITEMS)]
         if len(parts) > MAX_ITEMS:
             return []
         if not self.signature_name:
@@ -235,6 +236,8 @@ class _SchemeCompilation:
 
     def _check_words(self) -> None:
         scheme = self.scheme
+        if scheme.setting and scheme.setting not in self.settings:
+            self._blame("setting", f"There is no {scheme.setting!r} among the settings.")
         if scheme.code:
             self._check_code()
             return

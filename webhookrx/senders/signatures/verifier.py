@@ -131,10 +131,11 @@ def _ways(
 
     @raise SecretError: see L{Verifier}.
     """
-    several = len(definition.schemes) > 1
+    chosen = _chosen(definition, settings)
+    several = len(chosen) > 1
     ways: list[Way] = []
     problem = SecretError("There is no secret to check requests with.")
-    for number in range(len(definition.schemes)):
+    for number in chosen:
         scheme = _compiled(definition, number)
         if "url" in scheme.text.places and not public_url:
             raise SecretError("This sender signs the URL that it sends to, which public_url must say.")
@@ -159,6 +160,13 @@ def _ways(
     if not ways:
         raise problem
     return tuple(ways)
+
+
+def _chosen(definition: SenderDefinition, settings: Settings) -> list[int]:
+    """Return the numbers of the schemes that flags choose; of all without a flag where none is set."""
+    flags = [scheme.setting for scheme in definition.schemes]
+    chosen = [number for number, flag in enumerate(flags) if flag and settings.get(flag) is True]
+    return chosen or [number for number, flag in enumerate(flags) if not flag]
 
 
 def _compiled(definition: SenderDefinition, number: int) -> CompiledScheme:
