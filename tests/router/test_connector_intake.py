@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from webhookrx.errors import BAD_COMPRESSION, BODY_TOO_LARGE
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, admit, unpacked
+from webhookrx.intake.provenance import ClientIdentity
 from webhookrx.message.encoders import encode_line
 from webhookrx.router.connector_intake import ConnectorRules, judge_connector
 from webhookrx.router.steps.processing import Processing
@@ -48,8 +49,9 @@ class JudgeConnectorTests(SynchronousTestCase):
         headers: tuple[tuple[bytes, bytes], ...] = (),
         port: int | None = 40000,
         secure: bool = True,
+        client: ClientIdentity | None = None,
     ) -> Accepted | Dropped | Refused:
-        head = Head(b"POST", path, query, headers, Peer("192.0.2.1", port, secure))
+        head = Head(b"POST", path, query, headers, Peer("192.0.2.1", port, secure, client))
         admission = admit(head, rules or self.rules(), groups or {})
         assert isinstance(admission, Admission)
         plain = unpacked(admission, body)
@@ -62,6 +64,24 @@ class JudgeConnectorTests(SynchronousTestCase):
         assert isinstance(verdict, Accepted)
         record: dict[str, Any] = json.loads(encode_line(verdict.message))
         return record
+
+    def test_client(self) -> None:
+        """Conditions of steps can ask whom the client certificate of the connection names."""
+        client = ClientIdentity("relay-7", ("a.shippers.example", "ops@shippers.example"), "CN=Our CA", "ab" * 32)
+        cases = {
+            "meta.connection.client.cn = relay-7": True,
+            "meta.connection.client.cn = relay-8": False,
+            'meta.connection.client.san = "a.shippers.example"': True,
+            'meta.connection.client.san = "b.shippers.example"': False,
+            'meta.connection.client.issuer =* "our ca"': True,
+            f"meta.connection.client.fingerprint = {'ab' * 32}": True,
+        }
+        for condition, matches in cases.items():
+            rules = self.rules(Step(set=SetField("meta.seen", "yes"), condition=condition))
+            for each, expected in ((client, matches), (None, False)):
+                record = self.record(b"{}", rules, client=each)
+                self.assertEqual(expected, "seen" in record["meta"], condition)
+                self.assertEqual(each is not None, "client" in record["meta"]["connection"])
 
     def test_whole(self) -> None:
         """A message has the body, and what the router knows beside it."""

@@ -5,9 +5,8 @@ The subject C{try}: what a connector makes of a recorded request, and the differ
 from __future__ import annotations
 
 import argparse
-import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TextIO
 
@@ -29,72 +28,23 @@ from webhookrx.commands.terminal import (
     print_json,
     read_input,
     safe,
-    shortened,
     shown_name,
 )
+from webhookrx.commands.traced_steps import print_steps, step_facts
 from webhookrx.config.rule_files import read_json_files
 from webhookrx.diagnostics import has_errors, quoted, suggestion
 from webhookrx.errors import NO_MATCHING_PATH, WebhookrxError
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Accepted, Dropped, Receipt, Refused, admit
 from webhookrx.intake.path_patterns import PathPatterns
-from webhookrx.message.fields import MISSING
 from webhookrx.router.connector_intake import ConnectorRules, judge_connector
 from webhookrx.router.expressions import Files, tables_of
 from webhookrx.router.rules.router import Connector, connector_of, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading
-from webhookrx.router.steps.traced import TracedProcessing, TracedStep
+from webhookrx.router.steps.traced import TracedProcessing
 from webhookrx.senders.classifier import Classifier
 from webhookrx.senders.http_file import HttpFileError, read_http_file
 from webhookrx.settings import Limits
-
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_@-]+")
-_LONGEST: Final = 200
-"""Characters of a value that are shown."""
-
-_encode: Final = msgspec.json.Encoder().encode
-
-
-class Difference(NamedTuple):
-    """
-    One field that is not as it was.
-
-    @ivar field: its path, as expressions write it, such as C{log.attributes["webhook.headers"]}.
-    @ivar before: its value before; L{MISSING} when it was not there.
-    @ivar after: its value now; L{MISSING} when it is not there any more.
-    """
-
-    field: str
-    before: Any
-    after: Any
-
-    def __str__(self) -> str:
-        if self.before is MISSING:
-            return f"+ {self.field} = {_shown(self.after)}"
-        if self.after is MISSING:
-            return f"- {self.field} (was {_shown(self.before)})"
-        return f"~ {self.field} = {_shown(self.after)} (was {_shown(self.before)})"
-
-
-def differences(before: Any, after: Any, field: str = "") -> Iterator[Difference]:
-    """Yield the differences in the order of the fields; a new object, or an array, is shown as a whole."""
-    if not (isinstance(before, dict) and isinstance(after, dict)):
-        if before is MISSING or after is MISSING or _encode(before) != _encode(after):
-            yield Difference(field, before, after)
-        return
-    for name in dict.fromkeys((*before, *after)):
-        yield from differences(before.get(name, MISSING), after.get(name, MISSING), _joined(field, name))
-
-
-def _joined(field: str, name: str) -> str:
-    if _PLAIN.fullmatch(name):
-        return f"{field}.{name}" if field else name
-    return f"{field}[{_encode(name).decode()}]"
-
-
-def _shown(value: Any) -> str:
-    return shortened(_encode(value).decode(), _LONGEST)
-
 
 CANT_BE_JUDGED: Final = 2
 """The exit status when no connector, or no single one, is there to judge the request."""
@@ -312,42 +262,12 @@ def _facts(
     before: dict[str, Any],
     processing: TracedProcessing,
 ) -> dict[str, Any]:
-    steps: list[dict[str, Any]] = []
-    last = before
-    for step in processing.trace:
-        changes = [{"field": each.field, **_values(each.before, each.after)} for each in differences(last, step.record)]
-        steps.append(
-            {
-                "step": step.name,
-                "outcome": _outcome(step),
-                "problem": step.problem,
-                "changes": changes,
-                "record": step.record,
-            }
-        )
-        last = step.record
-    not_begun = processing.names[len(processing.trace) :]
     return {
         **_request_facts(route, request),
         "stored": isinstance(verdict, Accepted),
         "answer": {"status": 200},
-        "before": before,
-        "steps": steps,
-        "not_begun": not_begun,
+        **step_facts(processing, before),
     }
-
-
-def _values(before: Any, after: Any) -> dict[str, Any]:
-    known = {"before": before, "after": after}
-    return {name: value for name, value in known.items() if value is not MISSING}
-
-
-def _outcome(step: TracedStep) -> str:
-    if step.dropped:
-        return "dropped"
-    if step.problem:
-        return "failed"
-    return "skipped" if step.skipped else "done"
 
 
 # -- for people ------------------------------------------------------------------------------------------------------
@@ -372,28 +292,4 @@ def _describe(
 ) -> None:
     _print_request(route, request, out)
     print(f"answer     200 {_RECEIVED}{'' if isinstance(verdict, Accepted) else ', and nothing is stored'}", file=out)
-    print(f"\n{'before the first step' if processing.names else 'the message; there are no steps'}", file=out)
-    print_json(out, before)
-    last = before
-    for step in processing.trace:
-        print(f"\n{safe(step.name)}", file=out)
-        for line in _lines(last, step):
-            print(f"  {safe(line)}", file=out)
-        if not step.dropped and any(differences(last, step.record)):
-            print_json(out, step.record)
-        last = step.record
-    for name in processing.names[len(processing.trace) :]:
-        print(f"\n{safe(name)}\n  not begun", file=out)
-
-
-def _lines(last: dict[str, Any], step: TracedStep) -> Iterator[str]:
-    changes = [str(each) for each in differences(last, step.record)]
-    yield from changes
-    if step.problem:
-        yield step.problem
-    if step.skipped:
-        yield "skipped: its condition does not match"
-    elif step.dropped:
-        yield "the message is dropped"
-    elif not (changes or step.problem):
-        yield "nothing changed"
+    print_steps(processing, before, out)
