@@ -54,11 +54,14 @@ class SignedRequest:
         query: Mapping[str, str | list[str]],
         public_url: str = "",
         settings: Settings = NO_SETTINGS,
+        items: Mapping[bytes, bytes | None] | None = None,
     ) -> None:
         self.head = head
         self.query = query
         self.public_url = public_url
         self.settings = settings
+        if items is not None:
+            self.items = items
 
     @property
     def document(self) -> Any:

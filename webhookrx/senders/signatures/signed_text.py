@@ -83,6 +83,13 @@ class SignedText:
         """Return what stands behind the body, nothing unless it L{streams}; None when the request lacks a part."""
         return _joined(self._after, request) if self._after else b""
 
+    def whole(self, request: SignedRequest) -> bytes | None:
+        """Return all of it; None when the request lacks a part."""
+        before, after = self.before(request), self.after(request)
+        if before is None or after is None:
+            return None
+        return before + request.body + after if self.streams else before
+
 
 def _joined(parts: list[bytes | Part], request: SignedRequest) -> bytes | None:
     rendered: list[bytes] = []

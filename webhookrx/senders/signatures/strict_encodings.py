@@ -26,6 +26,7 @@ def from_base64(text: bytes) -> bytes | None:
     return value if binascii.b2a_base64(value, newline=False) == text else None
 
 
+_TO_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 
 
@@ -44,3 +45,11 @@ DECODERS: Final[dict[str, Callable[[bytes], bytes | None]]] = {
     "text": lambda text: text,
 }
 """Name of an encoding to what reads it; each returns None for what is not written so, and raises nothing."""
+
+ENCODERS: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "hex": binascii.hexlify,
+    "base64": lambda value: binascii.b2a_base64(value, newline=False),
+    "base64url": lambda value: binascii.b2a_base64(value, newline=False).translate(_TO_URL_SAFE, b"="),
+    "text": lambda text: text,
+}
+"""Name of an encoding to what writes it."""

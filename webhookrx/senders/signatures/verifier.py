@@ -93,6 +93,10 @@ class Verifier:
                 return way.begin(request)
         return LateVerification(self.ways, request)
 
+    def request(self, head: Head, query: Mapping[str, str | list[str]]) -> SignedRequest:
+        """Return a request as its signature sees it, without its body."""
+        return SignedRequest(head, query, self._public_url, self._settings)
+
     def proof(self, text: bytes, name: str = "") -> bytes:
         """
         Return the code that a key makes of a text, for the question of a handshake.
