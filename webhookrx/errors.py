@@ -158,6 +158,10 @@ class Unavailable(WebhookrxError):
         self.retry_after = retry_after
 
 
+class UnusableFile(WebhookrxError):
+    """A file of our own is damaged; the text says how."""
+
+
 class CannotStart(SystemExit, WebhookrxError):
     """
     Something that the settings name can't be opened, so the process can't do its work.

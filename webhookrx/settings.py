@@ -232,6 +232,8 @@ class Group:
     number: int = 0
     size: int = 1
     lock_fd: int | None = None
+    state_files: tuple[int, ...] = ()
+    """Descriptors of L{webhookrx.service.shared_state.make_state_files}; none for a process without others."""
 
 
 ALONE = Group()

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from math import ceil
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
 from webhookrx.intake.client_address import sender_of
+
+if TYPE_CHECKING:
+    from mmap import mmap
 
 PER: Final = ("source", "token", "address")
 """What has a bucket of its own."""
@@ -29,9 +32,9 @@ ADDRESSES: Final = 65_536
 _WAYS: Final = 8
 """Places in which one bucket may be."""
 _PLACES: Final = NAMED + ADDRESSES
-_SECRET: Final = 16
-BUCKETS_SIZE: Final = _SECRET + 3 * 8 * _PLACES
-"""Bytes of memory for all of them."""
+SECRET_SIZE: Final = 16
+BUCKETS_SIZE: Final = SECRET_SIZE + 3 * 8 * _PLACES
+"""Bytes of memory for all of them, and for the secret in front of them."""
 
 # Sums of times are rounded.
 _ROUNDING: Final = 1e-6
@@ -85,15 +88,15 @@ class Buckets:
     A refusal writes nothing and takes no lock. A process that can't have the lock soon, since another one was stopped
     while it had it, goes on without: then what one of both takes may be left uncounted.
 
-    @param memory: L{BUCKETS_SIZE} bytes: a secret of 16, and zeros.
+    @param memory: L{BUCKETS_SIZE} bytes: a secret of L{SECRET_SIZE}, and zeros.
     @param lock: for processes that share the memory; None for one alone.
     """
 
-    def __init__(self, memory: bytearray | memoryview, lock: BucketLock | None = None) -> None:
+    def __init__(self, memory: bytearray | mmap, lock: BucketLock | None = None) -> None:
         view = memoryview(memory)
         # Whose places these are must not be for senders to choose.
-        self._secret = bytes(view[:_SECRET])
-        columns = view[_SECRET:BUCKETS_SIZE]
+        self._secret = bytes(view[:SECRET_SIZE])
+        columns = view[SECRET_SIZE:BUCKETS_SIZE]
         part = 8 * _PLACES
         self._tags = columns[:part].cast("Q")
         self._messages = columns[part : 2 * part].cast("d")

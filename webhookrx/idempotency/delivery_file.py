@@ -15,11 +15,9 @@ from contextlib import contextmanager, suppress
 from typing import Final
 from urllib.parse import quote
 
+from webhookrx.errors import UnusableFile
 from webhookrx.filesystem import DiskSpace
 from webhookrx.idempotency.key_ring import CAPACITY, ENTRY
-
-FILE_NAME: Final = "deliveries.sqlite"
-"""In the state directory."""
 
 BUSY_TIME: Final = 0.5
 """Seconds to wait for another process to give the file up."""
@@ -36,10 +34,6 @@ _CUT: Final = 10_000
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_CONSTRAINT)
 
 Connect = Callable[[str], sqlite3.Connection]
-
-
-class UnusableFile(Exception):
-    """The content of the file is not what was written; the text says what is wrong."""
 
 
 def connect(path: str) -> sqlite3.Connection:

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from twisted.internet.defer import Deferred
-from twisted.internet.threads import deferToThreadPool
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
-from webhookrx.idempotency.delivery_file import DeliveryFile, UnusableFile, put_aside
+from webhookrx.errors import UnusableFile
 from webhookrx.idempotency.key_ring import KeyRing
 from webhookrx.shared_memory import ByteLock
 
+if TYPE_CHECKING:
+    from webhookrx.idempotency.delivery_file import DeliveryFile
+
+FILE_NAME: Final = "deliveries.sqlite"
+"""In the state directory."""
 AGAIN: Final = 60.0
 """Seconds until a file that could not be used is tried again."""
 MOST_AT_ONCE: Final = 20_000
@@ -33,7 +37,7 @@ class DeliveryKeeper:
     @param lock: with which other processes append to it; None for a process alone.
     @param reactor: has threads.
     @param clock: seconds on the monotonic clock.
-    @param open_file: opens the file at a path.
+    @param open_file: opens the file at a path; by default as L{DeliveryFile}.
     @ivar window: seconds for which the source with the longest window knows a delivery.
     @ivar problem: why the keys are not kept now, for people; empty when they are, or nothing asks for it.
     @ivar errors: how often the file could not be used since the start.
@@ -45,7 +49,7 @@ class DeliveryKeeper:
         lock: ByteLock | None,
         reactor: Any,
         clock: Callable[[], float],
-        open_file: Callable[[str], DeliveryFile] = DeliveryFile,
+        open_file: Callable[[str], DeliveryFile] | None = None,
     ) -> None:
         self.window = 0.0
         self.problem = ""
@@ -91,8 +95,20 @@ class DeliveryKeeper:
                 self._open(fill=not self._ring.count)
 
     def use_later(self, path: str | None) -> Deferred[None]:
-        """Do the same in a thread."""
-        return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self.use, path)
+        """Do the same in a thread, if there is anything to do."""
+        return succeed(None) if path == self._path else self._in_thread(self.use, path)
+
+    def _in_thread(self, call: Callable[..., None], *args: object) -> Deferred[None]:
+        done: Deferred[None] = Deferred()
+
+        def work() -> None:
+            try:
+                call(*args)
+            finally:
+                self._reactor.callFromThread(done.callback, None)
+
+        self._reactor.callInThread(work)
+        return done
 
     def _open(self, *, fill: bool) -> None:
         """
@@ -115,7 +131,10 @@ class DeliveryKeeper:
             self._well()
 
     def _opened(self, path: str, fill: bool) -> DeliveryFile:
-        file = self._open_file(path)
+        # SQLite takes memory that a receiver without a window need not have.
+        from webhookrx.idempotency.delivery_file import DeliveryFile
+
+        file = (self._open_file or DeliveryFile)(path)
         self._written = 0  # all of the ring, whatever the file has
         if fill:
             try:
@@ -127,6 +146,8 @@ class DeliveryKeeper:
         return file
 
     def _put_aside(self, path: str, error: UnusableFile) -> None:
+        from webhookrx.idempotency.delivery_file import put_aside
+
         self.errors += 1
         self._say(
             _log.error,
@@ -209,6 +230,10 @@ class DeliveryKeeper:
             self._failed(error)
         else:
             self._written = last
+
+    def close_later(self) -> Deferred[None]:
+        """Do the same as L{close} in a thread, if there is anything to do."""
+        return succeed(None) if self._path is None else self._in_thread(self.close)
 
     def close(self) -> None:
         """Write what is new, and close the file; nobody uses the window any more. It may take a second."""

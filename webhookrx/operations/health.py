@@ -96,6 +96,9 @@ def _slight(snapshot: ReceiverSnapshot, workers: Sequence[WorkerState]) -> Itera
     yield from snapshot.closed
     if snapshot.overloaded:
         yield "More is sent than can be read: requests wait unread, and some are refused."
+    if snapshot.deliveries_not_kept:
+        # The reason is in the log alone: it names a path.
+        yield "The idempotency window can't be kept: after a restart, deliveries may be stored again."
     for worker in workers:
         if worker.stuck:
             yield f"Worker {worker.number} hangs."

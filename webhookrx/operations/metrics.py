@@ -138,6 +138,21 @@ METRICS: tuple[Metric[View], ...] = (
         "state_writes_failed",
     ),
     gauge(
+        "webhookrx_idempotency_keys",
+        "Deliveries in the idempotency window: one of these that comes again is not stored again.",
+        lambda view: view.snapshot.deliveries,
+    ),
+    counter(
+        "webhookrx_idempotency_file_errors_total",
+        "Failed attempts to use the file of the idempotency window, and damaged ones that were put aside.",
+        "delivery_file_errors",
+    ),
+    counter(
+        "webhookrx_idempotency_keys_forgotten_total",
+        "Stored deliveries that the idempotency window does not know, because a worker hung at its memory.",
+        "deliveries_forgotten",
+    ),
+    gauge(
         "webhookrx_router_blocked",
         "1 while keys or certificates of connector rules are unusable, so that connectors do not change.",
         lambda view: bool(view.snapshot.blocked),

@@ -51,6 +51,8 @@ class ReceiverSnapshot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @ivar blocked: why the connectors stay as they are, though the rules have others: one sentence for each file.
     @ivar closed: which connectors could not begin because of their files, and why: one sentence for each.
     @ivar not_taken: why the rules file as it is now is not in use; empty when it is, or there is none.
+    @ivar deliveries: how many deliveries the idempotency windows know.
+    @ivar deliveries_not_kept: why a restart would forget them; empty when it would not, or nothing asks for that.
     """
 
     phase: Phase
@@ -71,6 +73,8 @@ class ReceiverSnapshot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     not_taken: str = ""
     unread_age: float = 0.0
     overloaded: bool = False
+    deliveries: int = 0
+    deliveries_not_kept: str = ""
 
 
 NOTHING: Final = ReceiverSnapshot(
@@ -177,4 +181,6 @@ _MERGE: Final[Mapping[str, _Merge]] = {
     "not_taken": _first,
     "unread_age": max,
     "overloaded": any,
+    "deliveries": sum,
+    "deliveries_not_kept": _first,
 }

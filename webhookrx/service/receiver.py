@@ -34,6 +34,7 @@ from webhookrx.service.description import describe, difference, renewals
 from webhookrx.service.drain import STOP_NOW_TIME, Drain
 from webhookrx.service.listeners import Listeners, OpenSocket
 from webhookrx.service.routes import build_roots, by_listener, connector_labels, tls_files
+from webhookrx.service.shared_state import delivery_file, longest_window, open_state
 from webhookrx.settings import ALONE, Group, Observer, Settings
 from webhookrx.transport.handshake import describe_failure
 from webhookrx.transport.listener_service import ListenerService
@@ -92,6 +93,10 @@ class LocalReceiver:
         self._listeners = Listeners(reactor, self.chain, self._traffic, settings.limits, open_socket, turn_end)
         listeners = [listener for listener, _ in by_listener(settings.sources)]
         self._listeners.commit(self._listeners.plan(listeners, {}, settings.limits, tls_files(settings)))
+        state = open_state(group.state_files)
+        self._buckets, self._window = state.buckets, state.window(reactor, settings.limits.answer_time)
+        # With workers, their parent keeps what they share.
+        self._keeper = None if group.state_files else state.keeper(reactor)
         self._ticks = 0
         self._loaded = 0.0
         self._drain: Drain | None = None
@@ -117,6 +122,9 @@ class LocalReceiver:
         # Not before the process has forked for the background: its random numbers must be its own.
         self._message_ids = MessageIds()
         self._loaded = time.time()
+        if self._keeper is not None:
+            self._keeper.window = longest_window(self.settings)
+            self._keeper.use(delivery_file(self.settings))
         for service in self.ports:
             service.startService()
         self._listeners.use(self._build_roots(self.settings), self.settings.limits)
@@ -169,6 +177,8 @@ class LocalReceiver:
             not_taken=self.settings.not_taken,
             unread_age=listeners.overload.age,
             overloaded=listeners.overload.stands,
+            deliveries=0 if self._keeper is None else self._keeper.keys,
+            deliveries_not_kept="" if self._keeper is None else self._keeper.problem,
         )
 
     def set_ready(self, ready: bool) -> None:
@@ -177,6 +187,11 @@ class LocalReceiver:
     def tick(self) -> None:
         self._listeners.sweep()
         self.chain.tick()
+        self._window.tick()
+        self.counters.counts["deliveries_forgotten",] = self._window.forgotten
+        if self._keeper is not None:
+            self._keeper.tick()
+            self.counters.counts["delivery_file_errors",] = self._keeper.errors
         self._ticks += 1
         if self._ticks % _TICKS_TO_REPORT == 0:
             self._traffic.report_held_back()
@@ -197,6 +212,8 @@ class LocalReceiver:
             change.open()
             if observers != self._observers:
                 await self.chain.replace(list(observers.values()), ack=settings.ack)
+            if self._keeper is not None:
+                await self._keeper.use_later(delivery_file(settings))
             if self.phase is Phase.DRAINING:
                 raise ConfigError("The receiver stops.")
         except BaseException:
@@ -213,6 +230,9 @@ class LocalReceiver:
             answer_time=limits.answer_time,
             pause_time=limits.pause_time,
         )
+        self._window.answer_time = limits.answer_time
+        if self._keeper is not None:
+            self._keeper.window = longest_window(settings)
         closed = self._listeners.commit(change)
         self._loaded = time.time()
         # What was removed takes nothing any more by the time that the change is reported.
@@ -262,6 +282,8 @@ class LocalReceiver:
             self.stop_now()
         whole = await self._drain.run()
         self._drain = None
+        if self._keeper is not None:
+            await self._keeper.close_later()
         if self._last_tick is not None and self._last_tick.active():
             self._last_tick.cancel()
         self._traffic.report_held_back()

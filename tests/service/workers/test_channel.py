@@ -18,6 +18,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
+from webhookrx.service.shared_state import STATE_FILES
 from webhookrx.service.workers.channel import MOST_BYTES, Channel
 from webhookrx.service.workers.messages import Began, Begin, Finish, StopNow, ToWorker, read_for_worker
 from webhookrx.settings import Settings
@@ -100,7 +101,7 @@ class ChannelTests(SynchronousTestCase):
 
     def test_descriptors(self) -> None:
         """A message gets those that came for it, and they are not for programs that are started."""
-        descriptors = [self.descriptor() for _ in range(4)]
+        descriptors = [self.descriptor() for _ in range(4 + STATE_FILES)]
         for descriptor in descriptors:
             self.addCleanup(os.close, descriptor)
             os.set_inheritable(descriptor, True)
@@ -108,7 +109,7 @@ class ChannelTests(SynchronousTestCase):
         self.channel.dataReceived(framed(msgspec.msgpack.encode(Finish())))
         self.channel.dataReceived(framed(msgspec.msgpack.encode(Begin(Settings((), ()), 0, 2, {"a": 7, "b": 8}))))
         self.assertEqual([[], descriptors], [each for _, each in self.received])
-        self.assertEqual([False] * 4, [os.get_inheritable(descriptor) for descriptor in descriptors])
+        self.assertEqual([False] * len(descriptors), [os.get_inheritable(descriptor) for descriptor in descriptors])
 
     def test_bad_message(self) -> None:
         """What is no message, too long, or lacks its descriptors ends the channel, and is logged."""

@@ -23,6 +23,7 @@ from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.signals import CUT_OFF
 from webhookrx.operations.snapshot import Phase
+from webhookrx.service.shared_state import make_state_files
 from webhookrx.service.workers import main as worker_module
 from webhookrx.service.workers.main import ORPHANED_FOR, Worker
 from webhookrx.service.workers.messages import (
@@ -171,7 +172,8 @@ class WorkerTests(SynchronousTestCase):
         self.addCleanup(page.close)
         self.page_fd = os.dup(page.descriptor)
         self.other = WorkerRow(page.descriptor, 1 - number, 2)
-        self.tell(Begin(SETTINGS, number, 2, {}), self.lock_fd, self.page_fd)
+        self.state_files = make_state_files()
+        self.tell(Begin(SETTINGS, number, 2, {}), self.lock_fd, self.page_fd, *self.state_files)
         return self.receivers[-1]
 
     def lose(self) -> None:
@@ -181,13 +183,15 @@ class WorkerTests(SynchronousTestCase):
     def test_begin(self) -> None:
         """It receives by its settings, knows its number, and reports that it is ready."""
         receiver = self.begin(1)
-        self.assertEqual((SETTINGS, Group(1, 2, self.lock_fd)), (receiver.settings, receiver.group))
+        group = Group(1, 2, self.lock_fd, self.state_files)
+        self.assertEqual((SETTINGS, group), (receiver.settings, receiver.group))
         self.assertEqual(([Began()], Phase.RUNNING), (self.said(), receiver.phase))
 
     def test_page(self) -> None:
         """It maps the page of counters, shows there that it turns, and needs no descriptor for that."""
         self.begin(1)
-        self.assertRaises(OSError, os.fstat, self.page_fd)
+        for fd in (self.page_fd, *self.state_files):
+            self.assertRaises(OSError, os.fstat, fd)
         for _ in range(2):
             self.worker._tick()
         self.assertEqual(2, self.other.ticks[1])

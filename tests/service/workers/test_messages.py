@@ -16,6 +16,7 @@ from webhookrx.operations.counters import Counters
 from webhookrx.operations.snapshot import merge
 from webhookrx.router.steps.step import Preprocessing, Probe, Regex, SetField, Step
 from webhookrx.senders.definition import Decode, SenderDefinition, Severity, Time, When
+from webhookrx.service.shared_state import STATE_FILES
 from webhookrx.service.workers.messages import (
     Began,
     Begin,
@@ -100,7 +101,7 @@ class MessagesTests(SynchronousTestCase):
         """Everything for a worker comes out as it went in; tokens with any bytes, and observers in observers, too."""
         sockets = {"tcp:443": 9}
         for message, descriptors in (
-            (Begin(SETTINGS, 1, 3, sockets), 3),
+            (Begin(SETTINGS, 1, 3, sockets), 3 + STATE_FILES),
             (ChangeSettings(7, SETTINGS, sockets), 1),
             (Reopen(), 0),
             (Finish(), 0),

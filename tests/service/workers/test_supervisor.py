@@ -103,7 +103,7 @@ class WorkersCase(SynchronousTestCase):
         self.addCleanup(globalLogPublisher.removeObserver, self.events.append)
         self.workers = WorkerSupervisor(
             self._launch,
-            lambda: Sockets({"tcp:80": 5, "tcp:81": 6}, 9, 10),
+            lambda: Sockets({"tcp:80": 5, "tcp:81": 6}, 9, 10, (11, 12)),
             SETTINGS,
             self.clock.seconds,
             lambda: self.jitter,
@@ -170,7 +170,9 @@ class LifeTests(WorkersCase):
         self.workers.start(self._up, self.failures.append)
         for number, worker in enumerate(self.launched):
             self.assertEqual(0, self.ups)
-            self.assertEqual([(Begin(SETTINGS, number, 2, {"tcp:80": 5, "tcp:81": 6}), [5, 6, 9, 10])], worker.told)
+            self.assertEqual(
+                [(Begin(SETTINGS, number, 2, {"tcp:80": 5, "tcp:81": 6}), [5, 6, 9, 10, 11, 12])], worker.told
+            )
             self.assertEqual(WorkerState(number, False), self.workers.workers[number])
             worker.owner.received(Began())
         self.launched[0].owner.received(Began())

@@ -106,13 +106,16 @@ class Worker:
                 self._stop_now()
 
     def _begin(self, begin: Begin, descriptors: Sequence[int]) -> None:
-        *sockets, lock_fd, page_fd = descriptors
-        group = Group(begin.number, begin.size, lock_fd)
+        count = len(begin.sockets)
+        sockets, (lock_fd, page_fd, *state_files) = descriptors[:count], descriptors[count:]
+        group = Group(begin.number, begin.size, lock_fd, tuple(state_files))
         try:
             self._sockets.share_by(WorkerRow(page_fd, begin.number, begin.size))
             os.close(page_fd)
             self._take(begin.sockets, sockets)
             receiver = LocalReceiver(begin.settings, self._reactor, group, self._sockets.endpoint)
+            for fd in state_files:
+                os.close(fd)
             receiver.start()
         except (WebhookrxError, OSError) as error:
             self._end(CUT_OFF, CannotBegin(str(error)))

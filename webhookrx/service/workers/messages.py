@@ -16,6 +16,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.snapshot import ReceiverSnapshot
 from webhookrx.router.steps.step import SetField, Step
+from webhookrx.service.shared_state import STATE_FILES
 from webhookrx.settings import Settings, Source
 from webhookrx.speedups import in_use
 
@@ -36,8 +37,8 @@ class WorkerMessage(Struct, tag=True, frozen=True):
 
 class Begin(WorkerMessage, frozen=True):
     """
-    Begin to receive. The sockets come with it, then the file by whose locks workers write one at a time, and last the
-    page by whose counters they share connections evenly.
+    Begin to receive. The sockets come with it, then the file by whose locks workers write one at a time, the page by
+    whose counters they share connections evenly, and last the files of the state that they share.
 
     @ivar number: the number of this worker, from 0.
     @ivar size: how many workers there are.
@@ -52,7 +53,7 @@ class Begin(WorkerMessage, frozen=True):
 
     @property
     def descriptors(self) -> int:
-        return len(self.sockets) + 2
+        return len(self.sockets) + 2 + STATE_FILES
 
 
 class ChangeSettings(WorkerMessage, frozen=True):

@@ -16,11 +16,13 @@ from twisted.internet.defer import gatherResults
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
+from webhookrx.idempotency.keeper import DeliveryKeeper
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.health import WorkerState
 from webhookrx.operations.snapshot import Phase, ReceiverSnapshot, merge
 from webhookrx.service.description import describe
 from webhookrx.service.routes import by_listener, connector_labels
+from webhookrx.service.shared_state import delivery_file, longest_window, make_state_files, open_state
 from webhookrx.service.workers import messages
 from webhookrx.service.workers.process import Launch, Launcher
 from webhookrx.service.workers.supervisor import KILL_AFTER_STOP_NOW, Sockets, WorkerSupervisor
@@ -54,6 +56,8 @@ class WorkerPool:
         self._ports.commit(self._ports.plan(_listeners(settings)))
         self._lock_fd = -1
         self._page: CounterPage | None = None
+        self._state_files: tuple[int, ...] = ()
+        self._keeper: DeliveryKeeper | None = None
         self._loaded = 0.0
         self._ticks = 0
         self._workers = WorkerSupervisor(
@@ -74,7 +78,7 @@ class WorkerPool:
 
     def _sockets(self) -> Sockets:
         assert self._page is not None
-        return Sockets(self._ports.descriptors, self._lock_fd, self._page.descriptor)
+        return Sockets(self._ports.descriptors, self._lock_fd, self._page.descriptor, self._state_files)
 
     def _worker_gone(self, number: int) -> None:
         if self._page is not None:
@@ -91,6 +95,10 @@ class WorkerPool:
         # Locks on it let one worker at a time write to a shared place (fcntl(2)).
         self._lock_fd = os.memfd_create("webhookrx-locks")
         self._page = CounterPage()
+        self._state_files = make_state_files()
+        self._keeper = open_state(self._state_files).keeper(self._reactor)
+        self._keeper.window = longest_window(self.settings)
+        self._keeper.use(delivery_file(self.settings))
         self._loaded = time.time()
 
     def run(self, up: Callable[[], None], failed: Callable[[str], None]) -> None:
@@ -116,6 +124,8 @@ class WorkerPool:
     def counters(self) -> Counters:
         counters = self._workers.counters
         counters.add("worker_restarts", amount=self._workers.restarts)
+        if self._keeper is not None:
+            counters.add("delivery_file_errors", amount=self._keeper.errors)
         return counters
 
     @property
@@ -133,6 +143,8 @@ class WorkerPool:
             not_taken=settings.not_taken,
             reload_succeeded=True,
             loaded=self._loaded,
+            deliveries=0 if self._keeper is None else self._keeper.keys,
+            deliveries_not_kept="" if self._keeper is None else self._keeper.problem,
         )
 
     @property
@@ -145,6 +157,8 @@ class WorkerPool:
 
     def tick(self) -> None:
         self._workers.tick()
+        if self._keeper is not None:
+            self._keeper.tick()
         self._ticks += 1
         if self._ticks % _TICKS_TO_REPORT == 0:
             self._workers.report_held_back()
@@ -158,13 +172,19 @@ class WorkerPool:
         messages.check(settings)
 
     async def change(self, settings: Settings) -> str:
+        keeper = self._keeper
+        assert keeper is not None, "it has started"
         change = self._ports.plan(_listeners(settings))
         try:
             change.open()
+            # Before a worker asks for what the file has.
+            await keeper.use_later(delivery_file(settings))
             text = await self._workers.change(settings, change.descriptors)
         except BaseException:
             change.abandon()
+            await keeper.use_later(delivery_file(self.settings))
             raise
+        keeper.window = longest_window(settings)
         await gatherResults(self._ports.commit(change))
         self._loaded = time.time()
         return text
@@ -184,6 +204,11 @@ class WorkerPool:
         # Not earlier: to close them here is to close them for all.
         await gatherResults(self._ports.close())
         ended_well = await ended
+        if self._keeper is not None:
+            await self._keeper.close_later()
+        for fd in self._state_files:
+            os.close(fd)
+        self._state_files = ()
         if self._last_tick is not None and self._last_tick.active():
             self._last_tick.cancel()
         if self._lock_fd >= 0:

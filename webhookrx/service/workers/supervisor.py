@@ -40,11 +40,13 @@ class Sockets(NamedTuple):
     @ivar descriptors: the listening sockets, by C{Listener.socket}.
     @ivar lock_fd: the file by whose locks workers write one at a time.
     @ivar page_fd: the page by whose counters they share connections evenly.
+    @ivar state_files: see L{Group}.
     """
 
     descriptors: Mapping[str, int]
     lock_fd: int
     page_fd: int
+    state_files: tuple[int, ...]
 
 
 class WorkerSupervisor:
@@ -181,7 +183,7 @@ class WorkerSupervisor:
             slot.ended(f"could not be started: {error.strerror}", -1)
             return
         sockets = self._sockets()
-        slot.occupy(worker, self.settings, sockets.descriptors, sockets.lock_fd, sockets.page_fd)
+        slot.occupy(worker, self.settings, sockets.descriptors, sockets.lock_fd, sockets.page_fd, *sockets.state_files)
 
     def _retire(self, slot: WorkerSlot) -> None:
         """Have the worker of a slot finish what is under way, and end."""
