@@ -253,14 +253,19 @@ def _has_body(head: Head) -> bool:
 
 def _is_question(asked: CompiledHandshake, evidence: Evidence, names: Sequence[bytes]) -> bool:
     when = asked.definition.when
-    if not asked.by_head:
-        if when.empty_body and evidence.body:
-            return False
-        if type(evidence.decoded) is list and len(evidence.decoded) != 1:
-            return False  # the others may be messages
+    if not asked.by_head and not _is_alone(evidence, empty=when.empty_body):
+        return False
     if asked.only_keys and (evidence.object is None or evidence.object.keys() != asked.only_keys):
         return False
     try:
         return asked.conditions.match(evidence, names)
     except (QueryTooCostly, RegexTooCostly):
         return False
+
+
+def _is_alone(evidence: Evidence, *, empty: bool) -> bool:
+    """Tell whether a body is one JSON object, alone or in an array; of several, the others may be messages."""
+    if empty:
+        return not evidence.body
+    decoded = evidence.decoded
+    return type(decoded) is dict or (type(decoded) is list and len(decoded) == 1 and type(decoded[0]) is dict)
