@@ -256,6 +256,11 @@ class SenderDefinition(DataFileType, frozen=True):
         """Whether some question is answered with what a secret makes of a text of the sender."""
         return any(handshake.proof is not None for handshake in self.handshake)
 
+    @property
+    def proof_scheme(self) -> SignatureScheme | None:
+        """The scheme by whose HMAC questions are answered; None without one."""
+        return next((scheme for scheme in self.schemes if scheme.algorithm in MAC_ALGORITHMS and not scheme.code), None)
+
     def objects_only(self, scheme: SignatureScheme) -> bool:
         """
         Tell whether a scheme of this definition verifies only bodies that are JSON objects: else the answer to a

@@ -18,7 +18,7 @@ from msgspec import Meta
 from webhookrx.senders.data_file import DataFileType, When
 
 METHODS: Final = ("GET", "HEAD", "OPTIONS", "POST")
-PROOF_ALGORITHMS: Final = ("hmac-sha256", "sha256")
+PROOF_ALGORITHMS: Final = ("verify", "sha256")
 PROOF_ENCODINGS: Final = ("hex", "base64")
 
 HARMLESS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+/")
@@ -45,7 +45,12 @@ class Proof(DataFileType, frozen=True):
             "and `{url}`, which is `public_url`."
         ),
     ]
-    algorithm: Annotated[str, Meta(description="One of `" + "`, `".join(PROOF_ALGORITHMS) + "`.")] = "hmac-sha256"
+    algorithm: Annotated[
+        str,
+        Meta(
+            description="`verify`: the HMAC of the first scheme there that is one, with its keys; or `sha256`, alone."
+        ),
+    ] = "verify"
     encoding: Annotated[str, Meta(description="One of `" + "`, `".join(PROOF_ENCODINGS) + "`.")] = "hex"
 
 

@@ -30,7 +30,7 @@ from webhookrx.senders.handshakes.texts import (
     texts_in,
 )
 from webhookrx.senders.locator import HEADER_NAME, Locator, LocatorError
-from webhookrx.senders.signatures.scheme import DIGEST_ALGORITHMS, MAC_ALGORITHMS
+from webhookrx.senders.signatures.scheme import DIGEST_ALGORITHMS
 
 _KIND: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
@@ -197,11 +197,11 @@ class _AnswerCompilation:
         if handshake.proof is None:
             return
         is_digest = handshake.proof.algorithm == "sha256"
+        if not is_digest and definition.proof_scheme is None:
+            self._blame((*home, "proof"), "A proof is made as verify says, where no scheme is an HMAC.")
         for scheme in schemes:
-            if scheme.code or (is_digest and scheme.algorithm in DIGEST_ALGORITHMS):
-                self._blame((*home, "proof"), "A proof does not go with signatures of this kind.")
-            elif scheme.algorithm in MAC_ALGORITHMS and scheme.key != "text":
-                self._blame((*home, "proof"), "A proof is made with the text of a secret, which is no key in verify.")
+            if is_digest and scheme.algorithm in DIGEST_ALGORITHMS:
+                self._blame((*home, "proof"), "A proof by a digest does not go with signatures by a digest.")
             elif definition.objects_only(scheme) and "{body}" not in scheme.signed:
                 self._blame((*home, "proof"), "What verify signs has no body in it, so a proof might be a signature.")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hmac
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -36,7 +37,8 @@ from webhookrx.senders.handshakes.texts import (
     scope_of,
     words_of_settings,
 )
-from webhookrx.senders.signatures.named_secrets import NamedSecret
+from webhookrx.senders.signatures.algorithms import Mac, algorithm_with
+from webhookrx.senders.signatures.named_secrets import NamedSecret, SecretError
 
 LARGEST: Final = 64 * 1024
 """Bytes of a body that may be a question; what is larger is a message."""
@@ -82,8 +84,8 @@ class Handshakes:
         self._settings = words_of_settings(settings or {})
         given = tuple(secrets)
         self._tokens = tuple(each.value for each in given if each.is_verify_token and each.value)
-        self._keys = {each.name: each.value for each in reversed(given) if not each.is_verify_token and each.value}
-        self._first_key = next(reversed(self._keys.values()), None)
+        self._keys = [each for each in given if not each.is_verify_token and each.value]
+        self._mac = _mac(definition, self._keys)
         self._public_url = public_url
         self._source = source
         self._rate = HandshakeRate()
@@ -215,17 +217,32 @@ class Handshakes:
         definition = asked.definition
         assert definition.proof is not None, "the caller has checked it"
         assert asked.proof_of is not None, "as above"
-        if definition.must_be_signed and secret is None:
-            raise NoValue(PROOF)
-        key = self._first_key if secret is None else self._keys.get(secret)
-        if key is None:
-            raise NoValue(PROOF)
+        name = secret or (self._keys[0].name if self._keys and not definition.must_be_signed else "")
         if definition.proof.algorithm == "sha256":
+            key = next((each.value for each in self._keys if each.name == name), None)
+            if key is None:
+                raise NoValue(PROOF)
             parts = asked.proof_of.parts(values.with_word(SECRET, key.decode("utf-8", "surrogateescape")))
             digest = sha256("".join(parts).encode("utf-8", "surrogateescape")).digest()
         else:
-            digest = hmac.digest(key, asked.proof_of.text(values).encode("ascii"), "sha256")
+            if self._mac is None or name not in self._mac.names:
+                raise NoValue(PROOF)
+            digest = self._mac.code(name, asked.proof_of.text(values).encode("ascii"))
         return digest.hex() if definition.proof.encoding == "hex" else b64encode(digest).decode("ascii")
+
+
+def _mac(definition: SenderDefinition, secrets: Sequence[NamedSecret]) -> Mac | None:
+    """Return the keys of proofs, as C{verify} has them; None without any."""
+    scheme = definition.proof_scheme
+    if scheme is None or not definition.proves:
+        return None
+    usable = []
+    for secret in secrets:
+        with suppress(SecretError):  # it is the verifier's to say so
+            algorithm_with(scheme, [secret])
+            usable.append(secret)
+    made = algorithm_with(scheme, usable)
+    return made if isinstance(made, Mac) and usable else None
 
 
 def reply_of(answer: AnswerTemplate, values: Values, status: int = 0) -> Reply:

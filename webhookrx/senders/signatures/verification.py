@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+import msgspec
+
 from webhookrx.errors import BAD_SIGNATURE, KEY_UNAVAILABLE, SIGNATURE_MISSING, STALE_SIGNATURE, Reason
 from webhookrx.senders.signatures.algorithms import Algorithm, Context, SecretItself
 from webhookrx.senders.signatures.code_verifiers import CodeVerifier
@@ -19,6 +21,8 @@ from webhookrx.yield_point import PIECE
 _NANOSECONDS: Final = 1_000_000_000
 _PART_MISSING: Final = "A part of the request that this sender signs is missing or repeated."
 _NOT_OURS: Final = "The secret that the request shows is none of this receiver."
+_NO_OBJECT: Final = "The body is no JSON object, so its signature may be an answer to a question."
+_OBJECTS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _UNREADABLE_TIME: Final = "The signature is genuine, but its time can't be read."
 
 
@@ -60,13 +64,19 @@ class Verification:
 
 
 class SignatureWay:
-    """A scheme of signatures that counts, with its keys."""
+    """
+    A scheme of signatures that counts, with its keys.
 
-    __slots__ = ("keys", "scheme", "takes_pieces")
+    @param objects_only: only bodies that are JSON objects verify, see
+        L{webhookrx.senders.definition.SenderDefinition.objects_only}.
+    """
 
-    def __init__(self, scheme: CompiledScheme, keys: Algorithm) -> None:
+    __slots__ = ("keys", "objects_only", "scheme", "takes_pieces")
+
+    def __init__(self, scheme: CompiledScheme, keys: Algorithm, *, objects_only: bool = False) -> None:
         self.scheme = scheme
         self.keys = keys
+        self.objects_only = objects_only
         self.takes_pieces = keys.takes_pieces and scheme.text.streams and not scheme.at_in_body
 
     def begin(self, request: SignedRequest) -> Verification:
@@ -113,6 +123,8 @@ class _SignatureVerification(Verification):
         name = keys.end(contexts, scheme.text, request, signatures)
         if name is None:
             return _refused(BAD_SIGNATURE)
+        if self._way.objects_only and not _is_object(request.body):
+            return Unverified(BAD_SIGNATURE, _NO_OBJECT)
         return Verified(name) if scheme.moment is None else _judge_time(name, scheme.moment, request, now)
 
 
@@ -124,6 +136,18 @@ def _feed(contexts: list[Context], body: bytes) -> None:
     for piece in pieces_of(body):
         for context in contexts:
             context.update(piece)
+
+
+def _is_object(body: bytes) -> bool:
+    if not body.lstrip(b" \t\r\n").startswith(b"{"):
+        return False
+    if len(body) > PIECE:  # no question has so long a text
+        return True
+    try:
+        _OBJECTS.decode(body)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def _judge_time(name: str, moment: SigningTime, request: SignedRequest, now: int) -> Verified | Unverified:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from webhookrx.diagnostics import Path
 from webhookrx.intake.head import Head
-from webhookrx.senders.signatures.algorithms import Mac, SecretItself, algorithm_with
+from webhookrx.senders.signatures.algorithms import SecretItself, algorithm_with
 from webhookrx.senders.signatures.code_verifiers import WITHOUT_SECRETS, CodeOptions, KeySource, code_verifier
 from webhookrx.senders.signatures.compiled_scheme import CompiledScheme, compile_scheme
 from webhookrx.senders.signatures.named_secrets import NamedSecret, SecretError
@@ -97,18 +97,6 @@ class Verifier:
         """Return a request as its signature sees it, without its body."""
         return SignedRequest(head, query, self._public_url, self._settings)
 
-    def proof(self, text: bytes, name: str = "") -> bytes:
-        """
-        Return the code that a key makes of a text, for the question of a handshake.
-
-        @param name: that of the secret; empty: the first.
-        @raise SecretError: there is no such key of HMAC.
-        """
-        for way in self.ways:
-            if isinstance(way.keys, Mac) and (not name or name in way.keys.names):
-                return way.keys.code(name or way.keys.names[0], text)
-        raise SecretError("There is no key that a proof can be made with.")
-
     def __repr__(self) -> str:
         return f"<Verifier with {len(self.names)} secrets>"
 
@@ -158,7 +146,10 @@ def _ways(
                 usable.append(secret)
         if usable:
             made = algorithm_with(scheme.scheme, usable, strict=several)
-            ways.append(SecretWay(scheme, made) if isinstance(made, SecretItself) else SignatureWay(scheme, made))
+            if isinstance(made, SecretItself):
+                ways.append(SecretWay(scheme, made))
+            else:
+                ways.append(SignatureWay(scheme, made, objects_only=definition.objects_only(scheme.scheme)))
     if any(way.scheme.binds_body for way in ways):
         ways = [way for way in ways if not way.scheme.is_equal]
     if not ways:
