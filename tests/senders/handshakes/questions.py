@@ -4,7 +4,7 @@ Questions for tests, and what becomes of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,11 @@ from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.handshakes import HandshakeAnswer, Handshakes
 from webhookrx.senders.signatures.named_secrets import NamedSecret
+from webhookrx.senders.signatures.outcome import Unverified
+from webhookrx.senders.signatures.verifier import Verifier
+
+#: Seconds since the epoch at which all requests of tests come.
+NOW = 1_772_439_300
 
 DEFINITIONS = {definition.id: definition for definition in builtin_definitions()}
 
@@ -45,24 +50,32 @@ def ask(
     headers: Mapping[str, str] | None = None,
     body: Any = b"",
     *,
-    secrets: Iterable[NamedSecret] = (),
-    signed_by: str | None = None,
-    handshakes: Handshakes | None = None,
+    secrets: Sequence[NamedSecret] = (),
+    verify: bool = True,
     **given: Any,
 ) -> HandshakeAnswer | Refused | None:
     """
-    Return what becomes of a request: an answer, a refusal, or None for what is judged as a message.
+    Return what becomes of a request at L{NOW}: an answer, a refusal, or None for what is judged as a message.
 
     @param body: what is no bytes is sent as JSON.
-    @param signed_by: the name of the secret by which it is signed; None for a request that is taken without.
+    @param verify: it must be signed, if there is a secret for that.
     @param given: for L{Handshakes}.
     """
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    asked = handshakes or Handshakes(definition, secrets, source="hooks", **given)
+    asked = Handshakes(definition, secrets, source="hooks", **given)
     head = head_of(method, target, headers, raw)
     query = parse_query(head.query) if head.query else {}
     ending = asked.by_head(head, query, 0.0)
-    if ending is not None or not asked.may_ask(len(raw)):
+    if ending is not None:
         return ending
     evidence = known_of(head, query, raw)
-    return asked.before_signature(evidence, 0.0) or asked.after_signature(evidence, signed_by, 0.0)
+    ending = asked.before_signature(evidence, 0.0) if asked.may_ask(len(raw)) else None
+    if ending is not None:
+        return ending
+    name = None
+    if verify and definition.schemes and secrets:
+        outcome = Verifier(definition, secrets).begin(head, query).finish(raw, NOW * 1_000_000_000)
+        if isinstance(outcome, Unverified):
+            return Refused(outcome.reason, outcome.detail, "hooks")
+        name = outcome.secret
+    return asked.after_signature(evidence, name, 0.0) if asked.may_ask(len(raw)) else None

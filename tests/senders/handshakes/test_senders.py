@@ -4,16 +4,21 @@ Tests for the questions in C{webhookrx/senders/data}: each is answered as its se
 
 from __future__ import annotations
 
+import hmac
+from base64 import b64encode
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.senders.handshakes.questions import DEFINITIONS, ask, head_of, secrets_of
+from tests.senders.handshakes.questions import DEFINITIONS, NOW, ask, head_of, secrets_of
 from webhookrx.errors import BAD_HANDSHAKE, METHOD_NOT_ALLOWED
 from webhookrx.intake.judge import Refused
 from webhookrx.intake.reply import JSON, TEXT, Reply
 from webhookrx.senders.handshakes import HandshakeAnswer, Handshakes
+from webhookrx.senders.signatures.named_secrets import NamedSecret
 
 HOOK = "/hooks/acme"
 GRAPH_TOKEN = "Validation: Testing client application reachability for subscription Request-Id: 00000000-f201"
@@ -36,11 +41,7 @@ ALLOWED = (("WebHook-Allowed-Origin", "eventgrid.azure.net"), ("WebHook-Allowed-
 
 
 class Question(NamedTuple):
-    """
-    A question of a sender, and its answer.
-
-    @ivar signed_by: the name of the secret by which it is signed.
-    """
+    """A question of a sender, and its answer."""
 
     sender: str
     kind: str
@@ -50,8 +51,17 @@ class Question(NamedTuple):
     body: Any
     reply: Reply
     secrets: dict[str, str] = {}
-    signed_by: str | None = None
     given: dict[str, Any] = {}
+
+
+def code(secret: str, text: str | bytes, algorithm: str = "sha256") -> bytes:
+    """Return an HMAC, as a sender makes it."""
+    return hmac.new(secret.encode(), text.encode() if isinstance(text, str) else text, algorithm).digest()
+
+
+def base64(raw: bytes) -> str:
+    """Return bytes in Base64."""
+    return b64encode(raw).decode()
 
 
 def json_reply(body: bytes, *headers: tuple[str, str], status: int = 200) -> Reply:
@@ -69,7 +79,159 @@ def empty_reply(*headers: tuple[str, str], status: int = 200) -> Reply:
     return Reply(status, b"", "", headers)
 
 
+SECRET = "a secret that nobody has"
+STAMP = str(NOW)
+SLACK = b'{"token":"Jhj5dZrVaK7ZwHHjRyZWjbDl","challenge":"3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P",\
+"type":"url_verification"}'
+#: Of Zoom's own documentation: secret, token and what it comes to.
+ZOOM_TOKEN = "qgg8vlvZRS6UYooatFL8Aw"
+ZOOM = (
+    b'{"event":"endpoint.url_validation","payload":{"plainToken":"%s"},"event_ts":1654503849680}' % ZOOM_TOKEN.encode()
+)
+TWITCH_ID = "e76c6bd4-55c9-4987-8304-da1588d8988b"
+TWITCH_TIME = datetime.fromtimestamp(NOW, UTC).isoformat().replace("+00:00", "Z")
+TWITCH = (
+    b'{"challenge":"pogchamp-kappa-360noscope-vohiyo","subscription":{"id":"f1c2a387-161a-49f9-a165-0f21d7a4e1c4"}}'
+)
+XERO = b'{"events":[],"firstEventSequence":0,"lastEventSequence":0,"entropy":"S0m3r4Nd0mt3xt"}'
+LINE = b'{"destination":"xxxxxxxxxx","events":[]}'
+ASANA = b'{"events":[]}'
+DISCORD_KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
+DISCORD = {"public": DISCORD_KEY.public_key().public_bytes_raw().hex()}
+PING = b'{"version":1,"application_id":"1234560123453231555","type":1,"token":"unique_interaction_token"}'
+EVENTS_PING = b'{"version":1,"application_id":"1234560123453231555","type":0}'
+
+
+def discord_headers(body: bytes) -> dict[str, str]:
+    """Return the headers by which Discord signs a body."""
+    signature = DISCORD_KEY.sign(STAMP.encode() + body)
+    return {"X-Signature-Ed25519": signature.hex(), "X-Signature-Timestamp": STAMP}
+
+
+def slack_headers(body: bytes, secret: str = SECRET) -> dict[str, str]:
+    """Return the headers by which Slack signs a body."""
+    signature = code(secret, b"v0:%d:%s" % (NOW, body)).hex()
+    return {"X-Slack-Signature": f"v0={signature}", "X-Slack-Request-Timestamp": STAMP}
+
+
+def zoom_headers(body: bytes, secret: str = SECRET) -> dict[str, str]:
+    """Return the headers by which Zoom signs a body."""
+    signature = code(secret, b"v0:%d:%s" % (NOW, body)).hex()
+    return {"x-zm-signature": f"v0={signature}", "x-zm-request-timestamp": STAMP}
+
+
+def twitch_headers(body: bytes, kind: str = "webhook_callback_verification") -> dict[str, str]:
+    """Return the headers by which Twitch signs a body."""
+    signature = code(SECRET, f"{TWITCH_ID}{TWITCH_TIME}".encode() + body).hex()
+    return {
+        "Twitch-Eventsub-Message-Id": TWITCH_ID,
+        "Twitch-Eventsub-Message-Timestamp": TWITCH_TIME,
+        "Twitch-Eventsub-Message-Type": kind,
+        "Twitch-Eventsub-Message-Signature": f"sha256={signature}",
+    }
+
+
 QUESTIONS = (
+    Question(
+        "slack",
+        "url_verification",
+        "POST",
+        HOOK,
+        slack_headers(SLACK),
+        SLACK,
+        json_reply(b'{"challenge":"3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P"}'),
+        {"app": SECRET},
+    ),
+    Question(
+        "zoom",
+        "url_validation",
+        "POST",
+        HOOK,
+        zoom_headers(ZOOM, "second"),
+        ZOOM,
+        json_reply(
+            b'{"plainToken":"%s","encryptedToken":"%s"}'
+            % (ZOOM_TOKEN.encode(), code("second", ZOOM_TOKEN).hex().encode())
+        ),
+        {"app": SECRET, "new": "second"},
+    ),
+    Question(
+        "meta",
+        "subscribe",
+        "GET",
+        f"{HOOK}?hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=meatyhamhock",
+        {},
+        b"",
+        text_reply(b"1158201444"),
+        {"app": SECRET, "verify_token": "meatyhamhock"},
+    ),
+    Question(
+        "twitch",
+        "callback_verification",
+        "POST",
+        HOOK,
+        twitch_headers(TWITCH),
+        TWITCH,
+        text_reply(b"pogchamp-kappa-360noscope-vohiyo"),
+        {"app": SECRET},
+    ),
+    Question(
+        "x",
+        "challenge_response_check",
+        "GET",
+        f"{HOOK}?crc_token=2f0a3c7e-7a1b-4c55-9d3c-6a3a8e0f9b1c&nonce=MTU1",
+        {},
+        b"",
+        json_reply(
+            b'{"response_token":"sha256=%s"}' % base64(code(SECRET, "2f0a3c7e-7a1b-4c55-9d3c-6a3a8e0f9b1c")).encode()
+        ),
+        {"verify_token": "no key", "app": SECRET, "old": "another"},
+    ),
+    Question(
+        "discord", "interactions_ping", "POST", HOOK, discord_headers(PING), PING, json_reply(b'{"type":1}'), DISCORD
+    ),
+    Question(
+        "discord",
+        "events_ping",
+        "POST",
+        HOOK,
+        discord_headers(EVENTS_PING),
+        EVENTS_PING,
+        empty_reply(status=204),
+        DISCORD,
+    ),
+    Question("dropbox", "challenge", "GET", f"{HOOK}?challenge=abc123", {}, b"", text_reply(b"abc123")),
+    Question("trello", "head", "HEAD", HOOK, {}, b"", empty_reply()),
+    Question(
+        "xero",
+        "intent_to_receive",
+        "POST",
+        HOOK,
+        {"x-xero-signature": base64(code(SECRET, XERO))},
+        XERO,
+        empty_reply(),
+        {"key": SECRET},
+    ),
+    Question(
+        "line",
+        "url_check",
+        "POST",
+        HOOK,
+        {"X-Line-Signature": base64(code(SECRET, LINE))},
+        LINE,
+        empty_reply(),
+        {"key": SECRET},
+    ),
+    Question(
+        "asana",
+        "heartbeat",
+        "POST",
+        HOOK,
+        {"X-Hook-Signature": code(SECRET, ASANA).hex()},
+        ASANA,
+        empty_reply(),
+        {"key": SECRET},
+    ),
     Question(
         "okta",
         "verification",
@@ -124,7 +286,6 @@ def answer_to(question: Question) -> HandshakeAnswer | Refused | None:
         question.headers,
         question.body,
         secrets=secrets_of(**question.secrets),
-        signed_by=question.signed_by,
         **question.given,
     )
 
@@ -241,3 +402,93 @@ class QuestionTests(SynchronousTestCase):
             answer = ask(DEFINITIONS["microsoft-graph"], "POST", f"{HOOK}?validationToken={text}")
             assert isinstance(answer, Refused)
             self.assertIs(answer.reason, BAD_HANDSHAKE)
+
+    def test_wrong_signatures(self) -> None:
+        """A question that must be signed is refused with 401 when it is not, or by nobody that is known here."""
+        for sender, headers, body in (
+            ("slack", slack_headers(SLACK, "another"), SLACK),
+            ("slack", {}, SLACK),
+            ("zoom", zoom_headers(ZOOM, "another"), ZOOM),
+            ("twitch", twitch_headers(TWITCH + b" "), TWITCH),
+            ("xero", {"x-xero-signature": base64(code("another", XERO))}, XERO),
+            ("xero", {"x-xero-signature": base64(code(SECRET, b""))}, XERO),
+            ("line", {"X-Line-Signature": base64(code("another", LINE))}, LINE),
+        ):
+            answer = ask(DEFINITIONS[sender], "POST", HOOK, headers, body, secrets=secrets_of(app=SECRET))
+            assert isinstance(answer, Refused), sender
+            self.assertEqual(answer.reason.status, 401, sender)
+
+    def test_discord_probe(self) -> None:
+        """The ping by which Discord tests whether signatures are looked at at all gets 401."""
+        headers = discord_headers(PING) | {"X-Signature-Ed25519": "0" * 128}
+        answer = ask(DEFINITIONS["discord"], "POST", HOOK, headers, PING, secrets=secrets_of(**DISCORD))
+        assert isinstance(answer, Refused)
+        self.assertEqual(answer.reason.status, 401)
+
+    def test_xero_series(self) -> None:
+        """Of the four requests by which Xero asks, the two that are signed get 200 without a body, the others 401."""
+        statuses = []
+        for entropy, key in (("A", SECRET), ("B", "another"), ("C", SECRET), ("D", SECRET + " ")):
+            body = XERO.replace(b"S0m3r4Nd0mt3xt", entropy.encode())
+            headers = {"x-xero-signature": base64(code(key, body))}
+            answer = ask(DEFINITIONS["xero"], "POST", HOOK, headers, body, secrets=secrets_of(app=SECRET))
+            assert answer is not None
+            if isinstance(answer, HandshakeAnswer):
+                self.assertEqual(answer.reply, empty_reply())
+            statuses.append(answer.reason.status if isinstance(answer, Refused) else answer.reply.status)
+        self.assertEqual(statuses, [200, 401, 200, 401])
+
+    def test_signed_messages(self) -> None:
+        """Signed messages that resemble a question are messages."""
+        for sender, headers, body in (
+            ("slack", slack_headers(SLACK.replace(b"url_verification", b"event_callback")), None),
+            ("twitch", twitch_headers(TWITCH, "revocation"), TWITCH),
+            ("discord", None, PING.replace(b'"type":1', b'"type":1,"event":{"type":"APPLICATION_AUTHORIZED"}')),
+            ("discord", None, PING.replace(b'"type":1', b'"type":2')),
+            ("xero", None, XERO.replace(b"[]", b'[{"resourceId":"1"}]')),
+            ("line", None, LINE.replace(b"[]", b'[{"type":"message"}]')),
+        ):
+            body = SLACK.replace(b"url_verification", b"event_callback") if body is None else body
+            if sender == "discord":
+                headers = discord_headers(body)
+            elif headers is None:
+                name = "x-xero-signature" if sender == "xero" else "x-line-signature"
+                headers = {name: base64(code(SECRET, body))}
+            secrets = secrets_of(**(DISCORD if sender == "discord" else {"app": SECRET}))
+            self.assertIsNone(ask(DEFINITIONS[sender], "POST", HOOK, headers, body, secrets=secrets), sender)
+
+    def test_verify_tokens(self) -> None:
+        """A subscription is confirmed to whoever shows one of our verify tokens, and to nobody else."""
+        secrets = secrets_of(app=SECRET, verify_token="first")
+        secrets += [NamedSecret("verify-token.next", b"second")]
+        for query, answered in (
+            ("hub.mode=subscribe&hub.challenge=1&hub.verify_token=first", True),
+            ("hub.mode=subscribe&hub.challenge=1&hub.verify_token=second", True),
+            ("hub.mode=subscribe&hub.challenge=1&hub.verify_token=third", False),
+            (f"hub.mode=subscribe&hub.challenge=1&hub.verify_token={SECRET.replace(' ', '+')}", False),
+            ("hub.mode=subscribe&hub.challenge=1&hub.verify_token=", False),
+            ("hub.mode=subscribe&hub.challenge=1", False),
+            ("hub.mode=subscribe&hub.challenge=&hub.verify_token=first", False),
+        ):
+            answer = ask(DEFINITIONS["meta"], "GET", f"{HOOK}?{query}", secrets=secrets)
+            if answered:
+                self.assertEqual(answer, HandshakeAnswer("subscribe", text_reply(b"1")), query)
+            else:
+                assert isinstance(answer, Refused)
+                self.assertIs(answer.reason, BAD_HANDSHAKE, query)
+
+    def test_no_token(self) -> None:
+        """Without a verify token in the file, nothing is confirmed."""
+        query = "hub.mode=subscribe&hub.challenge=1&hub.verify_token="
+        for shown in ("", "verify-token", SECRET.replace(" ", "+")):
+            answer = ask(DEFINITIONS["meta"], "GET", f"{HOOK}?{query}{shown}", secrets=secrets_of(app=SECRET))
+            assert isinstance(answer, Refused)
+            self.assertIs(answer.reason, BAD_HANDSHAKE)
+
+    def test_without_signatures(self) -> None:
+        """Where an operator has signatures not checked, questions are answered; but none with a proof."""
+        answer = ask(DEFINITIONS["slack"], "POST", HOOK, {}, SLACK, secrets=secrets_of(app=SECRET), verify=False)
+        self.assertIsInstance(answer, HandshakeAnswer)
+        answer = ask(DEFINITIONS["zoom"], "POST", HOOK, {}, ZOOM, secrets=secrets_of(app=SECRET), verify=False)
+        assert isinstance(answer, Refused)
+        self.assertIs(answer.reason, BAD_HANDSHAKE)
